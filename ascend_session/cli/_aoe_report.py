@@ -68,21 +68,30 @@ _MOST_BARS = 10  # operators in the picture
 _NAME_COLUMNS = 30  # of their names there, at least
 
 
-def find_and_read_results(paths: Sequence[str]) -> Results:
+def read_run(paths: Sequence[str], keeps_error: bool) -> Results:
     """Read the files and folders that are named, or else those that AOE has left.
 
+    Args:
+        paths: The names.
+        keeps_error: Whether a run of which nothing can be read is one, with the reason in it.
+
     Raises:
-        ResultError: If there are none, or none can be read.
+        ResultError: If there is nothing that can be read, unless that is kept.
     """
-    names = list(paths) or find_results()
-    if not names:
+    try:
+        names = list(paths) or find_results()
+        if names:
+            return read_results(names)
         folders = " nor in ".join(map(os.path.abspath, result_folders(os.environ)))
         raise ResultError(
             "There is no result file of AOE (aoe_result_opat_*.json, aoe_result_sgat_*.json) in "
             f"{folders}.",
             hint=f"Name the file or its folder. {WHERE_WRITTEN}",
         )
-    return read_results(names)
+    except ResultError as error:
+        if not keeps_error:
+            raise
+        return Results((), (error,))
 
 
 class Section(NamedTuple):

@@ -39,15 +39,7 @@ from ascend_session.aoe.conditions import (
 )
 from ascend_session.aoe.plan import ADVICE, choose_mode
 from ascend_session.backends import backend_class, choose
-from ascend_session.cli._output import (
-    complain,
-    draw,
-    is_terminal,
-    make_table,
-    show_table,
-    show_text,
-    spell_options,
-)
+from ascend_session.cli._output import complain, show_table, show_text, spell_options
 from ascend_session.cli._parameters import exit_on_signals
 from ascend_session.cluster.variables import read_number
 from ascend_session.config.tuning import MODES, mode_number, mode_word
@@ -75,8 +67,6 @@ _IN_CONFIGURATION = (
     "static memory",
     "work_path",
 )
-_HEADERS = ("CONDITION", "VERDICT", "MEASURED", "NEEDED")
-
 _LOOK_EVERY_S = 1.0  # between two looks how far the run is
 
 
@@ -147,7 +137,7 @@ def show_conditions(plan: AoePlan) -> None:
     rows = [
         (
             _LABELS.get(condition.name, condition.name),
-            condition.verdict,
+            [(condition.verdict, _STYLES[condition.verdict])],
             format_value(condition.measured, condition.unit),
             format_value(condition.needed, condition.unit),
         )
@@ -161,16 +151,7 @@ def show_conditions(plan: AoePlan) -> None:
     counts.append(f"{count} {'fails' if count == 1 else 'fail'}")
     lines.append(f"\n{len(plan.conditions)} conditions: {', '.join(counts)}.")
     typer.echo(f"{plan.mode} tuning\n")
-    if is_terminal():
-        from rich.text import Text
-
-        cells = [
-            [Text(name), Text(verdict, style=_STYLES[verdict]), Text(measured), Text(needed)]
-            for name, verdict, measured, needed in rows
-        ]
-        draw(make_table(_HEADERS, cells))
-    else:
-        show_table(_HEADERS, rows)
+    show_table(("CONDITION", "VERDICT", "MEASURED", "NEEDED"), rows)
     show_text("\n".join(lines))
 
 

@@ -21,6 +21,7 @@ from typing import (
     Sequence,
     Tuple,
     TypeVar,
+    Union,
 )
 
 import typer
@@ -39,6 +40,8 @@ SEVERITY_STYLES = {OK: "green", WARNING: "yellow", INFO: "cyan", ERROR: "bold re
 _WIDEST = 24
 
 _Item = TypeVar("_Item")
+# A text, or pieces of one, each with or without its style.
+Cell = Union[str, Sequence[Union[str, Tuple[str, str]]]]
 
 
 def is_terminal() -> bool:
@@ -79,21 +82,22 @@ def _escape(text: str) -> str:
 
 
 @contextlib.contextmanager
-def exit_on_error(code: int = 1, json_file: Optional[str] = None) -> Iterator[None]:
+def exit_on_error(code: int = 1, as_json: bool = False, **facts: Any) -> Iterator[None]:
     """Report an error of ours, and end the program.
 
     Args:
         code: The exit code.
-        json_file: The file that the command is about, for an error as JSON; None for text.
+        as_json: Whether it is printed as JSON.
+        facts: What that JSON has besides, such as the file that the command is about.
     """
     try:
         yield
     except AscendError as error:
-        if json_file is None:
-            complain(error.message, error.hint, ERROR)
-        else:
+        if as_json:
             hint = error.hint and spell_options(error.hint)
-            show_json({"file": json_file, "ok": False, "error": error.message, "hint": hint})
+            show_json({**facts, "ok": False, "error": error.message, "hint": hint})
+        else:
+            complain(error.message, error.hint, ERROR)
         raise typer.Exit(code) from None
 
 
@@ -110,21 +114,42 @@ def severity_word(severity: str) -> str:
     return "note" if severity == INFO else severity
 
 
-def show_finding(
-    finding: Finding, location: str = "", indent: str = "  ", err: bool = False
+def show_verdict(
+    name: str, findings: Sequence[Finding], words: Sequence[str] = (), more: Sequence[str] = ()
 ) -> None:
+    """Print a line about a file: what it is, and how many errors and warnings it has.
+
+    Args:
+        name: The file.
+        findings: What there is to say against it.
+        words: What it is, before the counts.
+        more: What stands behind them.
+    """
+    counts = Counter(finding.severity for finding in findings)
+    numbers = [format_count(counts[kind], kind) for kind in (ERROR, WARNING) if counts[kind]]
+    typer.echo(f"{name}: {', '.join([*words, *numbers, *more])}")
+
+
+def show_finding(finding: Finding, file: str = "", indent: str = "  ", err: bool = False) -> None:
     """Print a finding, and its hint below.
+
+    Its place stands in front, in the form that editors and terminals can jump to if it is one in a
+    file.
 
     Args:
         finding: The finding.
-        location: File and line, in the form that editors and terminals can jump to; empty for
-            the finding's own place.
+        file: The file that it is in; empty for that of its place, or for none.
         indent: What stands before each line.
         err: Whether it goes to the standard error stream.
     """
-    place = f"{finding.place}: " if finding.place and not location else ""
-    message = f"{place}{spell_options(finding.message)}"
-    start = f"{indent}{location}: " if location else indent
+    place, within = finding.place, ""
+    if isinstance(place, Place):
+        file = file or place.file
+        start = f"{file}:{place}" if file else str(place)
+    else:
+        start, within = file, f"{place}: " if place else ""
+    message = f"{within}{spell_options(finding.message)}"
+    start = f"{indent}{start}: " if start else indent
     word = f"{'' if finding.certain else 'possible '}{severity_word(finding.severity)}:"
     hint = "" if finding.hint is None else f"\n{indent}  hint: {spell_options(finding.hint)}"
     if err or not is_terminal():
@@ -154,12 +179,6 @@ def remark_as_dict(finding: Finding) -> Dict[str, Any]:
     return {"line": line, "column": column, "message": finding.message, "hint": finding.hint}
 
 
-def count_severities(findings: Sequence[Finding]) -> List[str]:
-    """Count errors and warnings in words, leaving out what there is none of."""
-    counts = Counter(finding.severity for finding in findings)
-    return [format_count(counts[kind], kind) for kind in (ERROR, WARNING) if counts[kind]]
-
-
 def label_first(label: str, items: Iterable[_Item]) -> List[Tuple[str, _Item]]:
     """Put a label before the first item, and none before the others."""
     return [("" if number else label, item) for number, item in enumerate(items)]
@@ -174,7 +193,7 @@ def show_text(text: str) -> None:
 
 
 def show_table(
-    headers: Sequence[str], rows: Sequence[Sequence[str]], whole: Iterable[int] = ()
+    headers: Sequence[str], rows: Sequence[Sequence[Cell]], whole: Iterable[int] = ()
 ) -> None:
     """Print a table; in a pipe, one line a row.
 
@@ -183,16 +202,13 @@ def show_table(
         rows: The cells of each row.
         whole: The columns that are never folded: half a number misleads.
     """
-    if not is_terminal():
+    if is_terminal():
+        draw(make_table(headers, rows, whole))
+    else:
         typer.echo("\n".join(_align([headers, *rows])))
-        return
-    table = make_table(headers, rows)
-    for column in whole:
-        table.columns[column].no_wrap = True
-    draw(table)
 
 
-def show_facts(facts: Sequence[Tuple[str, str]]) -> None:
+def show_facts(facts: Sequence[Sequence[Cell]]) -> None:
     """Print labels and texts below each other; in a pipe, one line a fact."""
     if is_terminal():
         draw(make_grid(facts))
@@ -200,36 +216,52 @@ def show_facts(facts: Sequence[Tuple[str, str]]) -> None:
         typer.echo("\n".join(_align(facts)))
 
 
-def make_table(headers: Sequence[str], rows: "Sequence[Sequence[RenderableType]]") -> "Table":
+def make_table(
+    headers: Sequence[str], rows: Sequence[Sequence[Cell]], whole: Iterable[int] = ()
+) -> "Table":
     """Make a table for the terminal, whose cells are folded where it is too narrow."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for header in headers:
-        table.add_column(header, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
+    for number, header in enumerate(headers):
+        table.add_column(header, overflow="fold", no_wrap=number in whole)
+    _add_rows(table, rows)
     return table
 
 
-def make_grid(facts: Sequence[Tuple[str, str]]) -> "Table":
-    """Put labels and texts below each other, for the terminal."""
+def make_grid(facts: Sequence[Sequence[Cell]]) -> "Table":
+    """Put labels and texts below each other, for the terminal; only the texts are folded."""
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bold", no_wrap=True)
+    *labels, _ = facts[0]
+    for number, _ in enumerate(labels):
+        grid.add_column(style="" if number else "bold", no_wrap=True)
     grid.add_column(overflow="fold")
-    for label, text in facts:
-        grid.add_row(label, text)
+    _add_rows(grid, facts)
     return grid
 
 
-def _align(rows: Sequence[Sequence[str]]) -> List[str]:
-    first, *others = [max(len(cell) for cell in column) for column in zip(*rows)]
+def _add_rows(table: "Table", rows: Sequence[Sequence[Cell]]) -> None:
+    from rich.text import Text
+
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, str) else Text.assemble(*cell) for cell in row))
+
+
+def _align(rows: Sequence[Sequence[Cell]]) -> List[str]:
+    texts = [list(map(_plain, row)) for row in rows]
+    first, *others = [max(map(len, column)) for column in zip(*texts)]
     widths = [first, *(min(width, _WIDEST) for width in others)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows
-    ]
+    indent = " " * sum(width + 2 for width in widths[:-1])
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths)) for row in texts)
+    return [line.rstrip().replace("\n", f"\n{indent}") for line in lines]
+
+
+def _plain(cell: Cell) -> str:
+    if isinstance(cell, str):
+        return cell
+    return "".join(piece if isinstance(piece, str) else piece[0] for piece in cell)
 
 
 # Names that are nothing else in a sentence: they count anywhere but in a path or a value.

@@ -1,12 +1,11 @@
 """What commands share on their way in: groups, types of options, times and sizes as typed."""
 
 import contextlib
-import functools
 import re
 import signal
 import sys
 import textwrap
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -15,36 +14,61 @@ from typing_extensions import Annotated
 from ascend_session.backends import names
 from ascend_session.text import did_you_mean, join_words
 
+Text = Optional[str]
+Number = Optional[int]
+Seconds = Optional[float]
 
-def option_group(title: str) -> Callable[..., Any]:
-    """Give a ``typer.Option`` whose options stand below a title in the help."""
-    return functools.partial(typer.Option, rich_help_panel=title)
+
+class OptionGroup(NamedTuple):
+    """Options that stand below a title of their own in the help, or below ``Options``."""
+
+    title: Optional[str] = None
+
+    def value(self, metavar: str, text: str, *names: str, **settings: Any) -> Any:
+        """Declare an option that takes a value.
+
+        Args:
+            metavar: The word for the value in the help.
+            text: What the help says about it.
+            names: How it is typed; as the parameter is named, if there are none.
+            settings: Other settings of ``typer.Option``.
+        """
+        panel = self.title
+        return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=panel, **settings)
+
+    def flag(self, name: str, text: str) -> Any:
+        """Declare an option that takes no value, and what the help says about it."""
+        return typer.Option(name, help=text, rich_help_panel=self.title)
 
 
-output_option = option_group("Output")  # of several commands
+OPTIONS = OptionGroup()
+OUTPUT = OptionGroup("Output")  # of several commands
 
-# Arguments are hidden from the list of arguments, where typer 0.19 writes "\\[required]"; the
-# usage names them.
-File = Annotated[str, typer.Argument(hidden=True)]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")]
 
+def argument(metavar: str) -> Any:
+    """Declare an argument, which stands in the usage as ``metavar`` says, and nowhere else.
+
+    Releases of typer differ in how they list arguments, and in how they write those of several
+    words, or of none.
+    """
+    return typer.Argument(metavar=metavar, hidden=True)
+
+
+File = Annotated[str, argument("FILE")]
+Json = Annotated[bool, OPTIONS.flag("--json", "Print one JSON object.")]
+Force = Annotated[bool, OPTIONS.flag("--force", "Replace FILE if it exists.")]
 Devices = Annotated[
-    Optional[str],
-    typer.Option(metavar="LIST", help="Logical device ids such as 0-3,6.  [default: all visible]"),
+    Text, OPTIONS.value("LIST", "Logical device ids such as 0-3,6.  [default: all visible]")
 ]
 
 # What `launch`, `run` and `aoe run` have in common.
-Script = Annotated[str, typer.Argument(metavar="SCRIPT", hidden=True)]
-Arguments = Annotated[Optional[List[str]], typer.Argument(metavar="ARGS", hidden=True)]
+Script = Annotated[str, argument("SCRIPT")]
+Arguments = Annotated[Optional[List[str]], argument("[ARGS]...")]
 Module = Annotated[bool, typer.Option("-m", "--module", help="Run SCRIPT as a Python module.")]
 Backend = Annotated[
-    Optional[str],
-    typer.Option(metavar="NAME", help=f"auto (the default), {join_words(names(), 'or')}."),
+    Text, OPTIONS.value("NAME", f"auto (the default), {join_words(names(), 'or')}.")
 ]
-LogDir = Annotated[
-    Optional[str], output_option(metavar="FOLDER", help="Folder for logs.  [default: ascend-logs]")
-]
+LogDir = Annotated[Text, OUTPUT.value("FOLDER", "Folder for logs.  [default: ascend-logs]")]
 
 # Columns of the widest names that others are aligned with in the help.
 _WIDEST_OPTION = 26
@@ -92,15 +116,17 @@ class _PlainHelp:
 class Command(_PlainHelp, TyperCommand):
     """A command with plain help."""
 
+    def collect_usage_pieces(self, ctx: Any) -> List[str]:
+        """Give what stands behind the name of the command in its help."""
+        parameters = self.get_params(ctx)
+        names = [str(each.metavar) for each in parameters if each.param_type_name == "argument"]
+        return ["[OPTIONS]", *names]
+
 
 class ScriptCommand(Command):
     """A command that starts a script; what follows the script's name belongs to it."""
 
     allow_interspersed_args = False
-
-    def collect_usage_pieces(self, ctx: Any) -> List[str]:
-        """Give what stands behind the name of the command in its help."""
-        return ["[OPTIONS]", "SCRIPT", "[ARGS]..."]  # releases of typer differ in how they say it
 
 
 class CommandGroup(_PlainHelp, TyperGroup):

@@ -8,68 +8,58 @@ from typing_extensions import Annotated
 
 from ascend_session.cli._output import exit_on_error, show_json
 from ascend_session.cli._parameters import (
+    OPTIONS,
+    OUTPUT,
     Arguments,
     Force,
     Json,
     LogDir,
     Module,
+    Number,
+    OptionGroup,
     Script,
     ScriptCommand,
+    Seconds,
+    Text,
+    argument,
     exit_on_signals,
     new_group,
-    option_group,
-    output_option,
     parse_duration,
     parse_size,
 )
 
-_Text = Optional[str]
-_Number = Optional[int]
-_fact_option = option_group("Facts that cannot be measured")
+_FACTS = OptionGroup("Facts that cannot be measured")
 _SORTS = "saved, improvement, before, after, name or type"
 
 # Options of both `preflight` and `run`.
 _Mode = Annotated[
-    _Text,
-    typer.Option(
-        metavar="WHAT",
-        help="operator, subgraph or gradient.  [default: that of CONFIG or AOE_MODE, or operator]",
+    Text,
+    OPTIONS.value(
+        "WHAT",
+        "operator, subgraph or gradient.  [default: that of CONFIG or AOE_MODE, or operator]",
     ),
 ]
-_Processes = Annotated[
-    _Number, _fact_option(metavar="N", help="Processes of the training.  [default: 1]")
-]
+_Processes = Annotated[Number, _FACTS.value("N", "Processes of the training.  [default: 1]")]
 _TrainingMemory = Annotated[
-    _Number,
-    _fact_option(
-        metavar="SIZE",
-        parser=parse_size,
-        help="Host memory that the training needs, such as 12GiB.",
-    ),
+    Number,
+    _FACTS.value("SIZE", "Host memory that the training needs, such as 12GiB.", parser=parse_size),
 ]
 _TuningParallelNum = Annotated[
-    _Number, _fact_option(metavar="N", help="AOE's TUNING_PARALLEL_NUM.  [default: as in aoe.ini]")
+    Number, _FACTS.value("N", "AOE's TUNING_PARALLEL_NUM.  [default: as in aoe.ini]")
 ]
-_DeviceCores = Annotated[_Number, _fact_option(metavar="N", help="AI cores of the device.")]
+_DeviceCores = Annotated[Number, _FACTS.value("N", "AI cores of the device.")]
 _OperatorCores = Annotated[
-    _Number,
-    _fact_option(
-        metavar="N", help="Largest number of AI cores that an operator of the model uses."
-    ),
+    Number, _FACTS.value("N", "Largest number of AI cores that an operator of the model uses.")
 ]
 _DeviceMemory = Annotated[
-    _Number,
-    _fact_option(
-        metavar="SIZE",
-        parser=parse_size,
-        help="Device memory that the training needs, such as 20GiB.",
+    Number,
+    _FACTS.value(
+        "SIZE", "Device memory that the training needs, such as 20GiB.", parser=parse_size
     ),
 ]
 _StaticOperators = Annotated[
     Optional[bool],
-    _fact_option(
-        "--static-operators", help="State that all operators of the model have static shapes."
-    ),
+    _FACTS.flag("--static-operators", "State that all operators of the model have static shapes."),
 ]
 
 _HELP = """Tune operators or subgraphs with AOE, the vendor's tuner.
@@ -85,7 +75,7 @@ app = new_group(help=_HELP)
 @app.command()
 def preflight(
     context: typer.Context,
-    config: Annotated[_Text, typer.Argument(metavar="[CONFIG]", hidden=True)] = None,
+    config: Annotated[Text, argument("[CONFIG]")] = None,
     mode: _Mode = None,
     processes: _Processes = None,
     training_memory: _TrainingMemory = None,
@@ -109,7 +99,7 @@ def preflight(
     """
     from ascend_session.cli._aoe_run import measure_conditions, read_config, show_conditions
 
-    with exit_on_error(2), exit_on_signals():
+    with exit_on_error(2, as_json), exit_on_signals():
         plan = measure_conditions(*read_config(config), mode, context.params, os.environ)
     if as_json:
         show_json(plan.as_dict())
@@ -123,44 +113,33 @@ def run_tuning(
     context: typer.Context,
     what: Script,
     arguments: Arguments = None,
-    config: Annotated[
-        _Text, typer.Option(metavar="FILE", help="Configuration file that SCRIPT uses.")
-    ] = None,
+    config: Annotated[Text, OPTIONS.value("FILE", "Configuration file that SCRIPT uses.")] = None,
     mode: _Mode = None,
     work_path: Annotated[
-        _Text,
-        output_option(
-            metavar="FOLDER", help="Folder for result files (ASCEND_WORK_PATH); made if missing."
-        ),
+        Text,
+        OUTPUT.value("FOLDER", "Folder for result files (ASCEND_WORK_PATH); made if missing."),
     ] = None,
     bank: Annotated[
-        _Text,
-        output_option(metavar="FOLDER", help="Tuned repository (TUNE_BANK_PATH); made if missing."),
+        Text, OUTPUT.value("FOLDER", "Tuned repository (TUNE_BANK_PATH); made if missing.")
     ] = None,
     device: Annotated[
-        _Number,
-        typer.Option(
-            metavar="ID", help="Logical device id.  [default: ASCEND_DEVICE_ID, or the first]"
-        ),
+        Number,
+        OPTIONS.value("ID", "Logical device id.  [default: ASCEND_DEVICE_ID, or the first]"),
     ] = None,
-    backend: Annotated[
-        _Text, typer.Option(metavar="NAME", help="auto (the default) or npu.")
-    ] = None,
+    backend: Annotated[Text, OPTIONS.value("NAME", "auto (the default) or npu.")] = None,
     as_module: Module = False,
-    python: Annotated[
-        _Text, typer.Option(metavar="PROGRAM", help="Python that runs SCRIPT.")
-    ] = None,
+    python: Annotated[Text, OPTIONS.value("PROGRAM", "Python that runs SCRIPT.")] = None,
     log_dir: LogDir = None,
     wait_for_devices: Annotated[
-        Optional[float],
-        typer.Option(
-            metavar="TIME",
+        Seconds,
+        OPTIONS.value(
+            "TIME",
+            "Wait up to this long, such as 10m, for a device that is in use.",
             parser=parse_duration,
-            help="Wait up to this long, such as 10m, for a device that is in use.",
         ),
     ] = None,
     no_preflight: Annotated[
-        bool, typer.Option("--no-preflight", help="Start even if conditions fail.")
+        bool, OPTIONS.flag("--no-preflight", "Start even if conditions fail.")
     ] = False,
     processes: _Processes = None,
     training_memory: _TrainingMemory = None,
@@ -193,43 +172,30 @@ def run_tuning(
 
 @app.command()
 def report(
-    paths: Annotated[Optional[List[str]], typer.Argument(metavar="[PATH]...", hidden=True)] = None,
+    paths: Annotated[Optional[List[str]], argument("[PATH]...")] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object, with every operator.")
+        bool, OPTIONS.flag("--json", "Print one JSON object, with every operator.")
     ] = False,
     html: Annotated[
-        _Text,
-        typer.Option("--html", metavar="FILE", help="Also write a page with a picture to FILE."),
+        Text, OPTIONS.value("FILE", "Also write a page with a picture to FILE.")
     ] = None,
     force: Force = False,
-    sort: Annotated[
-        str, typer.Option("--sort", metavar="KEY", help=f"Sort by {_SORTS}.")
-    ] = "saved",
+    sort: Annotated[str, OPTIONS.value("KEY", f"Sort by {_SORTS}.")] = "saved",
     top: Annotated[
-        _Number,
-        typer.Option(
-            "--top",
-            metavar="N",
-            min=1,
-            help="Show at most N operators.  [default: 20, in JSON all]",
-        ),
+        Number,
+        OPTIONS.value("N", "Show at most N operators.  [default: 20, in JSON all]", min=1),
     ] = None,
     filters: Annotated[
         Optional[List[str]],
-        typer.Option(
-            "--filter",
-            metavar="PATTERN",
-            help="Show only operators with PATTERN in their name. Or match a column: name=, "
+        OPTIONS.value(
+            "PATTERN",
+            "Show only operators with PATTERN in their name. Or match a column: name=, "
             "type=, way= or update= and a pattern with * and ?. If repeated, all must match.",
+            "--filter",
         ),
     ] = None,
     against: Annotated[
-        _Text,
-        typer.Option(
-            "--against",
-            metavar="PATH",
-            help="Compare with the result file or folder of another run.",
-        ),
+        Text, OPTIONS.value("PATH", "Compare with the result file or folder of another run.")
     ] = None,
 ) -> None:
     """Show what AOE tuned, the time saved, and what failed.
@@ -244,7 +210,7 @@ def report(
         ascend-session aoe report tuning --against tuning-before --html report.html
     """
     from ascend_session.aoe.results import SORTS, Filter
-    from ascend_session.cli._aoe_report import View, find_and_read_results, show_view
+    from ascend_session.cli._aoe_report import View, read_run, show_view
 
     if sort not in SORTS:
         raise typer.BadParameter(f"{sort!r} is not one of {_SORTS}.", param_hint="--sort")
@@ -252,11 +218,11 @@ def report(
         patterns = tuple(Filter.parse(text) for text in filters or [])
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--filter") from None
-    with exit_on_error():
-        results = find_and_read_results(paths or [])
-        other = None if against is None else find_and_read_results([against])
+    with exit_on_error(as_json=as_json):
+        results = read_run(paths or [], as_json)
+        other = None if against is None else read_run([against], as_json)
         view = View.of(results, sort, top, patterns, other)
-        if html is not None:
+        if html is not None and all(run.files for run in view.runs):
             from ascend_session.cli._aoe_page import write_page
 
             write_page(html, force, view)

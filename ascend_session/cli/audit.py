@@ -10,7 +10,7 @@ import typer
 from typing_extensions import Annotated
 
 from ascend_session.cli._output import complain, exit_on_error, show_finding, show_json
-from ascend_session.cli._parameters import Json, option_group, output_option
+from ascend_session.cli._parameters import OPTIONS, OUTPUT, Json, OptionGroup, Text, argument
 from ascend_session.errors import AuditError
 from ascend_session.findings import ERROR
 from ascend_session.text import format_count
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 # Options below a title of the help.
-_selection_option = option_group("Selection of findings")
-_change_option = option_group("Changes to scripts")
+_SELECTION = OptionGroup("Selection of findings")
+_CHANGES = OptionGroup("Changes to scripts")
 
 
 def _parse_severity(word: str) -> str:
@@ -32,45 +32,43 @@ def _parse_severity(word: str) -> str:
 
 
 def audit(
-    paths: Annotated[List[str], typer.Argument(hidden=True)],
+    paths: Annotated[List[str], argument("PATHS...")],
     as_json: Json = False,
     sarif: Annotated[
-        Optional[str],
-        output_option(metavar="FILE", help="Also write the findings to FILE as SARIF."),
+        Text, OUTPUT.value("FILE", "Also write the findings to FILE as SARIF.")
     ] = None,
     baseline: Annotated[
-        Optional[str],
-        _selection_option(metavar="FILE", help="Leave out the findings that are listed in FILE."),
+        Text, _SELECTION.value("FILE", "Leave out the findings that are listed in FILE.")
     ] = None,
     update_baseline: Annotated[
-        bool, _selection_option("--update-baseline", help="Write all findings to the baseline.")
+        bool, _SELECTION.flag("--update-baseline", "Write all findings to the baseline.")
     ] = False,
     fail_on: Annotated[
         str,
-        typer.Option(
-            metavar="SEVERITY",
+        OPTIONS.value(
+            "SEVERITY",
+            "Exit with 1 on findings this severe or worse: error, warning or note.",
             callback=_parse_severity,
-            help="Exit with 1 on findings this severe or worse: error, warning or note.",
         ),
     ] = "error",
     certain: Annotated[
         bool,
-        _selection_option(
-            "--certain", help="Leave out findings that depend on a branch or on other code."
+        _SELECTION.flag(
+            "--certain", "Leave out findings that depend on a branch or on other code."
         ),
     ] = False,
     fix: Annotated[
-        bool, _change_option("--fix", help="Show a diff of the certain fixes, and apply it.")
+        bool, _CHANGES.flag("--fix", "Show a diff of the certain fixes, and apply it.")
     ] = False,
     summary: Annotated[
         bool,
-        _selection_option(
+        _SELECTION.flag(
             "--summary",
-            help="Show the five kinds of findings that matter most, with an example of each.",
+            "Show the five kinds of findings that matter most, with an example of each.",
         ),
     ] = False,
     port: Annotated[
-        bool, _change_option("--port", help="Print the equivalent AscendConfig, and nothing else.")
+        bool, _CHANGES.flag("--port", "Print the equivalent AscendConfig, and nothing else.")
     ] = False,
 ) -> None:
     """Find options in scripts that have no effect, or not the expected one.
@@ -92,7 +90,8 @@ def audit(
         raise typer.Exit(0 if _port(paths) else 1)
     report = _audit(paths, with_progress=not as_json)
     if fix:
-        _fix(report)
+        with exit_on_error(as_json=as_json):
+            _fix(report)
         report = _audit(paths, with_progress=not as_json)
     if certain:
         kept = tuple(finding for finding in report.findings if finding.certain)
@@ -100,7 +99,8 @@ def audit(
     if baseline is not None:
         report = _apply_baseline(report, baseline, update_baseline)
     if sarif is not None:
-        _write_sarif(report, sarif)
+        with exit_on_error(2, as_json):
+            _write_sarif(report, sarif)
     if as_json:
         data = report.as_dict()
         if summary:
@@ -188,9 +188,8 @@ def _fix(report: "AuditReport") -> None:
     question = f"Write {changes} to {files}?"
     if sys.stdin.isatty() and sys.stderr.isatty() and not typer.confirm(question, err=True):
         return
-    with exit_on_error():
-        for file, fixed in fixes:
-            write_file(file, fixed.after.encode("utf-8"), force=True)
+    for file, fixed in fixes:
+        write_file(file, fixed.after.encode("utf-8"), force=True)
     complain(f"{changes} written to {files}.")
 
 
@@ -225,9 +224,9 @@ def _write_sarif(report: "AuditReport", file: str) -> None:
         with open(file, "w", encoding="utf-8") as stream:
             json.dump(as_sarif(report, __version__), stream, indent=1)
             stream.write("\n")
-    except OSError as error:
-        complain(f"{file} could not be written: {error.strerror}.", severity=ERROR)
-        raise typer.Exit(2) from None
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not a file name"
+        raise AuditError(f"{file} could not be written: {why}.") from None
 
 
 _MOST_KINDS = 5
@@ -235,14 +234,13 @@ _MOST_KINDS = 5
 
 def _show_summary(report: "AuditReport") -> None:
     """Print the kinds of mistakes that matter most, with counts and the first example of each."""
-    from ascend_session.audit import AUDIT_RULES, place_of
+    from ascend_session.audit import AUDIT_RULES
 
     kinds = report.kinds()
     for kind in kinds[:_MOST_KINDS]:
         count = f"{len(kind.findings):,} in {format_count(kind.files, 'file')}"
         typer.echo(f"{kind.rule}, {count}: {AUDIT_RULES[kind.rule]}")
-        first = kind.findings[0]
-        show_finding(first, f"{place_of(first).file}:{first.place}")
+        show_finding(kind.findings[0])
     others = kinds[_MOST_KINDS:]
     if others:
         found = format_count(sum(len(kind.findings) for kind in others), "finding")
@@ -252,11 +250,9 @@ def _show_summary(report: "AuditReport") -> None:
 
 
 def _show(report: "AuditReport") -> None:
-    from ascend_session.audit import place_of
-
     for finding in report.findings:
         named = finding._replace(message=f"{finding.message}  [{finding.rule}]")
-        show_finding(named, f"{place_of(finding).file}:{finding.place}", indent="")
+        show_finding(named, indent="")
     _show_totals(report)
 
 

@@ -7,14 +7,22 @@ import typer
 from typing_extensions import Annotated
 
 from ascend_session.cli._output import (
-    count_severities,
     exit_on_error,
     remark_as_dict,
     show_finding,
     show_json,
     show_table,
+    show_verdict,
 )
-from ascend_session.cli._parameters import File, Json, new_group, option_group
+from ascend_session.cli._parameters import (
+    OPTIONS,
+    File,
+    Json,
+    OptionGroup,
+    Text,
+    argument,
+    new_group,
+)
 from ascend_session.errors import ConfigError
 from ascend_session.findings import INFO, Finding
 from ascend_session.text import did_you_mean, format_count
@@ -24,7 +32,7 @@ if TYPE_CHECKING:
 
 _MIX_LIST = "modify_mixlist"
 _MOST_SHOWN = 100  # findings of one kind
-_copy_option, _list_option = option_group("Copy"), option_group("Mix lists")
+_COPY, _LISTS = OptionGroup("Copy"), OptionGroup("Mix lists")
 
 _HELP = """Check configuration files and the files that options point to.
 
@@ -38,9 +46,9 @@ app = new_group(help=_HELP)
 
 @app.command()
 def check(
-    files: Annotated[List[str], typer.Argument(hidden=True)],
+    files: Annotated[List[str], argument("FILES...")],
     host: Annotated[
-        bool, typer.Option("--host", help="Also check paths and variables on this machine.")
+        bool, OPTIONS.flag("--host", "Also check paths and variables on this machine.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -61,33 +69,27 @@ def check(
     else:
         for report in reports:
             findings = _findings_of(report)
-            state = ["ok"] if report.ok else []
-            typer.echo(f"{report.file}: {', '.join([*state, *count_severities(findings)])}")
+            show_verdict(report.file, findings, ["ok"] if report.ok else [])
             for finding in findings:
-                show_finding(finding, report.place_of(finding))
+                show_finding(finding._replace(place=None), report.place_of(finding))
     raise typer.Exit(0 if all_ok else 1)
 
 
 @app.command("check-file")
 def check_file(
-    option: Annotated[str, typer.Argument(hidden=True)],
+    option: Annotated[str, argument("OPTION")],
     file: File,
     fix: Annotated[
-        bool, _copy_option("--fix", help="Write a copy that the vendor's parser accepts.")
+        bool, _COPY.flag("--fix", "Write a copy that the vendor's parser accepts.")
     ] = False,
     output: Annotated[
-        Optional[str],
-        _copy_option(
-            "--output", "-o", metavar="COPY", help="Name of the copy.  [default: FILE.fixed]"
-        ),
+        Text,
+        _COPY.value("COPY", "Name of the copy.  [default: FILE.fixed]", "--output", "-o"),
     ] = None,
-    force: Annotated[bool, _copy_option("--force", help="Replace COPY if it exists.")] = False,
-    toolkit: Annotated[
-        Optional[str], _list_option(metavar="FOLDER", help="Toolkit whose lists FILE changes.")
-    ] = None,
+    force: Annotated[bool, _COPY.flag("--force", "Replace COPY if it exists.")] = False,
+    toolkit: Annotated[Text, _LISTS.value("FOLDER", "Toolkit whose lists FILE changes.")] = None,
     soc: Annotated[
-        Optional[str],
-        _list_option(metavar="NAME", help="Name of the processor's folder in the toolkit."),
+        Text, _LISTS.value("NAME", "Name of the processor's folder in the toolkit.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -117,7 +119,7 @@ def check_file(
 
     copy: Optional[str] = None
     notes: Tuple[Finding, ...] = ()
-    with exit_on_error(json_file=file if as_json else None):
+    with exit_on_error(as_json=as_json, file=file):
         before = after = report(file)
         if fix:
             copy, notes = _write_copy(option, file, output, force)
@@ -158,7 +160,8 @@ def show(file: File, as_json: Json = False) -> None:
         show_json({**report.to_dict(), **_resolve(report)})
     else:
         for finding in _findings_of(report):
-            show_finding(finding, report.place_of(finding), indent="", err=True)
+            place = report.place_of(finding)
+            show_finding(finding._replace(place=None), place, indent="", err=True)
         if report.ok:
             _show_resolved(**_resolve(report))
     raise typer.Exit(0 if report.ok else 1)
@@ -245,14 +248,15 @@ def _compare_with_toolkit(
 
 def show_file_report(report: OptionFileReport) -> None:
     """Print the verdict on the file, then each place."""
-    counts = count_severities([*report.refused, *report.remarks])
+    findings = [*report.refused, *report.remarks]
+    words = ["refused"] if report.refused else [] if findings or report.toolkit else ["ok"]
+    more = []
     if report.toolkit:
         entries = format_count(len(report.toolkit), "entry")
-        counts.append(f"{entries} without effect with this toolkit")
-    state = ["refused"] if report.refused else [] if counts else ["ok"]
-    typer.echo(f"{report.file}: {', '.join([*state, *counts])}")
-    for findings in (report.refused, report.remarks):
-        _show_some(findings, report.file, "more")
+        more.append(f"{entries} without effect with this toolkit")
+    show_verdict(report.file, findings, words, more)
+    for alike in (report.refused, report.remarks):
+        _show_some(alike, report.file, "more")
     for fault in report.toolkit or ():
         typer.echo(f"  {fault}")
     if report.not_checked is not None:
@@ -261,7 +265,7 @@ def show_file_report(report: OptionFileReport) -> None:
 
 def _show_some(findings: Sequence[Finding], file: str, more: str) -> None:
     for finding in findings[:_MOST_SHOWN]:
-        show_finding(finding, f"{file}:{finding.place}")
+        show_finding(finding, file)
     if len(findings) > _MOST_SHOWN:
         typer.echo(f"  {len(findings) - _MOST_SHOWN:,} {more}; --json has them.")
 

@@ -14,6 +14,7 @@ import typer
 from typing_extensions import Annotated
 
 from ascend_session.cli._output import (
+    Cell,
     console,
     draw,
     is_terminal,
@@ -24,7 +25,7 @@ from ascend_session.cli._output import (
     show_json,
     show_table,
 )
-from ascend_session.cli._parameters import exit_on_signals
+from ascend_session.cli._parameters import OPTIONS, Seconds, exit_on_signals
 from ascend_session.text import blanked, format_duration
 
 if TYPE_CHECKING:
@@ -41,8 +42,7 @@ _LONGEST_S = 86400.0
 
 _UNKNOWN = "-"
 _HEADERS = ("LOG", "PHYS", "NAME", "FAMILY", "HEALTH", "MEMORY GB", "TEMP", "ADDRESS")
-_HEALTH = _HEADERS.index("HEALTH")
-_HEALTH_STYLES = {"OK": "green", "WARNING": "yellow"}
+_HEALTH_STYLES = {"OK": "green", "WARNING": "yellow", _UNKNOWN: ""}
 
 
 def _limit_seconds(least: float) -> Callable[[Optional[float]], Optional[float]]:
@@ -59,23 +59,23 @@ def _limit_seconds(least: float) -> Callable[[Optional[float]], Optional[float]]
 
 def devices(
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object; with --watch, one a line.")
+        bool, OPTIONS.flag("--json", "Print one JSON object; with --watch, one a line.")
     ] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Refresh until Ctrl-C.")] = False,
+    watch: Annotated[bool, OPTIONS.flag("--watch", "Refresh until Ctrl-C.")] = False,
     interval: Annotated[
-        Optional[float],
-        typer.Option(
-            metavar="SECONDS",
+        Seconds,
+        OPTIONS.value(
+            "SECONDS",
+            f"Pause between refreshes of --watch.  [default: {_INTERVAL_S:g}]",
             callback=_limit_seconds(_SHORTEST_INTERVAL_S),
-            help=f"Pause between refreshes of --watch.  [default: {_INTERVAL_S:g}]",
         ),
     ] = None,
     timeout: Annotated[
-        Optional[float],
-        typer.Option(
-            metavar="SECONDS",
+        Seconds,
+        OPTIONS.value(
+            "SECONDS",
+            "Time limit for each call of npu-smi or hccn_tool.  [default: 10]",
             callback=_limit_seconds(_SHORTEST_TIMEOUT_S),
-            help="Time limit for each call of npu-smi or hccn_tool.  [default: 10]",
         ),
     ] = None,
 ) -> None:
@@ -175,19 +175,13 @@ def _draw_report(report: "DeviceReport") -> "List[RenderableType]":
 
 
 def _draw_devices(report: "DeviceReport") -> "Table":
-    from rich.text import Text
-
-    table = make_table(_HEADERS, [])
+    table = make_table(_HEADERS, list(map(_row, report)))
     for header, column in zip(_HEADERS, table.columns):
         column.no_wrap = header not in ("FAMILY", "ADDRESS")
         if header in ("LOG", "PHYS", "MEMORY GB", "TEMP"):
             column.justify = "right"
-    for device in report:
-        cells: List[RenderableType] = [*_row(device)]
-        if device.health is not None:
-            style = _HEALTH_STYLES.get(device.health.upper(), "bold red")
-            cells[_HEALTH] = Text(device.health, style=style)
-        table.add_row(*cells, style="dim" if device.logical_id is None else None)
+    for device, row in zip(report, table.rows):
+        row.style = "dim" if device.logical_id is None else None
     return table
 
 
@@ -206,12 +200,13 @@ def _draw_holders(report: "DeviceReport") -> "Table":
     return table
 
 
-def _row(device: "Device") -> List[str]:
+def _row(device: "Device") -> List[Cell]:
     memory = (device.memory_used_mb, device.memory_total_mb)
     parts = [_UNKNOWN if part is None else f"{part / 1024:.1f}" for part in memory]
-    ids = (device.logical_id, device.physical_id)
+    health = device.health or _UNKNOWN
     return [
-        *map(_or_unknown, (*ids, device.name, device.family, device.health)),
+        *map(_or_unknown, (device.logical_id, device.physical_id, device.name, device.family)),
+        [(health, _HEALTH_STYLES.get(health.upper(), "bold red"))],
         _UNKNOWN if memory == (None, None) else "/".join(parts),
         _UNKNOWN if device.temperature_c is None else f"{device.temperature_c} C",
         _or_unknown(device.address),

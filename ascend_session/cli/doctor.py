@@ -1,7 +1,7 @@
 """``ascend-session doctor``: what this machine has for jobs, and what it lacks."""
 
 import os
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, List, Sequence
 
 import typer
 from typing_extensions import Annotated
@@ -9,14 +9,20 @@ from typing_extensions import Annotated
 from ascend_session.checks.interpreter import TENSORFLOW
 from ascend_session.cli._output import (
     SEVERITY_STYLES,
-    draw,
-    is_terminal,
+    Cell,
     severity_word,
     show_facts,
     show_json,
     spell_options,
 )
-from ascend_session.cli._parameters import Json, exit_on_signals, parse_time_limit
+from ascend_session.cli._parameters import (
+    OPTIONS,
+    Json,
+    Seconds,
+    Text,
+    exit_on_signals,
+    parse_time_limit,
+)
 from ascend_session.findings import ERROR, INFO, NOT_CHECKED, SEVERITIES, WARNING
 from ascend_session.text import format_count
 
@@ -27,33 +33,28 @@ if TYPE_CHECKING:
 def doctor(
     as_json: Json = False,
     rank_table: Annotated[
-        Optional[str],
-        typer.Option(metavar="FILE", help="Also check this rank table against the devices."),
+        Text, OPTIONS.value("FILE", "Also check this rank table against the devices.")
     ] = None,
     log_dir: Annotated[
-        Optional[str],
-        typer.Option(metavar="FOLDER", help="Folder for logs.  [default: ascend-logs]"),
+        Text, OPTIONS.value("FOLDER", "Folder for logs.  [default: ascend-logs]")
     ] = None,
     python: Annotated[
-        Optional[str],
-        typer.Option(
-            metavar="PROGRAM", help="Python that would run the ranks.  [default: this one]"
-        ),
+        Text, OPTIONS.value("PROGRAM", "Python that would run the ranks.  [default: this one]")
     ] = None,
     timeout: Annotated[
-        Optional[float],
-        typer.Option(
-            metavar="TIME",
+        Seconds,
+        OPTIONS.value(
+            "TIME",
+            "Time limit for each call of npu-smi or hccn_tool.  [default: 10s]",
             parser=parse_time_limit,
-            help="Time limit for each call of npu-smi or hccn_tool.  [default: 10s]",
         ),
     ] = None,
     imports: Annotated[
-        Optional[float],
-        typer.Option(
-            metavar="TIME",
+        Seconds,
+        OPTIONS.value(
+            "TIME",
+            "Time limit for importing TensorFlow.  [default: 2m]",
             parser=parse_time_limit,
-            help="Time limit for importing TensorFlow.  [default: 2m]",
         ),
     ] = None,
 ) -> None:
@@ -84,7 +85,14 @@ def _show(report: "Examination") -> None:
     """Print what is here, what was found, and a verdict."""
     show_facts([*report.facts, ("a job here", _describe_job(report))])
     typer.echo()
-    _show_findings(report)
+    rows: List[Sequence[Cell]] = []
+    # The worst comes last, and stands on the screen then.
+    for finding in (each for kind in reversed(SEVERITIES) for each in report.of(kind)):
+        word, style = severity_word(finding.severity), SEVERITY_STYLES.get(finding.severity, "")
+        hint = "" if finding.hint is None else f"\nhint: {spell_options(finding.hint)}"
+        text = (spell_options(finding.message), (hint, "dim"))
+        rows.append(([(word, style)], finding.rule, text))
+    show_facts(rows)
     counts = {severity: len(report.of(severity)) for severity in SEVERITIES}
     checks = format_count(len(report.findings) - counts[INFO], "check")
     words = [format_count(counts[severity], severity) for severity in (ERROR, WARNING)]
@@ -97,32 +105,3 @@ def _describe_job(report: "Examination") -> str:
         if finding.rule == TENSORFLOW:
             return f"cannot run: {finding.message}"
     return f"runs on the {report.backend}: {report.reason}"
-
-
-def _show_findings(report: "Examination") -> None:
-    """Print a row for each finding; the worst comes last, and stands on the screen then."""
-    findings = [finding for severity in reversed(SEVERITIES) for finding in report.of(severity)]
-    rows = []
-    for finding in findings:
-        message = spell_options(finding.message)
-        hint = "" if finding.hint is None else f"\nhint: {spell_options(finding.hint)}"
-        rows.append((severity_word(finding.severity), finding.rule, message, hint))
-    if is_terminal():
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table.grid(padding=(0, 2))
-        table.add_column(no_wrap=True)
-        table.add_column(no_wrap=True)
-        table.add_column(overflow="fold")
-        for finding, (word, rule, message, hint) in zip(findings, rows):
-            label = Text(word, style=SEVERITY_STYLES.get(finding.severity, ""))
-            table.add_row(label, rule, Text.assemble(message, (hint, "dim")))
-        draw(table)
-        return
-    words = max(len(word) for word, *_ in rows)
-    rules = max(len(rule) for _, rule, *_ in rows)
-    indent = " " * (words + rules + 4)
-    for word, rule, message, hint in rows:
-        text = f"{message}{hint}".replace("\n", f"\n{indent}")
-        typer.echo(f"{word:<{words}}  {rule:<{rules}}  {text}")

@@ -9,6 +9,7 @@ import typer
 from typing_extensions import Annotated
 
 from ascend_session.cli._output import complain, console, is_terminal, show_facts
+from ascend_session.cli._parameters import argument
 from ascend_session.findings import ERROR
 from ascend_session.text import did_you_mean, join_words
 
@@ -34,7 +35,7 @@ _COMMANDS = {
 }
 
 
-def guide(name: Annotated[Optional[List[str]], typer.Argument(hidden=True)] = None) -> None:
+def guide(name: Annotated[Optional[List[str]], argument("[NAME]...")] = None) -> None:
     """Show the guides that come with the package.
 
     Without a NAME, lists the guides. NAME is a guide or a command; NAME#SECTION shows one section.

@@ -11,16 +11,20 @@ from typing_extensions import Annotated
 
 from ascend_session.cli._output import complain, finding_as_dict, show_json, spell_options
 from ascend_session.cli._parameters import (
+    OPTIONS,
+    OUTPUT,
     Arguments,
     Backend,
     Devices,
     LogDir,
     Module,
+    Number,
+    OptionGroup,
     Script,
     ScriptCommand,
+    Seconds,
+    Text,
     new_group,
-    option_group,
-    output_option,
     parse_duration,
 )
 from ascend_session.errors import AscendError, DeviceTimeoutError, PreflightError
@@ -32,14 +36,10 @@ if TYPE_CHECKING:
     from ascend_session.launcher.plan import Plan, RankPlan
 
 # Options below a title of the help.
-_process_option = option_group("Ranks as processes")
-_table_option = option_group("Rank table and chief")
-_nodes_option = option_group("Several nodes")
-_check_option = option_group("Checks, waits and failures")
-
-_Text = Optional[str]
-_Number = Optional[int]
-_Seconds = Optional[float]
+_PROCESSES = OptionGroup("Ranks as processes")
+_TABLE = OptionGroup("Rank table and chief")
+_NODES = OptionGroup("Several nodes")
+_CHECKS = OptionGroup("Checks, waits and failures")
 
 app = new_group()
 
@@ -50,129 +50,98 @@ def launch(
     what: Script,
     arguments: Arguments = None,
     processes: Annotated[
-        _Number,
-        typer.Option(
-            "-n",
-            "--processes",
-            metavar="N",
-            help="Number of ranks on this node.  [default: one per device]",
+        Number,
+        OPTIONS.value(
+            "N", "Number of ranks on this node.  [default: one per device]", "-n", "--processes"
         ),
     ] = None,
     devices: Devices = None,
     backend: Backend = None,
     as_module: Module = False,
     no_python: Annotated[
-        bool, typer.Option("--no-python", help="Run SCRIPT as a program of any kind.")
+        bool, OPTIONS.flag("--no-python", "Run SCRIPT as a program of any kind.")
     ] = False,
-    rank_table: Annotated[
-        _Text, _table_option(metavar="FILE", help="Rank table of the job.")
-    ] = None,
+    rank_table: Annotated[Text, _TABLE.value("FILE", "Rank table of the job.")] = None,
     no_rank_table: Annotated[
         bool,
-        _table_option(
+        _TABLE.flag(
             "--no-rank-table",
-            help="Use no table: let ranks meet at one of them, the chief (CM_* variables).",
+            "Use no table: let ranks meet at one of them, the chief (CM_* variables).",
         ),
     ] = False,
-    chief_ip: Annotated[
-        _Text, _table_option(metavar="ADDRESS", help="Address of the chief.")
-    ] = None,
+    chief_ip: Annotated[Text, _TABLE.value("ADDRESS", "Address of the chief.")] = None,
     chief_port: Annotated[
-        _Number, _table_option(metavar="PORT", help="Port of the chief.  [default: a free one]")
+        Number, _TABLE.value("PORT", "Port of the chief.  [default: a free one]")
     ] = None,
     nnodes: Annotated[
-        _Number,
-        _nodes_option(metavar="N", help="Number of nodes.  [default: the scheduler's, or 1]"),
+        Number, _NODES.value("N", "Number of nodes.  [default: the scheduler's, or 1]")
     ] = None,
-    node_rank: Annotated[
-        _Number, _nodes_option(metavar="K", help="Rank of this node, from 0.")
-    ] = None,
+    node_rank: Annotated[Number, _NODES.value("K", "Rank of this node, from 0.")] = None,
     coordinator: Annotated[
-        _Text,
-        _nodes_option(
-            metavar="HOST:PORT",
-            help="Address of node 0, at which the nodes meet if they run on the stub.",
+        Text,
+        _NODES.value(
+            "HOST:PORT", "Address of node 0, at which the nodes meet if they run on the stub."
         ),
     ] = None,
-    job_id: Annotated[
-        _Text, _table_option(metavar="ID", help="JOB_ID of the job.  [default: a new one]")
-    ] = None,
+    job_id: Annotated[Text, _TABLE.value("ID", "JOB_ID of the job.  [default: a new one]")] = None,
     env: Annotated[
         Optional[List[str]],
-        _process_option(
-            "--env", metavar="NAME=VALUE", help="Set a variable in all ranks; can be repeated."
-        ),
+        _PROCESSES.value("NAME=VALUE", "Set a variable in all ranks; can be repeated.", "--env"),
     ] = None,
-    cwd: Annotated[
-        _Text, _process_option(metavar="FOLDER", help="Working directory of the ranks.")
-    ] = None,
-    python: Annotated[
-        _Text, _process_option(metavar="PROGRAM", help="Python that runs the ranks.")
-    ] = None,
+    cwd: Annotated[Text, _PROCESSES.value("FOLDER", "Working directory of the ranks.")] = None,
+    python: Annotated[Text, _PROCESSES.value("PROGRAM", "Python that runs the ranks.")] = None,
     log_dir: LogDir = None,
     grace: Annotated[
-        _Seconds,
-        _check_option(metavar="SECONDS", help="Time between SIGTERM and SIGKILL.  [default: 10]"),
+        Seconds,
+        _CHECKS.value("SECONDS", "Time between SIGTERM and SIGKILL.  [default: 10]"),
     ] = None,
     stall_timeout: Annotated[
-        _Seconds,
-        _check_option(
-            metavar="SECONDS",
-            help="End a job that has written nothing and used no CPU for this long.",
+        Seconds,
+        _CHECKS.value(
+            "SECONDS", "End a job that has written nothing and used no CPU for this long."
         ),
     ] = None,
     max_restarts: Annotated[
-        _Number,
-        _check_option(
-            metavar="N", help="Restart up to N times after a temporary failure or a killed rank."
-        ),
+        Number,
+        _CHECKS.value("N", "Restart up to N times after a temporary failure or a killed rank."),
     ] = None,
     bind: Annotated[
-        _Text,
-        _process_option(
-            metavar="HOW", help="Bind ranks to CPUs: auto (near the device), even or none."
-        ),
+        Text,
+        _PROCESSES.value("HOW", "Bind ranks to CPUs: auto (near the device), even or none."),
     ] = None,
     show: Annotated[
-        _Text,
-        output_option(
-            metavar="LIST",
-            help="Show the output of these ranks: all, none, or a list such as 0,4-7.",
-        ),
+        Text,
+        OUTPUT.value("LIST", "Show the output of these ranks: all, none, or a list such as 0,4-7."),
     ] = None,
     timestamps: Annotated[
-        bool, output_option("--timestamps", help="Begin each line with the time.")
+        bool, OUTPUT.flag("--timestamps", "Begin each line with the time.")
     ] = False,
-    events: Annotated[
-        _Text, output_option(metavar="FILE", help="Write the job's events as JSON lines.")
-    ] = None,
+    events: Annotated[Text, OUTPUT.value("FILE", "Write the job's events as JSON lines.")] = None,
     no_preflight: Annotated[
-        bool, _check_option("--no-preflight", help="Start without checking the host first.")
+        bool, _CHECKS.flag("--no-preflight", "Start without checking the host first.")
     ] = False,
     wait_for_devices: Annotated[
-        _Seconds,
-        _check_option(
-            metavar="TIME",
+        Seconds,
+        _CHECKS.value(
+            "TIME",
+            "Wait up to this long, such as 10m, for devices that are in use.",
             parser=parse_duration,
-            help="Wait up to this long, such as 10m, for devices that are in use.",
         ),
     ] = None,
     wait_for_table: Annotated[
-        _Seconds,
-        _table_option(
-            metavar="TIME",
+        Seconds,
+        _TABLE.value(
+            "TIME",
+            'Wait up to this long for a table that is "initializing".  [default: 5m]',
             parser=parse_duration,
-            help='Wait up to this long for a table that is "initializing".  [default: 5m]',
         ),
     ] = None,
     as_json: Annotated[
         bool,
-        output_option(
-            "--json", help="Print the result as one JSON object; ranks then write to stderr."
-        ),
+        OUTPUT.flag("--json", "Print the result as one JSON object; ranks then write to stderr."),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be started, and start nothing.")
+        bool, OPTIONS.flag("--dry-run", "Print what would be started, and start nothing.")
     ] = False,
 ) -> None:
     """Start a script on every device, as one job.

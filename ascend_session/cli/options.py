@@ -14,6 +14,7 @@ from ascend_session.cli._output import (
     show_json,
     show_table,
 )
+from ascend_session.cli._parameters import OPTIONS, argument
 from ascend_session.findings import ERROR
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ _WHEN = {"construction": "", "host": "On this host: ", "opening": "At opening: "
 
 
 def options(
-    names: Annotated[Optional[List[str]], typer.Argument(hidden=True)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
+    names: Annotated[Optional[List[str]], argument("[NAMES]...")] = None,
+    as_json: Annotated[bool, OPTIONS.flag("--json", "Print one JSON array.")] = False,
 ) -> None:
     """Look up the options of AscendConfig.
 

@@ -22,7 +22,7 @@ from ascend_session.cli._output import (
     show_finding,
     show_json,
 )
-from ascend_session.cli._parameters import File, Json, new_group, option_group
+from ascend_session.cli._parameters import OPTIONS, Json, OptionGroup, Text, argument, new_group
 from ascend_session.cli.config import report_option_file, show_file_report
 from ascend_session.errors import ConfigError
 from ascend_session.findings import INFO, WARNING
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _OPTION = "op_precision_mode"
 _MOST_REMARKS = 20
-_session_option = option_group("Other options of the session")
+_SESSION = OptionGroup("Other options of the session")
 # The manual of ATC, --op_select_implmode.
 _ADVICE = (
     "The manual advises a file for each network instead (op_precision_mode): `ascend-session "
@@ -49,10 +49,8 @@ _HF32 = {
 _DEFAULT_HF32 = "10"  # kAllowHF32DefaultMode
 _NEW_HF32 = os.path.join("..", "..", "config", "allow_hf32", "ops_allow_hf32_*.ini")
 
-_Toolkit = Annotated[
-    Optional[str],
-    typer.Option(metavar="FOLDER", help="Toolkit to use.  [default: that of this host]"),
-]
+_Name = Annotated[str, argument("NAME")]
+_Toolkit = Annotated[Text, OPTIONS.value("FOLDER", "Toolkit to use.  [default: that of this host]")]
 
 _HELP = """Choose how operators are implemented, in one file per network.
 
@@ -66,13 +64,12 @@ app = new_group(help=_HELP)
 
 @app.command()
 def new(
-    name: File,
+    name: _Name,
     source: Annotated[
-        str,
-        typer.Option("--from", metavar="LIST", help="Name of a list in the toolkit, or any file."),
+        str, OPTIONS.value("LIST", "Name of a list in the toolkit, or any file.", "--from")
     ],
     toolkit: _Toolkit = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace NAME if it exists.")] = False,
+    force: Annotated[bool, OPTIONS.flag("--force", "Replace NAME if it exists.")] = False,
     as_json: Json = False,
 ) -> None:
     """Copy a list of modes to a file of your own.
@@ -86,7 +83,7 @@ def new(
     from ascend_session.option_files import OpPrecision
 
     path = name if os.path.splitext(name)[1] else f"{name}.ini"
-    with exit_on_error(json_file=path if as_json else None):
+    with exit_on_error(as_json=as_json, file=path):
         origin = _find_list(source, _find_lists(toolkit))
         precision, remarks = OpPrecision.read(origin), OpPrecision.check(origin)
         if precision == OpPrecision() and remarks:
@@ -101,17 +98,17 @@ def new(
     typer.echo(f"{path}: {format_count(count, 'operator')}, from {origin}")
     typer.echo(f'  AscendConfig(op_precision_mode="{path}") uses it.')
     for remark in remarks[:_MOST_REMARKS]:
-        show_finding(remark, f"{origin}:{remark.place}", indent="", err=True)
+        show_finding(remark, origin, indent="", err=True)
     if remarks:
         complain(f"{format_count(len(remarks), 'line')} of {origin} not copied.", severity=WARNING)
 
 
 @app.command("set")
 def set_modes(
-    name: File,
-    modes: Annotated[List[str], typer.Argument(hidden=True, metavar="OP=MODE...")],
+    name: _Name,
+    modes: Annotated[List[str], argument("OP=MODE...")],
     node: Annotated[
-        bool, typer.Option("--node", help="Take OP as the name of a node instead of a type.")
+        bool, OPTIONS.flag("--node", "Take OP as the name of a node instead of a type.")
     ] = False,
     toolkit: _Toolkit = None,
     as_json: Json = False,
@@ -127,7 +124,7 @@ def set_modes(
     from ascend_session.option_files import OpPrecision
 
     by_operator, name = _parse_modes(modes, node), _find_file(name)
-    with exit_on_error(json_file=name if as_json else None):
+    with exit_on_error(as_json=as_json, file=name):
         implemented = _find_lists(toolkit).implemented
         _change_modes(name, by_operator, node)
     doubts: List[str] = []
@@ -143,7 +140,7 @@ def set_modes(
 
 
 @app.command()
-def check(name: File, toolkit: _Toolkit = None, as_json: Json = False) -> None:
+def check(name: _Name, toolkit: _Toolkit = None, as_json: Json = False) -> None:
     """Find lines that GE skips, and modes that the toolkit does not have.
 
     Exit code: 1 if the file has errors or warnings, otherwise 0.
@@ -155,7 +152,7 @@ def check(name: File, toolkit: _Toolkit = None, as_json: Json = False) -> None:
     from ascend_session.option_files import OpPrecision
 
     name = _find_file(name)
-    with exit_on_error(json_file=name if as_json else None):
+    with exit_on_error(as_json=as_json, file=name):
         report = report_option_file(_OPTION, name)
         lists = _find_lists(toolkit)
         faults = None
@@ -171,23 +168,15 @@ def check(name: File, toolkit: _Toolkit = None, as_json: Json = False) -> None:
 
 @app.command()
 def explain(
-    op: Annotated[str, typer.Option("--op", metavar="TYPE", help="Type of the operator.")],
-    name: Annotated[Optional[str], typer.Argument(hidden=True)] = None,
-    node: Annotated[
-        Optional[str], typer.Option(metavar="NODE", help="Name of the operator in the graph.")
-    ] = None,
+    op: Annotated[str, OPTIONS.value("TYPE", "Type of the operator.")],
+    name: Annotated[Text, argument("[NAME]")] = None,
+    node: Annotated[Text, OPTIONS.value("NODE", "Name of the operator in the graph.")] = None,
     hf32: Annotated[
-        Optional[str],
-        _session_option(
-            metavar="BITS", help="Assume HF32: 10 for convolutions, 01 for matmuls, 11 for both."
-        ),
+        Text,
+        _SESSION.value("BITS", "Assume HF32: 10 for convolutions, 01 for matmuls, 11 for both."),
     ] = None,
-    select: Annotated[
-        Optional[str], _session_option(metavar="MODE", help="Assume op_select_implmode=MODE.")
-    ] = None,
-    types: Annotated[
-        Optional[str], _session_option(metavar="LIST", help="Assume optypelist_for_implmode=LIST.")
-    ] = None,
+    select: Annotated[Text, _SESSION.value("MODE", "Assume op_select_implmode=MODE.")] = None,
+    types: Annotated[Text, _SESSION.value("LIST", "Assume optypelist_for_implmode=LIST.")] = None,
     toolkit: _Toolkit = None,
     as_json: Json = False,
 ) -> None:
@@ -205,7 +194,7 @@ def explain(
         raise typer.BadParameter(f"{hf32} is not one of {', '.join(_HF32)}.", param_hint="--hf32")
     from ascend_session.option_files import OpPrecision
 
-    with exit_on_error(json_file=(name or "") if as_json else None):
+    with exit_on_error(as_json=as_json, file=name or ""):
         lists = _find_lists(toolkit)
         hf32_modes = {} if hf32 is None else _read_hf32_modes(hf32, lists)
         note = _describe_default(op, lists) if hf32 is None else ""

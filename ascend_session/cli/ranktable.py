@@ -1,5 +1,6 @@
 """``ascend-session ranktable``: makes, checks, converts and shows rank tables."""
 
+import contextlib
 import os
 import re
 import sys
@@ -10,15 +11,25 @@ from typing_extensions import Annotated
 
 from ascend_session.cli._output import (
     complain,
-    count_severities,
     exit_on_error,
     show_facts,
     show_finding,
     show_json,
     show_table,
+    show_verdict,
     spell_options,
 )
-from ascend_session.cli._parameters import Devices, File, Force, Json, new_group, parse_duration
+from ascend_session.cli._parameters import (
+    OPTIONS,
+    Devices,
+    File,
+    Force,
+    Json,
+    Text,
+    argument,
+    new_group,
+    parse_duration,
+)
 from ascend_session.errors import DeviceError, JobError
 from ascend_session.findings import ERROR, INFO, WARNING, Finding, sort_by_severity
 from ascend_session.text import format_count, format_duration, printable
@@ -41,10 +52,8 @@ def _check_version(value: Optional[str]) -> Optional[str]:
 
 
 _Output = Annotated[
-    Optional[str],
-    typer.Option(
-        "--output", "-o", metavar="FILE", help="Write the table to FILE instead of printing it."
-    ),
+    Text,
+    OPTIONS.value("FILE", "Write the table to FILE instead of printing it.", "--output", "-o"),
 ]
 
 _HELP = """Make, check, convert and show rank tables.
@@ -59,31 +68,27 @@ app = new_group(help=_HELP)
 
 @app.command()
 def make(
-    files: Annotated[Optional[List[str]], typer.Argument(hidden=True)] = None,
+    files: Annotated[Optional[List[str]], argument("[FILES]...")] = None,
     merge: Annotated[
-        bool, typer.Option("--merge", help="Merge FILES, each the table of one server.")
+        bool, OPTIONS.flag("--merge", "Merge FILES, each the table of one server.")
     ] = False,
     devices: Devices = None,
     server_id: Annotated[
-        Optional[str],
-        typer.Option(metavar="NAME", help="Name of this server.  [default: the host name]"),
+        Text, OPTIONS.value("NAME", "Name of this server.  [default: the host name]")
     ] = None,
-    host_ip: Annotated[
-        Optional[str], typer.Option(metavar="ADDRESS", help="Address of this server.")
-    ] = None,
+    host_ip: Annotated[Text, OPTIONS.value("ADDRESS", "Address of this server.")] = None,
     to: Annotated[
-        Optional[str],
-        typer.Option(
-            "--to",
-            metavar="VERSION",
+        Text,
+        OPTIONS.value(
+            "VERSION",
+            "1.0, or 1.2 for superpods of A3.  [default: 1.0, or that of FILES]",
             callback=_check_version,
-            help="1.0, or 1.2 for superpods of A3.  [default: 1.0, or that of FILES]",
         ),
     ] = None,
     output: _Output = None,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Replace FILE; take devices that the manual advises against."),
+        OPTIONS.flag("--force", "Replace FILE; take devices that the manual advises against."),
     ] = False,
 ) -> None:
     """Make a rank table of this host's devices, or merge those of several hosts.
@@ -129,19 +134,15 @@ def make(
 def check(
     file: File,
     no_host: Annotated[
-        bool, typer.Option("--no-host", help="Do not compare the table with this host.")
+        bool, OPTIONS.flag("--no-host", "Do not compare the table with this host.")
     ] = False,
     wait: Annotated[
-        Optional[str],
-        typer.Option(
-            metavar="TIME", help="Wait up to this long, such as 10m, until the table is completed."
-        ),
+        Text,
+        OPTIONS.value("TIME", "Wait up to this long, such as 10m, until the table is completed."),
     ] = None,
     product: Annotated[
-        Optional[str],
-        typer.Option(
-            metavar="NAME", help="Rules to apply: 910A, A2, A3 or 310P.  [default: this host's]"
-        ),
+        Text,
+        OPTIONS.value("NAME", "Rules to apply: 910A, A2, A3 or 310P.  [default: this host's]"),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -171,11 +172,9 @@ def check(
 
 @app.command()
 def convert(
-    old: File,
+    old: Annotated[str, argument("OLD")],
     output: _Output = None,
-    to: Annotated[
-        str, typer.Option("--to", metavar="VERSION", callback=_check_version, help="1.0 or 1.2.")
-    ] = "1.0",
+    to: Annotated[str, OPTIONS.value("VERSION", "1.0 or 1.2.", callback=_check_version)] = "1.0",
     force: Force = False,
 ) -> None:
     """Convert a rank table of any format to version 1.0 or 1.2.
@@ -215,8 +214,14 @@ def show(file: File, as_json: Json = False) -> None:
     """
     from ascend_session.cluster.rank_table import RankTable
 
-    with exit_on_error():
+    try:
         table = RankTable.read(file)
+    except JobError as error:
+        if as_json:
+            show_json(_refuse(file, error, None).as_dict())
+        else:
+            complain(error.message, error.hint, ERROR)
+        raise typer.Exit(1) from None
     if as_json:
         servers = [
             {**server._asdict(), "devices": [device._asdict() for device in server.devices]}
@@ -314,14 +319,12 @@ def _report_table(file: str, family: Optional[str], with_host: bool, wait_s: flo
         else:
             table = RankTable.read(file, family)
     except JobError as error:
-        if not error.findings:
-            message = re.sub(rf"^{re.escape(file)}: ", "", error.message)
-            return TableReport(file, "", None, family, (Finding(ERROR, message, error.hint),))
-        if with_host and family is None:  # on some products HCCL reads less of a table
+        if error.findings and with_host and family is None:
+            # On some products HCCL reads less of a table.
             family = common_family(list_devices().visible)
             if family is not None:
                 return _report_table(file, family, with_host, 0.0)
-        return TableReport(file, _find_format(file), None, family, error.findings)
+        return _refuse(file, error, family)
     on_host: Sequence[Finding] = ()
     if with_host:
         devices = list_devices()
@@ -331,15 +334,18 @@ def _report_table(file: str, family: Optional[str], with_host: bool, wait_s: flo
     return TableReport(file, table.format, table, family, tuple(sort_by_severity(findings)))
 
 
-def _find_format(file: str) -> str:
-    """Find out which format a table has that is refused."""
+def _refuse(file: str, error: JobError, family: Optional[str]) -> TableReport:
+    """Report what a file was refused for, and which format it has nevertheless."""
     from ascend_session.cluster.rank_table.formats import parse_table
     from ascend_session.cluster.rank_table.source import read_text
 
-    try:
-        return parse_table(file, read_text(file)).format
-    except JobError:
-        return ""
+    if not error.findings:
+        message = re.sub(rf"^{re.escape(file)}: ", "", error.message)
+        return TableReport(file, "", None, family, (Finding(ERROR, message, error.hint),))
+    table_format = ""
+    with contextlib.suppress(JobError):
+        table_format = parse_table(file, read_text(file)).format
+    return TableReport(file, table_format, None, family, error.findings)
 
 
 class _WaitDisplay:
@@ -370,23 +376,18 @@ class _WaitDisplay:
 
 
 def _show_report(report: TableReport) -> None:
-    facts = [_describe_format(report.format)] if report.format else []
+    words = [_describe_format(report.format)] if report.format else []
     if report.table is not None:
-        facts.append(format_count(len(report.table.servers), "server"))
-        facts.append(format_count(report.table.size, "rank"))
-    if report.ok:
-        facts.append("ok")
-    typer.echo(f"{report.file}: {', '.join([*facts, *count_severities(report.findings)])}")
+        words.append(format_count(len(report.table.servers), "server"))
+        words.append(format_count(report.table.size, "rank"))
+    show_verdict(report.file, report.findings, [*words, "ok"] if report.ok else words)
     for finding in report.findings:
         # What is no JSON has its line and column in the message, for it is raised elsewhere, too.
-        within = re.match(rf"{re.escape(report.file)}(:\d+:\d+): ", finding.message)
-        if within is not None:
-            message = finding.message[within.end() :]
-            show_finding(finding._replace(message=message), f"{report.file}{within[1]}")
+        within = re.match(rf"({re.escape(report.file)}:\d+:\d+): ", finding.message)
+        if within is None:
+            show_finding(finding, report.file)
         else:
-            place = f"{finding.place}: " if finding.place else ""
-            message = f"{place}{finding.message}"
-            show_finding(finding._replace(message=message), report.file)
+            show_finding(finding._replace(message=finding.message[within.end() :]), within[1])
 
 
 def _describe_format(name: str) -> str:

@@ -3,18 +3,18 @@
 import os
 import subprocess
 import sys
-from typing import Optional
 
-import typer
 from typing_extensions import Annotated
 
 from ascend_session.cli._output import exit_on_error
 from ascend_session.cli._parameters import (
+    OPTIONS,
     Arguments,
     Backend,
     Module,
     Script,
     ScriptCommand,
+    Text,
     new_group,
 )
 
@@ -28,11 +28,10 @@ def run(
     backend: Backend = None,
     as_module: Module = False,
     strict: Annotated[
-        bool,
-        typer.Option("--strict", help="Also refuse what the adapter ignores silently (stub only)."),
+        bool, OPTIONS.flag("--strict", "Also refuse what the adapter ignores silently (stub only).")
     ] = False,
     json_file: Annotated[
-        Optional[str], typer.Option("--json", metavar="FILE", help="Also write the report to FILE.")
+        Text, OPTIONS.value("FILE", "Also write the report to FILE.", "--json")
     ] = None,
 ) -> None:
     """Run a script written for npu_bridge, unchanged.
