@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
-from ascend_session.cli._output import show_facts, show_finding, show_table
+from ascend_session.cli import show_facts, show_finding, show_table
 from ascend_session.files import replace_file
 from ascend_session.findings import SEVERITIES, Finding
 from hardware_tests.running import environment_of_programs

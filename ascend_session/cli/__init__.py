@@ -10,7 +10,7 @@ import importlib.util
 import io
 import os
 import sys
-from typing import Any, List
+from typing import TYPE_CHECKING, Any, List
 
 import typer
 from typing_extensions import Annotated
@@ -18,9 +18,35 @@ from typing_extensions import Annotated
 from ascend_session.cli._output import complain
 from ascend_session.cli._parameters import CommandGroup, new_group, show_help_without_command
 from ascend_session.findings import ERROR
+from ascend_session.lazy import late_names
 from ascend_session.text import did_you_mean
 
-__all__ = ["app", "main"]
+if TYPE_CHECKING:
+    from ascend_session.cli._launch_run import StatusLine
+    from ascend_session.cli._launch_summary import summarize
+    from ascend_session.cli._output import show_facts, show_finding, show_table, spell_options
+
+_HOMES = {
+    "StatusLine": "_launch_run",
+    "show_facts": "_output",
+    "show_finding": "_output",
+    "show_table": "_output",
+    "spell_options": "_output",
+    "summarize": "_launch_summary",
+}
+
+__all__ = [
+    "StatusLine",
+    "app",
+    "main",
+    "show_facts",
+    "show_finding",
+    "show_table",
+    "spell_options",
+    "summarize",
+]
+
+__getattr__, __dir__ = late_names(__name__, _HOMES, globals())
 
 # In the order of the help; each in the module of its name.
 _COMMANDS = (

@@ -30,7 +30,6 @@ from ascend_session.launcher.pump import Notices
 from ascend_session.text import format_count
 
 if TYPE_CHECKING:
-    from ascend_session.cli._launch_summary import Style
     from ascend_session.launcher.config import LaunchConfig
     from ascend_session.launcher.plan import Plan
     from ascend_session.launcher.result import LaunchResult
@@ -163,7 +162,11 @@ class _Screen:
         troubles = [] if self._output is None else self._output.troubles
         notes = map(spell_options, dict.fromkeys([*result.notes, *troubles]))
         complete = dataclasses.replace(result, notes=tuple(notes))
-        return summarize(complete, [*self._sentences, *troubles], _choose_style())
+        known = [*self._sentences, *troubles]
+        if _is_dumb(_STDERR):
+            return summarize(complete, known)
+        columns = os.get_terminal_size(_STDERR).columns or None
+        return summarize(complete, known, columns, not os.environ.get("NO_COLOR"))
 
     def write(self, fd: int, text: str) -> List[str]:
         """Write a text of the end; say why if nobody takes it.
@@ -365,14 +368,6 @@ def _format_clock(seconds: float) -> str:
     minutes, second = divmod(int(seconds), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02d}:{second:02d}" if hours else f"{minute}:{second:02d}"
-
-
-def _choose_style() -> "Style":
-    from ascend_session.cli._launch_summary import Style
-
-    if _is_dumb(_STDERR):
-        return Style()
-    return Style(os.get_terminal_size(_STDERR).columns or None, not os.environ.get("NO_COLOR"))
 
 
 def _is_dumb(fd: int) -> bool:

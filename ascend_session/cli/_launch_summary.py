@@ -27,11 +27,11 @@ _CLASSES = {
 _WIDEST_LABEL = 12  # a longer one pushes on its own line only
 
 
-class Style(NamedTuple):
+class _Style(NamedTuple):
     """How the summary is written."""
 
-    width: Optional[int] = None  # at which sentences are folded; None for files and pipes
-    is_coloured: bool = False
+    width: Optional[int]
+    is_coloured: bool
 
     def emphasize(self, text: str, **look: object) -> str:
         """Put the codes of ``typer.style`` around a text, if there are any here."""
@@ -49,14 +49,21 @@ class Style(NamedTuple):
         return [part for line in lines for part in wrapper.wrap(line) or [""]]
 
 
-def summarize(result: LaunchResult, known: Sequence[str] = (), style: Style = Style()) -> str:  # noqa: B008
+def summarize(
+    result: LaunchResult,
+    known: Sequence[str] = (),
+    width: Optional[int] = None,
+    is_coloured: bool = False,
+) -> str:
     """Write the summary, with an end of line at its end.
 
     Args:
         result: What became of the launch.
         known: Notes that were shown already; after a success they are not repeated.
-        style: How it is written.
+        width: At which sentences are folded; None for files and pipes.
+        is_coloured: Whether codes of a terminal are in it.
     """
+    style = _Style(width, is_coloured)
     if result.ok:
         notes = [note for note in result.notes if note not in known]
         lines = [_describe_success(result), *_grid(_list_processes(result), style), *notes]
@@ -222,7 +229,7 @@ def _format_seconds(seconds: float) -> str:
     return format_duration(seconds)
 
 
-def _grid(facts: Sequence[Tuple[str, str]], style: Style) -> List[str]:
+def _grid(facts: Sequence[Tuple[str, str]], style: _Style) -> List[str]:
     """Put labels and texts below each other, the texts aligned."""
     widths = [len(label) for label, _ in facts if len(label) <= _WIDEST_LABEL]
     width = max(widths, default=0)

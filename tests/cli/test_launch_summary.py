@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from ascend_session.cli._launch_summary import Style, summarize
+from ascend_session.cli import summarize
 from ascend_session.failures import ErrorRecord, FailureClass
 from ascend_session.launcher import Attempt, Cause, LaunchResult, Outcome, RankResult
 
@@ -184,12 +184,12 @@ def test_notes_are_repeated_after_a_failure():
 def test_a_terminal_folds_sentences_but_no_paths_and_has_emphasis():
     long = "/a" * 60
     cause = dataclasses.replace(CAUSE, advice="word " * 30, plogs=(long,))
-    text = summarize(failed(cause), style=Style(60, is_coloured=True))
+    text = summarize(failed(cause), width=60, is_coloured=True)
     assert "\x1b[31m\x1b[1mascend-session: the job failed." in text
     assert f"  {long}\n" in text
     assert all(len(line) <= 60 + 10 for line in text.splitlines() if "word" in line)
     assert text.count("word") == 30
-    assert "\x1b" not in summarize(failed(cause), style=Style(60))
+    assert "\x1b" not in summarize(failed(cause), width=60)
 
 
 def test_logs_that_are_empty_are_not_what_to_read() -> None:

@@ -8,7 +8,7 @@ import termios
 
 import pytest
 
-from ascend_session.cli._output import spell_options
+from ascend_session.cli import spell_options
 from ascend_session.config.reference import all_options
 
 CODES = re.compile("\x1b\\[[0-9;]*m")

@@ -1,13 +1,11 @@
 """``ascend-session precision``: the modes of operators, a file for each network."""
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ascend_session.cli.precision import _change_modes
 from ascend_session.option_files import OpPrecision
 
 LISTS = {
@@ -226,15 +224,14 @@ def test_an_operator_with_one_implementation_keeps_it_with_op_select_implmode(
     assert call(*words, "LRN").out.startswith("LRN: its own default\n")
 
 
-def test_modes_that_are_set_at_the_same_time_are_all_there_afterwards(tmp_path: Path) -> None:
+def test_modes_that_are_set_at_the_same_time_are_all_there_afterwards(
+    start: Any, tmp_path: Path
+) -> None:
     path = str(tmp_path / "net.ini")
     OpPrecision({"Exp": "high_precision"}).write(path)
-    wanted = {f"Op{number}": "keep_fp16" for number in range(24)}
-    with ThreadPoolExecutor(8) as pool:
-        for done in [
-            pool.submit(_change_modes, path, {name: wanted[name]}, False) for name in wanted
-        ]:
-            done.result()
+    wanted = {f"Op{number}": "keep_fp16" for number in range(8)}
+    running = [start("precision", "set", path, f"{name}={wanted[name]}") for name in wanted]
+    assert [(process.communicate()[1], process.returncode) for process in running] == [(b"", 0)] * 8
     assert OpPrecision.read(path) == OpPrecision({"Exp": "high_precision", **wanted})
 
 

@@ -8,14 +8,13 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from ascend_session.cli import _launch_run
-from ascend_session.cli._launch_run import StatusLine
+from ascend_session.cli import StatusLine
 from ascend_session.launcher import (
     Ended,
     Killing,
@@ -64,8 +63,8 @@ class Watched:
 def watch(tmp_path, monkeypatch):
     """Makes what is above, for a terminal of so many columns."""
     made = []
-    clocks = SimpleNamespace(monotonic=lambda: _NOW, time=lambda: _NOW)
-    monkeypatch.setattr(_launch_run, "time", clocks)
+    monkeypatch.setattr(time, "monotonic", lambda: _NOW)
+    monkeypatch.setattr(time, "time", lambda: _NOW)
 
     def watch(columns=120):
         made.append(Watched(tmp_path, columns))
