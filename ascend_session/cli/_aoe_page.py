@@ -5,7 +5,7 @@ The page is well-formed XML as well, so that it can be checked, and read by othe
 
 import re
 from html import escape
-from typing import Iterable, Iterator, List, Sequence
+from typing import Iterable, Iterator, List, Sequence, Tuple
 
 from ascend_session.aoe.results import Comparison
 from ascend_session.cli import _aoe_report as report
@@ -130,11 +130,11 @@ def _list(items: Iterable[str]) -> Iterator[str]:
         yield f"<ul>{''.join(lines)}</ul>"
 
 
-def _draw_bars(pairs: Sequence[report.ItemTimes], unit: str) -> str:
+def _draw_bars(pairs: Sequence[Tuple[str, float, float]], unit: str) -> str:
     """Draw two bars for each name, the upper one before and the lower one after, as SVG."""
     width = _NAME_WIDTH + _BARS_WIDTH + _TIME_WIDTH
     height = _PAIR_HEIGHT * len(pairs) + _LEGEND_HEIGHT
-    longest = max(max(pair.before, pair.after) for pair in pairs) or 1.0
+    longest = max(max(times) for _, *times in pairs) or 1.0
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}" role="img" font-family="sans-serif" font-size="12">',
@@ -145,17 +145,19 @@ def _draw_bars(pairs: Sequence[report.ItemTimes], unit: str) -> str:
         f'<text x="{_NAME_WIDTH + 98}" y="14" fill="currentColor">after</text>',
     ]
     for number, pair in enumerate(pairs):
-        lines += _draw_pair(pair, _LEGEND_HEIGHT + number * _PAIR_HEIGHT, longest, unit)
+        lines += _draw_pair(*pair, _LEGEND_HEIGHT + number * _PAIR_HEIGHT, longest, unit)
     return "\n".join([*lines, "</svg>"])
 
 
-def _draw_pair(pair: report.ItemTimes, top: int, longest: float, unit: str) -> List[str]:
+def _draw_pair(
+    name: str, before: float, after: float, top: int, longest: float, unit: str
+) -> List[str]:
     lines = [
-        f"<g><title>{_escape(pair.name)}</title>"
+        f"<g><title>{_escape(name)}</title>"
         f'<text x="{_NAME_WIDTH - 8}" y="{top + _BAR_HEIGHT + 4}" text-anchor="end" '
-        f'fill="currentColor">{_escape(report.cut_name(pair.name, _NAME_LETTERS))}</text>'
+        f'fill="currentColor">{_escape(report.cut_name(name, _NAME_LETTERS))}</text>'
     ]
-    for number, (time, colour) in enumerate(((pair.before, _BEFORE), (pair.after, _AFTER))):
+    for number, (time, colour) in enumerate(((before, _BEFORE), (after, _AFTER))):
         y = top + number * (_BAR_HEIGHT + 1)
         length = _BARS_WIDTH * time / longest
         lines.append(

@@ -40,11 +40,12 @@ from ascend_session.aoe.results import (
     totals,
 )
 from ascend_session.cli._output import (
+    PLACED,
     complain,
     console,
     draw,
+    finding_as_dict,
     is_terminal,
-    remark_as_dict,
     show_json,
     show_table,
 )
@@ -169,18 +170,10 @@ class View(NamedTuple):
         return [error for run in self.runs for error in run.unread]
 
 
-class ItemTimes(NamedTuple):
-    """The times of an operator or sub-graph, where both are known: a pair of bars."""
-
-    name: str
-    before: float
-    after: float
-
-
-def select_times(items: Iterable[TunedItem]) -> List[ItemTimes]:
-    """Give the times of those of which both are known."""
+def select_times(items: Iterable[TunedItem]) -> List[Tuple[str, float, float]]:
+    """Give name and times, before and after, of those of which both times are known."""
     return [
-        ItemTimes(item.name, item.before, item.after)
+        (item.name, item.before, item.after)
         for item in items
         if item.before is not None and item.after is not None
     ]
@@ -368,15 +361,15 @@ def _show_section(view: View, section: Section) -> None:
         typer.echo()
 
 
-def _draw_bars(pairs: Sequence[ItemTimes], unit: str) -> "Table":
+def _draw_bars(pairs: Sequence[Tuple[str, float, float]], unit: str) -> "Table":
     """Draw two bars below each other for each name: its time before, and after."""
     from rich.bar import Bar
     from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
-    names = [printable(pair.name, len(pair.name)) for pair in pairs]
-    longest = max(max(pair.before, pair.after) for pair in pairs) or 1.0
+    names = [printable(name, len(name)) for name, *_ in pairs]
+    longest = max(max(times) for _, *times in pairs) or 1.0
     room, is_plain = console().width, console().options.ascii_only
     columns = min(max(map(cell_len, names)), max(_NAME_COLUMNS, room // 2))
     width = max(10, min(60, room - columns - 16))
@@ -385,9 +378,9 @@ def _draw_bars(pairs: Sequence[ItemTimes], unit: str) -> "Table":
     table.add_column(no_wrap=True, overflow="ellipsis", max_width=columns)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
-    for name, pair in zip(names, pairs):
+    for name, (_, *times) in zip(names, pairs):
         label = cut_name(name, columns)
-        for time, colour in ((pair.before, "red"), (pair.after, "green")):
+        for time, colour in zip(times, ("red", "green")):
             bar: RenderableType = Bar(longest, 0, time, width=width, color=colour)
             if is_plain:
                 bar = Text("#" * round(width * time / longest), style=colour)
@@ -425,12 +418,25 @@ def _as_dict(view: View) -> Dict[str, Any]:
         "unread": _unread_as_dicts(results),
         "summary": results.summary._asdict(),
         "failed": list(results.failed),
-        "totals": {
-            "operators": _totals_as_dict(view.operators.items, MICRO),
-            "subgraphs": _totals_as_dict(view.subgraphs.items, MILLI),
-        },
-        "operators": [_operator_as_dict(item) for item in view.operators.items[: view.top]],
-        "subgraphs": [_subgraph_as_dict(item) for item in view.subgraphs.items[: view.top]],
+        "totals": _totals_as_dict(view.operators.items, view.subgraphs.items),
+        "operators": [
+            {
+                "name": item.name,
+                "types": item.types,
+                **_times_as_dict(item),
+                "tuned": [way._asdict() for way in item.tuned],
+            }
+            for item in view.operators.items[: view.top]
+        ],
+        "subgraphs": [
+            {
+                "name": item.name,
+                **_times_as_dict(item),
+                "said": item.tuned[0].improvement,  # a sub-graph is tuned in one way
+                "update_mode": item.tuned[0].update_mode,
+            }
+            for item in view.subgraphs.items[: view.top]
+        ],
     }
     if view.comparison is not None:
         report["against"] = _against_as_dict(view.comparison, view.top)
@@ -460,8 +466,8 @@ def _file_as_dict(file: ResultFile) -> Dict[str, Any]:
         tasks.append({**task._asdict(), "outcomes": file.outcomes(task), "tunings": tunings})
     return {
         "file": file.name,
-        "damage": [] if file.damage is None else [remark_as_dict(file.damage)],
-        "doubts": [remark_as_dict(doubt) for doubt in file.doubts],
+        "damage": [] if file.damage is None else [finding_as_dict(file.damage, PLACED)],
+        "doubts": [finding_as_dict(doubt, PLACED) for doubt in file.doubts],
         "tasks": tasks,
     }
 
@@ -470,27 +476,16 @@ def _unread_as_dicts(results: Results) -> List[Dict[str, Optional[str]]]:
     return [{"message": error.message, "hint": error.hint} for error in results.unread]
 
 
-def _totals_as_dict(items: Sequence[TunedItem], unit: str) -> Dict[str, Any]:
-    sums = totals(items)
-    return {
-        "unit": unit,
-        "number": len(items),
-        "known": sums.number,
-        "before": sums.before,
-        "after": sums.after,
-        "saved": sums.saved,
-    }
-
-
-def _operator_as_dict(item: TunedItem) -> Dict[str, Any]:
-    ways = [way._asdict() for way in item.tuned]
-    return {"name": item.name, "types": item.types, **_times_as_dict(item), "tuned": ways}
-
-
-def _subgraph_as_dict(item: TunedItem) -> Dict[str, Any]:
-    (way,) = item.tuned
-    percent, mode = way.improvement, way.update_mode
-    return {"name": item.name, **_times_as_dict(item), "said": percent, "update_mode": mode}
+def _totals_as_dict(
+    operators: Sequence[TunedItem], subgraphs: Sequence[TunedItem]
+) -> Dict[str, Any]:
+    parts = {"operators": (operators, MICRO), "subgraphs": (subgraphs, MILLI)}
+    report = {}
+    for name, (items, unit) in parts.items():
+        sums = totals(items)
+        times = {"before": sums.before, "after": sums.after, "saved": sums.saved}
+        report[name] = {"unit": unit, "number": len(items), "known": sums.number, **times}
+    return report
 
 
 def _times_as_dict(item: TunedItem) -> Dict[str, Optional[float]]:
@@ -500,7 +495,7 @@ def _times_as_dict(item: TunedItem) -> Dict[str, Optional[float]]:
 def _against_as_dict(comparison: Comparison, top: Optional[int]) -> Dict[str, Any]:
     other = comparison.there
     damage = [
-        {"file": file.name, **remark_as_dict(file.damage)}
+        {"file": file.name, **finding_as_dict(file.damage, PLACED)}
         for file in other.files
         if file.damage is not None
     ]
@@ -516,10 +511,7 @@ def _against_as_dict(comparison: Comparison, top: Optional[int]) -> Dict[str, An
         "damage": damage,
         "unread": _unread_as_dicts(other),
         "summary": other.summary._asdict(),
-        "totals": {
-            "operators": _totals_as_dict(other.operators, MICRO),
-            "subgraphs": _totals_as_dict(other.subgraphs, MILLI),
-        },
+        "totals": _totals_as_dict(other.operators, other.subgraphs),
         "same": comparison.same,
         **changes,
         "failed_here": list(comparison.failed_here),

@@ -25,7 +25,7 @@ from ascend_session.checks.toolkit import (
     check_sourced,
     check_versions,
 )
-from ascend_session.cli._output import finding_as_dict
+from ascend_session.cli._output import CHECKED, finding_as_dict
 from ascend_session.errors import BackendError
 from ascend_session.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
 from ascend_session.hardware.devices import DeviceReport, common_family, survey
@@ -66,7 +66,7 @@ class Examination(NamedTuple):
             "reason": self.reason,
             "facts": dict(self.facts),
             "counts": {severity: len(self.of(severity)) for severity in reversed(SEVERITIES)},
-            "findings": [finding_as_dict(finding) for finding in self.findings],
+            "findings": [finding_as_dict(finding, CHECKED) for finding in self.findings],
         }
 
 

@@ -105,43 +105,34 @@ def _describe_start(attempt: Attempt) -> str:
 
 
 def _list_facts(result: LaunchResult) -> Iterator[Tuple[str, str]]:
-    cause = result.cause
+    cause, ranks = result.cause, result.ranks
     if cause is not None:
-        yield from _list_advice(cause, _is_explained(cause, result.ranks))
-        yield from _list_logs(cause, result.ranks)
+        if cause.advice:
+            yield "What to do", cause.advice
+        elif cause.rank is not None and cause.tail and not _is_explained(cause, ranks):
+            yield "What to do", f"Read what rank {cause.rank} says, in the logs below."
+        elif cause.rank is not None and not cause.place:
+            yield "What to do", f"Rank {cause.rank} wrote nothing: run its program alone, and look."
+        if cause.failure_class is not None:
+            code = "" if cause.failure is None else f"{cause.failure.code}, "
+            kind = cause.failure_class.value
+            yield "Failure", f"{code}{_CLASSES.get(kind, kind)}"
+        if cause.rank is not None:
+            rank = ranks[cause.rank - ranks[0].rank]
+            paths = [f"{path}{_describe_size(path)}" for path in (rank.stderr, rank.stdout)]
+            paths += [cause.stacks] if cause.stacks else []
+            yield from label_first(f"Rank {cause.rank}", [*paths, *cause.plogs])
     if cause is not None and cause.exit_code != result.code:
         end = "because the launcher was told to end before it tried again"
     else:
         end = f"after {_format_seconds(result.attempts[-1].ended - result.attempts[0].started)}"
     yield "Exit code", f"{result.code}, {end}"
-    yield from _list_others(cause, result.ranks)
+    yield from _list_others(cause, ranks)
     if len(result.attempts) > 1:
         yield from label_first("Attempts", _list_attempts(result.attempts))
     yield from _list_processes(result)
     yield from label_first("Notes", result.notes)
     yield "All logs", _folder_of(result)
-
-
-def _list_advice(cause: Cause, is_explained: bool) -> Iterator[Tuple[str, str]]:
-    if cause.advice:
-        yield "What to do", cause.advice
-    elif cause.rank is not None and cause.tail and not is_explained:
-        yield "What to do", f"Read what rank {cause.rank} says, in the logs below."
-    elif cause.rank is not None and not cause.place:
-        yield "What to do", f"Rank {cause.rank} wrote nothing: run its program alone, and look."
-    if cause.failure_class is not None:
-        code = "" if cause.failure is None else f"{cause.failure.code}, "
-        kind = cause.failure_class.value
-        yield "Failure", f"{code}{_CLASSES.get(kind, kind)}"
-
-
-def _list_logs(cause: Cause, ranks: Sequence[RankResult]) -> List[Tuple[str, str]]:
-    if cause.rank is None:
-        return []
-    rank = ranks[cause.rank - ranks[0].rank]
-    paths = [f"{path}{_describe_size(path)}" for path in (rank.stderr, rank.stdout)]
-    paths += [cause.stacks] if cause.stacks else []
-    return label_first(f"Rank {cause.rank}", [*paths, *cause.plogs])
 
 
 def _describe_size(path: str) -> str:

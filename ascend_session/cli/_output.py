@@ -39,6 +39,10 @@ SEVERITY_STYLES = {OK: "green", WARNING: "yellow", INFO: "cyan", ERROR: "bold re
 # In a pipe, all columns but the first are aligned up to here; a longer cell pushes on its line.
 _WIDEST = 24
 
+# The keys of findings in JSON: of those about a host, and of those at a place in a file.
+CHECKED = ("check", "severity", "said", "hint")
+PLACED = ("line", "column", "message", "hint")
+
 _Item = TypeVar("_Item")
 # A text, or pieces of one, each with or without its style.
 Cell = Union[str, Sequence[Union[str, Tuple[str, str]]]]
@@ -162,21 +166,19 @@ def show_finding(finding: Finding, file: str = "", indent: str = "  ", err: bool
     console().print(text, soft_wrap=True)  # so that places and commands can be copied
 
 
-def finding_as_dict(finding: Finding) -> Dict[str, Any]:
-    """Return a finding about a host as plain values for JSON."""
-    return {
-        "check": finding.rule,
-        "severity": finding.severity,
-        "said": finding.message,
-        "hint": finding.hint,
-    }
-
-
-def remark_as_dict(finding: Finding) -> Dict[str, Any]:
-    """Return a finding at a place of a file as plain values for JSON."""
+def finding_as_dict(finding: Finding, keys: Sequence[str]) -> Dict[str, Any]:
+    """Return a finding as plain values for JSON: those of `CHECKED`, of `PLACED`, or other ones."""
     place = finding.place
     line, column = (place.line, place.column) if isinstance(place, Place) else (None, None)
-    return {"line": line, "column": column, "message": finding.message, "hint": finding.hint}
+    values = {
+        **finding._asdict(),
+        "check": finding.rule,
+        "said": finding.message,
+        "place": place or "",
+        "line": line,
+        "column": column,
+    }
+    return {key: values[key] for key in keys}
 
 
 def label_first(label: str, items: Iterable[_Item]) -> List[Tuple[str, _Item]]:
@@ -246,7 +248,10 @@ def _add_rows(table: "Table", rows: Sequence[Sequence[Cell]]) -> None:
     from rich.text import Text
 
     for row in rows:
-        table.add_row(*(cell if isinstance(cell, str) else Text.assemble(*cell) for cell in row))
+        cells: List[RenderableType] = [
+            cell if isinstance(cell, str) else Text.assemble(*cell) for cell in row
+        ]
+        table.add_row(*cells)
 
 
 def _align(rows: Sequence[Sequence[Cell]]) -> List[str]:

@@ -7,8 +7,9 @@ import typer
 from typing_extensions import Annotated
 
 from ascend_session.cli._output import (
+    PLACED,
     exit_on_error,
-    remark_as_dict,
+    finding_as_dict,
     show_finding,
     show_json,
     show_table,
@@ -132,7 +133,7 @@ def check_file(
                 **(after.toolkit_as_dict() if option == _MIX_LIST else {}),
                 "fixed": copy,
                 "fixed_ok": fix and after.ok,
-                "fix_remarks": [remark_as_dict(note) for note in notes],
+                "fix_remarks": [finding_as_dict(note, PLACED) for note in notes],
             }
         )
     else:
@@ -162,8 +163,17 @@ def show(file: File, as_json: Json = False) -> None:
         for finding in _findings_of(report):
             place = report.place_of(finding)
             show_finding(finding._replace(place=None), place, indent="", err=True)
-        if report.ok:
-            _show_resolved(**_resolve(report))
+    if report.ok and not as_json:
+        entry, not_in_entry = _resolve(report).values()
+        if entry:
+            rows = [(x["key"], repr(x["value"]), x["field"], x["scope"]) for x in entry]
+            show_table(("KEY", "VALUE", "FIELD", "SCOPE"), rows)
+        else:
+            typer.echo("The NpuOptimizer entry is empty: the adapter uses its defaults.")
+        if not_in_entry:
+            typer.echo("\nRead by NPURunConfig and its helpers only, so not in the entry:")
+            others = [(name, repr(value)) for name, value in not_in_entry.items()]
+            show_table(("OPTION", "VALUE"), others)
     raise typer.Exit(0 if report.ok else 1)
 
 
@@ -199,8 +209,8 @@ class OptionFileReport(NamedTuple):
         return {
             "file": self.file,
             "ok": self.ok,
-            "refused": [remark_as_dict(finding) for finding in self.refused],
-            "remarks": [remark_as_dict(finding) for finding in self.remarks],
+            "refused": [finding_as_dict(finding, PLACED) for finding in self.refused],
+            "remarks": [finding_as_dict(finding, PLACED) for finding in self.remarks],
         }
 
     def toolkit_as_dict(self) -> Dict[str, Any]:
@@ -313,15 +323,3 @@ def _resolve(report: "FileReport") -> Dict[str, Any]:
     keys = {each["key"] for each in entry}
     others = {k: v for k, v in report.config.values().items() if k not in keys}
     return {"entry": entry, "not_in_entry": others}
-
-
-def _show_resolved(entry: List[Dict[str, Any]], not_in_entry: Dict[str, Any]) -> None:
-    if entry:
-        rows = [(x["key"], repr(x["value"]), x["field"], x["scope"]) for x in entry]
-        show_table(("KEY", "VALUE", "FIELD", "SCOPE"), rows)
-    else:
-        typer.echo("The NpuOptimizer entry is empty: the adapter uses its defaults.")
-    if not_in_entry:
-        typer.echo("\nRead by NPURunConfig and its helpers only, so not in the entry:")
-        others = [(name, repr(value)) for name, value in not_in_entry.items()]
-        show_table(("OPTION", "VALUE"), others)

@@ -91,6 +91,7 @@ def devices(
         ascend-session devices --watch --interval 5
     """
     from ascend_session.hardware.devices import devices as list_devices
+    from ascend_session.hardware.nodes import control_node_notes, host_root
     from ascend_session.hardware.program import TIME_LIMIT
 
     if interval is not None and not watch:
@@ -106,15 +107,9 @@ def devices(
             raise typer.Exit(0)
         report = look()
         _show(report, as_json)
-    raise typer.Exit(0 if _is_usable(report) else 1)
-
-
-def _is_usable(report: "DeviceReport") -> bool:
-    """Tell whether this process gets devices, can open them, and all of them are healthy."""
-    from ascend_session.hardware.nodes import control_node_notes, host_root
-
     can_open = not control_node_notes(host_root(os.environ))
-    return bool(report.visible) and can_open and all(map(_is_healthy, report.visible))
+    is_usable = report.visible and can_open and all(map(_is_healthy, report.visible))
+    raise typer.Exit(0 if is_usable else 1)
 
 
 def _watch(look: "Callable[[], DeviceReport]", interval_s: float, as_json: bool) -> None:

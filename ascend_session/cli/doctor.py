@@ -83,7 +83,11 @@ def doctor(
 
 def _show(report: "Examination") -> None:
     """Print what is here, what was found, and a verdict."""
-    show_facts([*report.facts, ("a job here", _describe_job(report))])
+    job = f"runs on the {report.backend}: {report.reason}"
+    missing = [finding for finding in report.of(ERROR) if finding.rule == TENSORFLOW]
+    if missing:
+        job = f"cannot run: {missing[0].message}"
+    show_facts([*report.facts, ("a job here", job)])
     typer.echo()
     rows: List[Sequence[Cell]] = []
     # The worst comes last, and stands on the screen then.
@@ -97,11 +101,3 @@ def _show(report: "Examination") -> None:
     checks = format_count(len(report.findings) - counts[INFO], "check")
     words = [format_count(counts[severity], severity) for severity in (ERROR, WARNING)]
     typer.echo(f"\n{checks}: {', '.join(words)}, {counts[NOT_CHECKED]} not checked.")
-
-
-def _describe_job(report: "Examination") -> str:
-    """Say where a job would run, or why none can."""
-    for finding in report.of(ERROR):
-        if finding.rule == TENSORFLOW:
-            return f"cannot run: {finding.message}"
-    return f"runs on the {report.backend}: {report.reason}"

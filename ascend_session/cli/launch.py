@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Dict, Iterator, List, Optional, Tuple
 import typer
 from typing_extensions import Annotated
 
-from ascend_session.cli._output import complain, finding_as_dict, show_json, spell_options
+from ascend_session.cli._output import (
+    CHECKED,
+    complain,
+    finding_as_dict,
+    show_json,
+    spell_options,
+)
 from ascend_session.cli._parameters import (
     OPTIONS,
     OUTPUT,
@@ -33,7 +39,7 @@ from ascend_session.text import format_ranges
 
 if TYPE_CHECKING:
     from ascend_session.launcher.config import LaunchConfig
-    from ascend_session.launcher.plan import Plan, RankPlan
+    from ascend_session.launcher.plan import Plan
 
 # Options below a title of the help.
 _PROCESSES = OptionGroup("Ranks as processes")
@@ -228,7 +234,7 @@ def exit_on_refusal(as_json: bool = False) -> Iterator[None]:
                     "code": code,
                     "refused": error.message,
                     "hint": error.hint,
-                    "findings": [finding_as_dict(finding) for finding in findings],
+                    "findings": [finding_as_dict(finding, CHECKED) for finding in findings],
                 }
             )
         raise typer.Exit(code) from None
@@ -261,7 +267,9 @@ def _plan_lines(plan: "Plan") -> Iterator[str]:
         yield "\nIn every rank's environment"
         yield from _assignments(shared)
     for rank in plan.ranks:
-        yield f"\n{_rank_headline(rank)}"
+        node = "" if rank.physical_id is None else f" (/dev/davinci{int(rank.physical_id)})"
+        cpus = "" if rank.cpus is None else f", CPUs {format_ranges(rank.cpus, ',')}"
+        yield f"\nRank {rank.rank} on device {int(rank.device_id)}{node}{cpus}"
         yield from _assignments({k: v for k, v in rank.changed.items() if k not in shared})
         yield f"  > {rank.stdout}"
         yield f"  2> {rank.stderr}"
@@ -288,12 +296,6 @@ def _plan_facts(plan: "Plan") -> Iterator[Tuple[str, str]]:
     else:
         ranks = format_ranges(plan.shown, ",")
         yield "Shown", f"{ranks} of 0-{count - 1}" if ranks else "none"
-
-
-def _rank_headline(rank: "RankPlan") -> str:
-    node = "" if rank.physical_id is None else f" (/dev/davinci{int(rank.physical_id)})"
-    cpus = "" if rank.cpus is None else f", CPUs {format_ranges(rank.cpus, ',')}"
-    return f"Rank {rank.rank} on device {int(rank.device_id)}{node}{cpus}"
 
 
 def _assignments(variables: Dict[str, str]) -> Iterator[str]:

@@ -140,7 +140,11 @@ def _list_facts(option: "Option") -> Iterator[Tuple[str, str]]:
         yield "Form", values.grammar
     members = reference.members_of(option)
     yield from label_first("Members", (f"{name}: {text}" for name, text in members.items()))
-    yield from label_first("Default", list(_list_defaults(option)) or ["none"])
+    defaults = {"adapter": option.adapter, "NPURunConfig": option.run_config_default}
+    texts = [f"{whose}: {value!r}" for whose, value in defaults.items() if value is not None]
+    product = reference.product_default_of(option)
+    texts += [] if product is None else [f"product, when nothing is sent: {product}"]
+    yield from label_first("Default", texts or ["none"])
     scopes = [f"{option.scope}: {reference.SCOPES[option.scope]}"]
     scopes += [f"also sent at scope {scope!r}" for scope in option.also]
     if option.sticky:
@@ -160,15 +164,3 @@ def _list_facts(option: "Option") -> Iterator[Tuple[str, str]]:
     for label, (when, rule) in label_first("Rules", reference.rules_of(option)):
         yield label, f"{_WHEN[when]}{rule.sentence} [{rule.source}]"
     yield from label_first("Manual", reference.pages_of(option))
-
-
-def _list_defaults(option: "Option") -> Iterator[str]:
-    from ascend_session.config.reference import product_default_of
-
-    if option.adapter is not None:
-        yield f"adapter: {option.adapter!r}"
-    if option.run_config_default is not None:
-        yield f"NPURunConfig: {option.run_config_default!r}"
-    product = product_default_of(option)
-    if product is not None:
-        yield f"product, when nothing is sent: {product}"

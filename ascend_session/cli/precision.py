@@ -10,15 +10,16 @@ first as well).
 
 import glob
 import os
-from typing import TYPE_CHECKING, Dict, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 import typer
 from typing_extensions import Annotated
 
 from ascend_session.cli._output import (
+    PLACED,
     complain,
     exit_on_error,
-    remark_as_dict,
+    finding_as_dict,
     show_finding,
     show_json,
 )
@@ -92,7 +93,7 @@ def new(
         precision.write(path, force=force)
     count = len(precision.by_type) + len(precision.by_node)
     if as_json:
-        left = [remark_as_dict(remark) for remark in remarks]
+        left = [finding_as_dict(remark, PLACED) for remark in remarks]
         show_json({"file": path, "ok": True, "from": origin, "operators": count, "left": left})
         return
     typer.echo(f"{path}: {format_count(count, 'operator')}, from {origin}")
@@ -196,8 +197,11 @@ def explain(
 
     with exit_on_error(as_json=as_json, file=name or ""):
         lists = _find_lists(toolkit)
-        hf32_modes = {} if hf32 is None else _read_hf32_modes(hf32, lists)
-        note = _describe_default(op, lists) if hf32 is None else ""
+        hf32_modes, note = {}, ""
+        if hf32 is None:
+            note = _describe_default(op, lists)
+        else:
+            hf32_modes = _read_modes(_find_hf32(hf32, lists) or [_find_list(_HF32[hf32], lists)])
         precision = OpPrecision() if name is None else OpPrecision.read(_find_file(name))
         if name is None and op not in hf32_modes:
             decision = _decide_by_select(op, select or "", types or "", lists)
@@ -317,26 +321,27 @@ def _decide_by_select(op: str, mode: str, types: str, lists: _ModeLists) -> "Dec
     )
 
 
-def _read_hf32_modes(bits: str, lists: _ModeLists) -> Dict[str, str]:
+def _find_hf32(bits: str, lists: _ModeLists) -> List[str]:
+    """Find the list for HF32, or in newer toolkits one for each package of operators."""
+    if lists.folder is None:
+        return []
+    legacy = os.path.join(lists.folder, _HF32[bits])
+    newer = sorted(glob.glob(os.path.join(glob.escape(lists.folder), _NEW_HF32)))
+    return newer or [legacy] * os.path.isfile(legacy)
+
+
+def _read_modes(paths: Iterable[str]) -> Dict[str, str]:
     from ascend_session.option_files import OpPrecision
 
     modes: Dict[str, str] = {}
-    for path in _find_new_hf32(lists) or [_find_list(_HF32[bits], lists)]:
+    for path in paths:
         modes.update(OpPrecision.read(path).by_type)
     return modes
 
 
-def _find_new_hf32(lists: _ModeLists) -> List[str]:
-    """Find the lists of newer toolkits, which have one for each package of operators."""
-    folder = lists.folder
-    return [] if folder is None else sorted(glob.glob(os.path.join(glob.escape(folder), _NEW_HF32)))
-
-
 def _describe_default(op: str, lists: _ModeLists) -> str:
     """Describe the default for HF32; empty if the toolkit has none for the operator."""
-    legacy = os.path.join(lists.folder or "", _HF32[_DEFAULT_HF32])
-    is_known = lists.folder is not None and (_find_new_hf32(lists) or os.path.isfile(legacy))
-    mode = _read_hf32_modes(_DEFAULT_HF32, lists).get(op) if is_known else None
+    mode = _read_modes(_find_hf32(_DEFAULT_HF32, lists)).get(op)
     if mode is None:
         return ""
     return (

@@ -12,6 +12,7 @@ from typing_extensions import Annotated
 from ascend_session.cli._output import (
     complain,
     exit_on_error,
+    finding_as_dict,
     show_facts,
     show_finding,
     show_json,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from ascend_session.cluster.rank_table.source import WaitProgress
     from ascend_session.hardware.devices import Device
 
+_KEYS = ("severity", "place", "said", "hint", "source")  # of findings in JSON
 _ALWAYS = 4  # columns that each table has
 _PROGRESS_EACH_S = 60.0  # between lines about a wait, where they stay
 _COLUMNS = 80  # of a terminal that does not say how many it has
@@ -293,16 +295,7 @@ class TableReport(NamedTuple):
             "status": self.table.status if self.table else None,
             "size": self.table.size if self.table else None,
             "product": self.product,
-            "findings": [
-                {
-                    "severity": finding.severity,
-                    "place": finding.place or "",
-                    "said": finding.message,
-                    "hint": finding.hint,
-                    "source": finding.source,
-                }
-                for finding in self.findings
-            ],
+            "findings": [finding_as_dict(finding, _KEYS) for finding in self.findings],
         }
 
 
@@ -418,10 +411,9 @@ def _show_ranks(table: "RankTable") -> None:
         for number, (head, cell) in enumerate(columns)
         if number < _ALWAYS or any(cell(device) is not None for device in table.devices)
     ]
-    rows = [[_format_cell(cell(device)) for _, cell in used] for device in table.devices]
+    rows = [
+        ["-" if value in (None, "") else printable(str(value)) for value in values]
+        for values in ([cell(device) for _, cell in used] for device in table.devices)
+    ]
     typer.echo()
     show_table([head for head, _ in used], rows)
-
-
-def _format_cell(value: Optional[object]) -> str:
-    return "-" if value in (None, "") else printable(str(value))
