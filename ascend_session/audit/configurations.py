@@ -24,6 +24,7 @@ from ascend_session.audit.objects import (
 from ascend_session.audit.options import POSITIONAL
 from ascend_session.audit.source import Script
 from ascend_session.config.proto import REMAPPER
+from ascend_session.findings import Place
 
 # Functions of the vendor's npu_init that complete a configuration and return or use it; they set
 # remapping to OFF, and memory_optimization only where they add the entry (npu_init.py).
@@ -34,10 +35,17 @@ _OPENING = (
     *("MonitoredTrainingSession", "NPUEstimator", "RunConfig", "Server", "Session", "Supervisor"),
     *("WorkerSessionCreator", "managed_session", "prepare_or_wait_for_session"),
 )
-_ONLY_READING = ("hasattr", "isinstance", "len", "print", "set_session", "str", "type")
+ONLY_READING = ("hasattr", "isinstance", "len", "print", "set_session", "str", "type")
 _METHODS_ONLY_READING = ("SerializeToString", "HasField", "WhichOneof", "__str__")
 _ENVIRONMENT = ("os.getenv", "os.environ.get", "getenv", "environ.get")
 _TOGGLES = ("remapping", "memory_optimization")
+
+
+_MOST_NOTED = 600  # configurations, entries, options and switches of a script
+
+
+class TooLongError(Exception):
+    """A script is followed no further."""
 
 
 class CallArguments(NamedTuple):
@@ -65,6 +73,7 @@ class Configurations:
         run_configs: Its calls of NPURunConfig and of its parts, the last one of each place.
         branch: The arms on the way to the statement that is being followed.
         loops: In how many loops that statement stands.
+        is_cut_short: Whether the script was not followed to its end.
     """
 
     def __init__(self, script: Script) -> None:
@@ -73,17 +82,26 @@ class Configurations:
         self.run_configs: Dict[int, RunConfigCall] = {}
         self.branch: Branch = ()
         self.loops = 0
+        self.is_cut_short = False
         self._script = script
+        self._noted = 0
 
     def new_proto(self, node: ast.AST, own: bool) -> Proto:
         """Note a configuration that is made, or first seen, at ``node``."""
-        proto = Proto(self._script.place(node), own)
+        proto = Proto(self._place(node), own)
         self.protos.append(proto)
         return proto
 
+    def _place(self, node: ast.AST) -> Place:
+        """Give the place of something that is noted; enough is enough."""
+        self._noted += 1
+        if self._noted > _MOST_NOTED:
+            raise TooLongError
+        return self._script.place(node)
+
     def new_entry(self, node: ast.AST, proto: Optional[Proto]) -> OptimizerEntry:
         """Note an entry that is added to a configuration, or first seen, at ``node``."""
-        entry = OptimizerEntry(self._script.place(node), proto, self.branch, self.loops > 0)
+        entry = OptimizerEntry(self._place(node), proto, self.branch, self.loops > 0)
         if proto is not None:
             proto.entries.append(entry)
         self.entries.append(entry)
@@ -93,7 +111,7 @@ class Configurations:
         self, node: ast.AST, entry: OptimizerEntry, path: Tuple[Any, ...], value: Any
     ) -> None:
         """Note ``entry.parameter_map[key].field = value``, or the entry's name."""
-        place = self._script.place(node)
+        place = self._place(node)
         if path == ("name",):
             entry.names.append((value, place))
         elif len(path) == 3 and path[0] == "parameter_map" and path[1] is not None:
@@ -105,7 +123,7 @@ class Configurations:
     def set_toggle(self, node: ast.AST, proto: Proto, name: str, value: Any) -> None:
         """Note ``rewrite_options.remapping = value``, and the like of memory_optimization."""
         if name in _TOGGLES:
-            place = self._script.place(node)
+            place = self._place(node)
             proto.toggles.append(Assignment("", name, value, place, self.branch))
 
     def call_on_object(
@@ -132,7 +150,7 @@ class Configurations:
     def _list_optimizers(self, node: ast.Call, proto: Proto, given: List[Any]) -> None:
         """Note a list of optimizers, which stands for all the switches (`proto.left_on`)."""
         value = getattr(given[0], "value", None) if given else None
-        names = value if isinstance(value, tuple) else tuple(given)
+        names = value if isinstance(value, (list, tuple)) else given
         is_known = all(isinstance(name, Known) for name in names)
         remapping = "ON" if Known(REMAPPER) in names else "OFF" if is_known else UNKNOWN
         self.set_toggle(node, proto, "memory_optimization", "OFF")
@@ -156,8 +174,8 @@ class Configurations:
 
     def make_run_config(self, node: ast.Call, name: str, arguments: CallArguments) -> Any:
         """Note a call of NPURunConfig, or of one of its parts."""
-        place = self._script.place(node)
-        places = {each.arg: self._script.place(each.value) for each in node.keywords if each.arg}
+        place = self._place(node)
+        places = {each.arg: self._place(each.value) for each in node.keywords if each.arg}
         values = dict(arguments.named)
         for keyword, value in zip(POSITIONAL[name], arguments.positional):
             values.setdefault(keyword, value)
@@ -188,18 +206,12 @@ class Configurations:
         if last in _COMPLETING:
             proto = self._complete_proto(node, arguments)
             return proto if last == "npu_config_proto" else UNKNOWN
-        if last == "setattr" and len(positional) == 3:
-            part, field, value = positional
-            if isinstance(part, AttributePath) and isinstance(part.owner, OptimizerEntry):
-                path = (*part.path, field.value) if isinstance(field, Known) else ()
-                self.set_option(node, part.owner, path, value)
-            return UNKNOWN
         objects = [v for v in arguments.values if isinstance(v, (Proto, OptimizerEntry))]
         if last in _OPENING:
             for value in objects:
                 if isinstance(value, Proto):
                     value.to_session = True
-        elif last not in _ONLY_READING:
+        elif last not in ONLY_READING:
             for value in arguments.values:
                 mark_shared(value)
             if len(objects) == 1 and last[:1].islower():

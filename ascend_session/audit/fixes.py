@@ -24,6 +24,7 @@ from ascend_session.config.entry import ENTRY_NAME
 from ascend_session.config.names import OBSOLETE, unknown_key
 from ascend_session.config.option import adapter_options, part_of
 from ascend_session.config.options import AdapterOptions
+from ascend_session.errors import AuditError
 from ascend_session.findings import ERROR, Finding, errors_of
 from ascend_session.text import did_you_mean
 
@@ -43,6 +44,7 @@ class FixedScript(NamedTuple):
 
 
 _MOST_ROUNDS = 5
+_MOST_LETTERS = 10 << 20  # that are audited again and again, of one script
 
 
 def fix_script(file: str, data: bytes) -> Optional[FixedScript]:
@@ -86,6 +88,8 @@ def _fix_lines(file: str, lines: List[str]) -> int:
         after = fix(before, "".join(lines), number)
         if after is None or after == before:
             continue
+        if len(changed) * sum(map(len, lines)) > _MOST_LETTERS:
+            break
         lines[number] = after
         count = len(errors_of(_audit_lines(file, lines)))
         if count > error_count - (finding.severity == ERROR):
@@ -214,6 +218,8 @@ def port_script(file: str, data: bytes) -> List[PortedEntry]:
         return []
     script = read_script(file, data)
     built = ScriptInterpreter(script).follow()
+    if built.is_cut_short:
+        raise AuditError("It is too long to be followed to its end.")
     ported = {
         entry.place: PortedEntry(entry.place.line, _write_config(entry, script.is_python_2))
         for entry in select_adapter_entries(built.entries, script)

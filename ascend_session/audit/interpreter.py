@@ -1,14 +1,22 @@
 """Follows a script from top to bottom, statement by statement, without running any of it.
 
 What is followed: names, attributes of objects, functions and methods of the script itself (their
-calls too), loops over constants, both arms of each ``if``. What is not known stays unknown.
+calls too), loops over constants, both arms of each ``if``. What is not known stays unknown. What a
+script may not come to, or may change without that being seen, is not known either. Only so much of
+a script is followed, whatever its loops and calls come to.
 """
 
 import ast
 import contextlib
-from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
-from ascend_session.audit.configurations import CallArguments, Configurations, assigned_word
+from ascend_session.audit.configurations import (
+    ONLY_READING,
+    CallArguments,
+    Configurations,
+    TooLongError,
+    assigned_word,
+)
 from ascend_session.audit.objects import (
     UNKNOWN,
     AttributePath,
@@ -23,15 +31,18 @@ from ascend_session.audit.objects import (
     dotted_name,
     either,
     is_object,
+    limit_size,
     mark_shared,
 )
 from ascend_session.audit.options import POSITIONAL, find_vendor_classes
-from ascend_session.audit.source import Script
+from ascend_session.audit.source import Script, is_vendor_module
 
-_DEEPEST = 6  # calls within calls that are followed
+_DEEPEST_CALLS = 6  # calls within calls that are followed
 _MOST_CALLS = 400  # of one script
 _SHORT = 6  # statements of a function whose constants are followed too
 _MOST_TURNS = 64  # of a loop over constants
+_MOST_STEPS = 400_000  # expressions and statements, each time they are followed
+_DEEPEST_NESTING = 100  # and expressions, within each other
 
 # The names that configurations are built with.
 _BUILDING = {
@@ -40,6 +51,11 @@ _BUILDING = {
 }
 _INTO = ("graph_options", "rewrite_options", "custom_optimizers")
 _LITERALS = ("Constant", "Str", "Num", "Bytes", "NameConstant")  # the last four up to Python 3.7
+
+# Decorators that leave what a function returns as it is.
+_PLAIN_DECORATORS = ("staticmethod", "classmethod", "abstractmethod", "lru_cache", "cache")
+# What does not change a list or a dict.
+_READING = ("copy", "count", "get", "index", "items", "keys", "values")
 
 _NOT_SEEN = CallArguments([], {}, True)
 
@@ -61,7 +77,14 @@ class ScriptInterpreter(ast.NodeVisitor):
         self._functions: List[Function] = []
         self._classes: List[Class] = []
         self._followed: Set[int] = set()
-        self._building = script.tree.definitions_using({*_BUILDING, *POSITIONAL})
+        self._step_count = self._depth = 0
+        self._changed: Dict[
+            int, Any
+        ] = {}  # lists and dicts that do not hold any more what they did
+        self._leaving: List[List[Dict[str, Any]]] = []  # of loops: names where a turn ends early
+        outer = script.tree.nodes(ast.Global, ast.Nonlocal)
+        changed = {name for node in outer for name in node.names}
+        self._building = script.tree.definitions_using({*_BUILDING, *POSITIONAL, *changed})
         self._scope = Scope()
 
     def follow(self) -> Configurations:
@@ -70,6 +93,32 @@ class ScriptInterpreter(ast.NodeVisitor):
         Returns:
             What the script builds.
         """
+        try:
+            self._follow_module()
+        except TooLongError:
+            self._built.is_cut_short = True
+        return self._built
+
+    def visit(self, node: ast.AST) -> Any:
+        """Follow a statement, or evaluate an expression.
+
+        Raises:
+            TooLongError: If so much of the script was followed that it is enough.
+        """
+        self._step_count += 1
+        if self._step_count > _MOST_STEPS:
+            raise TooLongError
+        if self._depth > _DEEPEST_NESTING:
+            # Some thousand texts joined by + are deeper than Python counts, and tell nothing.
+            self._built.is_cut_short |= isinstance(node, ast.stmt)
+            return UNKNOWN
+        self._depth += 1
+        value = super().visit(node)
+        self._depth -= 1
+        is_changed = isinstance(value, Known) and id(value.value) in self._changed
+        return UNKNOWN if is_changed else value
+
+    def _follow_module(self) -> None:
         module, tree = self._scope, self._script.tree
         self._block(getattr(tree.root, "body", []))
         held = {name for name, value in module.names.items() if is_object(value)}
@@ -86,7 +135,6 @@ class ScriptInterpreter(ast.NodeVisitor):
             for function in functions:
                 if id(function.node) in self._building:
                     self._follow_uncalled(function, None)
-        return self._built
 
     def _follow_uncalled(self, function: Function, instance: Optional[Instance]) -> None:
         """Follow a function that nothing here calls; what calls it gets what it returns."""
@@ -94,7 +142,9 @@ class ScriptInterpreter(ast.NodeVisitor):
             return
         self._call_count = 0
         self._built.branch = ((id(function.node), 0),)  # a run of the script need not pass it
+        self._scope.begin_arm()
         mark_shared(self._run(function, _NOT_SEEN, instance, always=True))
+        self._scope.join_arms({}, self._scope.end_arm())
         self._built.branch = ()
 
     # Functions and classes of the script
@@ -112,9 +162,9 @@ class ScriptInterpreter(ast.NodeVisitor):
         """
         node = function.node
         self._call_count += 1
-        is_deep = len(self._stack) >= _DEEPEST or node in self._stack
+        is_deep = len(self._stack) >= _DEEPEST_CALLS or node in self._stack
         can_tell = always or len(node.body) <= _SHORT or id(node) in self._building
-        can_tell = can_tell or any(map(is_object, arguments.values))
+        can_tell = can_tell or instance is not None or any(map(is_object, arguments.values))
         if is_deep or self._call_count > _MOST_CALLS or not can_tell:
             for value in arguments.values:
                 mark_shared(value)
@@ -123,13 +173,17 @@ class ScriptInterpreter(ast.NodeVisitor):
         kept = self._built.branch, self._built.loops
         self._stack.append(node)
         self._returns.append([])
-        with self._in_scope(function.scope):
-            scope = self._bind_parameters(function, arguments, instance)
-        with self._in_scope(scope):
-            self._block(node.body)
-        self._built.branch, self._built.loops = kept
-        self._stack.pop()
-        return _one_of_returned(self._returns.pop())
+        try:
+            with self._in_scope(function.scope):
+                scope = self._bind_parameters(function, arguments, instance)
+            with self._in_scope(scope):
+                self._block(node.body)
+        finally:
+            self._built.branch, self._built.loops = kept
+            self._stack.pop()
+            returned = _one_of_returned(self._returns.pop())
+        decorators = {dotted_name(each).rpartition(".")[2] for each in node.decorator_list}
+        return returned if is_object(returned) or decorators <= {*_PLAIN_DECORATORS} else UNKNOWN
 
     @contextlib.contextmanager
     def _in_scope(self, scope: Scope) -> Iterator[None]:
@@ -144,7 +198,8 @@ class ScriptInterpreter(ast.NodeVisitor):
     ) -> Scope:
         """Make the scope of a call; defaults are evaluated where the function was defined."""
         parameters = function.node.args
-        names = [each.arg for each in parameters.args]
+        positional_only = getattr(parameters, "posonlyargs", [])  # since Python 3.8
+        names = [each.arg for each in (*positional_only, *parameters.args)]
         keyword_only = [each.arg for each in parameters.kwonlyargs]
         defaults = dict(zip(names[len(names) - len(parameters.defaults) :], parameters.defaults))
         defaults.update(zip(keyword_only, parameters.kw_defaults))  # None where there is none
@@ -175,33 +230,22 @@ class ScriptInterpreter(ast.NodeVisitor):
     def _block(self, statements: List[ast.stmt]) -> None:
         kept = self._built.branch
         for statement in statements:
-            # Some thousand texts joined by + are deeper than Python counts, and tell nothing.
-            with contextlib.suppress(RecursionError):
-                self.visit(statement)
+            self.visit(statement)
         self._built.branch = kept
 
     def generic_visit(self, node: ast.AST) -> Any:
-        """Follow what has no meaning of its own here.
+        """Evaluate what is in an expression or statement that has no meaning of its own here.
 
-        Of an expression the objects in it are marked as shared; of a statement the expressions are
-        evaluated, and its blocks may run many times.
+        The objects in an expression are marked as shared.
         """
         if isinstance(node, (ast.expr, ast.comprehension, ast.keyword)):
             for child in ast.iter_child_nodes(node):
                 if isinstance(child, (ast.expr, ast.comprehension, ast.keyword)):
                     mark_shared(self.visit(child))
             return UNKNOWN
-        for _, part in ast.iter_fields(node):
-            if isinstance(part, ast.expr):
-                self.visit(part)
-            elif isinstance(part, list) and part and isinstance(part[0], ast.stmt):
-                self._built.loops += 1
-                self._block(part)
-                self._built.loops -= 1
-            elif isinstance(part, list):
-                for each in part:
-                    if isinstance(each, ast.AST):
-                        self.visit(each)
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                self.visit(child)
         return None
 
     def visit_Assign(self, node: ast.Assign) -> None:
@@ -215,7 +259,31 @@ class ScriptInterpreter(ast.NodeVisitor):
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         self.visit(node.value)
+        self._forget_content(self.visit(node.target))
         self._assign(node.target, UNKNOWN, node.value)
+
+    def visit_NamedExpr(self, node: Any) -> Any:
+        value = self.visit(node.value)
+        self._assign(node.target, value, node.value)
+        return value
+
+    def visit_Delete(self, node: ast.Delete) -> None:
+        for target in node.targets:
+            value = self.visit(target)
+            if isinstance(value, AttributePath) and isinstance(value.owner, OptimizerEntry):
+                value.owner.opaque = True
+            self._assign(target, UNKNOWN, target)
+
+    def visit_Import(self, node: Any) -> None:
+        for alias in node.names:
+            if alias.name != "*":
+                self._scope.bind(alias.asname or alias.name.partition(".")[0], UNKNOWN)
+            elif not is_vendor_module(node.module or ""):
+                for name, value in list(self._scope.names.items()):
+                    if not is_object(value) and not isinstance(value, (Function, Class)):
+                        self._scope.bind(name, UNKNOWN)
+
+    visit_ImportFrom = visit_Import
 
     def visit_Return(self, node: ast.Return) -> None:
         value = Known(None) if node.value is None else self.visit(node.value)
@@ -245,7 +313,19 @@ class ScriptInterpreter(ast.NodeVisitor):
                 of.scope.names[name] = Function(value.node, outer)
 
     def visit_Global(self, node: ast.Global) -> None:
-        self._scope.global_names.update(node.names)
+        module = self._scope
+        while module.parent is not None:
+            module = module.parent
+        if module is not self._scope:
+            self._scope.outer_names.update(dict.fromkeys(node.names, module))
+
+    def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
+        for name in node.names:
+            outer = self._scope.parent
+            while outer is not None and (name not in outer.names or outer.is_class):
+                outer = outer.parent
+            if outer is not None:
+                self._scope.outer_names[name] = outer
 
     def visit_If(self, node: ast.If) -> None:
         """Follow both arms; what comes after an arm that ends is in the other arm."""
@@ -255,22 +335,51 @@ class ScriptInterpreter(ast.NodeVisitor):
         if is_constant or is_main:
             self._block(node.body if is_main or test.value else node.orelse)
             return
+        self._follow_arms(node, [(node.body, ()), (node.orelse, ())])
+
+    def visit_Match(self, node: Any) -> None:
+        """Follow each case, and the way past all of them, as the arms of an ``if``."""
+        self.visit(node.subject)
+        arms: List[Tuple[List[ast.stmt], Sequence[str]]] = []
+        for case in node.cases:
+            parts = list(ast.walk(case.pattern))
+            names = [getattr(part, "name", None) or getattr(part, "rest", None) for part in parts]
+            arms.append((case.body, [name for name in names if name]))
+        self._follow_arms(node, [*arms, ([], ())])
+
+    def _follow_arms(
+        self, node: ast.stmt, arms: List[Tuple[List[ast.stmt], Sequence[str]]]
+    ) -> None:
+        """Follow blocks of which a run passes one, each with the names that it binds by itself."""
         bound: Dict[int, Dict[str, Any]] = {}  # of the arms that go on
-        for arm, body in enumerate((node.body, node.orelse)):
-            names = self._follow_arm(node, arm, body)
+        for arm, (body, unknown) in enumerate(arms):
+            names = self._follow_arm(node, arm, body, unknown)
             if not _ends(body):
                 bound[arm] = names
         self._scope.join_arms(*bound.values())
         if len(bound) == 1:
             self._built.branch += ((id(node), min(bound)),)
+            if len(self._built.branch) > _DEEPEST_NESTING:
+                raise TooLongError
 
-    def _follow_arm(self, node: ast.stmt, arm: int, body: List[ast.stmt]) -> Dict[str, Any]:
+    def _follow_arm(
+        self, node: ast.stmt, arm: int, body: List[ast.stmt], unknown: Sequence[str] = ()
+    ) -> Dict[str, Any]:
         """Follow a block that a run need not pass; return what it binds, which is undone."""
         outer = self._built.branch
         self._built.branch = (*outer, (id(node), arm))
-        self._scope.begin_arm()
-        self._block(body)
+        names = self._follow_apart(body, unknown)
         self._built.branch = outer
+        if self._leaving and body and isinstance(body[-1], (ast.Break, ast.Continue)):
+            self._leaving[-1].append(names)
+        return names
+
+    def _follow_apart(self, body: List[ast.stmt], unknown: Sequence[str] = ()) -> Dict[str, Any]:
+        """Follow a block; return what it binds, which is undone."""
+        self._scope.begin_arm()
+        for name in unknown:
+            self._scope.bind(name, UNKNOWN)
+        self._block(body)
         return self._scope.end_arm()
 
     def visit_For(self, node: Any) -> None:
@@ -278,16 +387,32 @@ class ScriptInterpreter(ast.NodeVisitor):
         items = turns.value if isinstance(turns, Known) else None
         if isinstance(items, dict):
             items = [Known(key) for key in items]
-        if not isinstance(items, (list, tuple)) or len(items) > _MOST_TURNS:
-            items = [UNKNOWN]
-        self._built.loops += 1
-        for item in items:
-            self._assign(node.target, item, node.iter)
-            self._block(node.body)
-        self._built.loops -= 1
-        self._block(node.orelse)
+        if isinstance(items, (list, tuple)) and len(items) <= _MOST_TURNS:
+            self._follow_loop(node, items, True)
+        else:
+            self._follow_loop(node, [UNKNOWN], False)
 
     visit_AsyncFor = visit_For
+
+    def visit_While(self, node: ast.While) -> None:
+        self.visit(node.test)
+        self._follow_loop(node, [UNKNOWN], False)
+
+    def _follow_loop(self, node: Any, items: Sequence[Any], is_known: bool) -> None:
+        """Follow the turns of a loop; if they are not known, there may be none."""
+        self._built.loops += 1
+        self._leaving.append([])
+        self._scope.begin_arm()
+        for item in items:
+            if not isinstance(node, ast.While):
+                self._assign(node.target, item, node.iter)
+            self._block(node.body)
+            self._scope.join_arms({}, *self._leaving[-1])
+        names = self._scope.end_arm()
+        self._scope.join_arms(names, *([] if is_known else [{}]))
+        self._leaving.pop()
+        self._built.loops -= 1
+        self._block(node.orelse)
 
     def visit_With(self, node: Any) -> None:
         for item in node.items:
@@ -298,21 +423,26 @@ class ScriptInterpreter(ast.NodeVisitor):
 
     visit_AsyncWith = visit_With
 
-    def visit_Try(self, node: ast.Try) -> None:
-        self._block(node.body)
+    def visit_Try(self, node: Any) -> None:
+        bound = [self._follow_apart(node.body)]
+        self._scope.join_arms({}, bound[0])  # a handler is come to from anywhere in the body
         for arm, handler in enumerate(node.handlers, 1):
-            names = self._follow_arm(node, arm, handler.body)
+            name = [handler.name] if handler.name else []
+            names = self._follow_arm(node, arm, handler.body, name)
             if not _ends(handler.body):
-                self._scope.join_arms({}, names)
+                bound.append(names)
+        self._scope.join_arms(*bound)
         self._block(node.orelse)
         self._block(node.finalbody)
+
+    visit_TryStar = visit_Try
 
     # Assignments
 
     def _assign(self, target: ast.AST, value: Any, written: ast.AST) -> None:
         """Give ``target`` the ``value``, which stands in the script as ``written``."""
         if isinstance(value, Proto):
-            is_plain = isinstance(target, ast.Name) and target.id not in self._scope.global_names
+            is_plain = isinstance(target, ast.Name) and target.id not in self._scope.outer_names
             is_plain = is_plain and not self._scope.is_class  # its names are seen as attributes
             function = self._stack[-1] if self._stack else self._script.tree.root
             value.names.append((dotted_name(target), function if is_plain else None))
@@ -321,16 +451,24 @@ class ScriptInterpreter(ast.NodeVisitor):
         elif isinstance(target, (ast.Tuple, ast.List)):
             inner = value.value if isinstance(value, Known) else None
             parts = list(inner) if isinstance(inner, (list, tuple)) else []
-            if len(parts) != len(target.elts):
+            has_rest = any(isinstance(each, ast.Starred) for each in target.elts)
+            if has_rest or len(parts) != len(target.elts):
                 mark_shared(value)
                 parts = [UNKNOWN] * len(target.elts)
             for each, part in zip(target.elts, parts):
                 self._assign(each, part, written)
         elif isinstance(target, ast.Attribute):
             self._assign_attribute(target, value, written)
+        elif isinstance(target, ast.Starred):
+            self._assign(target.value, value, written)
         elif isinstance(target, ast.Subscript):
-            self.visit(target.value)
+            self._forget_content(self.visit(target.value))
             mark_shared(value)
+
+    def _forget_content(self, value: Any) -> None:
+        """Note that a list or dict is changed, under whatever names it is known."""
+        if isinstance(value, Known) and isinstance(value.value, (list, dict)):
+            self._changed[id(value.value)] = value.value
 
     def _assign_attribute(self, target: ast.Attribute, value: Any, written: ast.AST) -> None:
         owner = self.visit(target.value)
@@ -345,6 +483,8 @@ class ScriptInterpreter(ast.NodeVisitor):
                 mark_shared(owner)
         elif isinstance(owner, Instance):
             owner.assign(target.attr, value)
+        elif isinstance(owner, Class):
+            owner.scope.bind(target.attr, value)
         else:
             if is_object(value):
                 mark_shared(value)
@@ -358,7 +498,7 @@ class ScriptInterpreter(ast.NodeVisitor):
 
     def visit_Constant(self, node: ast.AST) -> Any:
         constant = ast.literal_eval(node)
-        return UNKNOWN if constant is Ellipsis else Known(constant)
+        return UNKNOWN if constant is Ellipsis else limit_size(constant)
 
     # Before Python 3.8 these are constants, too.
     visit_Str = visit_Num = visit_Bytes = visit_NameConstant = visit_Constant
@@ -438,16 +578,29 @@ class ScriptInterpreter(ast.NodeVisitor):
             if not isinstance(key, Known) or isinstance(key.value, (list, tuple, dict)):
                 return UNKNOWN
             items[key.value] = value
-        return Known(items)
+        return limit_size(items, items.values())
 
     def visit_List(self, node: Any) -> Any:
         if any(isinstance(each, ast.Starred) for each in node.elts):
             for each in node.elts:
                 mark_shared(self.visit(each))
             return UNKNOWN
-        return Known(tuple(self.visit(each) for each in node.elts))
+        parts = [self.visit(each) for each in node.elts]
+        return limit_size(parts if isinstance(node, ast.List) else tuple(parts), parts)
 
     visit_Tuple = visit_List
+
+    def visit_ListComp(self, node: Any) -> Any:
+        """Evaluate a comprehension or a lambda, whose own names hide those around it."""
+        with self._in_scope(Scope(self._scope)):
+            for generator in getattr(node, "generators", ()):
+                self._assign(generator.target, UNKNOWN, generator.iter)
+            for each in ast.walk(node.args) if isinstance(node, ast.Lambda) else ():
+                if isinstance(each, ast.arg):
+                    self._scope.bind(each.arg, UNKNOWN)
+            return self.generic_visit(node)
+
+    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_Lambda = visit_ListComp
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
         left, right = self.visit(node.left), self.visit(node.right)
@@ -491,13 +644,30 @@ class ScriptInterpreter(ast.NodeVisitor):
             method = owner.find(last)
             if isinstance(method, Function):
                 return self._run(method, arguments, owner)
+        if name == "setattr" and len(arguments.positional) == 3:
+            return self._set_attribute(node, arguments.positional)
         if last == "add" and name.endswith("custom_optimizers.add"):
             return UNKNOWN
         if last in ("ConfigProto", "GraphOptions", "RewriterConfig"):
             return self._built.make_proto(node, last, arguments)
         if last in self._vendor_classes:
             return self._built.make_run_config(node, last, arguments)
+        if last not in (*ONLY_READING, *_READING):
+            for value in (owner, *arguments.values):
+                self._forget_content(value)
         return self._built.call_function(node, name, last, owner, arguments)
+
+    def _set_attribute(self, node: ast.Call, positional: List[Any]) -> Any:
+        """Call ``setattr``, which is another way to write an assignment."""
+        part, field, value = positional
+        if isinstance(field, Known) and isinstance(field.value, str):
+            target = ast.Attribute(node.args[0], field.value, ast.Store())
+            self._assign_attribute(ast.copy_location(target, node), value, node.args[2])
+        elif isinstance(part, AttributePath) and isinstance(part.owner, OptimizerEntry):
+            part.owner.opaque = True
+        else:
+            mark_shared(part)
+        return UNKNOWN
 
     def _arguments(self, node: ast.Call) -> CallArguments:
         opaque = False

@@ -5,13 +5,16 @@ Constants; configurations, entries and their options; scopes, functions and clas
 
 import ast
 import os.path
+import re
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 from ascend_session.findings import Place
 
 _MOST_ALTERNATIVES = 4
-_LONGEST = 100_000  # characters of a text that is put together
+_LONGEST = 100_000  # characters of a text
+_MOST_VALUES = 20_000  # the size of a list or dict
+_MOST_BITS = 1024  # of a whole number
 
 
 class Unknown(NamedTuple):
@@ -19,9 +22,15 @@ class Unknown(NamedTuple):
 
 
 class Known(NamedTuple):
-    """A constant: None, bool, int, float, str, bytes, or a list, tuple or dict of values."""
+    """A constant: None, bool, int, float, str, bytes, or a list, tuple or dict of values.
+
+    Attributes:
+        value: The constant.
+        size: How much it takes to look at all that it consists of.
+    """
 
     value: Any
+    size: int = 1
 
 
 class OneOf(NamedTuple):
@@ -37,6 +46,18 @@ class EnvironmentText(NamedTuple):
 
 
 UNKNOWN = Unknown()
+
+
+def limit_size(value: Any, parts: Iterable[Any] = ()) -> Any:
+    """Give a constant that consists of ``parts``; UNKNOWN for one that is too large to follow."""
+    # Twice, so that lists in lists are not deep either.
+    size = 1 + 2 * sum(part.size if isinstance(part, Known) else 1 for part in parts)
+    is_large = size > _MOST_VALUES
+    if isinstance(value, (str, bytes)):
+        is_large = len(value) > _LONGEST
+    elif isinstance(value, int):
+        is_large = value.bit_length() > _MOST_BITS
+    return UNKNOWN if is_large else Known(value, size)
 
 
 def as_python(value: Any) -> Any:
@@ -70,6 +91,8 @@ def either(first: Any, second: Any) -> Any:
     return OneOf(tuple(alternatives)) if len(alternatives) <= _MOST_ALTERNATIVES else UNKNOWN
 
 
+_WIDTH = re.compile(r"%[^a-zA-Z]*([0-9]{4}|\*)")
+
 _OPERATORS: Dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: lambda a, b: a + b,
     ast.Sub: lambda a, b: a - b,
@@ -89,11 +112,12 @@ def apply_operator(operator: ast.AST, left: Any, right: Any) -> Any:
     numbers = isinstance(left.value, (int, float)) and isinstance(right.value, (int, float))
     if isinstance(operator, ast.Mult) and not numbers:
         return UNKNOWN  # a text or list times a number may be huge
+    if isinstance(operator, ast.Mod) and not numbers and _WIDTH.search(repr(left.value)):
+        return UNKNOWN  # and so may be "%999999999d"
     try:
-        value = compute(left.value, right.value)
+        return limit_size(compute(left.value, right.value))
     except Exception:  # whatever the script would raise there
         return UNKNOWN
-    return Known(value) if len(repr(value)) < _LONGEST else UNKNOWN
 
 
 def call_builtin(name: str, arguments: List[Any]) -> Any:
@@ -114,7 +138,7 @@ def call_builtin(name: str, arguments: List[Any]) -> Any:
 
 def _convert(convert: Callable[[Any], Any], value: Any) -> Any:
     try:
-        return Known(convert(value))
+        return limit_size(convert(value))
     except (TypeError, ValueError, OverflowError):  # of text that cannot be decoded, too
         return UNKNOWN
 
@@ -160,11 +184,11 @@ def call_method(value: Any, name: str, arguments: List[Any]) -> Any:
         return Known(value.decode(errors="replace"))
     if isinstance(value, dict):
         if name == "items":
-            return Known(tuple(Known((Known(key), each)) for key, each in value.items()))
+            return Known([Known((Known(key), each)) for key, each in value.items()])
         if name == "keys":
-            return Known(tuple(Known(key) for key in value))
+            return Known([Known(key) for key in value])
         if name == "values":
-            return Known(tuple(value.values()))
+            return Known(list(value.values()))
     return UNKNOWN
 
 
@@ -183,9 +207,12 @@ def implied(outer: Branch, inner: Branch) -> bool:
     return set(outer) <= set(inner)
 
 
-def join_branches(first: Branch, second: Branch) -> Branch:
-    """Give the arms of both."""
-    return tuple(dict.fromkeys((*first, *second)))
+def extend_branch(arms: Dict[int, int], branch: Branch) -> bool:
+    """Add the arms of ``branch`` if one run may pass them besides ``arms``; else return False."""
+    may_pass = all(arms.get(statement, arm) == arm for statement, arm in branch)
+    if may_pass:
+        arms.update(branch)
+    return may_pass
 
 
 class Assignment(NamedTuple):
@@ -277,6 +304,7 @@ class RunConfigCall(NamedTuple):
 
 
 _ABSENT = object()
+_MOST_PARTS = 20  # of a name with dots
 
 
 class Scope:
@@ -286,7 +314,8 @@ class Scope:
         self.parent = parent
         self.is_class = is_class
         self.names: Dict[str, Any] = {}
-        self.global_names: Set[str] = set()
+        self.outer_names: Dict[str, Scope] = {}  # by global and nonlocal
+        self._members: Dict[str, Set[str]] = {}  # names with dots, by their first part
         self._changes: List[Dict[str, Any]] = []
 
     def find(self, name: str) -> Any:
@@ -301,11 +330,18 @@ class Scope:
     def bind(self, name: str, value: Any) -> None:
         """Have ``name`` stand for ``value`` from here on."""
         scope = self
-        while name in self.global_names and scope.parent is not None:
-            scope = scope.parent
+        if name in self.outer_names:
+            scope = self.outer_names[name]
+            if self._changes and name in scope.names:  # it is bound in one arm only
+                value = _join_values(scope.names[name], value)
         if scope._changes:
             scope._changes[-1].setdefault(name, scope.names.get(name, _ABSENT))
         scope.names[name] = value
+        owner = name.partition(".")[0]
+        if owner != name:
+            scope._members.setdefault(owner, set()).add(name)
+        for member in scope._members.get(name, ()):  # of what the name stood for before
+            scope.bind(member, UNKNOWN)
 
     def begin_arm(self) -> None:
         """Remember what is bound from here on, until `end_arm`."""
@@ -314,10 +350,10 @@ class Scope:
     def end_arm(self) -> Dict[str, Any]:
         """Undo what was bound since `begin_arm`, and return it with the last values."""
         changes = self._changes.pop()
-        bound = {name: self.names[name] for name in changes}
+        bound = {name: self.names[name] for name in changes if name in self.names}
         for name, before in changes.items():
             if before is _ABSENT:
-                del self.names[name]
+                self.names.pop(name, None)
             else:
                 self.names[name] = before
         return bound
@@ -383,8 +419,8 @@ class Instance:
 
 def dotted_name(node: Optional[ast.AST]) -> str:
     """Give ``a.b.c`` for names and attributes of names; an empty text for anything else."""
-    parts = []
-    while isinstance(node, ast.Attribute):
+    parts: List[str] = []
+    while isinstance(node, ast.Attribute) and len(parts) < _MOST_PARTS:
         parts.append(node.attr)
         node = node.value
     if not isinstance(node, ast.Name):

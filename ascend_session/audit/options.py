@@ -28,16 +28,14 @@ from pydantic import BaseModel
 from ascend_session.audit.objects import (
     UNKNOWN,
     Assignment,
-    Branch,
     EnvironmentText,
     Known,
     OneOf,
     OptimizerEntry,
     RunConfigCall,
     as_python,
-    compatible,
+    extend_branch,
     implied,
-    join_branches,
 )
 from ascend_session.audit.source import SyntaxTree, is_vendor_module
 from ascend_session.config.adapter_checks import ends_by_itself
@@ -234,23 +232,15 @@ def check_options_together(entry: OptimizerEntry) -> Iterator[Finding]:
     branches = list(dict.fromkeys([entry.branch, *(each.branch for each in settings)]))
     for branch in branches[:_MOST_BRANCHES]:
         surely = [each for each in settings if implied(each.branch, branch)]
-        maybe = [each for each in _settable_together(settings, branch) if each not in surely]
+        arms = dict(branch)
+        together = [each for each in settings if extend_branch(arms, each.branch)]
+        maybe = [each for each in together if not implied(each.branch, branch)]
         sure, possible = _apply_rules_to(entry, surely), _apply_rules_to(entry, maybe + surely)
         is_open = entry.shared or entry.opaque
         for identity, finding in {**possible, **sure}.items():
             in_both = identity in sure and identity in possible
             place = possible.get(identity, finding).place
             yield finding._replace(place=place, certain=in_both and not is_open)
-
-
-def _settable_together(settings: List[Assignment], branch: Branch) -> List[Assignment]:
-    """List those that one run through ``branch`` may set, each joined to the others."""
-    together = []
-    for each in settings:
-        if compatible(each.branch, branch):
-            together.append(each)
-            branch = join_branches(branch, each.branch)
-    return together
 
 
 def _apply_rules_to(entry: OptimizerEntry, settings: List[Assignment]) -> Dict[Identity, Finding]:

@@ -10,8 +10,9 @@ their collectives (ge_plugin.cc).
 """
 
 import ast
+from functools import lru_cache
 from itertools import combinations
-from typing import Any, Iterator, List, Optional, Set
+from typing import Any, FrozenSet, Iterator, List, Optional, Set
 
 from ascend_session.audit.objects import (
     UNKNOWN,
@@ -23,7 +24,13 @@ from ascend_session.audit.objects import (
     implied,
 )
 from ascend_session.audit.options import check_setting, known_option
-from ascend_session.audit.source import FUNCTIONS, Script, SyntaxTree, is_vendor_module
+from ascend_session.audit.source import (
+    FUNCTIONS,
+    Script,
+    SyntaxTree,
+    is_vendor_module,
+    last_name,
+)
 from ascend_session.config.entry import ENTRY_NAME, is_misnamed, misnamed_entry, several_entries
 from ascend_session.config.proto import OPTIMISES
 from ascend_session.findings import ERROR, WARNING, Finding
@@ -176,15 +183,7 @@ def _check_use(proto: Proto, script: Script) -> Iterator[Finding]:
         return
     (region,) = regions.values()
     tree = script.tree
-    names = {name for name, _ in proto.names}
-    uses = [
-        node
-        for node in tree.nodes(ast.Name)
-        if node.id in names
-        and isinstance(node.ctx, ast.Load)
-        and any(above is region for above in tree.ancestors(node))
-        and _is_use(node, names, tree)
-    ]
+    uses = _find_uses(frozenset(name for name, _ in proto.names), region, tree)
     if not uses:
         is_certain = region is not tree.root or "Session(" in "\n".join(script.lines)
         yield Finding(
@@ -208,19 +207,31 @@ def _check_use(proto: Proto, script: Script) -> Iterator[Finding]:
         )
 
 
+@lru_cache(maxsize=1)
+def _find_uses(names: FrozenSet[str], region: ast.AST, tree: SyntaxTree) -> List[ast.Name]:
+    """Find where a session may get the configuration that has ``names`` in a function."""
+    return [
+        node
+        for name in names
+        for node in tree.uses(name)
+        if isinstance(node, ast.Name)
+        and isinstance(node.ctx, ast.Load)
+        and (region is tree.root or region in tree.definitions_around(node))
+        and _is_use(node, names, tree)
+    ]
+
+
 def _is_unused_helper(region: Any, uses: List[ast.Name], tree: SyntaxTree) -> bool:
     """Whether a function returns the configuration, and the script opens sessions without it."""
     if not isinstance(region, ast.FunctionDef) or tree.parent(region) is not tree.root:
         return False
     if not all(isinstance(tree.parent(node), ast.Return) for node in uses):
         return False
-    named = {node.id for node in tree.nodes(ast.Name)}
-    named |= {node.attr for node in tree.nodes(ast.Attribute)}
     opens = any(dotted_name(node.func).endswith("Session") for node in tree.nodes(ast.Call))
-    return opens and region.name not in named
+    return opens and not tree.uses(region.name)
 
 
-def _is_use(node: ast.Name, names: Set[str], tree: SyntaxTree) -> bool:
+def _is_use(node: ast.Name, names: FrozenSet[str], tree: SyntaxTree) -> bool:
     """Whether a session may get the configuration here."""
     parent = tree.parent(node)
     if isinstance(parent, ast.Attribute):
@@ -255,9 +266,7 @@ _TRAINS = {
 
 def check_inference(entries: List[OptimizerEntry], script: Script) -> Iterator[Finding]:
     """Report each entry of a script that only runs a frozen graph, and compiles it for training."""
-    functions = [node.func for node in script.tree.nodes(ast.Call)]
-    called = {each.attr for each in functions if isinstance(each, ast.Attribute)}
-    called |= {each.id for each in functions if isinstance(each, ast.Name)}
+    called = {last_name(node.func) for node in script.tree.nodes(ast.Call)}
     if "import_graph_def" not in called or not called & _READS_GRAPH or called & _TRAINS:
         return
     for entry in entries:
@@ -313,7 +322,7 @@ class _SystemOperation:
             above = tree.parent(above)
         if isinstance(above, ast.keyword):
             above = tree.parent(above)
-        if isinstance(above, ast.Call) and _last_name(above.func) == "run":
+        if isinstance(above, ast.Call) and last_name(above.func) == "run":
             self.runs.append(above)
         elif isinstance(above, (ast.Return, ast.Call, ast.Yield, ast.Lambda)):
             self.escapes = True
@@ -396,10 +405,6 @@ def _is_vendors(node: ast.Call, function: str, is_imported: bool) -> bool:
     return owner.rpartition(".")[2] in ("npu_ops", "npu_plugin") or (not owner and is_imported)
 
 
-def _last_name(node: ast.AST) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else dotted_name(node)
-
-
 def _is_safe(node: ast.AST, tree: SyntaxTree, depth: int = 3) -> bool:
     """Whether an exception does not keep the program from coming to ``node``."""
     below: ast.AST = node
@@ -412,16 +417,18 @@ def _is_safe(node: ast.AST, tree: SyntaxTree, depth: int = 3) -> bool:
     return False
 
 
+@lru_cache(maxsize=64)
 def _is_safely_called(function: Any, tree: SyntaxTree, depth: int) -> bool:
     if function.name in ("__exit__", "__del__") or depth == 0:
         return True
-    for node in tree.nodes(ast.Name, ast.Attribute):
+    for node in tree.uses(function.name):
         call: Optional[ast.AST] = tree.parent(node)
-        if _last_name(node) != function.name or not isinstance(call, ast.Call):
+        if not isinstance(call, ast.Call):
             continue
-        if call.func is not node and _last_name(call.func) != "run":  # tf.app.run(main) calls it
+        if call.func is not node and last_name(call.func) != "run":  # tf.app.run(main) calls it
             return True  # given to atexit.register, or to whatever calls it
-        is_outside = tree.function_around(call) is not function
+        around = (each for each in tree.definitions_around(call) if isinstance(each, FUNCTIONS))
+        is_outside = next(around, None) is not function
         if is_outside and _is_safe(call, tree, depth - 1):
             return True
     return False

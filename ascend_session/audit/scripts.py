@@ -110,6 +110,10 @@ def _check_script(script: Script) -> List[Finding]:
     findings += check_systems(script)
     findings += check_inference(entries, script)
     unread = [_not_read(place, reason) for place, reason in script.unread]
+    if built.is_cut_short:
+        findings = [finding._replace(certain=False) for finding in findings]
+        reason = "It is too long to be followed to its end: what is found may not be all."
+        unread.append(_not_read(Place(1, 1, None, script.file), reason))
     return [*merge_findings(findings), *unread]
 
 

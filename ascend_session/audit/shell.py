@@ -12,7 +12,7 @@ import os
 import re
 from typing import Dict, Iterator, List, NamedTuple, Tuple
 
-from ascend_session.audit.objects import Branch, compatible, implied, join_branches
+from ascend_session.audit.objects import Branch, extend_branch
 from ascend_session.audit.source import decode_script
 from ascend_session.cluster.rank_table import RankTable
 from ascend_session.cluster.variables import find_traps
@@ -28,6 +28,7 @@ def is_job_script(data: bytes) -> bool:
 
 
 _ASSIGNMENT = re.compile(r"^(?:export\s+|declare\s+-x\s+)?([A-Za-z_]\w*)=(.*)$", re.DOTALL)
+_LONGEST_END = 1000  # characters of a command
 _BACKGROUND = re.compile(r"(?<![&>])&\s*(?:;?\s*\w+\+?=\S*\$!\S*)?$")
 
 
@@ -47,7 +48,7 @@ class ShellCommand(NamedTuple):
     @property
     def is_in_background(self) -> bool:
         """Whether it ends with ``&``, also where ``pid=$!`` follows."""
-        return _BACKGROUND.search(self.text) is not None
+        return _BACKGROUND.search(self.text[-_LONGEST_END:]) is not None
 
     @property
     def assignment(self) -> Tuple[str, str, bool]:
@@ -62,6 +63,7 @@ class ShellCommand(NamedTuple):
 
 
 _HERE_DOCUMENT = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
+_DEEPEST = 50  # arms within each other
 _OPENS, _CLOSES, _NEXT = ("if", "case"), ("fi", "esac"), ("else", "elif")
 
 
@@ -69,16 +71,18 @@ def read_commands(file: str, data: bytes) -> Iterator[ShellCommand]:
     """Yield the commands of a script of any shell."""
     lines = decode_script(data).split("\n")
     arms: List[Tuple[int, int]] = []
-    end_mark, begin, text = "", 0, ""
+    parts: List[str] = []  # of a command, as far as its lines are continued
+    end_mark, begin = "", 0
     for number, line in enumerate(lines, 1):
         if end_mark:
             end_mark = "" if line.strip() == end_mark else end_mark
             continue
         plain = _without_comment(line).strip()
-        text, begin = (f"{text} {plain}", begin) if text else (plain, number)
-        if text.endswith("\\"):
-            text = text[:-1].rstrip() or " "
+        begin = begin if parts else number
+        if plain.endswith("\\"):
+            parts.append(plain[:-1].rstrip())
             continue
+        text = " ".join(filter(None, [*parts, plain]))
         here = _HERE_DOCUMENT.search(text)
         end_mark = here.group(2) if here is not None and "<<<" not in text else ""
         words = re.findall(r"[\w-]+", text)
@@ -90,10 +94,10 @@ def read_commands(file: str, data: bytes) -> Iterator[ShellCommand]:
         if text.strip():
             place = Place(begin, 1, None, file, lines[begin - 1].strip())
             for part in _split_assignments(text.strip()):
-                yield ShellCommand(part, place, tuple(arms))
+                yield ShellCommand(part, place, tuple(arms[:_DEEPEST]))
         if first in _OPENS and not any(word in _CLOSES for word in words[1:]):
             arms.append((begin, 0))
-        text = ""
+        parts = []
 
 
 def _without_comment(line: str) -> str:
@@ -147,6 +151,7 @@ def check_shell(file: str, data: bytes) -> Iterator[Finding]:
 
 _WAIT = re.compile(r"(^|[;&|{(!]|\b(do|then|if|else|while|until)\b)\s*(!\s*)?wait\b")
 _TEE = re.compile(r"(?<!\|)\|(?!\|)[^|]*\btee\b|(?<!\|)\|(?!\|)[^|]*&$")
+_MOST_WAITS = 100
 _STATUS = re.compile(r"\|\||\$\?|\bif\b|\bwhile\b|PIPESTATUS")
 _LAUNCH = (
     "`ascend-session launch -n 8 train.py` starts the ranks, ends them together and passes on the "
@@ -169,7 +174,10 @@ def _check_wait(commands: List[ShellCommand], ranks: List[ShellCommand]) -> Iter
             "and ranks that wait for that rank in a collective wait on."
         )
         yield Finding(ERROR, message, _LAUNCH, "ranks-lost", place=waits[-1].place)
-    elif not any(_status_matters(commands, each) for each in for_one):
+    elif not (
+        any(re.match(r"set\s+-\w*e", each.text) for each in commands)
+        or any(_status_matters(commands, each) for each in for_one[:_MOST_WAITS])
+    ):
         message = (
             "The status that `wait` returns for a rank is not looked at: a failed rank is lost."
         )
@@ -188,9 +196,7 @@ def _check_wait(commands: List[ShellCommand], ranks: List[ShellCommand]) -> Iter
 
 
 def _status_matters(commands: List[ShellCommand], wait: ShellCommand) -> bool:
-    """Whether the status of a `wait` matters: on its line, on the next, or because of set -e."""
-    if any(re.match(r"set\s+-\w*e", each.text) for each in commands):
-        return True
+    """Whether the status of a `wait` matters: on its line or on the next."""
     number = commands.index(wait)
     return any(_STATUS.search(each.text) for each in commands[number : number + 2])
 
@@ -232,6 +238,7 @@ def _check_table(value: str, place: Place) -> Iterator[Finding]:
 
 
 _EXPORTS = re.compile(r"(export|declare|unset)\b")
+_MOST_BRANCHES = 100
 
 
 def _check_traps(commands: List[ShellCommand]) -> Iterator[Finding]:
@@ -239,7 +246,8 @@ def _check_traps(commands: List[ShellCommand]) -> Iterator[Finding]:
     surely = [each for each in commands if not each.branch and _EXPORTS.match(each.text)]
     certain = find_traps(_environment(surely, ())[0])
     traps: Dict[str, Place] = {}
-    for branch in dict.fromkeys(each.branch for each in commands):
+    branches = list(dict.fromkeys(each.branch for each in commands))
+    for branch in branches[:_MOST_BRANCHES]:
         values, places = _environment(commands, branch)
         for trap in find_traps(values):
             traps.setdefault(trap, places.get(re.split("[ =]", trap)[0], commands[0].place))
@@ -266,15 +274,14 @@ def _environment(
     """
     values: Dict[str, str] = {}
     places: Dict[str, Place] = {}
+    arms = dict(branch)
     for command in commands:
-        if not compatible(command.branch, branch):
-            continue
         name, value, is_constant = command.assignment
-        if command.text.startswith("unset ") and implied(command.branch, branch):
-            for each in command.text.split()[1:]:
-                values.pop(each, None)
-        elif value:
-            branch = join_branches(branch, command.branch)
+        if command.text.startswith("unset "):
+            if all(arms.get(statement) == arm for statement, arm in command.branch):
+                for each in command.text.split()[1:]:
+                    values.pop(each, None)
+        elif value and extend_branch(arms, command.branch):
             values[name] = value if is_constant else "1"
             places[name] = command.place
     return values, places

@@ -21,6 +21,11 @@ from ascend_session.findings import Place
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
+def last_name(node: ast.AST) -> str:
+    """Give the name, or that of an attribute; an empty text for anything else."""
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
 class SyntaxTree:
     """A syntax tree that knows its nodes by type and what stands around each.
 
@@ -31,13 +36,22 @@ class SyntaxTree:
     def __init__(self, root: ast.AST) -> None:
         self.root = root
         self._parents: Dict[int, ast.AST] = {}
+        self._definitions: Dict[int, ast.AST] = {}  # what each node stands in, if in any
         self._by_type: Dict[type, List[Any]] = {}
+        self._by_name: Dict[str, List[Any]] = {}
         nodes = [root]
         for node in nodes:  # grows while it is walked
             self._by_type.setdefault(type(node), []).append(node)
+            if isinstance(node, (ast.Name, ast.Attribute)):
+                self._by_name.setdefault(last_name(node), []).append(node)
+            around = self._definitions.get(id(node))
+            if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+                around = node
             for child in ast.iter_child_nodes(node):
                 if not isinstance(child, _SHARED):
                     self._parents[id(child)] = node
+                    if around is not None:
+                        self._definitions[id(child)] = around
                     nodes.append(child)
 
     def nodes(self, *types: type) -> List[Any]:
@@ -55,26 +69,30 @@ class SyntaxTree:
             yield above
             above = self.parent(above)
 
-    def function_around(self, node: ast.AST) -> Optional[Any]:
-        """Give the function that ``node`` stands in; None in none."""
-        return next((above for above in self.ancestors(node) if isinstance(above, FUNCTIONS)), None)
+    def uses(self, name: str) -> List[Any]:
+        """List the names ``name``, and the attributes that are called so."""
+        return self._by_name.get(name, [])
+
+    def definitions_around(self, node: ast.AST) -> Iterator[Any]:
+        """Yield the functions and classes that ``node`` stands in, from inside out."""
+        above = self._definitions.get(id(node))
+        while above is not None:
+            yield above
+            above = self._definitions.get(id(above))
 
     def definitions_using(self, names: AbstractSet[str]) -> Set[int]:
         """Find the functions and classes, by id, that use any of ``names``, or one that does."""
-        uses: Dict[str, List[ast.AST]] = {}
-        for node in self.nodes(ast.Name):
-            uses.setdefault(node.id, []).append(node)
-        for node in self.nodes(ast.Attribute):
-            uses.setdefault(node.attr, []).append(node)
         definitions: Set[int] = set()
-        names_left = list(names)
+        names_left, names_done = list(names), set(names)
         while names_left:
-            for node in uses.pop(names_left.pop(), ()):
-                for above in self.ancestors(node):
-                    is_definition = isinstance(above, (*FUNCTIONS, ast.ClassDef))
-                    if is_definition and id(above) not in definitions:
-                        definitions.add(id(above))
-                        names_left.append(above.name)  # type: ignore[attr-defined]
+            for node in self.uses(names_left.pop()):
+                for above in self.definitions_around(node):
+                    if id(above) in definitions:
+                        break  # and so are those around it
+                    definitions.add(id(above))
+                    if above.name not in names_done:
+                        names_done.add(above.name)
+                        names_left.append(above.name)
         return definitions
 
 
@@ -86,6 +104,9 @@ _MARKS = re.compile(
     rb"custom_optimizers|parameter_map|NPURunConfig|npu_ops|NpuOptimizer|npu_bridge|npu_device"
 )
 _NPU = re.compile(r"npu_bridge|npu_device|npu_init|NpuOptimizer|NPURunConfig|NPUEstimator")
+
+
+_LONGEST_LINE = 10_000  # characters of a line that a finding shows
 
 
 class Script(NamedTuple):
@@ -119,7 +140,7 @@ class Script(NamedTuple):
         cell: Optional[int] = None
         if self.cells and line <= len(self.cells):
             cell, line = self.cells[line - 1]
-        return Place(line, column + 1, cell, self.file, text.strip())
+        return Place(line, column + 1, cell, self.file, text[:_LONGEST_LINE].strip())
 
 
 LARGEST_BYTES = 2 << 20
@@ -246,6 +267,7 @@ def _parse_with_spaces(text: str) -> ast.AST:
     return _parse_as_it_is(text.expandtabs(8))  # which is what Python 2 counts
 
 
+_LONGEST_PYTHON_2 = 200_000  # characters; lib2to3 takes a second for 50,000
 _FIXERS = (
     *("print", "except", "exec", "raise", "repr", "ne"),
     *("numliterals", "tuple_params", "throw"),
@@ -259,6 +281,8 @@ def _parse_python_2(text: str) -> ast.AST:
             from lib2to3.refactor import RefactoringTool
         except ImportError:
             raise SyntaxError("syntax of Python 2") from None
+        if len(text) > _LONGEST_PYTHON_2:
+            raise SyntaxError(f"no Python 3, and more than {_LONGEST_PYTHON_2:,} characters")
         try:
             tool = RefactoringTool([f"lib2to3.fixes.fix_{name}" for name in _FIXERS])
             rewritten = str(tool.refactor_string(f"{text.expandtabs(8)}\n", "it"))

@@ -53,7 +53,7 @@ def test_an_argument_of_the_wrong_type_is_shown_with_the_values_in_it():
     call = "NPURunConfig(precision_mode={'all': ['fp16']}, op_compiler_cache_mode=[unknown])"
     text = f"from npu_bridge.npu_init import *\nconfig = {call}\n"
     [finding] = audit_bytes("a.py", text.encode()).findings
-    assert finding.message.startswith("precision_mode={'all': ('fp16',)} (dict) is not one of")
+    assert finding.message.startswith("precision_mode={'all': ['fp16']} (dict) is not one of")
 
 
 def test_a_rank_that_is_a_word_is_answered_with_the_number_to_write():
