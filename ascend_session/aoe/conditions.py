@@ -11,14 +11,31 @@ import os
 import re
 import shlex
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Dict,
+    Iterator,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Tuple,
+    Union,
+)
 
-from ascend_session.aoe.machine import MOST_PARALLEL, Machine, Parallel
+import psutil
+
+from ascend_session.aoe.machine import (
+    MOST_PARALLEL,
+    Parallel,
+    find_home,
+    measure_cpu_quota,
+    measure_memory_left,
+)
 from ascend_session.aoe.run import BANK, find_repository
 from ascend_session.checks.devices import Seen
 from ascend_session.checks.toolkit import check_sourced
 from ascend_session.cluster.variables import read_number
-from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.tuning import MODES
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, NOT_CHECKED, OK, Finding
@@ -26,6 +43,9 @@ from ascend_session.hardware.devices import Device, DeviceReport
 from ascend_session.hardware.families import family
 from ascend_session.hardware.program import find_program, run_program
 from ascend_session.text import one_line
+
+if TYPE_CHECKING:
+    from ascend_session.config.ascend_config import AscendConfig
 
 FAILS = "fails"
 """Measured, and not as tuning needs it; the other verdicts are `findings.OK` and `NOT_CHECKED`."""
@@ -206,35 +226,35 @@ class TuningRun(NamedTuple):
         mode: What is tuned: ``"1"``, ``"2"`` or ``"4"``.
         environ: The environment of the run.
         root: Root of the host.
-        machine: Disk, memory and CPUs.
         report: The devices of the host.
         tuners: TUNING_PARALLEL_NUM.
         compilers: TE_PARALLEL_COMPILER.
         known: What only the user knows.
-        config: What the training script opens its session with; without any option if not known.
-        is_config_known: Whether it is known.
+        config: What the training script opens its session with; None if that is not known.
     """
 
     mode: str
     environ: Mapping[str, str]
     root: str
-    machine: Machine
     report: DeviceReport
     tuners: Parallel
     compilers: Parallel
     known: KnownFacts
-    config: AscendConfig
-    is_config_known: bool
+    config: "Optional[AscendConfig]"
+
+    def option(self, name: str) -> Any:
+        """Return an option of the configuration; None if it is not set, or nothing is known."""
+        return getattr(self.config, name, None)
 
 
 def check_resources(run: TuningRun) -> Iterator[TuningCondition]:
     """Check disk, memory and CPUs of this machine."""
-    yield _check_home(run.machine)
+    yield _check_home(run.environ)
     yield _check_tuners(run.tuners)
     yield _check_memory(run)
     yield _check_compilers(run)
     yield _check_cpus(run)
-    yield _check_pinning(run.machine)
+    yield _check_pinning()
 
 
 def _count_cpus_needed(mode: str, processes: int, tuners: int, compilers: int, cores: int) -> int:
@@ -252,14 +272,20 @@ def _count_cpus_needed(mode: str, processes: int, tuners: int, compilers: int, c
     return math.ceil(processes * (compilers + tuners + min(cores / 2, _MOST_HALF) + _RESERVE))
 
 
-def _check_home(machine: Machine) -> TuningCondition:
-    free, state = machine.home_free, machine.home_problem
+def _check_home(environ: Mapping[str, str]) -> TuningCondition:
+    home, free = find_home(environ), None
     hint = "Set HOME to a folder of the user who tunes."
-    if free is not None:
-        state = f"has {format_value(free, 'bytes')} free"
-        hint = "Make room there, or set HOME to a folder on another disk."
+    try:
+        room = int(psutil.disk_usage(home).free)
+    except OSError as error:
+        state = f"cannot be looked at: {error.strerror}"
+    else:
+        state = "cannot be written to by this user"
+        if os.access(home, os.W_OK | os.X_OK):
+            free, state = room, f"has {format_value(room, 'bytes')} free"
+            hint = "Make room there, or set HOME to a folder on another disk."
     fulfilled = free is not None and free >= HOME_BYTES
-    message = f"The home directory {machine.home} {state}."
+    message = f"The home directory {home} {state}."
     return judge("home disk", fulfilled, free, HOME_BYTES, message, hint, "bytes")
 
 
@@ -273,10 +299,11 @@ def _check_tuners(tuners: Parallel) -> TuningCondition:
 
 
 def _check_memory(run: TuningRun) -> TuningCondition:
-    have, each = run.machine.memory, run.known.training_memory
-    tuners = run.tuners.legal_number
+    have, left = int(psutil.virtual_memory().available), measure_memory_left(run.root)
+    each, tuners = run.known.training_memory, run.tuners.legal_number
     message = f"{format_value(have, 'bytes')} of host memory are available."
-    if run.machine.is_limited:
+    if left is not None and left < have:
+        have = left
         message = (
             f"{format_value(have, 'bytes')} of memory are left by the limit of the control group, "
             "as of a container or batch job."
@@ -296,7 +323,7 @@ def _check_memory(run: TuningRun) -> TuningCondition:
 def _check_compilers(run: TuningRun) -> TuningCondition:
     """Check for at most 80 % of the CPU cores for each device; the default never fails."""
     name, compilers, devices = "TE_PARALLEL_COMPILER", run.compilers, max(1, len(run.report))
-    most = max(1, run.machine.cpus * 4 // 5 // devices)
+    most = max(1, _count_cpus() * 4 // 5 // devices)
     if compilers.legal and compilers.is_set and (compilers.number or 0) > most:
         message = (
             f"{compilers.origin} is more than 80 % of the CPUs for each of {devices} device(s)."
@@ -308,7 +335,7 @@ def _check_compilers(run: TuningRun) -> TuningCondition:
 
 
 def _check_cpus(run: TuningRun) -> TuningCondition:
-    cores, quota, processes = run.machine.cpus, run.machine.quota, run.known.processes
+    cores, quota, processes = _count_cpus(), measure_cpu_quota(run.root), run.known.processes
     have = cores
     message = f"This process may use {format_value(cores, 'CPUs')}"
     if quota is not None and quota < cores:
@@ -334,8 +361,14 @@ def _check_cpus(run: TuningRun) -> TuningCondition:
     return judge("CPUs", have >= needed, have, needed, message, hint, "CPUs")
 
 
-def _check_pinning(machine: Machine) -> TuningCondition:
-    own, every = machine.cpus, machine.all_cpus
+def _count_cpus() -> int:
+    """Return how many CPUs this process may use, as `nproc` counts them."""
+    return len(os.sched_getaffinity(0))
+
+
+def _check_pinning() -> TuningCondition:
+    own = _count_cpus()
+    every = max(own, psutil.cpu_count() or own)
     message = f"This process may use {own} of the {every} CPUs that are online."
     hint = (
         "Start it without taskset or numactl; in a container, without --cpuset-cpus: the manual "

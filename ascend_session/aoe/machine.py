@@ -1,4 +1,4 @@
-"""What is measured of this machine: room, memory, CPUs, and the numbers of AOE's threads.
+"""What limits a tuning run on this machine: its control groups, and the numbers of AOE's threads.
 
 Containers and batch systems limit jobs by control groups, which neither psutil nor `free` shows. A
 limit holds for all groups below, so each group up to the top counts.
@@ -13,8 +13,6 @@ import os
 import pwd
 import re
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
-
-import psutil
 
 from ascend_session.hardware.installation import below
 from ascend_session.hardware.nodes import read_host_file
@@ -34,63 +32,6 @@ _FILES = ("tools/aoe/conf/aoe.ini", "conf/aoe.ini")
 _LINE = re.compile(r"\s*TUNING_PARALLEL_NUM\s*=\s*(.*?)\s*")
 
 
-class Machine(NamedTuple):
-    """The numbers that `df`, `free` and `nproc` print.
-
-    Attributes:
-        home: Home directory of the user who tunes.
-        home_free: Bytes that are available to this user there; None if that is not known.
-        home_problem: Why not, as the end of a sentence; None if it can.
-        memory: Bytes of host memory that are available, as the last column of `free` says; or what
-            the control group of this process has left, if that is less.
-        cpus: CPUs that this process may use, as `nproc` says.
-        all_cpus: CPUs of the machine that are online.
-        is_limited: Whether ``memory`` is what the control group has left.
-        quota: How many CPUs' time the control group may take; None for no limit.
-    """
-
-    home: str
-    home_free: Optional[int]
-    home_problem: Optional[str]
-    memory: int
-    cpus: int
-    all_cpus: int
-    is_limited: bool = False
-    quota: Optional[float] = None
-
-
-def measure_machine(environ: Mapping[str, str], root: str) -> Machine:
-    """Measure this machine; never raises.
-
-    Args:
-        environ: The environment of the tuning run, which names the home directory.
-        root: Root of the host, for the kernel's files about control groups.
-    """
-    home = find_home(environ)
-    free: Optional[int] = None
-    problem: Optional[str] = None
-    try:
-        free = int(psutil.disk_usage(home).free)
-    except OSError as error:
-        problem = f"cannot be looked at: {error.strerror}"
-    else:
-        if not os.access(home, os.W_OK | os.X_OK):
-            free, problem = None, "cannot be written to by this user"
-    own = len(os.sched_getaffinity(0))
-    available, left = int(psutil.virtual_memory().available), _measure_memory_left(root)
-    is_limited = left is not None and left < available
-    return Machine(
-        home=home,
-        home_free=free,
-        home_problem=problem,
-        memory=left if left is not None and is_limited else available,
-        cpus=own,
-        all_cpus=max(own, psutil.cpu_count() or own),
-        is_limited=is_limited,
-        quota=_measure_cpu_quota(root),
-    )
-
-
 def find_home(environ: Mapping[str, str]) -> str:
     """Return the home directory: ``HOME``, else that of the user's account, else ``/``."""
     given = environ.get("HOME")
@@ -102,7 +43,7 @@ def find_home(environ: Mapping[str, str]) -> str:
         return "/"
 
 
-def _measure_memory_left(root: str) -> Optional[int]:
+def measure_memory_left(root: str) -> Optional[int]:
     """Return the bytes that the control group may still take; None if it has no limit."""
     rooms: List[int] = []
     for version, folder in _find_groups("memory", root):
@@ -117,7 +58,7 @@ def _measure_memory_left(root: str) -> Optional[int]:
     return min(rooms) if rooms else None
 
 
-def _measure_cpu_quota(root: str) -> Optional[float]:
+def measure_cpu_quota(root: str) -> Optional[float]:
     """Return how many CPUs' time the control group may take; None if it has no limit."""
     quotas: List[float] = []
     for version, folder in _find_groups("cpu", root):

@@ -9,7 +9,7 @@ manual AOE.md (products, work_path).
 import os
 import warnings
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from ascend_session.aoe.conditions import (
     FAILS,
@@ -22,9 +22,8 @@ from ascend_session.aoe.conditions import (
     find_folder_fault,
     judge,
 )
-from ascend_session.aoe.machine import count_compilers, count_tuners, measure_machine
+from ascend_session.aoe.machine import count_compilers, count_tuners
 from ascend_session.cluster.variables import read_size
-from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.tuning import MODES, mode_number, mode_word
 from ascend_session.errors import AscendConfigWarning, ConfigError
 from ascend_session.findings import NOT_CHECKED, OK, Finding
@@ -32,6 +31,9 @@ from ascend_session.hardware.devices import survey
 from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.program import TIME_LIMIT
 from ascend_session.option_files import AoeConfigFile
+
+if TYPE_CHECKING:
+    from ascend_session.config.ascend_config import AscendConfig
 
 ADVICE = (
     "Train on the device first, to see that the script runs there with the accuracy you expect.",
@@ -65,7 +67,7 @@ class AoePlan:
     @classmethod
     def measure(
         cls,
-        config: Optional[AscendConfig] = None,
+        config: "Optional[AscendConfig]" = None,
         mode: Optional[str] = None,
         environ: Optional[Mapping[str, str]] = None,
         root: Optional[str] = None,
@@ -99,13 +101,11 @@ class AoePlan:
             mode=number,
             environ=given,
             root=top,
-            machine=measure_machine(given, top),
             report=survey(given, top, timeout, addresses=False),
             tuners=count_tuners(facts.tuning_parallel_num, given, top),
             compilers=count_compilers(given),
             known=facts,
-            config=config or AscendConfig(),
-            is_config_known=config is not None,
+            config=config,
         )
         checks = (check_resources, _check_configuration, check_device, check_software)
         conditions = tuple(condition for check in checks for condition in check(run))
@@ -132,10 +132,9 @@ class AoePlan:
         }
 
 
-def choose_mode(config: Optional[AscendConfig], environ: Mapping[str, str]) -> str:
+def choose_mode(config: "Optional[AscendConfig]", environ: Mapping[str, str]) -> str:
     """Choose the default mode: that of the option, else of ``AOE_MODE``, else operators."""
-    option = None if config is None else config.aoe_mode
-    return option or environ.get("AOE_MODE") or "operator"
+    return getattr(config, "aoe_mode", None) or environ.get("AOE_MODE") or "operator"
 
 
 _STATIC = "GE_USE_STATIC_MEMORY"
@@ -164,23 +163,22 @@ def _check_configuration(run: TuningRun) -> Iterator[TuningCondition]:
 def _check_mode(run: TuningRun) -> TuningCondition:
     """Check in which mode the adapter would tune: the option comes before the variable."""
     variable = run.environ.get("AOE_MODE") or None
-    option = run.config.aoe_mode
+    option = run.option("aoe_mode")
     if option or variable:
         message = f"aoe_mode={option} counts." if option else f"AOE_MODE={variable} counts."
         hint = f"Say {mode_word(run.mode)} ({run.mode}) there, or remove it."
         measured = option or variable
         return judge("mode", measured == run.mode, measured, run.mode, message, hint)
     message = "Neither aoe_mode nor AOE_MODE says what to tune."
-    if not run.is_config_known:
+    if run.config is None:
         message = "AOE_MODE is not set, and no configuration was given."
     hint = f"`ascend-session aoe run` sets AOE_MODE={run.mode}; or use cfg.for_tuning()."
-    asks = () if run.is_config_known else ("config",)
+    asks = ("config",) if run.config is None else ()
     return judge("mode", None, None, run.mode, message, hint, asks=asks)
 
 
 def _check_static_memory(run: TuningRun) -> TuningCondition:
-    memory = run.config.memory_config
-    policy = (memory.static_memory_policy if memory else None) or 0
+    policy = getattr(run.option("memory_config"), "static_memory_policy", None) or 0
     variable = run.environ.get(_STATIC, "0")
     against = {}
     if policy:
@@ -193,9 +191,8 @@ def _check_static_memory(run: TuningRun) -> TuningCondition:
 
 
 def _check_profiling(run: TuningRun) -> TuningCondition:
-    profiling = run.config.profiling_config
     against = {}
-    if profiling and profiling.enable_profiling:
+    if getattr(run.option("profiling_config"), "enable_profiling", None):
         advice = "leave profiling_config out of this run, as cfg.for_tuning() does"
         against["enable_profiling=True"] = advice
     if run.environ.get("PROFILING_MODE") == "true":
@@ -209,7 +206,7 @@ def _check_off(run: TuningRun, name: str, against: Dict[str, str], message: str)
         measured, hint = " and ".join(against), "; ".join(against.values())
         message = f"{measured} would spoil the result."
         return judge(name, False, measured, "off", message, f"{hint[:1].upper()}{hint[1:]}.")
-    if run.is_config_known:
+    if run.config is not None:
         return judge(name, True, "off", "off", message)
     message = "No variable turns it on, and no configuration was given."
     hint = "Give the configuration with which the training script opens its session."
@@ -229,8 +226,8 @@ def _check_one_device(run: TuningRun) -> TuningCondition:
 
 def _check_static_operators(run: TuningRun) -> TuningCondition:
     name, needed = "operators", "static"
-    values = run.config.values()
-    switches = [name for name in ("dynamic_input", "compile_dynamic_mode") if values.get(name)]
+    values = {name: run.option(name) for name in ("dynamic_input", "compile_dynamic_mode")}
+    switches = [switch for switch, value in values.items() if value]
     if switches or run.known.static_operators is False:
         dynamic = " and ".join(f"{switch}={values[switch]!r}" for switch in switches)
         message = f"{dynamic} asks for dynamic shapes." if dynamic else "They are not."
@@ -245,7 +242,7 @@ def _check_static_operators(run: TuningRun) -> TuningCondition:
 
 def _check_work_path(run: TuningRun) -> TuningCondition:
     """An absent folder, or one that may not be written to, aborts the process (npu_attrs.cc)."""
-    given = run.config.work_path
+    given = run.option("work_path")
     path = os.fspath(given or ".")
     fault = find_folder_fault(path, os.R_OK | os.W_OK)
     subject = f"work_path={given!r}" if given else "work_path is the working directory, which"
@@ -258,7 +255,7 @@ def _check_work_path(run: TuningRun) -> TuningCondition:
 
 def _check_aoe_config_file(run: TuningRun) -> Iterator[TuningCondition]:
     """What aoe_config_file asks for has to go with the mode."""
-    given: Any = run.config.aoe_config_file
+    given = run.option("aoe_config_file")
     if given is None:
         return
     name, needed = "aoe_config_file", f"one for mode {run.mode}"
@@ -276,7 +273,7 @@ def _check_aoe_config_file(run: TuningRun) -> Iterator[TuningCondition]:
 
 def _check_rest(run: TuningRun) -> Iterator[TuningCondition]:
     """Check what else stands in the way, by the rules of `AscendConfig`."""
-    if not run.is_config_known:
+    if run.config is None:
         return
     environ = {name: value for name, value in run.environ.items() if name != _STATIC}
     problems: List[Finding] = []

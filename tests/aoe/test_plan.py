@@ -1,6 +1,9 @@
 """AoePlan as a whole, and the conditions about configuration, device, folders and software."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -361,3 +364,13 @@ def test_a_toolkit_of_ones_own_is_found_in_the_home_directory(plan, tuning):
         "fails",
         "source /home/tuner/Ascend/ascend-toolkit/set_env.sh",
     )
+
+
+def test_without_a_configuration_its_definitions_are_not_loaded(tuning):
+    code = (
+        "import sys; from ascend_session.aoe import AoePlan; AoePlan.measure(); "
+        "print([name for name in ('pydantic', 'tensorflow') if name in sys.modules])"
+    )
+    environ = {**tuning.environ, "PYTHONPATH": os.getcwd()}
+    ran = subprocess.run([sys.executable, "-c", code], env=environ, stdout=subprocess.PIPE)
+    assert (ran.returncode, ran.stdout) == (0, b"[]\n")
