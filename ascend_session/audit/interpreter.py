@@ -8,6 +8,7 @@ a script is followed, whatever its loops and calls come to.
 
 import ast
 import contextlib
+from functools import reduce
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from ascend_session.audit.configurations import (
@@ -181,7 +182,8 @@ class ScriptInterpreter(ast.NodeVisitor):
         finally:
             self._built.branch, self._built.loops = kept
             self._stack.pop()
-            returned = _one_of_returned(self._returns.pop())
+            values = self._returns.pop()
+        returned = reduce(either, values) if values else UNKNOWN
         decorators = {dotted_name(each).rpartition(".")[2] for each in node.decorator_list}
         return returned if is_object(returned) or decorators <= {*_PLAIN_DECORATORS} else UNKNOWN
 
@@ -617,7 +619,6 @@ class ScriptInterpreter(ast.NodeVisitor):
         if is_object(first) or is_object(second):
             mark_shared(first)
             mark_shared(second)
-            return first if is_object(first) else second
         return either(first, second)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
@@ -690,22 +691,6 @@ class ScriptInterpreter(ast.NodeVisitor):
             else:
                 opaque = True
         return CallArguments(positional, named, opaque)
-
-
-def _one_of_returned(values: List[Any]) -> Any:
-    """Give what a function returns whose ``return`` statements have ``values``."""
-    objects = [value for value in values if is_object(value)]
-    if objects:
-        for other in objects[1:]:
-            if other is not objects[0]:
-                mark_shared(other)
-        return objects[0]
-    if not values:
-        return UNKNOWN
-    result = values[0]
-    for value in values[1:]:
-        result = either(result, value)
-    return result
 
 
 def _ends(body: List[ast.stmt]) -> bool:

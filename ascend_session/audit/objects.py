@@ -7,6 +7,7 @@ import ast
 import os.path
 import re
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 from ascend_session.findings import Place
@@ -77,7 +78,18 @@ def as_python(value: Any) -> Any:
 
 
 def either(first: Any, second: Any) -> Any:
-    """Give what is known of a value that is one or the other."""
+    """Give what is known of a value that is one or the other.
+
+    Of two objects it is the first, and both are shared, for what follows is written into one of
+    them; of an object and a constant it is the object.
+    """
+    if first is second:
+        return first
+    if is_object(first) or is_object(second):
+        if is_object(first) and is_object(second):
+            mark_shared(first)
+            mark_shared(second)
+        return first if is_object(first) else second
     if first == second:
         return first
     alternatives: List[Known] = []
@@ -333,7 +345,7 @@ class Scope:
         if name in self.outer_names:
             scope = self.outer_names[name]
             if self._changes and name in scope.names:  # it is bound in one arm only
-                value = _join_values(scope.names[name], value)
+                value = either(scope.names[name], value)
         if scope._changes:
             scope._changes[-1].setdefault(name, scope.names.get(name, _ABSENT))
         scope.names[name] = value
@@ -363,22 +375,7 @@ class Scope:
         for name in dict.fromkeys(name for arm in arms for name in arm):
             values = [arm.get(name, self.names.get(name, _ABSENT)) for arm in arms]
             values = [value for value in values if value is not _ABSENT]
-            joined = values[0]
-            for value in values[1:]:
-                joined = _join_values(joined, value)
-            self.bind(name, joined)
-
-
-def _join_values(first: Any, second: Any) -> Any:
-    if first is second:
-        return first
-    if is_object(first) and is_object(second):
-        mark_shared(first)  # what follows is written into one of them
-        mark_shared(second)
-        return first
-    if is_object(first) or is_object(second):
-        return first if is_object(first) else second
-    return either(first, second)
+            self.bind(name, reduce(either, values))
 
 
 @dataclass(frozen=True)

@@ -344,13 +344,9 @@ def _unknown_argument(owner: str, name: str, value: Any) -> Finding:
 
 def _as_field_takes_it(option: Option, value: Any) -> Any:
     """Convert a value as protobuf does: 1 is a bool there, and True an int."""
-    if option.field == "b" and isinstance(value, (int, float)):
-        return bool(value)
-    if option.field == "i" and isinstance(value, bool):
-        return int(value)
-    if isinstance(value, bytes):
-        return value.decode(errors="replace")
-    return value
+    field = "s" if isinstance(value, bytes) else option.field or ""
+    types, _, read_value = _FIELDS.get(field, ((), "", None))
+    return read_value(value) if isinstance(value, types) else value
 
 
 def check_arguments_together(call: RunConfigCall) -> Iterator[Finding]:

@@ -196,8 +196,9 @@ def _audit_files(files: List[str], processes: Optional[int]) -> Iterator[Audited
     batches = deque(files[start : start + _BATCH_SIZE] for start in starts)
     while batches:
         unfinished = yield from _audit_in_pool(batches, count)
-        for file in unfinished:
-            yield _audit_alone(file)
+        for file in unfinished:  # each in a process of its own, which it may be that kills it
+            for killer in (yield from _audit_in_pool(deque([[file]]), 1)):
+                yield Audited(killer, False, (), "The process that read it was killed.")
 
 
 def _audit_in_pool(batches: Deque[List[str]], count: int) -> Generator[Audited, None, List[str]]:
@@ -215,15 +216,6 @@ def _audit_in_pool(batches: Deque[List[str]], count: int) -> Generator[Audited, 
         except BrokenProcessPool:
             return [file for batch, _ in pending for file in batch]
     return []
-
-
-def _audit_alone(file: str) -> Audited:
-    """Audit a file in a process of its own, which it may be that kills it."""
-    with ProcessPoolExecutor(1, initializer=_leave_signals_to_the_parent) as pool:
-        try:
-            return pool.submit(_audit_batch, [file]).result()[0]
-        except BrokenProcessPool:
-            return Audited(file, False, (), "The process that read it was killed.")
 
 
 def _audit_batch(files: List[str]) -> List[Audited]:
