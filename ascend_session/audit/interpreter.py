@@ -411,7 +411,8 @@ class ScriptInterpreter(ast.NodeVisitor):
             self._block(node.body)
             self._scope.join_arms({}, *self._leaving[-1])
         names = self._scope.end_arm()
-        self._scope.join_arms(names, *([] if is_known else [{}]))
+        arms = [names] if is_known else [names, {}]
+        self._scope.join_arms(*arms)
         self._leaving.pop()
         self._built.loops -= 1
         self._block(node.orelse)
