@@ -4,12 +4,14 @@ import ast
 import json
 import os
 import signal
+from time import process_time
 
 import pytest
 
 from ascend_session.audit import (
     AUDIT_RULES,
     as_sarif,
+    audit_bytes,
     audit_paths,
     files_below,
     read_baseline,
@@ -134,3 +136,19 @@ def test_sarif_has_rules_levels_and_places(folder, monkeypatch):
     place = run["results"][0]["locations"][0]["physicalLocation"]
     assert place["artifactLocation"]["uri"] == "a.py"
     assert place["region"] == {"startLine": 2, "startColumn": 5}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "a \\\n" * 100_000,
+        "if x\nexport RANK_SIZE=8\n" * 5000,
+        "if x\nexport RANK_SIZE=8\nelse\nunset RANK_SIZE\nfi\n" * 3000,
+        "python a.py &\n" + "wait $!\n" * 10_000,
+    ],
+    ids=["continued", "nested", "branches", "waits"],
+)
+def test_no_shell_script_takes_long(lines):
+    begin = process_time()
+    audit_bytes("a.sh", f"export RANK_ID=0\n{lines}".encode())
+    assert process_time() - begin < 10.0  # two seconds, where nothing else runs
