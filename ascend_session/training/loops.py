@@ -181,10 +181,16 @@ class IterationsPerLoopHook(_Hook):  # type: ignore[misc]
 
     def before_run(self, run_context: Any) -> None:
         """Let the run make the last step, where it has the looped operation and no device."""
-        session, arguments = run_context.session, run_context.original_args
-        looped: Optional[_LoopOfGraph] = getattr(session.graph, _ATTRIBUTE, None)
-        if looped is not None and _contains(arguments.fetches, looped.loop.operation):
-            looped.loop.make_before(session, arguments.feed_dict)
+        looped: Optional[_LoopOfGraph] = getattr(run_context.session.graph, _ATTRIBUTE, None)
+        if looped is not None:
+            make_steps_before(looped.loop, run_context)
+
+
+def make_steps_before(loop: Loop, run_context: Any) -> None:
+    """Make all steps of a loop but the last, if the run of a hook's context makes that one."""
+    arguments = run_context.original_args
+    if _contains(arguments.fetches, loop.operation):
+        loop.make_before(run_context.session, arguments.feed_dict)
 
 
 def _contains(fetches: Any, operation: Any) -> bool:

@@ -5,7 +5,8 @@ TensorFlow 2 has no contrib. The names of the variables are the same, so that ch
 """
 
 import abc
-from typing import Any
+import numbers
+from typing import Any, Callable
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.errors import ConfigError
@@ -92,6 +93,7 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
         _check_at_least("incr_every_n_steps", incr_every_n_steps, 1)
         _check_at_least("decr_every_n_nan_or_inf", decr_every_n_nan_or_inf, 1)
         _check_at_least("incr_ratio", incr_ratio, 1)
+        _check_number("decr_ratio", decr_ratio)
         if not 0 < decr_ratio <= 1:
             raise ConfigError(f"decr_ratio={decr_ratio!r} must be above 0 and at most 1.")
         self._incr_every_n_steps = int(incr_every_n_steps)
@@ -133,6 +135,40 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
         return tf.group(*(v.assign(value) for v, value in zip(self._variables, values)))
 
 
+def scale_loss(loss: Any, scale: Any) -> Any:
+    """Multiply the loss, or what the function gives, by the scale."""
+    value = loss() if callable(loss) else loss
+    return value * tf1().cast(scale, value.dtype.base_dtype)
+
+
+def checks_overflow(manager: Any) -> bool:
+    """Tell whether a manager wants steps with an overflow left out.
+
+    Managers that were written for TensorFlow's own interface cannot say it, and do.
+    """
+    return bool(getattr(manager, "get_enable_overflow_check", lambda: True)())
+
+
+def apply_if_finite(finite: Any, apply: Callable[[], Any], manager: Any) -> Any:
+    """Make an operation that applies if ``finite`` is true, and tells the manager what it was.
+
+    Args:
+        finite: A bool tensor.
+        apply: Adds what applies.
+        manager: Changes the scale.
+    """
+    tf = tf1()
+    update = tf.cond(finite, lambda: tf.group(apply()), tf.no_op)
+    return tf.group(update, manager.update_loss_scale(finite))
+
+
 def _check_at_least(name: str, value: Any, least: float) -> None:
+    _check_number(name, value)
     if isinstance(value, bool) or not value >= least:
         raise ConfigError(f"{name}={value!r} must be at least {least:g}.")
+
+
+def _check_number(name: str, value: Any) -> None:
+    is_number = isinstance(value, numbers.Real)
+    if not is_number or value > _LARGEST:
+        raise ConfigError(f"{name}={value!r} must be a number that float32 holds.")

@@ -13,6 +13,7 @@ from ascend_session.session import current_system
 from ascend_session.session.conditions import TAILING, check_tailing
 from ascend_session.session.graphs import job_size
 from ascend_session.training.gradients import Overflow, averaged, distributed_gradients, is_slices
+from ascend_session.training.loss_scale import apply_if_finite, checks_overflow, scale_loss
 
 _TrainOptimizer: Any = tf1().train.Optimizer
 
@@ -74,7 +75,25 @@ def DistributedOptimizer(  # noqa: N802  (it stands for a class, as the vendor's
     return distributed
 
 
-class _DistributedTrain(_TrainOptimizer):  # type: ignore[misc]
+class WrappingOptimizer(_TrainOptimizer):  # type: ignore[misc]
+    """An optimizer whose slots and variables are those of the one that it wraps, ``_opt``."""
+
+    _opt: Any
+
+    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the wrapped optimizer's slot."""
+        return self._opt.get_slot(*args, **kwargs)
+
+    def get_slot_names(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the names of the wrapped optimizer's slots."""
+        return self._opt.get_slot_names(*args, **kwargs)
+
+    def variables(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the wrapped optimizer's variables."""
+        return self._opt.variables(*args, **kwargs)
+
+
+class _DistributedTrain(WrappingOptimizer):
     """The wrapper of a ``tf.train.Optimizer``, which computes and applies.
 
     Args:
@@ -88,22 +107,20 @@ class _DistributedTrain(_TrainOptimizer):  # type: ignore[misc]
         self, optimizer: Any, manager: Optional[Any], is_tailing: bool, name: Optional[str]
     ) -> None:
         super().__init__(name=name or f"Distributed{type(optimizer).__name__}", use_locking=False)
-        self._optimizer = optimizer
+        self._opt = optimizer
         self._manager = manager
         self._is_tailing = is_tailing
         self._overflow: Optional[Overflow] = None
-        # Managers that were written for TensorFlow's own interface have no such method.
-        if manager is not None and getattr(manager, "get_enable_overflow_check", lambda: True)():
+        if manager is not None and checks_overflow(manager):
             self._overflow = Overflow(self.get_name())
 
     def compute_gradients(self, loss: Any, *args: Any, **kwargs: Any) -> List[Any]:
         """Return the averaged gradients and their variables; see ``tf.train.Optimizer``."""
         if self._manager is None:
-            return self._average(self._optimizer.compute_gradients(loss, *args, **kwargs))
+            return self._average(self._opt.compute_gradients(loss, *args, **kwargs))
         scale = self._manager.get_loss_scale()
-        value = loss() if callable(loss) else loss
-        scaled = value * tf1().cast(scale, value.dtype.base_dtype)
-        pairs = self._average(self._optimizer.compute_gradients(scaled, *args, **kwargs))
+        scaled = scale_loss(loss, scale)
+        pairs = self._average(self._opt.compute_gradients(scaled, *args, **kwargs))
         # The tensor that has scaled the loss, not the variable, which this step may change.
         return [(_multiply(gradient, 1.0 / scale), variable) for gradient, variable in pairs]
 
@@ -124,7 +141,7 @@ class _DistributedTrain(_TrainOptimizer):  # type: ignore[misc]
         pairs = list(grads_and_vars)
 
         def apply() -> Any:
-            return self._optimizer.apply_gradients(pairs, global_step, name)
+            return self._opt.apply_gradients(pairs, global_step, name)
 
         if self._manager is None:
             return apply()
@@ -132,20 +149,7 @@ class _DistributedTrain(_TrainOptimizer):  # type: ignore[misc]
             return tf.group(apply(), self._manager.update_loss_scale(tf.constant(True)))
         size = job_size("DistributedOptimizer")
         finite = self._overflow.none_anywhere([gradient for gradient, _ in pairs], size)
-        update = tf.cond(finite, lambda: tf.group(apply()), tf.no_op)
-        return tf.group(update, self._manager.update_loss_scale(finite))
-
-    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the wrapped optimizer's slot."""
-        return self._optimizer.get_slot(*args, **kwargs)
-
-    def get_slot_names(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the names of the wrapped optimizer's slots."""
-        return self._optimizer.get_slot_names(*args, **kwargs)
-
-    def variables(self) -> Any:
-        """Return the wrapped optimizer's variables."""
-        return self._optimizer.variables()
+        return apply_if_finite(finite, apply, self._manager)
 
 
 def _multiply(gradient: Any, factor: Any) -> Any:

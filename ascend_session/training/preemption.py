@@ -42,6 +42,10 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
         saver: The ``tf.train.Saver``; None means the one of ``scaffold``, or the graph's only one.
         scaffold: The ``tf.train.Scaffold`` of the session, if it was given one.
         checkpoint_basename: As in ``tf.train.CheckpointSaverHook``.
+
+    Raises:
+        TypeError: If the folder is no path.
+        ValueError: If both a saver and a scaffold are given.
     """
 
     def __init__(
@@ -51,7 +55,14 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
         scaffold: Optional[Any] = None,
         checkpoint_basename: str = "model.ckpt",
     ) -> None:
-        self._directory = str(checkpoint_dir)
+        folder: Any = checkpoint_dir
+        if isinstance(folder, os.PathLike):
+            folder = os.fspath(folder)
+        if not isinstance(folder, str) or not folder:
+            raise TypeError(f"checkpoint_dir must be a folder's path, this is {checkpoint_dir!r}.")
+        self._directory = folder
+        if saver is not None and scaffold is not None:
+            raise ValueError(f"{_NAME} takes a saver or a scaffold, which has one; not both.")
         self._saver_arguments = {
             "saver": saver,
             "scaffold": scaffold,
@@ -69,6 +80,21 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
         self._previous: Any = None
         self._is_requested = False
         self._is_ending = False
+
+    def set_params(self, params: Any) -> None:
+        """Refuse to be a callback of Keras, which calls this method or `set_model` first.
+
+        Raises:
+            LifecycleError: Always.
+        """
+        raise LifecycleError(
+            f"{_NAME} is a hook of sessions, and Keras takes callbacks: its training has no "
+            "session whose steps the hook could count.",
+            hint="Train in a tf.train.MonitoredTrainingSession, or make an estimator of the model "
+            "(tf.keras.estimator.model_to_estimator). Otherwise save with ModelCheckpoint.",
+        )
+
+    set_model = set_params
 
     def begin(self) -> None:
         """Add the allreduce to the graph, before that is finalized.
@@ -192,7 +218,8 @@ class _TrainingRuns:
         if not self._advances:
             raise LifecycleError(
                 f"{_NAME} saves after a step, but nothing in the graph advances the global step.",
-                hint="Write optimizer.minimize(loss, global_step=...) before the session is made.",
+                hint="Write optimizer.minimize(loss, global_step=...) before the session is made. "
+                "To evaluate or predict, leave the hook out: there is nothing to save.",
             )
         self._known: Any = {}
 

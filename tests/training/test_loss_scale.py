@@ -130,3 +130,11 @@ def test_numbers_that_would_move_it_the_wrong_way_are_refused(
         ExponentialUpdateLossScaleManager(
             **{"init_loss_scale": 8, "incr_every_n_steps": 2, **wrong}
         )
+
+
+@pytest.mark.parametrize("value", ["8", None, True, float("inf"), float("nan"), 1e39, [8]])
+def test_a_scale_that_is_no_number_of_float32_is_refused(value: Any) -> None:
+    with pytest.raises(ConfigError, match=r"^loss_scale="):
+        FixedLossScaleManager(value)
+    with pytest.raises(ConfigError, match=r"^init_loss_scale="):
+        ExponentialUpdateLossScaleManager(value, 10)

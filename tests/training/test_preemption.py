@@ -5,6 +5,7 @@ import signal
 from pathlib import Path
 from typing import Any, Callable, List
 
+import numpy as np
 import pytest
 
 from ascend_session import LaunchConfig, LaunchResult, LifecycleError, launch
@@ -129,6 +130,32 @@ class TestTheGraph:
         tf.train.get_or_create_global_step()
         with pytest.raises(LifecycleError, match="nothing in the graph advances the global step"):
             SaveOnPreemptionHook(str(tmp_path)).begin()
+
+
+def test_keras_cannot_have_it_as_a_callback(tf: Any, tmp_path: Path) -> None:
+    layers = tf.keras.layers
+    model = tf.keras.Sequential([layers.Dense(1, input_shape=(1,))])
+    model.compile("sgd", "mse")
+    data = np.ones([4, 1], "float32")
+    with pytest.raises(LifecycleError, match="hook of sessions, and Keras takes callbacks"):
+        model.fit(data, data, callbacks=[SaveOnPreemptionHook(str(tmp_path))], verbose=0)
+
+
+def test_an_evaluation_is_told_to_leave_it_out(tf: Any, tmp_path: Path) -> None:
+    tf.train.get_or_create_global_step()
+    with pytest.raises(LifecycleError, match="To evaluate or predict, leave the hook out"):
+        tf.train.MonitoredSession(hooks=[SaveOnPreemptionHook(str(tmp_path))])
+
+
+@pytest.mark.parametrize("folder", [None, "", b"here", 3])
+def test_the_folder_is_a_path(folder: Any) -> None:
+    with pytest.raises(TypeError, match="checkpoint_dir must be a folder's path"):
+        SaveOnPreemptionHook(folder)
+
+
+def test_a_saver_and_a_scaffold_are_refused_on_each_rank(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="a saver or a scaffold"):
+        SaveOnPreemptionHook(str(tmp_path), saver=object(), scaffold=object())
 
 
 @pytest.fixture(scope="module")
