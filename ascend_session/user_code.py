@@ -4,7 +4,7 @@ import os
 import sysconfig
 from traceback import walk_stack
 from types import FrameType
-from typing import NamedTuple, Optional
+from typing import Iterable, List, NamedTuple, Optional, Tuple
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _EXAMPLES = os.path.join(_PACKAGE, "examples") + os.sep
@@ -36,20 +36,28 @@ class UserLine(NamedTuple):
 def user_line(frame: Optional[FrameType]) -> Optional[UserLine]:
     """Find the innermost line of the user's own files that a thread is in.
 
-    Where all files are installed, as with ``python -m package.train``, or none is a file, as in a
-    notebook, it is the innermost line of the main module.
-
     Args:
         frame: The thread's innermost frame.
 
     Returns:
         The line; None if the thread is in no such file.
     """
-    frames = [] if frame is None else list(walk_stack(frame))
-    own = [each for each in frames if is_user_file(each[0].f_code.co_filename)]
-    for each, number in own or [each for each in frames if _is_of_main_module(each[0])]:
-        return UserLine(each.f_code.co_filename, number)
-    return None
+    return next(iter(user_lines([] if frame is None else walk_stack(frame))), None)
+
+
+def user_lines(frames: Iterable[Tuple[FrameType, int]]) -> List[UserLine]:
+    """List the lines of the user's own files, in the order of the frames.
+
+    Where all files are installed, as with ``python -m package.train``, or none is a file, as in a
+    notebook, they are those of the main module.
+
+    Args:
+        frames: Frames and the lines in them, as the functions of `traceback` walk them.
+    """
+    given = list(frames)
+    own = [each for each in given if is_user_file(each[0].f_code.co_filename)]
+    own = own or [each for each in given if _is_of_main_module(each[0])]
+    return [UserLine(frame.f_code.co_filename, number) for frame, number in own]
 
 
 def is_user_file(path: str) -> bool:
@@ -57,14 +65,21 @@ def is_user_file(path: str) -> bool:
 
     The file system is not asked: it may be what a process waits for.
     """
-    if path.startswith("<") or os.path.abspath(path).startswith(_LIBRARIES):
+    if path.startswith("<") or _absolute(path).startswith(_LIBRARIES):
         return False
     return not any(part in _OTHER_LIBRARIES for part in path.split(os.sep))
 
 
 def _is_of_main_module(frame: FrameType) -> bool:
     """Tell whether a frame is the started module's; a runner of this package does not count."""
-    path = os.path.abspath(frame.f_code.co_filename)
+    path = _absolute(frame.f_code.co_filename)
     if path.startswith(_PACKAGE) and not path.startswith(_EXAMPLES):
         return False
     return frame.f_globals.get("__name__") == "__main__"
+
+
+def _absolute(path: str) -> str:
+    try:
+        return os.path.abspath(path)
+    except OSError:  # there is no working directory any more
+        return path

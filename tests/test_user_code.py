@@ -67,3 +67,13 @@ def test_its_file_is_relative_to_the_working_directory_if_it_is_below_it(
     monkeypatch.chdir(tmp_path)
     assert str(UserLine(str(tmp_path / "sub" / "train.py"), 7)) == "sub/train.py:7"
     assert str(UserLine("/elsewhere/train.py", 7)) == "/elsewhere/train.py:7"
+
+
+def test_a_script_that_has_removed_its_working_directory_has_a_line(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    assert (
+        str(line_within("train.py", f"{SITE}/tensorflow/session.py of tensorflow")) == "train.py:2"
+    )
