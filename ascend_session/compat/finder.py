@@ -26,22 +26,22 @@ INHERITED = os.path.join(_HERE, "inherited")
 class VendorFinder:
     """Finds the two packages on ``sys.meta_path``; everything else is left to Python.
 
+    They are the modules of this room, unless the request says that it replaces nothing; then Python
+    goes on looking.
+
     Args:
-        first: The module whose ``start(request)`` is called before the first of them is imported.
-        resolves: Whether they are the modules of this room; else Python goes on looking.
         request: What the command was called with.
 
     Attributes:
         started: Whether one of them was imported, or tried to be.
     """
 
-    def __init__(self, first: str, resolves: bool, request: "Dict[str, str]") -> None:
-        self._first = first
-        self._resolves = resolves
+    def __init__(self, request: "Dict[str, str]") -> None:
+        self._resolves = request.get("replaces_vendor", "yes") == "yes"
         self._request = request
         self.started = False
 
-    def watch_sessions(self, module: "Any") -> None:
+    def note_sessions(self, module: "Any") -> None:
         """Note in the request which sessions have an entry that nobody reads.
 
         Args:
@@ -86,7 +86,8 @@ class VendorFinder:
             return None
         if not self.started:
             self.started = True
-            _import_own(f"{_ROOM}.{self._first}").start(self._request)
+            watch = "sessions" if self._resolves else "on_device"
+            _import_own(f"{_ROOM}.{watch}").watch_sessions(self._request)
         if not self._resolves:
             return None
         import importlib.machinery
@@ -134,23 +135,21 @@ class VendorLoader:
         return own.loader.get_code(self._name)
 
 
-def install(
-    first: str = "sessions", resolves: bool = True, request: "Optional[Dict[str, str]]" = None
-) -> VendorFinder:
-    """Put the finder in front of all others, once; the arguments are those of `VendorFinder`."""
+def install(request: "Optional[Dict[str, str]]" = None) -> VendorFinder:
+    """Put the finder in front of all others, once; the request is that of `VendorFinder`."""
     finders: Any = sys.meta_path
     for finder in finders:
         if type(finder).__name__ == VendorFinder.__name__:
             installed: VendorFinder = finder
             return installed
-    installed = VendorFinder(first, resolves, {} if request is None else request)
+    installed = VendorFinder({} if request is None else request)
     finders.insert(0, installed)
     return installed
 
 
 def take_over(name: str) -> None:
     """Make a module of ``inherited`` that of this room, and have the others found there, too."""
-    spec = install(request={"child": "1"}).find_spec(name)
+    spec = install({"child": "1"}).find_spec(name)
     module = sys.modules[name] = spec.loader.create_module(spec)
     spec.loader.exec_module(module)
 

@@ -21,16 +21,15 @@ import sys
 import threading
 import warnings
 from linecache import getlines
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from ascend_session.cluster.schedulers import read_identity
 from ascend_session.compat.report import (
     RunReport,
     advise,
     build_report,
-    rank_differences,
+    compare_ranks,
     report_lines,
-    variable_differences,
 )
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.errors import AscendConfigWarning
@@ -188,7 +187,7 @@ def begin_in_fork() -> None:
 
 
 def forget() -> None:
-    """Take `begin` back; for tests."""
+    """Take `begin` back."""
     atexit.unregister(finish)
     _RunEnd.reset()
 
@@ -236,9 +235,12 @@ def has_no_variables() -> bool:
 def _record() -> None:
     folder = os.environ.get(_FOLDER_VARIABLE)
     if folder:
-        sessions = [session.as_dict() for session in _RunEnd.sessions]
-        record = {"rank": _rank(), "sessions": sessions, "variables": _RunEnd.variables}
-        _write_json(os.path.join(folder, RECORD_NAME), record)
+        _write_json(os.path.join(folder, RECORD_NAME), _own_record())
+
+
+def _own_record() -> Dict[str, Any]:
+    sessions = [session.as_dict() for session in _RunEnd.sessions]
+    return {"rank": _rank(), "sessions": sessions, "variables": _RunEnd.variables}
 
 
 def finish() -> None:
@@ -299,10 +301,11 @@ def _report(request: Mapping[str, str]) -> None:
     if _RunEnd.is_reported:
         return
     _RunEnd.is_reported = True
-    if _rank() != 0:
+    record = _own_record()
+    if record["rank"] != 0:
         return
-    sessions = [session.as_dict() for session in _RunEnd.sessions]
-    others = [*_describe_unread(request), *_compare_ranks(sessions)]
+    sessions = record["sessions"]
+    others = [*_describe_unread(request), *compare_ranks(record, _read_records())]
     report = build_report(sessions, others)
     _write_report(request, report, sessions)
     if sessions or "child" not in request:
@@ -343,27 +346,20 @@ def _rank() -> int:
     return 0 if rank is None else rank.value
 
 
-def _compare_ranks(sessions: Sequence[Mapping[str, Any]]) -> List[str]:
-    """Tell how the other ranks of this node differ, as far as they have written it down."""
-    folder = os.environ.get(_FOLDER_VARIABLE)
-    if not folder:
-        return []
-    records = {}
-    ranks_folder, names = os.path.dirname(folder), []
+def _read_records() -> Iterator[Mapping[str, Any]]:
+    """Read what the other ranks of this node have written down about their sessions."""
+    own = os.environ.get(_FOLDER_VARIABLE)
+    if not own:
+        return
+    ranks_folder, names = os.path.dirname(own), []
     with contextlib.suppress(OSError):  # a script may have removed it
         names = sorted(os.listdir(ranks_folder))
     for name in names:
         path = os.path.join(ranks_folder, name, RECORD_NAME)
-        if os.path.join(ranks_folder, name) == folder or not os.path.exists(path):
+        if os.path.dirname(path) == own:
             continue
         with contextlib.suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
-            record = json.load(file)
-            records[record["rank"]] = record
-    variables = {rank: record.get("variables") for rank, record in records.items()}
-    return [
-        *variable_differences(_RunEnd.variables, variables),
-        *rank_differences(sessions, {rank: each["sessions"] for rank, each in records.items()}),
-    ]
+            yield json.load(file)
 
 
 def _write_json(path: str, data: Any) -> None:

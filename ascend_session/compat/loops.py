@@ -7,16 +7,27 @@ from typing import Any, Dict
 
 from ascend_session.backends.host_loop import HostLoop
 from ascend_session.compat.sessions import session_log
+from ascend_session.compat.tensorflow_names import tf
 from ascend_session.config.adapter_checks import values_in_force
 from ascend_session.config.entry import ENTRY_NAME, read_entries
 from ascend_session.errors import warn
 from ascend_session.session.conditions import refuse_one_shot
+from ascend_session.training.loops import make_steps_before
+
+_Hook: Any = tf.train.SessionRunHook
 
 
 def plain_session(session: Any) -> Any:
-    """Give the ``tf.Session`` behind one with hooks."""
+    """Give the ``tf.Session`` behind one with hooks.
+
+    Raises:
+        TypeError: If it is no session, or one that is closed.
+    """
     inner = getattr(session, "_tf_sess", None)
-    return session if inner is None else inner()
+    plain = session if inner is None else inner()
+    if not hasattr(plain, "run"):
+        raise TypeError(f"sess must be an open session, this is {session!r}.")
+    return plain
 
 
 class LateLoop(HostLoop):
@@ -31,10 +42,22 @@ class LateLoop(HostLoop):
         super().__init__(train_op, steps=1)
 
     def load_with(self, session: Any, steps: int) -> None:
-        """Make the operation usable in ``session``, with so many steps a run."""
+        """Make the operation usable in ``session``, with so many steps a run.
+
+        Hooks of the session see what they would on a device: the last step of each run.
+        """
+        hooks = getattr(session, "_hooks", None)  # of a MonitoredSession
+        if hooks is not None and not any(getattr(hook, "loop", None) is self for hook in hooks):
+            hooks.append(_StepsBefore(self))
         session = plain_session(session)
         self.load(session)
         self._steps_by_session[self._numbers[session]] = steps
+
+    def make_before(self, session: Any, feeds: Any) -> None:
+        """Make all steps but the last, which the next run of the operation makes."""
+        self._steps = self._steps_by_session.get(self._numbers.get(session, 0), 1)
+        if self._steps > 1:
+            super().make_before(session, feeds)
 
     def _make_others(self, number: Any, *values: Any) -> Any:
         self._steps = self._steps_by_session.get(int(number), 1)
@@ -42,6 +65,16 @@ class LateLoop(HostLoop):
             if each == int(number):
                 session_log().note_loop(session, self._steps, runs=1)
         return super()._make_others(number, *values)
+
+
+class _StepsBefore(_Hook):  # type: ignore[misc]
+    """Has the runs of a looped operation make its last step; the others come before the run."""
+
+    def __init__(self, loop: LateLoop) -> None:
+        self.loop = loop
+
+    def before_run(self, run_context: Any) -> None:
+        make_steps_before(self.loop, run_context)
 
 
 def check_loop(session: Any, steps: int) -> None:

@@ -31,7 +31,7 @@ class _Watch:
     pid = -1
 
 
-def start(request: Optional[Dict[str, str]] = None) -> None:
+def watch_sessions(request: Optional[Dict[str, str]] = None) -> None:
     """Begin to remember the sessions that are opened; imports TensorFlow.
 
     Args:

@@ -10,9 +10,9 @@ import re
 from types import ModuleType
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence
 
+from ascend_session.compat.signatures import bind_arguments, signature_of
 from ascend_session.compat.tensorflow_names import tf
 from ascend_session.compat.unavailable import refuse
-from ascend_session.compat.vendor_modules import bind_arguments, signature_of
 
 HALF_OR_FLOAT = ("float16", "float32")
 """Attribute T of most operators for the device's cores."""

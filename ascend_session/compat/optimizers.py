@@ -12,13 +12,13 @@ npu_loss_scale_optimizer.py and the optimizer of tf.contrib that it extends.
 
 import os
 import zlib
-from typing import Any, Callable, Iterable, List, Sequence, Tuple
+from typing import Any, Iterable, List, Optional, Sequence, Tuple
 
 from ascend_session import hccl
 from ascend_session.compat import life
 from ascend_session.compat.tensorflow_names import tf
 from ascend_session.errors import UnsupportedError
-from ascend_session.training.gradients import averaged
+from ascend_session.training.gradients import distributed_gradients
 
 
 class GradDivisionItem:
@@ -142,33 +142,29 @@ def rank_count() -> int:
     return int(util.get_ranksize())
 
 
-def averaged_in_job(pairs: Sequence[Any], name: str) -> List[Any]:
-    """Average the gradients of pairs over the ranks.
+def averaged_in_job(
+    gradients: Iterable[Any], name: str, variables: Optional[Sequence[Any]] = None
+) -> List[Any]:
+    """Average gradients over the ranks.
 
     Args:
-        pairs: What ``compute_gradients`` gives.
+        gradients: Gradients, or pairs of a gradient and its variable.
         name: Begins the name of the operators' scope.
+        variables: What gradients alone are of.
 
     Raises:
         JobError: In a job of several ranks without JOB_ID.
     """
+    given = list(gradients)
     if rank_count() <= 1:
-        return list(pairs)
-    gradients = [gradient for gradient, _ in pairs]
-    variables = [variable for gradient, variable in pairs if gradient is not None]
-    means = averaged_list(gradients, variables, name)
-    return [(mean, variable) for mean, (_, variable) in zip(means, pairs)]
-
-
-def averaged_list(gradients: Sequence[Any], variables: Sequence[Any], name: str) -> List[Any]:
-    """Do as `averaged_in_job` for gradients, and the variables that they are of."""
-    if rank_count() <= 1:
-        return list(gradients)
+        return given
     from ascend_session.compat.npu_bridge.estimator.npu.npu_common import NPUBasics
 
     NPUBasics("").size()
+    if variables is None:
+        variables = [variable for gradient, variable in given if gradient is not None]
     with tf.control_dependencies([_record_first_values(variables)]):
-        return averaged(gradients, name)
+        return distributed_gradients(given, name=name)
 
 
 def _record_first_values(variables: Sequence[Any]) -> Any:
@@ -202,12 +198,6 @@ def broadcast_values(variables: Sequence[Any], root_rank: Any) -> Any:
     return tf.group([variable.assign(value).op for variable, value in zip(variables, received)])
 
 
-def scaled(loss: Any, scale: Any) -> Any:
-    """Multiply the loss, or what the function gives, by the scale."""
-    value = loss() if callable(loss) else loss
-    return value * tf.cast(scale, value.dtype.base_dtype)
-
-
 def downscaled(pairs: Sequence[Any], scale: Any) -> List[Any]:
     """Divide the gradients by the scale; IndexedSlices become dense, as with the vendor's."""
     factor = tf.reciprocal(scale)
@@ -218,18 +208,6 @@ def downscaled(pairs: Sequence[Any], scale: Any) -> List[Any]:
             gradient = dense * tf.cast(factor, dense.dtype.base_dtype)
         results.append((gradient, variable))
     return results
-
-
-def applied_if_finite(finite: Any, apply: Callable[[], Any], manager: Any) -> Any:
-    """Make an operation that applies if ``finite`` is true, and tells the manager what it was.
-
-    Args:
-        finite: A bool tensor.
-        apply: Adds what applies.
-        manager: Changes the scale.
-    """
-    update = tf.cond(finite, lambda: tf.group(apply()), tf.no_op)
-    return tf.group(update, manager.update_loss_scale(finite))
 
 
 def own_rank() -> int:
@@ -286,23 +264,3 @@ COMPUTE_GRADIENTS = (
     "colocate_gradients_with_ops=False, grad_loss=None)"
 )
 """What `compute_gradients` of ``tf.train.Optimizer`` takes; 1 is its ``GATE_OP``."""
-
-_Base: Any = tf.train.Optimizer
-
-
-class WrappingOptimizer(_Base):  # type: ignore[misc]
-    """An optimizer whose slots and variables are those of the one that it wraps."""
-
-    _opt: Any
-
-    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
-        """Give the wrapped optimizer's."""
-        return self._opt.get_slot(*args, **kwargs)
-
-    def get_slot_names(self, *args: Any, **kwargs: Any) -> Any:
-        """Give the wrapped optimizer's."""
-        return self._opt.get_slot_names(*args, **kwargs)
-
-    def variables(self, *args: Any, **kwargs: Any) -> Any:
-        """Give the wrapped optimizer's."""
-        return self._opt.variables(*args, **kwargs)

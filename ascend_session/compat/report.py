@@ -26,7 +26,7 @@ from typing import (
 
 from ascend_session.requirements import VENDOR_WHEEL_COMMAND
 from ascend_session.text import format_ranges
-from ascend_session.user_code import UserLine, is_user_file
+from ascend_session.user_code import UserLine, user_lines
 
 # Of a setting: its effects (`sessions.SessionOption`), and the heading over them.
 _SECTIONS = (
@@ -123,19 +123,43 @@ def _list_sessions(sessions: Sequence[Mapping[str, Any]]) -> List[str]:
     return sentences
 
 
-def rank_differences(
-    own: Sequence[Mapping[str, Any]], others: Mapping[int, Sequence[Mapping[str, Any]]]
-) -> List[str]:
-    """Tell how the sessions of other ranks differ, as far as both ranks have opened them.
+def compare_ranks(own: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> List[str]:
+    """Tell how the other ranks differ, in sentences.
 
     Args:
-        own: This rank's sessions.
-        others: Those of each other rank.
+        own: The record of this rank: ``rank``, its ``sessions``, and ``variables``, which stands
+            for its variables before its first averaged step; None if it has made none.
+        others: Those of other ranks, as far as they have come.
     """
+    ranks = {record["rank"]: record for record in others}
+    return [*_compare_variables(own, ranks), *_compare_sessions(own, ranks)]
+
+
+def _compare_variables(
+    own: Mapping[str, Any], others: Mapping[int, Mapping[str, Any]]
+) -> List[str]:
+    """Tell that ranks that average gradients began with different variables."""
+    known = {rank: record.get("variables") for rank, record in others.items()}
+    digests = {rank: each for rank, each in known.items() if each is not None}
+    different = sorted(rank for rank, each in digests.items() if each != own["variables"])
+    if own["variables"] is None or not different:
+        return []
+    count = len({own["variables"], *digests.values()})
+    return [
+        f"{_name('Rank', different)} began with other variables than rank 0, and the optimizer "
+        f"averages gradients only: this job trains {count} different models. Give the session the "
+        "hook NPUBroadcastGlobalVariablesHook(0), or Keras the callback "
+        "NPUBroadcastGlobalVariablesCallback(0), or run npu_hook.broadcast_global_variables(0) "
+        "once, after the variables' initialisers."
+    ]
+
+
+def _compare_sessions(own: Mapping[str, Any], others: Mapping[int, Mapping[str, Any]]) -> List[str]:
+    """Tell which options differ, in the sessions that both ranks have opened."""
     differences: Dict[Tuple[str, str, Tuple[int, ...]], Dict[int, str]] = {}
-    for rank, theirs in others.items():
+    for rank, record in others.items():
         places: Dict[Tuple[str, str, str], List[int]] = {}
-        for session, other in zip(own, theirs):
+        for session, other in zip(own["sessions"], record["sessions"]):
             here, there = (
                 {each["key"]: _format_value(each["value"]) for each in opened["settings"]}
                 for opened in (session, other)
@@ -157,28 +181,6 @@ def rank_differences(
             f"{by_rank[ranks[0]]} {where} and {value} here."
         )
     return sentences
-
-
-def variable_differences(own: Optional[int], others: Mapping[int, Optional[int]]) -> List[str]:
-    """Tell that ranks that average gradients began with different variables, in one sentence.
-
-    Args:
-        own: What stands for this rank's variables before its first averaged step; None if it has
-            made none.
-        others: The same of each other rank.
-    """
-    known = {rank: each for rank, each in others.items() if each is not None}
-    different = sorted(rank for rank, each in known.items() if each != own)
-    if own is None or not different:
-        return []
-    count = len({own, *known.values()})
-    return [
-        f"{_name('Rank', different)} began with other variables than rank 0, and the optimizer "
-        f"averages gradients only: this job trains {count} different models. Give the session the "
-        "hook NPUBroadcastGlobalVariablesHook(0), or Keras the callback "
-        "NPUBroadcastGlobalVariablesCallback(0), or run npu_hook.broadcast_global_variables(0) "
-        "once, after the variables' initialisers."
-    ]
 
 
 def report_lines(report: RunReport, head: str, width: Optional[int] = None) -> List[str]:
@@ -286,41 +288,40 @@ _READS_VARIABLE = re.compile(
 
 def _advise_on_environment(error: BaseException) -> Optional[str]:
     """Name the variable of a rank that the script reads without a default, and who sets it."""
-    for file, line, name in _find_reads(error):
+    for line, name in _find_reads(error):
         if name not in os.environ:
             return (
-                f"{UserLine(file, line)} reads {name}, which is not set here. Start it with "
+                f"{line} reads {name}, which is not set here. Start it with "
                 "`ascend-session launch -n 1`, which sets it, as all variables of a rank."
             )
     return None
 
 
-def _find_reads(error: BaseException) -> Iterator[Tuple[str, int, str]]:
-    """Find where the script has read what the error is about: file, line, variable."""
+def _find_reads(error: BaseException) -> Iterator[Tuple[UserLine, str]]:
+    """Find where the script has read what the error is about, and which variable."""
     is_of_none = isinstance(error, (TypeError, AttributeError)) and "NoneType" in str(error)
     if not is_of_none and not isinstance(error, KeyError):
         return
-    trace = [(frame.f_code, line) for frame, line in walk_tb(error.__traceback__)]
-    frames = [(code.co_filename, line) for code, line in reversed(trace)]
-    frames = [(file, line) for file, line in frames if is_user_file(file)]
+    trace = list(walk_tb(error.__traceback__))
+    lines = user_lines(reversed(trace))
     if isinstance(error, KeyError):  # os.environ's own, however the script writes the name
         # If the script put a plain dictionary there, this is no Python function.
         read_item = type(os.environ).__getitem__
-        is_of_environ = trace[-1][0] is getattr(read_item, "__code__", None)
-        if is_of_environ and frames and error.args[0] in _SET_BY_LAUNCH:
-            yield (*frames[0], error.args[0])
+        is_of_environ = trace[-1][0].f_code is getattr(read_item, "__code__", None)
+        if is_of_environ and lines and error.args[0] in _SET_BY_LAUNCH:
+            yield lines[0], error.args[0]
         return
-    for file, line in frames:
-        failing = linecache.getline(file, line)
+    for line in lines:
+        failing = linecache.getline(line.file, line.number)
         for name in _READS_VARIABLE.findall(failing):
-            yield file, line, name
-        for number, text in enumerate(linecache.getlines(file), 1):
+            yield line, name
+        for number, text in enumerate(linecache.getlines(line.file), 1):
             # The value may have been kept in a variable before.
             target, _, value = text.partition("=")
             words = re.escape(target.strip())
             if words and re.search(rf"(?<![\w.]){words}(?!\w)", failing):
                 for name in _READS_VARIABLE.findall(value):
-                    yield file, number, name
+                    yield UserLine(line.file, number), name
 
 
 # The vendor's packages ---------------------------------------------------------------------------
@@ -398,11 +399,10 @@ def _missing_name(error: BaseException, tensorflow: Any) -> Optional[Tuple[str, 
 
 def _place(error: BaseException) -> str:
     """Give file and line of the script's last frame before TensorFlow's."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        if "tensorflow" in str(trace.tb_next.tb_frame.f_globals.get("__name__", "")):
+    place: Optional[UserLine] = None
+    for frame, number in walk_tb(error.__traceback__):
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package in ("tensorflow", "tensorflow_core") and place is not None:
             break
-        trace = trace.tb_next
-    if trace is None:
-        return "The script"
-    return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+        place = UserLine(frame.f_code.co_filename, number)
+    return "The script" if place is None else str(place)

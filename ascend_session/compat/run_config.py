@@ -7,6 +7,7 @@ Sources: npu_config.py, ``NPURunConfig.__init__`` and ``set_npu_default_config``
 ``__load_graph_optimizers`` and what it calls; npu_init.py.
 """
 
+import inspect
 import json
 import os
 from typing import Any, Dict
@@ -14,6 +15,7 @@ from typing import Any, Dict
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
+from ascend_session.compat.signatures import signature_of
 from ascend_session.compat.tensorflow_names import RunConfig, tf
 from ascend_session.config.entry import ENTRY_NAME
 from ascend_session.config.option import options_by_key
@@ -110,20 +112,12 @@ ARGUMENTS = (
 
 _OLD = ("auto_tune_mode", "mstune_mode", "es_cluster_config")
 
-# What tf.estimator.RunConfig itself takes.
-OF_TENSORFLOW = (
-    "model_dir",
-    "tf_random_seed",
-    "save_summary_steps",
-    "save_checkpoints_steps",
-    "save_checkpoints_secs",
-    "session_config",
-    "keep_checkpoint_max",
-    "keep_checkpoint_every_n_hours",
-    "log_step_count_steps",
-    "train_distribute",
-    "eval_distribute",
-)
+OF_TENSORFLOW = [
+    name
+    for name in signature_of(ARGUMENTS).parameters
+    if name in inspect.signature(RunConfig).parameters
+]
+"""What ``tf.estimator.RunConfig`` itself takes."""
 
 # The vendor's classes keep these under their own names, all others behind an underscore.
 _PUBLIC = (

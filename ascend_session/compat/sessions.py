@@ -82,8 +82,9 @@ class WatchedSession(NamedTuple):
 
     def as_dict(self) -> Dict[str, Any]:
         """Give the session as plain values, as far as it has come."""
+        is_estimators = any(setting.effect == "default" for setting in self.settings)
         settings = [
-            describe_loops(setting, self.loops)
+            describe_loops(setting, self.loops, is_estimators)
             if setting.key == "iterations_per_loop" and not self.is_refused
             else setting
             for setting in self.settings
@@ -203,12 +204,16 @@ _IN_FORCE = {
 }
 
 
-def describe_loops(option: SessionOption, loops: Mapping[int, int]) -> SessionOption:
+def describe_loops(
+    option: SessionOption, loops: Mapping[int, int], is_estimators: bool = False
+) -> SessionOption:
     """Tell whether iterations_per_loop was in force in a session.
 
     Args:
         option: As `describe_options` has it.
         loops: As of `WatchedSession`.
+        is_estimators: Whether NPUEstimator has opened the session, which makes loops to train, and
+            none to evaluate, to predict or to export (npu_estimator.py).
     """
     if option.effect not in ("device", "silent"):
         return option
@@ -223,6 +228,9 @@ def describe_loops(option: SessionOption, loops: Mapping[int, int]) -> SessionOp
         return option._replace(effect="device", why=why)
     if option.value == 1 and not loops:
         return option._replace(why="in force: each run makes one step")
+    if is_estimators and not loops:
+        why = f"{option.key}={option.value} is for training; this session makes one step a run."
+        return option._replace(effect="device", why=why)
     if loops:
         what = (
             "the loop that was made was never run. Run what util.set_iteration_per_loop returns, "
@@ -306,11 +314,6 @@ def session_log() -> SessionLog:
     return _Watch.log
 
 
-def is_watching() -> bool:
-    """Whether sessions are checked."""
-    return _Watch.original is not None
-
-
 def is_device_up() -> bool:
     """Whether ranks and groups can be asked for.
 
@@ -322,7 +325,7 @@ def is_device_up() -> bool:
         return False
     if _Watch.is_kept or not life.has_opened():
         return True
-    return is_watching() and bool(_Watch.log.open_sessions())
+    return bool(_Watch.log.open_sessions())
 
 
 def bring_up() -> None:
@@ -351,14 +354,14 @@ def _refuse_run(*arguments: Any, **named: Any) -> None:
     )
 
 
-def start(request: Optional[Dict[str, str]] = None) -> None:
-    """Begin to watch; imports TensorFlow.
+def watch_sessions(request: Optional[Dict[str, str]] = None) -> None:
+    """Check every session from now on; imports TensorFlow.
 
     Args:
         request: What the command was called with (`life.begin`).
     """
     life.begin(request or {})
-    if is_watching():
+    if _Watch.original is not None:
         return
     from tensorflow.python.client import session as module
 
@@ -374,14 +377,16 @@ def start(request: Optional[Dict[str, str]] = None) -> None:
     module.BaseSession.__init__ = __init__
 
 
-def stop() -> None:
-    """Put TensorFlow's own constructor back, and forget the sessions; for tests."""
+def unwatch_sessions() -> None:
+    """Close the system, put TensorFlow's own constructor back, and forget the sessions."""
     from tensorflow.python.client import session as module
 
+    life.end()
     if _Watch.original is not None:
         module.BaseSession.__init__ = _Watch.original
-    _Watch.original = None
+    _Watch.original, _Watch.is_kept = None, False
     _Watch.log = SessionLog()
+    life.forget()
 
 
 def _is_none_of_the_scripts() -> bool:

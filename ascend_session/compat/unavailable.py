@@ -10,7 +10,7 @@ the operators are those of tf_adapter/ops/*.cc.
 import inspect
 from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple
 
-from ascend_session.compat.vendor_modules import signature_of
+from ascend_session.compat.signatures import signature_of
 from ascend_session.errors import UnsupportedError
 
 DEVICE_ONLY = "it is a kernel of the device, and its mathematics is not public"
@@ -281,7 +281,7 @@ def refuse(name: str, why: str = DEVICE_ONLY, hint: Optional[str] = None) -> Uns
 
 
 def define_unavailable(namespace: Dict[str, Any]) -> None:
-    """Add to one of the vendor's modules what it has and cannot do here.
+    """Add to one of the vendor's modules what it has and cannot do here, if there is anything.
 
     A call that does not fit the vendor's signature is a TypeError, every other an UnsupportedError.
 
@@ -290,7 +290,7 @@ def define_unavailable(namespace: Dict[str, Any]) -> None:
     """
     module = namespace["__name__"][len(_ROOM) :]
     classes: Dict[str, Dict[str, Any]] = {}
-    for why, functions in _FUNCTIONS[module].items():
+    for why, functions in _FUNCTIONS.get(module, {}).items():
         for text in functions:
             name, bracket, rest = text.partition("(")
             owner, _, member = name.rpartition(".")

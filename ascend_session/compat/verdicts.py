@@ -118,8 +118,10 @@ def _find_problems(entry: EntryReading, environ: Mapping[str, str]) -> Iterator[
     """Find what the configuration's own definitions and rules say against an entry."""
     yield from (unknown_key(key) for key in entry.written if key not in entry.values)
     yield from entry.not_text
-    refused = set()
+    refused = {str(finding.option) for finding in entry.not_text}
     for key, value in entry.values.items():
+        if key in refused:  # what is left of text that is no text
+            continue
         problems, cause = check_value(key, value), entry.misplaced.get(key)
         if problems:
             refused.add(key)

@@ -401,21 +401,20 @@ class Vendor:
         Returns:
             What is to be called after modules were imported, by their names.
         """
+        self._finder = self._importing.install(self._options)
         if self._options.get("replaces_vendor", "yes") != "yes":
-            self._finder = self._importing.install("on_device", False, self._options)
             return {}
         inherited = self._importing.INHERITED
         # For Pythons that the program starts: by the variable, multiprocessing's by the path.
         old = os.environ.get("PYTHONPATH")
         os.environ["PYTHONPATH"] = inherited + (os.pathsep + old if old else "")
         sys.path.insert(0, inherited)
-        self._finder = self._importing.install("sessions", True, self._options)
         if not self._is_run:
             return {}
         import atexit
 
         atexit.register(self._finish_if_unused)
-        return {"tensorflow.python.client.session": self._finder.watch_sessions}
+        return {"tensorflow.python.client.session": self._finder.note_sessions}
 
     def fail(self, error: BaseException) -> None:
         """Pass on that the program fails to what ends the vendor's system; never raise."""

@@ -8,19 +8,17 @@ from typing import Any, Iterator
 
 import pytest
 
-from ascend_session.compat import finder, life, sessions
+from ascend_session.compat import PACKAGES, install, unwatch_sessions
 
 
 @pytest.fixture
 def installed(tf: Any) -> Iterator[Any]:
-    own = finder.install()
+    own = install()
     yield own
     sys.meta_path.remove(own)  # type: ignore[arg-type]
-    for name in [name for name in sys.modules if name.partition(".")[0] in finder.PACKAGES]:
+    for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
         del sys.modules[name]
-    life.end()
-    sessions.stop()
-    life.forget()
+    unwatch_sessions()
 
 
 @pytest.mark.parametrize(
@@ -53,15 +51,17 @@ def test_a_module_that_the_vendor_has_not_is_not_found(installed: Any) -> None:
 
 
 def test_what_is_imported_first_begins_the_watch(installed: Any) -> None:
+    from tensorflow.python.client.session import BaseSession
+
     assert not installed.started
-    assert not sessions.is_watching()
+    constructor = BaseSession.__init__
     importlib.import_module("hccl")
     assert installed.started
-    assert sessions.is_watching()
+    assert BaseSession.__init__ is not constructor
 
 
 def test_a_second_finder_is_not_put_there(installed: Any) -> None:
-    assert finder.install() is installed
+    assert install() is installed
     assert sys.meta_path.count(installed) == 1
 
 

@@ -5,14 +5,15 @@ from typing import Any, Callable, Sequence
 import numpy as np
 import pytest
 
+from tests.compat.surface import module
+
 X = np.linspace(-3.0, 3.0, 24).reshape(4, 6).astype(np.float32)
 
 
 @pytest.fixture
 def gen(tf: Any) -> Any:
     """The adapter's library."""
-    from ascend_session.compat.npu_bridge.helper import helper
-
+    helper = module("npu_bridge.helper.helper")
     return helper.get_gen_ops()
 
 
@@ -59,8 +60,7 @@ def test_gelu_and_its_gradients_are_those_of_the_formula(
 
 
 def test_fast_gelu_v2_is_a_parabola_and_has_no_gradient(tf: Any) -> None:
-    from ascend_session.compat.npu_bridge.estimator import npu_aicore_ops
-
+    npu_aicore_ops = module("npu_bridge.estimator.npu_aicore_ops")
     x = tf.constant(X)
     y = npu_aicore_ops.fast_gelu_v2(x)
     clipped = np.minimum(np.abs(0.7071 * X), 1.769) - 1.769
@@ -72,15 +72,13 @@ def test_fast_gelu_v2_is_a_parabola_and_has_no_gradient(tf: Any) -> None:
 
 
 def test_centralization_takes_the_mean_away(tf: Any) -> None:
-    from ascend_session.compat.npu_bridge.estimator import npu_aicore_ops
-
+    npu_aicore_ops = module("npu_bridge.estimator.npu_aicore_ops")
     found = run(tf, npu_aicore_ops.centralization(X, [1]))
     np.testing.assert_allclose(found, X - X.mean(axis=1, keepdims=True), atol=1e-6)
 
 
 def test_layer_norm_and_its_gradients(tf: Any, gen: Any) -> None:
-    from ascend_session.compat.npu_bridge.estimator import npu_aicore_ops
-
+    npu_aicore_ops = module("npu_bridge.estimator.npu_aicore_ops")
     chance = np.random.RandomState(0)
     data = chance.randn(3, 5).astype(np.float32)
     scale, shift = chance.rand(5).astype(np.float32), chance.rand(5).astype(np.float32)
@@ -116,16 +114,14 @@ def lars(weight: np.ndarray, grad: np.ndarray, decay: float, rate: float, clip: 
 @pytest.mark.parametrize("clip", [False, True])
 @pytest.mark.parametrize("rate", [0.1, 1e-6])
 def test_lars_scales_a_gradient_by_the_norms(tf: Any, rate: float, clip: bool) -> None:
-    from ascend_session.compat.npu_bridge.estimator import npu_ops
-
+    npu_ops = module("npu_bridge.estimator.npu_ops")
     grad = np.cos(X).astype(np.float32)
     found = run(tf, npu_ops.LARSV2(X, grad, 0.01, rate, use_clip=clip))
     np.testing.assert_allclose(found, lars(X, grad, 0.01, rate, clip), rtol=1e-4)
 
 
 def test_lars_takes_lists(tf: Any) -> None:
-    from ascend_session.compat.npu_bridge.estimator import npu_ops
-
+    npu_ops = module("npu_bridge.estimator.npu_ops")
     grads = [np.cos(X).astype(np.float32), np.sin(X[0]).astype(np.float32)]
     found = run(tf, npu_ops.LARS([X, X[0]], grads, 0.01))
     for made, weight, grad in zip(found, (X, X[0]), grads):
@@ -136,8 +132,7 @@ def test_lars_takes_lists(tf: Any) -> None:
 
 @pytest.mark.parametrize("transpose", [False, True])
 def test_nonzero_gives_the_places(tf: Any, transpose: bool) -> None:
-    from ascend_session.compat.npu_bridge.estimator import npu_aicore_ops
-
+    npu_aicore_ops = module("npu_bridge.estimator.npu_aicore_ops")
     data = np.float32([[0, 2, 0], [3, 0, 4]])
     found = run(tf, npu_aicore_ops.nonzero(data, transpose=transpose, output_type=tf.int32))
     expected = np.argwhere(data)
@@ -146,8 +141,7 @@ def test_nonzero_gives_the_places(tf: Any, transpose: bool) -> None:
 
 
 def test_random_choice_gives_true_places_and_fills_up(tf: Any) -> None:
-    from ascend_session.compat.npu_bridge.npu_cpu import npu_cpu_ops
-
+    npu_cpu_ops = module("npu_bridge.npu_cpu.npu_cpu_ops")
     flags = np.array([[True, False, True], [False, True, True]])
     places = {tuple(place) for place in np.argwhere(flags)}
     few = npu_cpu_ops.randomchoicewithmask(flags, 3, seed=7)
@@ -179,8 +173,7 @@ def warped(image: np.ndarray, flow: np.ndarray) -> np.ndarray:
 
 
 def test_dense_image_warp_reads_between_pixels_and_has_gradients(tf: Any) -> None:
-    from ascend_session.compat.npu_bridge.npu_cpu import npu_cpu_ops
-
+    npu_cpu_ops = module("npu_bridge.npu_cpu.npu_cpu_ops")
     chance = np.random.RandomState(2)
     image = chance.rand(2, 4, 5, 3).astype(np.float32)
     flow = (chance.rand(2, 4, 5, 2) * 6 - 3).astype(np.float32)
@@ -215,8 +208,7 @@ def deformed(x: np.ndarray, offsets: np.ndarray, geometry: Sequence[Any]) -> np.
 
 @pytest.mark.parametrize("geometry", [(1, 1, 3, 1, 1), (2, 1, 2, 2, 2)])
 def test_deformable_convolution_reads_at_offsets(tf: Any, geometry: Any) -> None:
-    from ascend_session.compat.npu_bridge.tbe import npu_cube_ops
-
+    npu_cube_ops = module("npu_bridge.tbe.npu_cube_ops")
     stride, pad, kernel, dilation, groups = geometry
     chance = np.random.RandomState(3)
     x = chance.rand(1, 4, 5, 2).astype(np.float32)
@@ -241,8 +233,7 @@ def test_deformable_convolution_reads_at_offsets(tf: Any, geometry: Any) -> None
 
 
 def test_a_deformable_convolution_without_offsets_is_a_plain_one(tf: Any) -> None:
-    from ascend_session.compat.npu_bridge.tbe import npu_cube_ops
-
+    npu_cube_ops = module("npu_bridge.tbe.npu_cube_ops")
     chance = np.random.RandomState(4)
     x = chance.rand(2, 5, 5, 3).astype(np.float32)
     weights = chance.rand(3, 3, 3, 2).astype(np.float32)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ascend_session import UnsupportedError
+from tests.compat.surface import module
 
 STEPS, BATCH, INPUTS, HIDDEN = 4, 3, 2, 5
 LENGTHS = [4, 2, 1]
@@ -78,8 +79,7 @@ def gru(
 @pytest.fixture
 def layers(tf: Any) -> Any:
     """The vendor's layers, where TensorFlow has layers of graph mode."""
-    from ascend_session.compat.npu_bridge.estimator.npu import npu_dynamic_rnn
-
+    npu_dynamic_rnn = module("npu_bridge.estimator.npu.npu_dynamic_rnn")
     if not hasattr(npu_dynamic_rnn.DynamicRNN, "add_weight"):
         with pytest.raises(UnsupportedError, match="Keras 3"):
             npu_dynamic_rnn.DynamicRNN(HIDDEN, tf.float32)
@@ -139,8 +139,7 @@ def test_an_lstm_begins_with_given_states_and_weights(tf: Any, layers: Any) -> N
 
 
 def test_an_lstm_agrees_with_tensorflows_own(tf: Any) -> None:
-    from ascend_session.compat.npu_bridge.helper import helper
-
+    helper = module("npu_bridge.helper.helper")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # TensorFlow's own, that such cells are old
         try:
@@ -195,8 +194,7 @@ def test_a_gru_with_attention_weakens_its_update(tf: Any, layers: Any, lengths: 
 @pytest.mark.parametrize("output", [0, 2])
 def test_gradients_of_an_lstm_are_the_vendors(tf: Any, output: int) -> None:
     """By y: those of all steps; by the states: of the last step alone (npu_ops.py)."""
-    from ascend_session.compat.npu_bridge.helper import helper
-
+    helper = module("npu_bridge.helper.helper")
     w, b = random(INPUTS + HIDDEN, 4 * HIDDEN), random(4 * HIDDEN)
     h, c = random(1, BATCH, HIDDEN), random(1, BATCH, HIDDEN)
     inputs = [tf.constant(one) for one in (X, w, b, h, c)]
@@ -220,8 +218,7 @@ def test_gradients_of_an_lstm_are_the_vendors(tf: Any, output: int) -> None:
 
 
 def test_gates_have_no_gradient(tf: Any) -> None:
-    from ascend_session.compat.npu_bridge.helper import helper
-
+    helper = module("npu_bridge.helper.helper")
     w, zeros = tf.constant(random(INPUTS + HIDDEN, 4 * HIDDEN)), tf.zeros([1, BATCH, HIDDEN])
     made = helper.get_gen_ops().dynamic_rnn_v2(
         X,
@@ -237,8 +234,7 @@ def test_gates_have_no_gradient(tf: Any) -> None:
 
 
 def test_gradients_of_a_gru_flow_through_all_steps(tf: Any) -> None:
-    from ascend_session.compat.npu_bridge.helper import helper
-
+    helper = module("npu_bridge.helper.helper")
     shapes = [(INPUTS, 3 * HIDDEN), (HIDDEN, 3 * HIDDEN), (3 * HIDDEN,), (3 * HIDDEN,)]
     weights = [random(*shape) for shape in shapes]
     start = random(BATCH, HIDDEN)
@@ -264,8 +260,7 @@ def test_gradients_of_a_gru_flow_through_all_steps(tf: Any) -> None:
 
 
 def test_one_step_of_an_lstm(tf: Any) -> None:
-    from ascend_session.compat.npu_bridge.estimator import npu_ops
-
+    npu_ops = module("npu_bridge.estimator.npu_ops")
     w, b = random(INPUTS + HIDDEN, 4 * HIDDEN), random(4 * HIDDEN)
     h, c = random(BATCH, HIDDEN), random(BATCH, HIDDEN) * 2
     found = run(tf, npu_ops.basic_lstm_cell(X[0], h, c, w, b, 1.0, 1.0, True, "tanh"))
@@ -314,8 +309,7 @@ def test_the_layers_cast_their_input_and_train(tf: Any, layers: Any) -> None:
 
 
 def test_an_unrolled_network_is_tensorflows_static_one(tf: Any) -> None:
-    from ascend_session.compat.npu_bridge.estimator.npu import npu_rnn
-
+    npu_rnn = module("npu_bridge.estimator.npu.npu_rnn")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # TensorFlow's own, that such cells are old
         try:

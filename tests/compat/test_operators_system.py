@@ -1,6 +1,5 @@
 """The system's operators, questions about ranks, marks on nodes, and what is refused by name."""
 
-import importlib
 import re
 import warnings
 from pathlib import Path
@@ -10,29 +9,22 @@ import numpy as np
 import pytest
 
 from ascend_session import AscendConfigWarning, UnsupportedError
+from ascend_session.compat import unwatch_sessions
 from ascend_session.session import current_system
-from tests.graph_mode import tensorflow_in_graph_mode
+from tests.compat.surface import module
 from tests.rank_processes import Ranks
 
 ESTIMATOR = "npu_bridge.estimator"
 
 
-def module(name: str) -> Any:
-    """A module of the room, imported after TensorFlow is in graph mode."""
-    tensorflow_in_graph_mode()
-    return importlib.import_module(f"ascend_session.compat.{name}")
-
-
 @pytest.fixture
-def life(tf: Any) -> Iterator[Any]:
-    """The life of the process's system, which ends with the test."""
-    found = module("life")
-    yield found
-    module("sessions").shut_down()
-    found.end()
+def system(tf: Any) -> Iterator[None]:
+    """The system that a test opens ends with it."""
+    yield
+    unwatch_sessions()
 
 
-def test_ranks_are_known_between_initialisation_and_shutdown(tf: Any, life: Any) -> None:
+def test_ranks_are_known_between_initialisation_and_shutdown(tf: Any, system: None) -> None:
     npu_ops, api = module(f"{ESTIMATOR}.npu_ops"), module("hccl.manage.api")
     up, down = npu_ops.initialize_system(), npu_ops.shutdown_system()
     assert isinstance(up, tf.Operation)
@@ -58,7 +50,7 @@ def test_the_systems_operators_refuse_eager_execution(tf: Any, monkeypatch: Any)
             function()
 
 
-def test_the_plugin_brings_the_system_up_without_a_session(life: Any, tmp_path: Path) -> None:
+def test_the_plugin_brings_the_system_up_without_a_session(system: None, tmp_path: Path) -> None:
     plugin, api = module(f"{ESTIMATOR}.npu.npu_plugin"), module("hccl.manage.api")
     wrong = [
         ({"graph_run_mode": 2}, "graph_run_mode"),
@@ -96,7 +88,7 @@ def test_the_plugin_brings_the_system_up_without_a_session(life: Any, tmp_path: 
         (("g", 1, [3]), r"create group error\. ret\[1\]"),
     ],
 )
-def test_groups_that_cannot_be_are_value_errors(life: Any, arguments: Any, said: str) -> None:
+def test_groups_that_cannot_be_are_value_errors(system: None, arguments: Any, said: str) -> None:
     module("sessions").bring_up()
     with pytest.raises(ValueError, match=said):
         module("hccl.manage.api").create_group(*arguments)

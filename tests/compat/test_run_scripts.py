@@ -274,6 +274,13 @@ def test_who_sets_a_ranks_variable_is_told_where_the_script_needs_it(
     )
 
 
+def test_an_installed_script_is_told_as_well(tmp_path: Path, forking_python: str) -> None:
+    installed = tmp_path / "site-packages"
+    installed.mkdir()
+    ended = run_script(installed, "import os\nos.environ['RANK_ID']\n", python=forking_python)
+    assert "ascend-session: train.py:2 reads RANK_ID" in ended.stderr
+
+
 @pytest.mark.parametrize(
     "script",
     [
@@ -394,6 +401,14 @@ def test_a_script_for_tensorflow_1_is_told_what_to_do(run: Any, line: str, said:
     assert "Traceback" in ended.stderr
     last = ended.stderr.splitlines()
     assert any(said in text and "this is TensorFlow 2" in text for text in last), ended.stderr
+
+
+@NEW
+def test_a_module_that_begins_with_tensorflows_name_is_the_scripts(
+    run: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "tensorflow_model.py").write_text("import tensorflow as tf\ntf.placeholder")
+    assert "\nascend-session: tensorflow_model.py:2 needs" in run("import tensorflow_model").stderr
 
 
 @NEW

@@ -1,6 +1,7 @@
 """NPUEstimator on the CPU: it trains, evaluates, predicts and exports; and its hooks."""
 
 import functools
+import json
 import os
 from typing import Any, Dict, List
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from ascend_session import AscendConfigWarning, UnsupportedError
+from tests.compat.run_scripts import run_script
 from tests.compat.surface import has_estimators, of_estimator
 
 estimators = of_estimator("npu_estimator")
@@ -100,6 +102,42 @@ def test_its_sessions_have_the_configurations_options(tf: Any, tmp_path: Any) ->
     estimator.train(line.points, max_steps=1, hooks=[Looks()])
     ((entry,),) = seen
     assert (entry.name, entry.parameter_map["session_device_id"].i) == ("NpuOptimizer", 2)
+
+
+@has_estimators
+def test_an_evaluation_is_not_told_to_make_a_loop(tmp_path: Any, forking_python: str) -> None:
+    script = """
+import tensorflow.compat.v1 as tf
+from npu_bridge.npu_init import *
+tf.disable_eager_execution()
+
+def model(features, labels, mode):
+    step = tf.train.get_global_step()
+    loss = tf.reduce_sum(tf.get_variable("v", []) * tf.cast(features, tf.float32))
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.assign_add(step, 1))
+
+def data():
+    return tf.data.Dataset.range(8).batch(2)
+
+config = NPURunConfig(model_dir="out", iterations_per_loop=2)
+estimator = NPUEstimator(model, config=config)
+estimator.train(data, max_steps=2)
+estimator.evaluate(data)
+"""
+    ended = run_script(
+        tmp_path, script, python=forking_python, asked="backend=stub\njson=report.json"
+    )
+    assert ended.returncode == 0, ended.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    rows = [row for row in report["options"] if row["key"] == "iterations_per_loop"]
+    assert [(row["sessions"], row["effect"], row["why"]) for row in rows] == [
+        ("1", "device", "iterations_per_loop=2 was in force: 1 run made 2 steps."),
+        (
+            "2",
+            "device",
+            "iterations_per_loop=2 is for training; this session makes one step a run.",
+        ),
+    ]
 
 
 @has_estimators

@@ -16,14 +16,19 @@ def counter(tf: Any) -> Any:
     return value, tf.assign_add(value, 1).op
 
 
-def session(tf: Any, *numbers: int) -> Any:
-    """A session with an entry for each of these numbers; the adapter reads the last one."""
+def entries(tf: Any, *numbers: int) -> Any:
+    """A proto with an entry for each of these numbers; the adapter reads the last one."""
     proto = tf.ConfigProto()
     for n in numbers:
         entry = proto.graph_options.rewrite_options.custom_optimizers.add()
         entry.name = "NpuOptimizer"
         entry.parameter_map["iterations_per_loop"].i = n
-    return tf.Session(config=proto)
+    return proto
+
+
+def session(tf: Any, *numbers: int) -> Any:
+    """A session with these entries."""
+    return tf.Session(config=entries(tf, *numbers))
 
 
 def test_a_run_of_the_loop_makes_all_its_steps(tf: Any) -> None:
@@ -85,11 +90,28 @@ def test_the_number_of_steps_can_be_said_later_and_to_each_session(tf: Any) -> N
         assert (one.run(value), other.run(value)) == (3, 4)
 
 
+def test_hooks_see_the_last_step_of_a_run(tf: Any) -> None:
+    seen = []
+    step = tf.train.get_or_create_global_step()
+    looping = util.IterationPerLoop()
+    looped = looping.create_iteration_per_loop_var(tf.group(tf.assign_add(step, 1)))
+    hooks = [tf.train.StopAtStepHook(last_step=9)]
+    with tf.train.MonitoredTrainingSession(config=entries(tf, 3), hooks=hooks) as sess:
+        for _ in range(2):  # as when it is called before each epoch
+            looping.load_iteration_per_loop_var(sess, 3)
+        while not sess.should_stop():
+            sess.run(looped)
+            seen.append(sess.run_step_fn(lambda step_context: step_context.session.run(step)))
+    assert seen == [3, 6, 9]
+
+
 def test_a_session_that_was_told_no_number_is_refused(tf: Any) -> None:
     _, step = counter(tf)
     looping = util.IterationPerLoop()
     with pytest.raises(AttributeError, match="create_iteration_per_loop_var"):
         looping.load_iteration_per_loop_var(None, 2)
+    with pytest.raises(TypeError, match="sess must be an open session, this is None"):
+        util.set_iteration_per_loop(None, step, 2)
     looped = looping.create_iteration_per_loop_var(step)
     with session(tf, 2) as sess:
         sess.run([tf.global_variables_initializer(), tf.local_variables_initializer()])

@@ -10,7 +10,7 @@ import pytest
 
 from ascend_session import AscendConfig, AscendConfigWarning, ConfigError
 from ascend_session.audit import audit_bytes
-from ascend_session.compat.verdicts import EntryVerdict, judge_entry
+from ascend_session.compat import EntryVerdict, judge_entry
 from ascend_session.config.model import allowed_values
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
@@ -321,6 +321,14 @@ def test_what_stands_in_a_field_for_messages_is_kept_as_text() -> None:
     assert found.written == {"deterministic": "i: 1 i: 2"}
     assert found.values == {"deterministic": 0}
     assert "the field 'list'" in said(found.ignored)
+
+
+def test_text_that_is_no_text_is_one_error() -> None:
+    proto = base()
+    [entry] = proto.graph_options.rewrite_options.custom_optimizers
+    entry.parameter_map["precision_mode"].s = b"force_fp16\xff"
+    verdict = judge_entry(proto, {})
+    assert ["not UTF-8" in str(each) for each in (*verdict.refused, *verdict.ignored)] == [True]
 
 
 def judged_together(*entries: Dict[str, Any]) -> EntryVerdict:

@@ -6,7 +6,6 @@ Source: tf_adapter/swig, tf_adapter/util/npu_plugin.h, and what the vendor's Pyt
 from typing import Any, Dict, List
 
 from ascend_session.compat import sessions
-from ascend_session.compat.unavailable import define_unavailable
 from ascend_session.compat.vendor_modules import mirror
 from ascend_session.errors import warn
 
@@ -99,7 +98,6 @@ def Clear() -> None:  # noqa: N802
     """Ends the block."""
 
 
-define_unavailable(globals())
 __getattr__, __all__ = mirror(
     globals(),
     "OPTION_EXEC_ENABLE_SCOPE_FUSION_PASSES OPTION_EXEC_HCCL_FLAG OPTION_EXEC_PROFILING_MODE "

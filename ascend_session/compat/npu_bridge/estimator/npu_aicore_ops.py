@@ -8,7 +8,6 @@ from typing import Any
 
 from ascend_session.compat import formulas
 from ascend_session.compat.tensorflow_names import tf
-from ascend_session.compat.unavailable import define_unavailable
 from ascend_session.compat.vendor_modules import mirror
 
 centralization = formulas.centralization
@@ -39,7 +38,6 @@ def dropout_v4(
     return formulas.dropout(x, keep_prob, noise_shape, seed, name)
 
 
-define_unavailable(globals())
 __getattr__, __all__ = mirror(
     globals(),
     "DEFAULT_GRAPH_SEED NPUBasics centralization dropout_v3 get_seed layer_norm nonzero "

@@ -11,8 +11,8 @@ from tensorflow.python.framework import random_seed
 from ascend_session.compat import formulas, recurrent
 from ascend_session.compat.npu_bridge.helper import helper
 from ascend_session.compat.operators import graph_only
-from ascend_session.compat.unavailable import define_unavailable
-from ascend_session.compat.vendor_modules import mirror, with_signature
+from ascend_session.compat.signatures import with_signature
+from ascend_session.compat.vendor_modules import mirror
 
 gen_npu_ops = helper.get_gen_ops()
 
@@ -55,7 +55,6 @@ def get_seed(op_seed: Any) -> Any:
     return random_seed.get_seed(op_seed)
 
 
-define_unavailable(globals())
 __getattr__, __all__ = mirror(
     globals(), "DEFAULT_GRAPH_SEED LARS LARSV2 NPUBasics basic_lstm_cell dropout gen_npu_ops"
 )

@@ -3,8 +3,6 @@
 Source: experimental/image.py; ops/aicpu/npu_cpu_ops.cc, DecodeImageV3.
 """
 
-from ascend_session.compat.unavailable import define_unavailable
 from ascend_session.compat.vendor_modules import mirror
 
-define_unavailable(globals())
 __getattr__, __all__ = mirror(globals(), "gen_npu_cpu_ops")

@@ -9,7 +9,6 @@ from typing import Any
 
 from ascend_session import hccl
 from ascend_session.compat.tensorflow_names import tf
-from ascend_session.compat.unavailable import define_unavailable
 from ascend_session.compat.vendor_modules import mirror
 from ascend_session.vendor import WORLD_GROUP
 
@@ -71,7 +70,6 @@ def _in_order(group: Any, fusion: Any, fusion_id: Any) -> Any:
     return (fusion_id if isinstance(fusion_id, str) else WORLD_GROUP), group, number
 
 
-define_unavailable(globals())
 __getattr__, __all__ = mirror(
     globals(), "all_to_all_v all_to_all_v_c allreduce gen_hccl_ops helper receive reduce send"
 )

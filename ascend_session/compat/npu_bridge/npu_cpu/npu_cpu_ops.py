@@ -4,8 +4,8 @@ Source: npu_cpu_ops.py of the newest release and of the old ones.
 """
 
 from ascend_session.compat import formulas
-from ascend_session.compat.unavailable import define_unavailable
-from ascend_session.compat.vendor_modules import mirror, with_signature
+from ascend_session.compat.signatures import with_signature
+from ascend_session.compat.vendor_modules import mirror
 
 dense_image_warp = formulas.dense_image_warp
 randomchoicewithmask = with_signature("(x, count, seed=0, seed2=0)")(
@@ -13,7 +13,6 @@ randomchoicewithmask = with_signature("(x, count, seed=0, seed2=0)")(
 )
 RandomChoiceWithMask = randomchoicewithmask  # in the releases of 2021
 
-define_unavailable(globals())
 __getattr__, __all__ = mirror(
     globals(), "RandomChoiceWithMask dense_image_warp gen_npu_cpu_ops randomchoicewithmask"
 )

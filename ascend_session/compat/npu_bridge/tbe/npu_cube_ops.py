@@ -9,7 +9,7 @@ from typing import Any, Sequence
 
 from ascend_session.compat.operators import HALF_OR_FLOAT, checked, graph_only
 from ascend_session.compat.tensorflow_names import tf
-from ascend_session.compat.unavailable import define_unavailable, refuse
+from ascend_session.compat.unavailable import refuse
 from ascend_session.compat.vendor_modules import mirror
 
 
@@ -160,5 +160,4 @@ def _at_groups(image: Any, rows: Any, columns: Any) -> Any:
     return tf.gather_nd(image, tf.stack([batch, rows, columns, group], axis=-1))
 
 
-define_unavailable(globals())
 __getattr__, __all__ = mirror(globals(), "gen_npu_ops")

@@ -3,8 +3,6 @@
 Source: npu_vector_ops.py.
 """
 
-from ascend_session.compat.unavailable import define_unavailable
 from ascend_session.compat.vendor_modules import mirror
 
-define_unavailable(globals())
 __getattr__, __all__ = mirror(globals(), "gen_npu_ops")

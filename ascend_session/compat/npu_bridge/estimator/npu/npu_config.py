@@ -13,8 +13,9 @@ from tensorflow.core.protobuf import config_pb2
 
 from ascend_session.compat import run_config
 from ascend_session.compat.run_config import ARGUMENTS, OF_TENSORFLOW, add_npu_optimizer, attribute
+from ascend_session.compat.signatures import keep_arguments, with_signature
 from ascend_session.compat.tensorflow_names import RunConfig
-from ascend_session.compat.vendor_modules import keep_arguments, mirror, with_signature
+from ascend_session.compat.vendor_modules import mirror
 from ascend_session.errors import warn
 
 _MISSING = "in current releases there is no such argument, and the call ends in a TypeError"

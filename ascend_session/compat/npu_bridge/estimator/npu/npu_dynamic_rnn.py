@@ -8,8 +8,9 @@ import math
 from typing import Any, Callable, Dict, TypeVar
 
 from ascend_session.compat.npu_bridge.helper import helper
+from ascend_session.compat.signatures import with_signature
 from ascend_session.compat.tensorflow_names import absent_class, tf
-from ascend_session.compat.vendor_modules import mirror, with_signature
+from ascend_session.compat.vendor_modules import mirror
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -17,9 +17,10 @@ from ascend_session.compat.npu_bridge.estimator.npu.npu_common import NPUBasics
 from ascend_session.compat.npu_bridge.estimator.npu.npu_config import NPURunConfig
 from ascend_session.compat.npu_bridge.estimator.npu.npu_saver import NPUSaver
 from ascend_session.compat.run_config import add_entry
+from ascend_session.compat.signatures import with_signature
 from ascend_session.compat.tensorflow_names import Estimator, EstimatorSpec
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import mirror, with_signature
+from ascend_session.compat.vendor_modules import mirror
 from ascend_session.vendor import ITERATION_OP
 
 _Base: Any = Estimator

@@ -12,8 +12,9 @@ from ascend_session.compat.loops import check_loop, plain_session
 from ascend_session.compat.npu_bridge.estimator.npu import util
 from ascend_session.compat.optimizers import broadcast_values
 from ascend_session.compat.sessions import session_log
+from ascend_session.compat.signatures import keep_arguments, with_signature
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import keep_arguments, mirror, with_signature
+from ascend_session.compat.vendor_modules import mirror
 from ascend_session.vendor import ITERATION_OP
 
 _Hook: Any = tf1.train.SessionRunHook

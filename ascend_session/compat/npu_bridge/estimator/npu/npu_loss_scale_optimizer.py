@@ -6,17 +6,13 @@ npu_loss_scale_optimizer.py, and the optimizer of tf.contrib.mixed_precision tha
 
 from typing import Any, List, Optional
 
-from ascend_session.compat.optimizers import (
-    COMPUTE_GRADIENTS,
-    WrappingOptimizer,
-    applied_if_finite,
-    downscaled,
-    rank_count,
-    scaled,
-)
+from ascend_session.compat.optimizers import COMPUTE_GRADIENTS, downscaled, rank_count
+from ascend_session.compat.signatures import with_signature
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import mirror, with_signature
+from ascend_session.compat.vendor_modules import mirror
 from ascend_session.training.gradients import Overflow
+from ascend_session.training.loss_scale import apply_if_finite, checks_overflow, scale_loss
+from ascend_session.training.optimizer import WrappingOptimizer
 
 # Public scripts fetch it: get_tensor_by_name("overflow_status_reduce_all:0").
 _FINITE = "overflow_status_reduce_all"
@@ -51,7 +47,7 @@ class NPULossScaleOptimizer(WrappingOptimizer):
     def compute_gradients(self, loss: Any, **given: Any) -> List[Any]:
         """Gradients and variables; see ``tf.train.Optimizer``."""
         scale = self._loss_scale_manager.get_loss_scale()
-        return downscaled(self._opt.compute_gradients(scaled(loss, scale), **given), scale)
+        return downscaled(self._opt.compute_gradients(scale_loss(loss, scale), **given), scale)
 
     def apply_gradients(
         self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None
@@ -59,13 +55,12 @@ class NPULossScaleOptimizer(WrappingOptimizer):
         """Applies them if nothing has overflown, or if the manager wants no check."""
         pairs = list(grads_and_vars)
         finite = tf1.constant(True)
-        # Managers that were written for TensorFlow's own interface have no such method.
-        if getattr(self._loss_scale_manager, "get_enable_overflow_check", lambda: True)():
+        if checks_overflow(self._loss_scale_manager):
             gradients = [gradient for gradient, _ in pairs if gradient is not None]
             size = rank_count() if self._is_distributed else 1
             finite = Overflow(self.get_name()).none_anywhere(gradients, size)
             finite = tf1.identity(finite, name=_FINITE)
-        return applied_if_finite(
+        return apply_if_finite(
             finite,
             lambda: self._opt.apply_gradients(pairs, global_step, name),
             self._loss_scale_manager,

@@ -11,21 +11,20 @@ from ascend_session.compat.npu_bridge.estimator.npu import util
 from ascend_session.compat.npu_bridge.estimator.npu.npu_common import NPUBasics
 from ascend_session.compat.optimizers import (
     COMPUTE_GRADIENTS,
-    WrappingOptimizer,
-    applied_if_finite,
     averaged_in_job,
-    averaged_list,
     downscaled,
     own_pairs,
     own_rank,
     rank_count,
-    scaled,
     sent_by_owners,
 )
+from ascend_session.compat.signatures import with_signature
 from ascend_session.compat.tensorflow_names import OptimizerV2
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import mirror, with_signature
+from ascend_session.compat.vendor_modules import mirror
 from ascend_session.training.gradients import Overflow, is_slices
+from ascend_session.training.loss_scale import apply_if_finite, scale_loss
+from ascend_session.training.optimizer import WrappingOptimizer
 from ascend_session.vendor import WORLD_GROUP
 
 
@@ -111,7 +110,7 @@ class NPUOptimizer(WrappingOptimizer):
         scale = None
         if self._is_loss_scale:
             scale = self._loss_scale_manager.get_loss_scale()
-            loss = scaled(loss, scale)
+            loss = scale_loss(loss, scale)
         pairs: List[Any] = self._opt.compute_gradients(loss, **given)
         if self._is_distributed:
             pairs = averaged_in_job(pairs, self.get_name())
@@ -126,7 +125,7 @@ class NPUOptimizer(WrappingOptimizer):
             return self._opt.apply_gradients(pairs, global_step, name)
         size = NPUBasics("").size() if self._is_distributed else 1
         finite = Overflow(self.get_name()).none_anywhere([gradient for gradient, _ in pairs], size)
-        return applied_if_finite(
+        return apply_if_finite(
             finite,
             lambda: self._opt.apply_gradients(pairs, global_step, name),
             self._loss_scale_manager,
@@ -293,7 +292,7 @@ def _average_list(optimizer: Any, scope: str) -> None:
     inner = optimizer.get_gradients
 
     def get_gradients(loss: Any, params: Sequence[Any]) -> List[Any]:
-        return averaged_list(inner(loss, params), params, scope)
+        return averaged_in_job(inner(loss, params), scope, params)
 
     optimizer.get_gradients = get_gradients
 

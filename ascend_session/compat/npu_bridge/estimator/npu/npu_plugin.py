@@ -10,9 +10,9 @@ from typing import Any
 from ascend_session.compat import sessions
 from ascend_session.compat.npu_bridge import tf_adapter
 from ascend_session.compat.npu_bridge.estimator.npu import npu_scope, util
+from ascend_session.compat.signatures import with_signature
 from ascend_session.compat.tensorflow_names import tf
-from ascend_session.compat.unavailable import define_unavailable
-from ascend_session.compat.vendor_modules import mirror, with_signature
+from ascend_session.compat.vendor_modules import mirror
 from ascend_session.errors import warn
 
 
@@ -153,7 +153,6 @@ def get_schedule_aicore_task_early() -> bool:
     return _Modes.schedules_early
 
 
-define_unavailable(globals())
 __getattr__, __all__ = mirror(
     globals(), "get_local_rank_size get_rank_id npu_scope tf_adapter util"
 )

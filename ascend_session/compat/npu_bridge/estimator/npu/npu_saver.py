@@ -8,8 +8,9 @@ from typing import Any
 
 from tensorflow.python.training.saver import BulkSaverBuilder
 
+from ascend_session.compat.signatures import with_signature
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import mirror, with_signature
+from ascend_session.compat.vendor_modules import mirror
 
 _Builder: Any = BulkSaverBuilder
 _Saver: Any = tf1.train.Saver
