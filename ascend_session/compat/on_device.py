@@ -24,7 +24,6 @@ class _Watch:
         closing: Held by whoever closes sessions: a signal, or what is done at exit.
     """
 
-    is_started = False
     references: List[Any] = []  # noqa: RUF012  (there is one of this class)
     guard: Optional[SignalGuard] = None
     closing = threading.RLock()
@@ -41,9 +40,9 @@ def watch_sessions(request: Optional[Dict[str, str]] = None) -> None:
 
     from ascend_session.backends.npu import NpuBackend
 
-    if _Watch.is_started:
+    if _Watch.guard is not None:
         return
-    _Watch.is_started, _Watch.pid = True, os.getpid()
+    _Watch.pid = os.getpid()
     original = module.BaseSession.__init__
 
     def __init__(self: Any, target: str = "", graph: Any = None, config: Any = None) -> None:  # noqa: N807

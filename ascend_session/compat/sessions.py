@@ -115,18 +115,20 @@ class SessionLog:
         where: str,
         verdict: EntryVerdict,
         options: List[SessionOption],
-        notes: Sequence[str],
         is_refused: bool = False,
     ) -> None:
         """Note a session, and leave the record of all for the other ranks."""
-        number, notes = len(self.sessions) + 1, [*verdict.notes, *notes]
-        kind, has_entry = type(session).__name__, verdict.has_entry
+        number, kind, notes = len(self.sessions) + 1, type(session).__name__, list(verdict.notes)
         loops: Dict[int, int] = {}
-        self.sessions.append(
-            WatchedSession(number, kind, where, has_entry, options, notes, is_refused, loops)
-        )
         if not is_refused:
+            reasons = {option.why for option in options}
+            notes += [str(each) for each in verdict.ignored if str(each) not in reasons]
             self._loops[session] = loops
+        self.sessions.append(
+            WatchedSession(
+                number, kind, where, verdict.has_entry, options, notes, is_refused, loops
+            )
+        )
         if verdict.is_offloaded and not is_refused:
             self._open.append(weakref.ref(session))
             if self._initial is None:  # so this one has initialised GE
@@ -430,7 +432,7 @@ def _open(
             refused += [*verdict.ignored, *verdict.late]
         if refused:
             options = describe_options(verdict, {}, is_refused=True)
-            log.add(session, str(line), verdict, options, (), is_refused=True)
+            log.add(session, str(line), verdict, options, is_refused=True)
             raise ConfigError.of(refused, f"the options of the session that is opened at {line}")
         stub_effects = _warn_of_stub(verdict, line)
         if verdict.is_offloaded:
@@ -439,10 +441,7 @@ def _open(
         session._session, session._closed = None, True  # for TensorFlow's __del__
         raise
     original(session, target, graph, config)
-    options = describe_options(verdict, stub_effects)
-    reasons = {option.why for option in options}
-    notes = [str(each) for each in verdict.ignored if str(each) not in reasons]
-    log.add(session, str(line), verdict, options, notes)
+    log.add(session, str(line), verdict, describe_options(verdict, stub_effects))
 
 
 def _warn_of_stub(verdict: EntryVerdict, line: UserLine) -> Dict[str, str]:

@@ -118,16 +118,15 @@ def _find_problems(entry: EntryReading, environ: Mapping[str, str]) -> Iterator[
     """Find what the configuration's own definitions and rules say against an entry."""
     yield from (unknown_key(key) for key in entry.written if key not in entry.values)
     yield from entry.not_text
-    refused = {str(finding.option) for finding in entry.not_text}
+    explained = {finding.option for finding in entry.not_text}
+    refused = set()
     for key, value in entry.values.items():
-        if key in refused:  # what is left of text that is no text
-            continue
         problems, cause = check_value(key, value), entry.misplaced.get(key)
         if problems:
             refused.add(key)
         elif cause is not None:
             yield cause
-        for problem in problems:
+        for problem in problems if key not in explained else ():
             if cause is not None:  # a zero that nobody has written
                 message = f"{cause.message} {problem.message}"
                 problem = problem._replace(message=message, hint=cause.hint)

@@ -13,7 +13,7 @@ Sources: npu_bridge/hccl/hccl_ops.py, hccl_ops.cc and the documentation of hccl_
 hccl/manage/api.py, with shorter names.
 """
 
-from typing import Any, List, Sequence
+from typing import Any, List, Sequence, Tuple
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.collectives import Groups, Shape, gathered, scattered
@@ -73,8 +73,8 @@ def allreduce(
         AscendConfigWarning: For a reduction that is not merged although ``fusion`` is 2, and for a
             variable as input.
     """
-    (operand,), settings = _allreduce_arguments([tensor], reduction, fusion, fusion_id, group)
-    return graph_backend().operators.allreduce(operand, **settings)
+    arguments, operands = _allreduce_arguments([tensor], reduction, fusion, fusion_id, group)
+    return arguments.add_operator(*operands)
 
 
 @with_short_traceback
@@ -86,22 +86,21 @@ def allreduce_many(
     group: str = WORLD_GROUP,
 ) -> List[Any]:
     """Do what `allreduce` does for several tensors, in their order."""
-    operands, settings = _allreduce_arguments(tensors, reduction, fusion, fusion_id, group)
-    return graph_backend().allreduce_many(operands, **settings) if operands else []
+    arguments, operands = _allreduce_arguments(tensors, reduction, fusion, fusion_id, group)
+    return graph_backend().allreduce_many(operands, **arguments.settings) if operands else []
 
 
 def _allreduce_arguments(
     tensors: Sequence[Any], reduction: Any, fusion: Any, fusion_id: Any, group: Any
-) -> Any:
-    """Check the arguments of `allreduce`; return the tensors, and the others by their names."""
+) -> Tuple[OperatorArguments, List[Any]]:
+    """Check the arguments of `allreduce`; return them, and the tensors."""
     arguments = OperatorArguments("allreduce", group)
-    reduction = arguments.reduction(reduction)
-    fusion, fusion_id = arguments.fusion(fusion, fusion_id, (0, 1, 2), reduction)
-    operands = [arguments.operand(tensor, reduction) for tensor in tensors]
+    arguments.reduction(reduction)
+    arguments.fusion(fusion, fusion_id, (0, 1, 2))
+    operands = [arguments.operand(tensor) for tensor in tensors]
     for operand in operands:
         arguments.warn_of_variable(operand)
-    settings = {"reduction": reduction, "fusion": fusion, "fusion_id": fusion_id, "group": group}
-    return operands, settings
+    return arguments, operands
 
 
 @with_short_traceback
@@ -127,18 +126,10 @@ def reduce(
         A tensor of the same type and shape; its values mean something on the root only.
     """
     arguments = OperatorArguments("reduce", group)
-    reduction = arguments.reduction(reduction)
-    root_rank = arguments.member("root_rank", root_rank)
-    fusion, fusion_id = arguments.fusion(fusion, fusion_id, reduction=reduction)
-    operand = arguments.operand(tensor, reduction)
-    return graph_backend().operators.reduce(
-        operand,
-        reduction=reduction,
-        root_rank=root_rank,
-        fusion=fusion,
-        fusion_id=fusion_id,
-        group=group,
-    )
+    arguments.reduction(reduction)
+    arguments.member("root_rank", root_rank)
+    arguments.fusion(fusion, fusion_id)
+    return arguments.add_operator(arguments.operand(tensor))
 
 
 @with_short_traceback
@@ -164,19 +155,12 @@ def reduce_scatter(
         A tensor of the same type; its first dimension is divided by ``rank_size``.
     """
     arguments = OperatorArguments("reduce_scatter", group)
-    reduction = arguments.reduction(reduction)
+    arguments.reduction(reduction)
     rank_size = arguments.rank_size(rank_size)
-    fusion, fusion_id = arguments.fusion(fusion, fusion_id, reduction=reduction)
-    operand = arguments.operand(tensor, reduction)
+    arguments.fusion(fusion, fusion_id)
+    operand = arguments.operand(tensor)
     scattered(_shape_of(operand), rank_size)  # the adapter would end the process
-    return graph_backend().operators.reduce_scatter(
-        operand,
-        reduction=reduction,
-        rank_size=rank_size,
-        fusion=fusion,
-        fusion_id=fusion_id,
-        group=group,
-    )
+    return arguments.add_operator(operand)
 
 
 @with_short_traceback
@@ -198,12 +182,10 @@ def allgather(
     """
     arguments = OperatorArguments("allgather", group)
     rank_size = arguments.rank_size(rank_size)
-    fusion, fusion_id = arguments.fusion(fusion, fusion_id)
+    arguments.fusion(fusion, fusion_id)
     tensor = arguments.tensor("tensor", tensor)
     gathered(_shape_of(tensor), rank_size)
-    return graph_backend().operators.allgather(
-        tensor, rank_size=rank_size, fusion=fusion, fusion_id=fusion_id, group=group
-    )
+    return arguments.add_operator(tensor)
 
 
 @with_short_traceback
@@ -232,8 +214,8 @@ def broadcast(
         A list of as many tensors; nothing is sent for an empty one.
     """
     arguments = OperatorArguments("broadcast", group)
-    root_rank = arguments.member("root_rank", root_rank)
-    fusion, fusion_id = arguments.fusion(fusion, fusion_id)
+    arguments.member("root_rank", root_rank)
+    arguments.fusion(fusion, fusion_id)
     if not isinstance(tensor, (list, tuple)):
         raise TypeError(
             f"hccl.broadcast takes a list of tensors and gives one; this is {tensor!r}. Write "
@@ -243,12 +225,7 @@ def broadcast(
         arguments.tensor(f"tensor[{place}]", element, BROADCAST)
         for place, element in enumerate(tensor)
     ]
-    if not tensors:
-        return []
-    received = graph_backend().operators.broadcast(
-        tensors, root_rank=root_rank, fusion=fusion, fusion_id=fusion_id, group=group
-    )
-    return list(received)
+    return list(arguments.add_operator(tensors)) if tensors else []
 
 
 @with_short_traceback
@@ -265,10 +242,9 @@ def send(tensor: Any, sr_tag: int, dest_rank: int, group: str = WORLD_GROUP) -> 
         The operation that sends; run it.
     """
     arguments = OperatorArguments("send", group)
-    sr_tag = arguments.tag(sr_tag)
-    dest_rank = arguments.member("dest_rank", dest_rank)
-    tensor = arguments.tensor("tensor", tensor)
-    return graph_backend().operators.send(tensor, sr_tag=sr_tag, dest_rank=dest_rank, group=group)
+    arguments.tag(sr_tag)
+    arguments.member("dest_rank", dest_rank)
+    return arguments.add_operator(arguments.tensor("tensor", tensor))
 
 
 @with_short_traceback
@@ -288,8 +264,8 @@ def receive(
         A tensor of this shape and type.
     """
     arguments = OperatorArguments("receive", group)
-    sr_tag = arguments.tag(sr_tag)
-    src_rank = arguments.member("src_rank", src_rank)
+    arguments.tag(sr_tag)
+    arguments.member("src_rank", src_rank)
     dtype = tf1().as_dtype(data_type).base_dtype
     arguments.check_dtype("data_type", dtype)
     full = tf1().TensorShape(shape)
@@ -298,9 +274,8 @@ def receive(
             f"hccl.receive: shape={shape!r} must be known in full, for memory is taken before "
             "anything arrives."
         )
-    return graph_backend().operators.receive(
-        shape=full, data_type=dtype, sr_tag=sr_tag, src_rank=src_rank, group=group
-    )
+    arguments.settings.update(shape=full, data_type=dtype)
+    return arguments.add_operator()
 
 
 @with_short_traceback
@@ -330,15 +305,12 @@ def all_to_all_v(
     """
     arguments = OperatorArguments("all_to_all_v", group)
     data = arguments.tensor("send_data", send_data)
-    lists = {
-        "send_counts": send_counts,
-        "send_displacements": send_displacements,
-        "recv_counts": recv_counts,
-        "recv_displacements": recv_displacements,
-    }
-    counts = {name: arguments.counts(name, value) for name, value in lists.items()}
-    arguments.check_lists(data, counts)
-    return graph_backend().operators.all_to_all_v(data, group=group, **counts)
+    arguments.counts("send_counts", send_counts)
+    arguments.counts("send_displacements", send_displacements)
+    arguments.counts("recv_counts", recv_counts)
+    arguments.counts("recv_displacements", recv_displacements)
+    arguments.check_lists(data)
+    return arguments.add_operator(data)
 
 
 @with_short_traceback
@@ -366,19 +338,12 @@ def all_to_all_v_c(
         does not know its length.
     """
     arguments = OperatorArguments("all_to_all_v_c", group)
-    rank = arguments.own_rank(rank)
-    fusion, fusion_id = arguments.fusion(fusion, fusion_id)
+    arguments.own_rank(rank)
+    arguments.fusion(fusion, fusion_id)
     data = arguments.tensor("send_data", send_data)
-    matrix = arguments.counts("send_count_matrix", send_count_matrix)
-    arguments.check_matrix(data, matrix, rank)
-    return graph_backend().operators.all_to_all_v_c(
-        data,
-        send_count_matrix=matrix,
-        rank=rank,
-        fusion=fusion,
-        fusion_id=fusion_id,
-        group=group,
-    )
+    arguments.counts("send_count_matrix", send_count_matrix)
+    arguments.check_matrix(data)
+    return arguments.add_operator(data)
 
 
 def _shape_of(tensor: Any) -> Shape:

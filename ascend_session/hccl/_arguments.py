@@ -14,12 +14,14 @@ import contextlib
 import math
 import numbers
 import os
-from typing import Any, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.cluster.schedulers import read_identity
 from ascend_session.errors import CollectiveError, LifecycleError, warn
 from ascend_session.session import current_system
+from ascend_session.session.graphs import graph_backend
+from ascend_session.text import is_writable
 from ascend_session.vendor import WORLD_GROUP
 
 REDUCED = ("int8", "int16", "int32", "int64", "float16", "float32", "bfloat16")
@@ -52,6 +54,8 @@ class Arguments:
         self.call = call
         if not isinstance(group, str):
             raise self.type_error(f"group must be a str, this is {group!r}.")
+        if not is_writable(group, strict=True):
+            raise self.value_error(f"the group's name {group!r} cannot be written as UTF-8.")
         size_bytes = len(group.encode("utf-8"))
         if not 1 <= size_bytes <= _LONGEST_NAME:
             length = f"{group[:20]!r}... has {size_bytes}." if group else "this one is empty."
@@ -110,6 +114,11 @@ class Arguments:
 class OperatorArguments(Arguments):
     """The arguments of an operator that is to be added to the default graph.
 
+    Each method checks one of them, and hands it on to the operator under its name.
+
+    Attributes:
+        settings: What was checked so far, by name, but for the tensors that are exchanged.
+
     Raises:
         LifecycleError: Under eager execution, at once.
     """
@@ -122,6 +131,11 @@ class OperatorArguments(Arguments):
                 "building the model.",
             )
         super().__init__(call, group)
+        self.settings: Dict[str, Any] = {"group": group}
+
+    def add_operator(self, *operands: Any) -> Any:
+        """Add the operator to the graph, of the backend for which that is built."""
+        return getattr(graph_backend().operators, self.call)(*operands, **self.settings)
 
     @property
     def size(self) -> Optional[int]:
@@ -142,25 +156,23 @@ class OperatorArguments(Arguments):
             return int(getattr(system.graph_backend.groups, what)(self.group))
         return None
 
-    def reduction(self, value: Any) -> str:
-        """Return ``value``, if it names a reduction."""
+    def reduction(self, value: Any) -> None:
+        """Take the name of a reduction."""
         if not isinstance(value, str):
             raise self.type_error(f"reduction must be a str, this is {value!r}.")
         if value not in _REDUCTIONS:
             raise self.value_error(f"reduction={value!r} is not one of {', '.join(_REDUCTIONS)}.")
-        return value
+        self.settings["reduction"] = value
 
-    def fusion(
-        self, fusion: Any, fusion_id: Any, known: Sequence[int] = (0, 2), reduction: str = "sum"
-    ) -> Tuple[int, int]:
-        """Return ``fusion`` and ``fusion_id``, if they fit together.
+    def fusion(self, fusion: Any, fusion_id: Any, known: Sequence[int] = (0, 2)) -> None:
+        """Take ``fusion`` and ``fusion_id``, if they fit together and to the reduction.
 
         Args:
             fusion: 0, 1 or 2.
             fusion_id: The operators of one id become one; counts for 2 only.
             known: Which values of ``fusion`` this function has.
-            reduction: What is reduced; of others than sums, fusion by id is warned of.
         """
+        reduction = self.settings.get("reduction", "sum")
         fusion = self.integer("fusion", fusion)
         fusion_id = self.integer("fusion_id", fusion_id)
         if fusion not in known:
@@ -181,10 +193,10 @@ class OperatorArguments(Arguments):
                 f"hccl.{self.call}: fusion=2 has no effect on reduction={reduction!r}: HCCL merges "
                 "only sums. Leave fusion out."
             )
-        return fusion, fusion_id
+        self.settings.update(fusion=fusion, fusion_id=fusion_id)
 
     def rank_size(self, value: Any) -> int:
-        """Return ``value`` as an int, if it can be the number of the group's ranks."""
+        """Take the number of the group's ranks, and return it as an int."""
         reason = f"must be a number of ranks, from 1 to {_MOST_RANKS}."
         given = self.integer_in(range(1, _MOST_RANKS + 1), "rank_size", value, reason)
         size = self.size
@@ -193,32 +205,34 @@ class OperatorArguments(Arguments):
                 f"rank_size={given}, but the group {self.group!r} has {size} ranks. Give the "
                 "group's size: hccl.size(group)."
             )
+        self.settings["rank_size"] = given
         return given
 
     def member(self, name: str, value: Any) -> int:
-        """Return ``value`` as an int, if it can be a rank of the group."""
+        """Take what can be a rank of the group, and return it as an int."""
         rank, size = self.rank(name, value), self.size
         if size is not None and rank >= size:
             raise self.value_error(
                 f"{name}={rank} is not a rank of the group {self.group!r}, which has the ranks "
                 f"0 to {size - 1}. It is the rank in the group, not in the job: hccl.group_rank."
             )
+        self.settings[name] = rank
         return rank
 
-    def own_rank(self, value: Any) -> int:
-        """Return ``value`` as an int, if it can be this process's rank in the group."""
+    def own_rank(self, value: Any) -> None:
+        """Take what can be this process's rank in the group."""
         rank, own = self.member("rank", value), self._ask_system("rank")
         if own is not None and own != rank:
             raise self.value_error(
                 f"rank={rank}, but this process is rank {own} of the group {self.group!r}. Give "
                 "its own: hccl.rank(group)."
             )
-        return rank
 
-    def tag(self, value: Any) -> int:
-        """Return ``value`` as an int, if it can be the tag of a message."""
+    def tag(self, value: Any) -> None:
+        """Take the tag of a message."""
         reason = f"must be from 0 to {_LARGEST_INT32}."
-        return self.integer_in(range(_LARGEST_INT32 + 1), "sr_tag", value, reason)
+        allowed = range(_LARGEST_INT32 + 1)
+        self.settings["sr_tag"] = self.integer_in(allowed, "sr_tag", value, reason)
 
     def tensor(self, name: str, value: Any, known: Sequence[str] = MOVED) -> Any:
         """Return ``value`` as a tensor of one of the ``known`` types.
@@ -238,9 +252,9 @@ class OperatorArguments(Arguments):
                 "tf.cast(x, tf.float32)."
             )
 
-    def operand(self, value: Any, reduction: str) -> Any:
-        """Return ``value`` as a tensor that HCCL can reduce."""
-        if reduction == "prod":
+    def operand(self, value: Any) -> Any:
+        """Return ``value`` as a tensor that HCCL can reduce in this way."""
+        if self.settings["reduction"] == "prod":
             tensor = self.tensor("tensor, with reduction='prod',", value, MULTIPLIED)
         else:
             tensor = self.tensor("tensor", value, REDUCED)
@@ -266,8 +280,8 @@ class OperatorArguments(Arguments):
                 "the variable. Reduce something that is computed from it."
             )
 
-    def counts(self, name: str, value: Any) -> Any:
-        """Return ``value`` as an int64 tensor, if it is one or is made of ints.
+    def counts(self, name: str, value: Any) -> None:
+        """Take an int64 tensor, or what is made of ints.
 
         HCCL refuses numbers below zero, as far as they are known.
         """
@@ -282,14 +296,15 @@ class OperatorArguments(Arguments):
         values = _static_values(tensor)
         if values and min(values) < 0:
             raise self.value_error(f"{name} has a number below 0: {values}.")
-        return tensor
+        self.settings[name] = tensor
 
-    def check_lists(self, data: Any, lists: Mapping[str, Any]) -> None:
-        """Check the four lists of all_to_all_v, int64 tensors by their names, as far as known.
+    def check_lists(self, data: Any) -> None:
+        """Check the four lists of all_to_all_v against each other and the data, as far as known.
 
         HCCL refuses lists that are too short; beyond the data it would read and write.
         """
         size = self.size
+        lists = {name: each for name, each in self.settings.items() if name != "group"}
         lengths = {name: tensor.shape.num_elements() for name, tensor in lists.items()}
         for name, length in lengths.items():
             if length is not None and size is not None and length < size:
@@ -308,8 +323,9 @@ class OperatorArguments(Arguments):
             ends = [count + start for count, start in zip(counts, displacements) if count]
             self._check_end(data, max(ends, default=0))
 
-    def check_matrix(self, data: Any, matrix: Any, rank: int) -> None:
-        """Check the matrix of all_to_all_v_c, an int64 tensor, as far as it is known."""
+    def check_matrix(self, data: Any) -> None:
+        """Check the matrix of all_to_all_v_c, as far as it is known."""
+        matrix, rank = self.settings["send_count_matrix"], self.settings["rank"]
         length, size = matrix.shape.num_elements(), self.size
         if length is None:
             return

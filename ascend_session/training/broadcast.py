@@ -11,6 +11,7 @@ variables. Refused: dtypes that HCCL does not carry, such as string. Parts of a 
 are variables. All ranks must have the same variables; the hook compares them first.
 """
 
+import numbers
 import zlib
 from typing import Any, Dict, List
 
@@ -65,7 +66,7 @@ def broadcast_global_variables(root_rank: int) -> Any:
 
 
 def _check_root(root_rank: Any, size: int) -> None:
-    is_whole = isinstance(root_rank, int) and not isinstance(root_rank, bool)
+    is_whole = isinstance(root_rank, numbers.Integral) and not isinstance(root_rank, bool)
     if not is_whole or not 0 <= root_rank < size:
         ranks = f"0 to {size - 1}" if size > 1 else "0 alone"
         raise JobError(f"root_rank={root_rank!r} is not a rank of this job, which has {ranks}.")

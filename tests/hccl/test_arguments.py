@@ -60,6 +60,8 @@ REFUSED: List[Tuple[str, Any, type, str]] = [
     ),
     ("reduce", lambda x: hccl.reduce(x, "SUM", 0), ValueError, "'SUM' is not one of"),
     ("allreduce", lambda x: hccl.allreduce(x, None), TypeError, "reduction must be a str"),
+    # group
+    ("rank", lambda x: hccl.rank("g\ud800"), ValueError, "cannot be written as UTF-8"),
     # fusion
     ("allreduce", lambda x: hccl.allreduce(x, "sum", fusion=3), ValueError, "it can be 0 .*1 .*2"),
     ("allreduce", lambda x: hccl.allreduce(x, "sum", -1), ValueError, "fusion=-1"),

@@ -103,6 +103,10 @@ def test_a_root_that_is_no_rank_is_refused(tf: Any, two: Equals, rank: Any) -> N
         broadcast_global_variables(rank)
 
 
+def test_a_root_may_be_a_number_of_numpys(tf: Any, two: Equals) -> None:
+    assert isinstance(broadcast_global_variables(np.int64(1)), tf.Operation)
+
+
 def test_the_root_of_another_job_is_refused_in_a_job_of_one(tf: Any) -> None:
     with pytest.raises(JobError, match="root_rank=1 is not a rank of this job, which has 0 alone"):
         broadcast_global_variables(1)
