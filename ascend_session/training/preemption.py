@@ -81,8 +81,8 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
         self._is_requested = False
         self._is_ending = False
 
-    def set_params(self, params: Any) -> None:
-        """Refuse to be a callback of Keras, which calls this method or `set_model` first.
+    def set_params(self, params: Any = None) -> None:
+        """Refuse to be a callback of Keras.
 
         Raises:
             LifecycleError: Always.
@@ -94,7 +94,9 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
             "(tf.keras.estimator.model_to_estimator). Otherwise save with ModelCheckpoint.",
         )
 
-    set_model = set_params
+    # Which of these Keras calls first depends on its release.
+    set_model = _implements_train_batch_hooks = set_params
+    _implements_test_batch_hooks = _implements_predict_batch_hooks = set_params
 
     def begin(self) -> None:
         """Add the allreduce to the graph, before that is finalized.
