@@ -169,12 +169,11 @@ def _restore(signals: Dict[str, Any]) -> None:
 
 def _shut_open_systems() -> List[str]:
     """Shuts down what is still open, so that the next test is not hurt; says what it was."""
-    api = sys.modules.get("ascend_session.session.api")
-    system = api.current_system() if api else None
-    if api is None or system is None:
+    session = sys.modules.get("ascend_session.session")
+    system = session.current_system() if session else None
+    if system is None:
         return []
-    while api.current_system() is system:
-        api.leave_system(system)
+    system.close()
     return [", ".join(event.name for event in system.events)]
 
 

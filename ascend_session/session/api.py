@@ -3,12 +3,10 @@
 A process has one system. The blocks share it, and what was opened in a block is closed with it.
 """
 
-import atexit
 import functools
 import inspect
 import logging
 import os
-import threading
 from typing import TYPE_CHECKING, Any, Callable, Generic, List, Optional, TypeVar, cast
 
 from ascend_session import backends
@@ -17,7 +15,14 @@ from ascend_session.errors import AnyFunction, AscendError, LifecycleError, Shut
 from ascend_session.failures import RetryPolicy, explain, translate
 from ascend_session.session.conditions import checked, warn_of_unused_loops
 from ascend_session.session.signals import Terminated
-from ascend_session.session.system import AscendSystem, Failed, OpenSession, log_failures
+from ascend_session.session.system import (
+    AscendSystem,
+    Failed,
+    Use,
+    current_system,
+    refuse_after_fork,
+    use_system,
+)
 from ascend_session.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -124,165 +129,6 @@ def ascend_session(
     return SessionContext(checked(config), graph, device_id, session_config, known, None)
 
 
-class _Slot:
-    """The place for the system. Opening and closing take long, so they are noted, not locked.
-
-    Attributes:
-        system: The open system.
-        opening: The system that a thread is opening, for a process that is forked meanwhile.
-        owner: The process that has a system, or begins to open one; 0 if there is none.
-        users: The threads of the blocks that use it.
-        busy: Which thread opens or closes at this moment, empty if none does.
-    """
-
-    def __init__(self) -> None:
-        self.system: Optional[AscendSystem] = None
-        self.opening: Optional[AscendSystem] = None
-        self.owner = 0
-        self.users: List[int] = []
-        self.lock = threading.RLock()  # garbage collection may leave a block meanwhile
-        self.busy = ""
-
-
-_slot = _Slot()
-
-
-def current_system() -> Optional[AscendSystem]:
-    """Return the open `AscendSystem` of this process, or None."""
-    system = _slot.system
-    return system if system is not None and system.pid == os.getpid() else None
-
-
-def _enter_system(
-    config: Optional[AscendConfig],
-    backend: str,
-    base: Optional[Any] = None,
-    wait_s: float = 0,
-    probe: Optional[RetryPolicy] = None,
-) -> AscendSystem:
-    """Share the open system of this process if it is what the arguments ask for, or open one.
-
-    Raises:
-        LifecycleError: While another thread opens or closes, after a fork, or if the open system
-            uses another backend.
-    """
-    refuse_after_fork()
-    me = threading.get_ident()
-    with _slot.lock:
-        if _slot.busy:
-            raise LifecycleError(
-                f"{_slot.busy} the Ascend system of this process at this moment.",
-                hint="Open one ascend_system(...) first, then start threads that open sessions.",
-            )
-        if _slot.system is not None:
-            _check_shared(_slot.system, config, backend)
-            _slot.users.append(me)
-            return _slot.system
-        _slot.busy = f"Thread {threading.current_thread().name!r} is opening"
-        _slot.owner = os.getpid()
-    try:
-        choice = backends.choose(backend, os.environ)
-        options = AscendConfig() if config is None else config
-        system = _slot.opening = AscendSystem(options, base, choice)
-        system.open(wait_s, probe)
-        atexit.register(_close_at_exit, system)
-        _slot.system, _slot.users = system, [me]
-        return system
-    except BaseException:  # an interrupt may arrive after the last line of open()
-        _slot.system, _slot.users = None, []
-        if _slot.opening is not None:
-            log_failures(_slot.opening.close())
-        _slot.owner = 0  # a child that is forked before is told to start another way
-        raise
-    finally:
-        _slot.opening, _slot.busy = None, ""
-
-
-def _check_shared(system: AscendSystem, config: Optional[AscendConfig], backend: str) -> None:
-    """Refuse the open system if it is not what a block asks for."""
-    # "auto" means the open system, unless the environment names a backend.
-    if backend != "auto" or os.environ.get(backends.BACKEND_VARIABLE):
-        choice = backends.choose(backend, os.environ)
-        if choice.name != system.backend:
-            raise LifecycleError(
-                f"The {choice.name} backend was chosen ({choice.reason}), but the open system "
-                f"of this process uses the {system.backend}.",
-                hint="Use one backend for all systems that are open at the same time.",
-            )
-    if config is not None and config is not system.config:
-        system.check_init_options(config)
-
-
-def leave_system(system: AscendSystem, *, ending: bool = False) -> Failed:
-    """Take one user from ``system``; the last one out shuts it down.
-
-    Does nothing in a process that was forked from the system's own.
-
-    Args:
-        system: The system that a block of this thread has used.
-        ending: Whether the process ends, so that the last block of this thread shuts the system
-            down although other threads still use it.
-
-    Returns:
-        What failed while shutting down, each with its exception.
-    """
-    if system.pid != os.getpid():
-        return []
-    with _slot.lock:
-        if _slot.system is not system:
-            return []
-        me = threading.get_ident()
-        # A block may be left by another thread than the one that entered it.
-        _slot.users.remove(me if me in _slot.users else _slot.users[0])
-        if _slot.users and not (ending and me not in _slot.users):
-            return []
-        _slot.busy = f"Thread {threading.current_thread().name!r} is closing"
-    try:
-        return _shut(system)
-    finally:
-        _slot.busy = ""
-
-
-def _shut(system: AscendSystem) -> Failed:
-    try:
-        return system.close()
-    finally:
-        _slot.system, _slot.users, _slot.owner = None, [], 0
-        atexit.unregister(_close_at_exit)
-
-
-def refuse_after_fork() -> None:
-    """Raise LifecycleError in a process that was forked from one with a system, or opening one.
-
-    The latter also has to import nothing: a module that a thread of its parent was importing stays
-    locked for ever.
-    """
-    if _slot.owner not in (0, os.getpid()):
-        raise LifecycleError(
-            f"This process was forked from process {_slot.owner} while that process had "
-            "an Ascend system open; neither TensorFlow nor the device survives a fork.",
-            hint="Start workers as fresh processes (subprocess, or multiprocessing's 'spawn').",
-        )
-
-
-def _close_at_exit(system: AscendSystem) -> None:
-    if system.pid == os.getpid() and _slot.system is system:
-        _logger.warning("An Ascend system was left open; it is shut down at exit.")
-        log_failures(_shut(system))
-
-
-def _forget_in_child() -> None:
-    """Have a forked process touch nothing of what its parent has open, nor at its exit."""
-    _slot.lock, _slot.busy = threading.RLock(), ""  # of threads that are not here
-    system = _slot.system or _slot.opening
-    if system is not None:
-        atexit.unregister(_close_at_exit)
-        system.forget_in_child()
-
-
-os.register_at_fork(after_in_child=_forget_in_child)
-
-
 class _Block(Generic[_Given]):
     """A context manager that is entered once and exited once, in the process that entered it.
 
@@ -293,14 +139,11 @@ class _Block(Generic[_Given]):
 
     call: str
     gives: str
-
-    _system: AscendSystem
-    _sessions_before: List[OpenSession]
+    _use: Use
 
     def __init__(self) -> None:
         self._entered_in: Optional[int] = None
         self._left = False
-        self._opened: Optional[OpenSession] = None  # the block's own
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
@@ -309,7 +152,7 @@ class _Block(Generic[_Given]):
         )
 
     def _open(self) -> _Given:
-        """Set the system, and return what the block gets."""
+        """Set the use of the system, and return what the block gets."""
         raise NotImplementedError
 
     def __enter__(self) -> _Given:
@@ -325,7 +168,6 @@ class _Block(Generic[_Given]):
         except AscendError as error:
             raise error.with_traceback(None)  # noqa: B904  (one frame of ours is enough)
         self._left = False
-        self._sessions_before = self._system.sessions_here()
         return given
 
     def __exit__(self, *failure: Any) -> None:
@@ -338,36 +180,31 @@ class _Block(Generic[_Given]):
         error = self._leave(failure)
         if error is not None:
             raise error
-        if self._opened is not None and failure[0] is None:
-            warn_of_unused_loops(self._opened.graph, self._opened.parameters)
+        if self._use.graph is not None and failure[0] is None:
+            warn_of_unused_loops(self._use.graph, self._use.parameters)
 
     def _leave(self, failure: Any) -> Optional[BaseException]:
         """Close what was opened in the block, the latest first, and leave; see `_finish`."""
-        system, body = self._system, failure[1]
-        ending = isinstance(body, Terminated)
+        use, body = self._use, failure[1]
+        is_ending = isinstance(body, Terminated)
         if isinstance(body, Exception):
             explain(body)
-        with system.signals.deferring() as waiting:
-            with _slot.lock:
-                is_last_user = _slot.system is system and len(_slot.users) == 1
-            if body is not None and is_last_user:
-                system.fail(body)
-            failed: Failed = []
-            inner = [each for each in system.sessions_here() if each not in self._sessions_before]
-            if inner:
+        failed: Failed = []
+        with use.system.signals.deferring() as waiting:
+            inside = use.sessions_inside()
+            if body is not None and len(use.system.uses) == len(inside) + 1:
+                use.system.fail(body)
+            if inside:
                 left_too_early = LifecycleError(
-                    f"This {self.call} was left while {len(inner)} session(s) opened inside it "
+                    f"This {self.call} was left while {len(inside)} session(s) opened inside it "
                     "were still open; they were closed first.",
                     hint="Leave inner blocks before outer ones.",
                 )
                 failed.append(("closing in order", left_too_early))
-            for opened in reversed(inner):
-                failed += _release(system, opened, ending)
-            if self._opened is None:
-                failed += leave_system(system, ending=ending)
-            else:
-                failed += _release(system, self._opened, ending, *failure)
-        return _finish(system, body, failed + [("an interrupt", error) for error in waiting])
+            for inner in reversed(inside):
+                failed += inner.leave(is_ending=is_ending)
+            failed += use.leave(*failure, is_ending=is_ending)
+        return _finish(use.system, body, failed + [("an interrupt", error) for error in waiting])
 
 
 class SystemContext(_Block[AscendSystem]):
@@ -387,8 +224,8 @@ class SystemContext(_Block[AscendSystem]):
         self._arguments = (config, backend, None, wait_s, probe)
 
     def _open(self) -> AscendSystem:
-        self._system = _enter_system(*self._arguments)
-        return self._system
+        self._use = use_system(*self._arguments)
+        return self._use.system
 
 
 class SessionContext(_Block["Session"]):
@@ -408,26 +245,21 @@ class SessionContext(_Block["Session"]):
         as_default: bool = True,
     ) -> None:
         super().__init__()
-        self._to_enter = (config, backend, session_config)
+        self._to_use = (config, backend, session_config)
         self._to_open = (config, graph, device_id, session_config, as_default)
-        self._given = system
+        self._system = system
 
     def _open(self) -> "Session":
-        if self._given is not None:
-            with _slot.lock:
-                self._given.check_usable()
-                _slot.users.append(threading.get_ident())
-            self._system = self._given
-        else:
-            self._system = _enter_system(*self._to_enter)
+        system = self._system
+        self._use = use_system(*self._to_use) if system is None else system.use()
         try:
-            self._opened = self._system.open_session(*self._to_open)
+            session: Session = self._use.open_session(*self._to_open)
         except BaseException as error:
-            cause = _finish(self._system, error, leave_system(self._system))
+            cause = _finish(self._use.system, error, self._use.leave())
             if cause is not None:
                 raise cause from error
             raise
-        return self._opened.session
+        return session
 
 
 def device_check(backend: str) -> Callable[[int], None]:
@@ -444,35 +276,22 @@ def device_check(backend: str) -> Callable[[int], None]:
     return lambda device_id: chosen.require(job, {"session_device_id": device_id})
 
 
-def _release(system: AscendSystem, opened: OpenSession, ending: bool, *failure: Any) -> Failed:
-    """Close a session and take its block from the users, unless that was done before."""
-    failed: Failed = []
-    try:
-        if not system.close_session(opened, *failure):
-            return []
-    except BaseException as error:  # an interrupt must not keep the device from closing
-        failed = [("closing a session", error)]
-    return failed + leave_system(system, ending=ending)
-
-
 def _finish(
     system: AscendSystem, body: Optional[BaseException], failed: Failed
 ) -> Optional[BaseException]:
     """Return what is to be raised instead of the body's exception; None if that stays."""
-    errors = [_as_ours(what, error) for what, error in failed]
+    errors: List[BaseException] = []
+    for what, error in failed:
+        if isinstance(error, AscendError) or not isinstance(error, Exception):
+            errors.append(error)
+        else:
+            errors.append(translate(error, action=what, into=ShutdownError))
+            errors[-1].__cause__ = error
     first = join_errors(system.signals.cause_of(body), errors)
     if first is None or first is body:
         return None
     first.__cause__ = body or first.__cause__
     return first
-
-
-def _as_ours(what: str, error: BaseException) -> BaseException:
-    if isinstance(error, AscendError) or not isinstance(error, Exception):
-        return error
-    ours = translate(error, action=what, into=ShutdownError)
-    ours.__cause__ = error
-    return ours
 
 
 def join_errors(

@@ -1,4 +1,4 @@
-"""What a session opens with, and what has to fit then: its graph, the environment, the past.
+"""What has to fit when a session opens: its options, its graph, the environment, the past.
 
 Some options are read only by the first initialisation in a process and silently ignored afterwards
 (scope ``init``); some of those stay in the process after their session has gone (``sticky``).
@@ -14,11 +14,8 @@ from typing import Any, Dict, Mapping, Optional
 
 from ascend_session.backends._tensorflow import operators_of_user, tf1
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.config.entry import FileStore
 from ascend_session.config.grammars.accelerate import accelerate_trigger
 from ascend_session.config.option import options_by_key
-from ascend_session.config.proto import SessionProto, add_to_entry, build_proto
-from ascend_session.config.rules import validate
 from ascend_session.errors import ConfigError, LifecycleError, UnsupportedError, warn
 from ascend_session.findings import ERROR, Finding
 
@@ -205,47 +202,12 @@ def _initial_value(of_system: Mapping[str, Any], key: str, default: Any) -> str:
     return f"no {key}" if default is None else f"the default {default!r}"
 
 
-class Protos:
-    """Makes the protos; all of one system agree on what its initialisation has fixed.
+def on_device(config: AscendConfig, device_id: int) -> AscendConfig:
+    """Return ``config`` with this ``session_device_id``.
 
-    Attributes:
-        of_system: What the system is initialised with, and its sessions by default.
-        files: Where the files go that configurations hold as objects.
+    Raises:
+        ConfigError: If it has another one, or for what is no device id.
     """
-
-    def __init__(self, config: AscendConfig, base: Optional[Any], files: FileStore) -> None:
-        self._config = config
-        self._base = base
-        self.files = files
-        self.of_system = build_proto(config, base, self.files)
-
-    def for_session(
-        self, config: Optional[AscendConfig], base: Optional[Any], device_id: Optional[int]
-    ) -> SessionProto:
-        """Make what a session opens with: its own options, and the system's init-scope options.
-
-        Raises:
-            ConfigError: If something is given twice and differs, or contradicts the system.
-        """
-        if config is None:
-            config = self._config
-        if device_id is not None:
-            config = _on_device(config, device_id)
-        if config is self._config and base is self._base:
-            return self.of_system
-        proto, parameters = build_proto(config, base, self.files)
-        check_init_options(self.of_system.parameters, parameters)
-        # Whichever session starts the device decides on these, and the device goes down with the
-        # last session of the process, so every session has to carry them.
-        fixed = init_options(self.of_system.parameters)
-        missing = {key: value for key, value in fixed.items() if key not in parameters}
-        if missing:
-            validate({**parameters, **missing}, parameters, self.of_system.parameters)
-            add_to_entry(proto, missing)
-        return SessionProto(proto, {**parameters, **missing})
-
-
-def _on_device(config: AscendConfig, device_id: int) -> AscendConfig:
     configured = config.session_device_id
     if configured is not None and configured != device_id:
         raise ConfigError(

@@ -8,8 +8,8 @@ from ascend_session.backends.base import Backend
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import has_parameter_servers
 from ascend_session.errors import JobError, UnsupportedError
-from ascend_session.session.api import current_system
 from ascend_session.session.conditions import RANKS_OF_GRAPH
+from ascend_session.session.system import current_system
 
 _created: Dict[str, Backend] = {}
 

@@ -1,5 +1,10 @@
-"""AscendSystem: the device as this process has opened it, and the sessions on it."""
+"""AscendSystem: the device as this process has opened it, and who uses it.
 
+A process has one system at most. Each block is one of its uses, and whose use is the last to end
+shuts it down.
+"""
+
+import atexit
 import functools
 import logging
 import os
@@ -8,7 +13,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from ascend_session.backends import Choice, create
+from ascend_session import backends
 from ascend_session.backends._tensorflow import destroy, disown, graph_or_default
 from ascend_session.backends.base import Backend
 from ascend_session.cluster import member
@@ -16,16 +21,17 @@ from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.entry import FileStore, adapter_part, flatten
-from ascend_session.config.proto import SessionProto
-from ascend_session.config.rules import validate_opening
+from ascend_session.config.proto import SessionProto, add_to_entry, build_proto
+from ascend_session.config.rules import validate, validate_opening
 from ascend_session.errors import AscendError, LifecycleError, warn, with_short_traceback
 from ascend_session.failures import RetryPolicy, translate
 from ascend_session.session.conditions import (
     Leftovers,
-    Protos,
     check_conditions,
     check_init_options,
     checked,
+    init_options,
+    on_device,
 )
 from ascend_session.session.signals import SignalGuard
 from ascend_session.text import format_count
@@ -45,6 +51,9 @@ Failed = List[Tuple[str, BaseException]]
 
 LEFTOVERS = Leftovers()
 """What earlier systems of this process left behind in the adapter."""
+
+_current: "Optional[AscendSystem]" = None  # from before it opens until it is closed
+_lock = threading.RLock()  # of `_current` and its uses; garbage collection may leave a block
 
 
 @functools.lru_cache(maxsize=None)
@@ -69,65 +78,6 @@ class Event(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.seconds:8.3f} s  {self.name}" + (f": {self.detail}" if self.detail else "")
-
-
-class EventLog(List[Event]):
-    """The events of one system; also sent to the log at level DEBUG."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._start = time.monotonic()
-
-    def record(self, name: str, detail: str = "") -> None:
-        """Add an event that has just happened."""
-        event = Event(name, detail, time.monotonic() - self._start)
-        self.append(event)
-        _logger.debug("%s", event)
-
-
-class OpenSession:
-    """A ``tf.Session``, with the thread that has opened it.
-
-    Args:
-        session: The session; closed if it cannot be made the default.
-        parameters: The keys and values of its NpuOptimizer entry.
-        as_default: Whether it and its graph become the defaults of the current thread.
-
-    Attributes:
-        closing: Held by whoever closes it.
-    """
-
-    def __init__(self, session: Any, parameters: Mapping[str, Any], as_default: bool) -> None:
-        self.session = session
-        self.graph = session.graph
-        self.parameters = parameters
-        self.thread = threading.get_ident()
-        self._is_default = as_default
-        self.closing = threading.RLock()  # nothing may be freed that is being closed
-        if not as_default:
-            return
-        try:
-            session.__enter__()
-        except BaseException:
-            session.close()
-            raise
-
-    def close(self, *failure: Any) -> None:
-        """Take the session from the defaults of its thread, close and free it.
-
-        Args:
-            failure: Type, value and traceback of the exception that ends the block, or nothing.
-        """
-        try:
-            if self._is_default and self.thread == threading.get_ident():
-                self.session.__exit__(*(failure or (None, None, None)))
-        finally:
-            destroy(self.session)
-
-    def interrupt(self) -> None:
-        """Close the session while a thread may be blocked in it; wait for that run to end."""
-        with self.closing:
-            self.session.close()
 
 
 def close_all(closers: List[Closer]) -> Failed:
@@ -172,7 +122,7 @@ class AscendSystem:
         backend_reason: Why this backend runs, in a few words.
         choice: Both of them together.
         config: The configuration that the system was initialised with.
-        events: What was done so far, in order (`Event`).
+        events: What was done so far, in order (`Event`); also sent to the log at level DEBUG.
         pid: The process it belongs to.
         job: This process's place in its job, known from the moment when the system opens.
         rank: Number of this process in its job, from 0.
@@ -180,27 +130,32 @@ class AscendSystem:
         local_rank: Number of this process on its server, from 0.
         local_size: Number of processes of the job on this server.
         device_id: Logical id of its own device (``ASCEND_DEVICE_ID``, ``DEVICE_ID``, else 0).
+        uses: Those that have not ended (`Use`), in the order of their beginning.
     """
 
+    backend: str
+    backend_reason: str
+    choice: backends.Choice
     job: Job
     rank: int
     size: int
     local_rank: int
     local_size: int
     device_id: int
+    _backend: Backend
+    _files: FileStore
+    _proto: SessionProto
 
-    def __init__(self, config: AscendConfig, base: Optional[Any], choice: Choice) -> None:
+    def __init__(self, config: AscendConfig, base: Optional[Any]) -> None:
         self.config = config
         self._base = base
-        self.backend = choice.name
-        self.backend_reason = choice.reason
-        self.events = EventLog()
+        self.events: List[Event] = []
+        self._begin = time.monotonic()
         self.pid = os.getpid()
-        self.choice = choice
         self._is_launched = bool(os.environ.get(RANK_FOLDER))
-        self._backend = create(choice, os.environ)
-        self._sessions: List[OpenSession] = []
-        self._state = "new"
+        self.uses: List[Use] = []
+        self._set_state("opening")
+        self._is_up = False  # from the initialisation until the shutdown begins
         self._closing = threading.RLock()  # garbage collection may leave a block meanwhile
         self.signals = SignalGuard(self._interrupt, lambda: log_failures(self.close()))
 
@@ -209,8 +164,9 @@ class AscendSystem:
         if self.pid != os.getpid():
             state = f"of process {self.pid}, from which this one was forked"
         elif self.is_open:
+            sessions = [use for use in self.uses if use.session is not None]
             state += f", rank {self.rank} of {self.size}, device {self.device_id}, "
-            state += format_count(len(self._sessions), "session")
+            state += format_count(len(sessions), "session")
         return f"<AscendSystem on the {self.backend}: {state}>"
 
     @property
@@ -231,16 +187,12 @@ class AscendSystem:
     @property
     def parameters(self) -> Dict[str, Any]:
         """The keys and values of the NpuOptimizer entry that it was initialised with."""
-        return dict(self._protos.of_system.parameters)
+        return dict(self._proto.parameters)
 
     @property
     def is_open(self) -> bool:
         """Whether sessions can be opened on it."""
         return self._state == "open" and self.pid == os.getpid()
-
-    def check_init_options(self, config: AscendConfig) -> None:
-        """Raise ConfigError if this system cannot take on init-scope options of ``config``."""
-        check_init_options(self.parameters, adapter_part(config, self._protos.files))
 
     @with_short_traceback
     def session(
@@ -299,67 +251,46 @@ class AscendSystem:
                 hint="Open sessions inside the block: with ascend_system(cfg) as system: ...",
             )
 
-    def open_session(
-        self,
-        config: Optional[AscendConfig],
-        graph: Optional[Any],
-        device_id: Optional[int],
-        base: Optional[Any],
-        as_default: bool = True,
-    ) -> OpenSession:
-        """Open a session; if ``as_default``, it and its graph become this thread's defaults."""
-        self.check_usable()
-        graph = graph_or_default(graph)
-        proto, parameters = self._session_proto(config, base, device_id)
-        check_conditions(graph, parameters, os.environ, self.size)
-        try:
-            self._backend.bring_up()  # the device may have gone down with the last session
-        except Exception as error:
-            raise translate(error, action="initialize_system before a session") from error
-        self.events.record("bring up")
-        session = self._backend.session(graph, proto)
-        opened = OpenSession(session, parameters, as_default)
-        self._sessions.append(opened)
-        device = parameters.get("session_device_id", self.device_id)
-        self.events.record("session open", f"device {device}")
-        return opened
+    def use(self) -> "Use":
+        """Begin to use this system in a block, although another one may be open by now.
 
-    def _session_proto(
-        self, config: Optional[AscendConfig], base: Optional[Any], device_id: Optional[int]
-    ) -> SessionProto:
-        """Make what a session opens with, checked as the system's own options were."""
-        session_proto = self._protos.for_session(config, base, device_id)
-        if session_proto is not self._protos.of_system:
-            validate_opening(self._protos.files.restored(session_proto.parameters), os.environ)
-            self._check_backend(session_proto.parameters)
-        return session_proto
+        Raises:
+            LifecycleError: On a system that is closed, or in a forked process.
+        """
+        with _lock:
+            self.check_usable()
+            return Use(self)
 
-    def _check_backend(self, parameters: Dict[str, Any]) -> None:
-        """Refuse what the backend cannot do; warn of what is not as it seems on it."""
-        self._backend.require(self.job, parameters)
-        for remark in self._backend.remarks(parameters):
-            warn(remark)
+    def check_shareable(self, config: Optional[AscendConfig], backend: str) -> None:
+        """Refuse to share this system with a block that comes too early or asks for another one.
 
-    def close_session(self, opened: OpenSession, *failure: Any) -> bool:
-        """Close ``opened``; False if a closing system or an outer block has done that before."""
-        with opened.closing:
-            if opened not in self._sessions:
-                return False
-            try:
-                opened.close(*failure)
-            finally:
-                self._sessions.remove(opened)
-                self.events.record("session close")
-        return True
+        Raises:
+            LifecycleError: While another thread opens or closes it, or for another backend.
+            ConfigError: For init-scope options that it was not initialised with.
+        """
+        if self._state in ("opening", "closing"):
+            raise LifecycleError(
+                f"Thread {self._thread!r} is {self._state} the Ascend system of this process at "
+                "this moment.",
+                hint="Open one ascend_system(...) first, then start threads that open sessions.",
+            )
+        # "auto" means the open system, unless the environment names a backend.
+        if backend != "auto" or os.environ.get(backends.BACKEND_VARIABLE):
+            choice = backends.choose(backend, os.environ)
+            if choice.name != self.backend:
+                raise LifecycleError(
+                    f"The {choice.name} backend was chosen ({choice.reason}), but the open system "
+                    f"of this process uses the {self.backend}.",
+                    hint="Use one backend for all systems that are open at the same time.",
+                )
+        if config is not None and config is not self.config:
+            check_init_options(self._proto.parameters, adapter_part(config, self._files))
 
-    def sessions_here(self) -> List[OpenSession]:
-        """List the open sessions of this thread, in the order of opening."""
-        return [opened for opened in self._sessions if opened.thread == threading.get_ident()]
-
-    def open(self, wait_s: float = 0, probe: Optional[RetryPolicy] = None) -> None:
+    def open(self, backend: str, wait_s: float, probe: Optional[RetryPolicy]) -> None:
         """Check what can be known beforehand, then initialise.
 
         Args:
+            backend: ``auto``, ``npu`` or ``stub``.
             wait_s: How long to wait until no other process holds the device.
             probe: Initialise in another process first, as often as this says; not if None.
 
@@ -367,28 +298,43 @@ class AscendSystem:
             AscendError: If something is in the way; nothing is open afterwards.
             InitializationError: If the initialisation itself fails.
         """
+        self.choice = backends.choose(backend, os.environ)
+        self.backend, self.backend_reason, is_automatic = self.choice
+        self._backend = backends.create(self.choice, os.environ)
         self._check_beforehand()
-        if self.choice.automatic and self.local_rank == 0:
-            warning = self._backend.explain_automatic(self.choice.reason)
+        if is_automatic and self.local_rank == 0:
+            warning = self._backend.explain_automatic(self.backend_reason)
             if warning is not None:
                 _warn_once(warning)
         if self.job.origin:
-            self.events.record("job", self.job.origin)
+            self._record("job", self.job.origin)
         self.signals.install(self._backend.interrupted_run_s)
         try:
-            proto, parameters = self._protos.of_system
+            proto, parameters = self._proto
             if wait_s:
                 self._backend.await_device(self.job, parameters, wait_s)
-                self.events.record("wait for device")
+                self._record("wait for device")
             if probe is not None:
                 self._backend.probe(self.job, proto, probe)
-                self.events.record("probe")
+                self._record("probe")
             self._backend.initialize(proto, parameters)
-            self._state = "open"
-            self.events.record("initialize", self.backend)
+            self._is_up = True
+            self._record("initialize", self.backend)
             self._set_place(self._backend.confirm_job(self.job))
+            atexit.register(_close_at_exit, self)
+            self._set_state("open")
         except BaseException as error:
-            self._abandon(error)
+            if self._is_up:
+                log_failures(self.close())
+            else:
+                log_failures(self._close())
+                self._record("failure", f"initialize: {error}")
+            cause = self.signals.cause_of(error) or error
+            if cause is not error:
+                raise cause from error
+            if isinstance(error, AscendError) or not isinstance(error, Exception):
+                raise
+            raise translate(error, action=f"initialize_system on the {self.backend}") from error
 
     def _check_beforehand(self) -> None:
         """Check job, options, host and leftovers. Nothing is started."""
@@ -398,9 +344,9 @@ class AscendSystem:
         if self._is_launched:
             member.join(self.rank)
         # A file that nobody reads is not written; what would be in it is checked all the same.
-        files = FileStore(os.environ, writes=self._backend.reads_option_files)
-        self._protos = Protos(self.config, self._base, files)
-        parameters = self._protos.of_system.parameters
+        self._files = FileStore(os.environ, writes=self._backend.reads_option_files)
+        self._proto = build_proto(self.config, self._base, self._files)
+        parameters = self._proto.parameters
         validate_opening({**parameters, **flatten(self.config)}, os.environ)
         LEFTOVERS.check(parameters)
         self._check_backend(parameters)
@@ -423,23 +369,52 @@ class AscendSystem:
 
     def _set_place(self, job: Job) -> None:
         self.job = job
-        self.rank, self.size, self.device_id = job.rank, job.size, job.device_id
-        self.local_rank, self.local_size = job.local_rank, job.local_size
+        self.rank, self.size, self.local_rank, self.local_size, self.device_id = job[:5]
 
-    def _abandon(self, error: BaseException) -> None:
-        """Leave nothing open after a failed opening, and raise why it failed."""
-        log_failures(self.close())
-        if self._state != "closed":
-            self._state = "closed"
-            self.signals.begin_unwinding()
-            close_all([("keeper", self._backend.close), ("signals", self.signals.remove)])
-            self.events.record("failure", f"initialize: {error}")
-        cause = self.signals.cause_of(error) or error
-        if cause is not error:
-            raise cause from error
-        if isinstance(error, AscendError) or not isinstance(error, Exception):
-            raise error
-        raise translate(error, action=f"initialize_system on the {self.backend}") from error
+    def _set_state(self, state: str) -> None:
+        """Note the state, and which thread is opening or closing."""
+        self._state, self._thread = state, threading.current_thread().name
+
+    def _record(self, name: str, detail: str = "") -> None:
+        """Add an event that has just happened."""
+        event = Event(name, detail, time.monotonic() - self._begin)
+        self.events.append(event)
+        _logger.debug("%s", event)
+
+    def _session_proto(
+        self, config: Optional[AscendConfig], base: Optional[Any], device_id: Optional[int]
+    ) -> SessionProto:
+        """Make what a session opens with: its own options, and the system's init-scope options.
+
+        Raises:
+            AscendError: If something is given twice and differs, contradicts the system, or is
+                refused as the system's own options would be.
+        """
+        if config is None:
+            config = self.config
+        if device_id is not None:
+            config = on_device(config, device_id)
+        if config is self.config and base is self._base:
+            return self._proto
+        proto, own = build_proto(config, base, self._files)
+        check_init_options(self._proto.parameters, own)
+        # Whichever session starts the device decides on these, and the device goes down with the
+        # last session of the process, so every session has to carry them.
+        fixed = init_options(self._proto.parameters)
+        missing = {key: value for key, value in fixed.items() if key not in own}
+        parameters = {**own, **missing}
+        if missing:
+            validate(parameters, own, self._proto.parameters)
+            add_to_entry(proto, missing)
+        validate_opening(self._files.restored(parameters), os.environ)
+        self._check_backend(parameters)
+        return SessionProto(proto, parameters)
+
+    def _check_backend(self, parameters: Dict[str, Any]) -> None:
+        """Refuse what the backend cannot do; warn of what is not as it seems on it."""
+        self._backend.require(self.job, parameters)
+        for remark in self._backend.remarks(parameters):
+            warn(remark)
 
     def fail(self, error: BaseException) -> None:
         """Tell the other ranks that the last block of this process has failed.
@@ -461,49 +436,239 @@ class AscendSystem:
             What failed, each with its exception.
         """
         with self._closing:
-            if self._state != "open":
+            if not self._is_up:
                 return []
-            self._state = "closing"
-            self.signals.begin_unwinding()
-            sessions: List[Closer] = [
-                ("closing a session", partial(self.close_session, opened))
-                for opened in reversed(self._sessions)
+            self._is_up = False
+            self._begin_closing()
+            sessions: List[Closer] = [("closing a session", use.close) for use in self.uses]
+            try:
+                failed = self._close(*sessions[::-1], ("shutdown_system", self._shut_down_device))
+                if self._is_launched:
+                    member.leave()
+                LEFTOVERS.remember(self._proto.parameters)
+                for what, error in failed:
+                    self._record("failure", f"{what}: {error}")
+                return failed
+            finally:
+                _forget(self)
+
+    def _begin_closing(self) -> None:
+        """Have no other block share this system from now on."""
+        with _lock:
+            if self._state == "open":
+                self._set_state("closing")
+
+    def _close(self, *closers: Closer) -> Failed:
+        """Run these closers, and those of what is there before the device is up."""
+        self.signals.begin_unwinding()
+        failed = close_all(
+            [
+                *closers,
+                ("closing the keeper session", self._backend.close),
+                ("giving the signals back", self.signals.remove),
             ]
-            failed = close_all(
-                [
-                    *sessions,
-                    ("shutdown_system", self._shut_down_device),
-                    ("closing the keeper session", self._backend.close),
-                    ("giving the signals back", self.signals.remove),
-                ]
-            )
-            self._state = "closed"
-            if self._is_launched:
-                member.leave()
-            LEFTOVERS.remember(self.parameters)
-            for what, error in failed:
-                self.events.record("failure", f"{what}: {error}")
-            return failed
+        )
+        self._set_state("closed")
+        return failed
 
     def _shut_down_device(self) -> None:
         try:
             self._backend.shutdown()
         finally:
-            self.events.record("shutdown")
+            self._record("shutdown")
 
     def _interrupt(self, signal_name: str) -> None:
         """Close the sessions, and wait for the runs in them; the blocks do the rest afterwards."""
-        self.events.record("signal", signal_name)
+        self._record("signal", signal_name)
         # The ranks hear the reason first, if they answer.
         reason = f"{signal_name} has ended it."
         closers: List[Closer] = [("the ranks", partial(self._backend.interrupt, reason))]
-        closers += [("a session", opened.interrupt) for opened in list(self._sessions)]
+        closers += [("a session", use.interrupt) for use in list(self.uses)]
         close_at_once(closers, head_start_s=_ANSWER_S)
-        if self._state == "new":
+        if self._state == "opening" and not self._is_up:
             self._backend.close()
 
     def forget_in_child(self) -> None:
         """Have a forked process leave alone what belongs to this one."""
-        for opened in self._sessions:
-            disown(opened.session)
-        self._backend.forget_in_child()
+        for use in self.uses:
+            if use.session is not None:
+                disown(use.session)
+        if hasattr(self, "_backend"):  # a thread may have been at the first steps of opening
+            self._backend.forget_in_child()
+
+
+class Use:
+    """What one block has of a system: a place among its uses, and a session if it opens one.
+
+    Attributes:
+        system: The system.
+        thread: The thread that has entered the block.
+        session: The open ``tf.Session``; None before and afterwards.
+        graph: The graph of that session.
+        parameters: The keys and values of its NpuOptimizer entry.
+    """
+
+    session: Any = None
+    graph: Any = None
+    parameters: Mapping[str, Any] = {}
+
+    def __init__(self, system: AscendSystem) -> None:
+        self.system = system
+        self.thread = threading.get_ident()
+        self._is_default = False
+        self._closing = threading.RLock()  # nothing may be freed that is being closed
+        system.uses.append(self)
+
+    def open_session(
+        self,
+        config: Optional[AscendConfig],
+        graph: Optional[Any],
+        device_id: Optional[int],
+        base: Optional[Any],
+        as_default: bool,
+    ) -> Any:
+        """Open a session; if ``as_default``, it and its graph become this thread's defaults."""
+        system = self.system
+        system.check_usable()
+        self.graph = graph_or_default(graph)
+        proto, self.parameters = system._session_proto(config, base, device_id)
+        check_conditions(self.graph, self.parameters, os.environ, system.size)
+        try:
+            system._backend.bring_up()  # it may have gone down with the last session
+        except Exception as error:
+            raise translate(error, action="initialize_system before a session") from error
+        system._record("bring up")
+        self.session = system._backend.session(self.graph, proto)
+        if as_default:
+            self.session.__enter__()
+            self._is_default = True
+        device = self.parameters.get("session_device_id", system.device_id)
+        system._record("session open", f"device {device}")
+        return self.session
+
+    def sessions_inside(self) -> "List[Use]":
+        """List the open sessions of this thread that were opened later, in that order."""
+        uses = self.system.uses
+        later = uses[uses.index(self) + 1 :] if self in uses else []
+        me = threading.get_ident()
+        return [use for use in later if use.session is not None and use.thread == me]
+
+    def leave(self, *failure: Any, is_ending: bool = False) -> Failed:
+        """Close the session, and the system if this was its last use; then wait until it is closed.
+
+        Args:
+            failure: Type, value and traceback of the exception that ends the block, or nothing.
+            is_ending: Whether the process ends, so that the last block of this thread shuts the
+                system down although other threads still use it.
+
+        Returns:
+            What failed, each with its exception.
+        """
+        failed = close_all([("closing a session", partial(self.close, *failure))])
+        system = self.system
+        with _lock:
+            if self in system.uses:
+                system.uses.remove(self)
+            me = threading.get_ident()
+            if any(not is_ending or use.thread == me for use in system.uses):
+                return failed
+            system._begin_closing()
+        return failed + system.close()
+
+    def close(self, *failure: Any) -> None:
+        """Take the session from the defaults of its thread, close and free it, if it is open."""
+        with self._closing:
+            if self.session is None:
+                return
+            try:
+                if self._is_default and self.thread == threading.get_ident():
+                    self.session.__exit__(*(failure or (None, None, None)))
+            finally:
+                try:
+                    destroy(self.session)
+                finally:
+                    self.session = None
+                    self.system._record("session close")
+
+    def interrupt(self) -> None:
+        """Close the session while a thread may be blocked in it; wait for that run to end."""
+        with self._closing:
+            if self.session is not None:
+                self.session.close()
+
+
+def current_system() -> Optional[AscendSystem]:
+    """Return the open `AscendSystem` of this process, or None."""
+    system = _current
+    if system is None or system.pid != os.getpid() or system._state == "opening":
+        return None
+    return system
+
+
+def use_system(
+    config: Optional[AscendConfig],
+    backend: str,
+    base: Optional[Any] = None,
+    wait_s: float = 0,
+    probe: Optional[RetryPolicy] = None,
+) -> Use:
+    """Share the open system of this process if it is what the arguments ask for, or open one.
+
+    Raises:
+        LifecycleError: While another thread opens or closes, after a fork, or if the open system
+            uses another backend.
+    """
+    global _current
+    refuse_after_fork()
+    with _lock:
+        if _current is not None:
+            _current.check_shareable(config, backend)
+            return Use(_current)
+        system = _current = AscendSystem(AscendConfig() if config is None else config, base)
+        use = Use(system)
+    try:
+        system.open(backend, wait_s, probe)
+        return use
+    except BaseException:  # an interrupt may arrive after the last line of open()
+        log_failures(system.close())
+        _forget(system)
+        raise
+
+
+def refuse_after_fork() -> None:
+    """Raise LifecycleError in a process that was forked from one with a system, or opening one.
+
+    The latter also has to import nothing: a module that a thread of its parent was importing stays
+    locked for ever.
+    """
+    if _current is not None and _current.pid != os.getpid():
+        raise LifecycleError(
+            f"This process was forked from process {_current.pid} while that process had "
+            "an Ascend system open; neither TensorFlow nor the device survives a fork.",
+            hint="Start workers as fresh processes (subprocess, or multiprocessing's 'spawn').",
+        )
+
+
+def _forget(system: AscendSystem) -> None:
+    """Make way for another system, if that was not done before."""
+    global _current
+    if _current is system:
+        _current = None
+        atexit.unregister(_close_at_exit)
+
+
+def _close_at_exit(system: AscendSystem) -> None:
+    _logger.warning("An Ascend system was left open; it is shut down at exit.")
+    log_failures(system.close())
+
+
+def _forget_in_child() -> None:
+    """Have a forked process touch nothing of what its parent has open, nor at its exit."""
+    global _lock
+    _lock = threading.RLock()  # of threads that are not here
+    if _current is not None:
+        atexit.unregister(_close_at_exit)
+        _current.forget_in_child()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

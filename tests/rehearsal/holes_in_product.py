@@ -11,10 +11,9 @@ from ascend_session import backends
 from ascend_session.backends import npu
 from ascend_session.backends._tensorflow import graph_or_default
 from ascend_session.backends.npu_devices import Devices
-from ascend_session.session import api, conditions
+from ascend_session.session import api
 from ascend_session.session import system as systems
-from ascend_session.session.conditions import Protos
-from ascend_session.session.system import OpenSession
+from ascend_session.session.system import AscendSystem, Use
 from tests.fake_host import FakeHost
 from tests.rehearsal.holes import hole
 
@@ -41,30 +40,30 @@ def the_reason_for_the_backend_is_lost(host: FakeHost) -> None:
 
 @hole
 def the_shutdown_comes_first(host: FakeHost) -> None:
-    shut_down, close = systems.AscendSystem._shut_down_device, systems.AscendSystem.close_session
+    shut_down, close = AscendSystem._shut_down_device, Use.close
 
-    def closed(self: Any, *session: Any) -> bool:
-        if not any(event.name == "shutdown" for event in self.events):
-            shut_down(self)
-        return close(self, *session)
+    def closed(self: Any, *failure: Any) -> None:
+        if not any(event.name == "shutdown" for event in self.system.events):
+            shut_down(self.system)
+        close(self, *failure)
 
-    systems.AscendSystem.close_session = closed
-    systems.AscendSystem._shut_down_device = lambda self: None
+    Use.close = closed
+    AscendSystem._shut_down_device = lambda self: None
 
 
 @hole
 def the_device_is_not_brought_up_for_a_session(host: FakeHost) -> None:
-    record = systems.EventLog.record
+    record = AscendSystem._record
     npu.NpuBackend.bring_up = lambda self: None
-    systems.EventLog.record = lambda self, name, *detail: (
+    AscendSystem._record = lambda self, name, *detail: (
         None if name == "bring up" else record(self, name, *detail)
     )
 
 
 @hole
 def nothing_is_tried_first(host: FakeHost) -> None:
-    opened = systems.AscendSystem.open
-    systems.AscendSystem.open = lambda self, *asked: opened(self)
+    opened = AscendSystem.open
+    AscendSystem.open = lambda self, backend, wait_s, probe: opened(self, backend, 0, None)
 
 
 @hole
@@ -79,14 +78,7 @@ def devices_are_not_checked(host: FakeHost) -> None:
 
 @hole
 def a_closed_system_stays_the_current_one(host: FakeHost) -> None:
-    shut = api._shut
-
-    def kept(system: Any) -> Any:
-        failed = shut(system)
-        api._slot.system = system
-        return failed
-
-    api._shut = kept
+    systems._forget = lambda system: None
 
 
 @hole
@@ -105,14 +97,14 @@ def errors_come_out_as_others(host: FakeHost) -> None:
 
 @hole
 def a_stray_operator_is_added(host: FakeHost) -> None:
-    opened = systems.AscendSystem.open_session
+    opened = Use.open_session
 
-    def with_stray(self: Any, config: Any, graph: Any, *more: Any, **named: Any) -> Any:
+    def with_stray(self: Any, config: Any, graph: Any, *more: Any) -> Any:
         with graph_or_default(graph).as_default():
             tf.no_op(name="stray")
-        return opened(self, config, graph, *more, **named)
+        return opened(self, config, graph, *more)
 
-    systems.AscendSystem.open_session = with_stray
+    Use.open_session = with_stray
 
 
 @hole
@@ -126,19 +118,21 @@ def run_is_wrapped(host: FakeHost) -> None:
 
 @hole
 def another_session_is_the_default(host: FakeHost) -> None:
-    init, close = OpenSession.__init__, OpenSession.close
+    opened, close = Use.open_session, Use.close
 
-    def opened(self: Any, session: Any, parameters: Any, as_default: bool) -> None:
-        init(self, session, parameters, as_default=False)
+    def open_session(self: Any, *asked: Any) -> Any:
+        session = opened(self, *asked[:-1], False)
         self.other = tf.Session(graph=session.graph)
         self.other.__enter__()
+        return session
 
     def closed(self: Any, *failure: Any) -> None:
-        self.other.__exit__(None, None, None)
-        self.other.close()
+        if self.session is not None:
+            self.other.__exit__(None, None, None)
+            self.other.close()
         close(self, *failure)
 
-    OpenSession.__init__, OpenSession.close = opened, closed
+    Use.open_session, Use.close = open_session, closed
 
 
 @hole
@@ -156,26 +150,26 @@ def an_entry_loses_its_device(host: FakeHost) -> None:
 
 @hole
 def the_callers_proto_is_changed(host: FakeHost) -> None:
-    made = conditions.build_proto
+    made = systems.build_proto
 
     def changing(config: Any, base: Any, *more: Any) -> Any:
         if base is not None:
             base.log_device_placement = True
         return made(config, base, *more)
 
-    conditions.build_proto = changing
+    systems.build_proto = changing
 
 
 @hole
 def a_later_system_has_the_options_of_the_first(host: FakeHost) -> None:
-    init = Protos.__init__
+    init = AscendSystem.__init__
     first: List[Any] = []
 
-    def kept(self: Any, config: Any, *more: Any) -> None:
+    def kept(self: Any, config: Any, base: Any) -> None:
         first.append(config)
-        init(self, first[0], *more)
+        init(self, first[0], base)
 
-    Protos.__init__ = kept
+    AscendSystem.__init__ = kept
 
 
 def _change_sessions(change: Callable[[Any], Any]) -> None:

@@ -4,7 +4,7 @@ from typing import Any, Callable, Iterator
 
 import pytest
 
-from ascend_session.session.api import ascend_system
+from ascend_session import ascend_system
 
 
 @pytest.fixture

@@ -3,22 +3,18 @@
 import logging
 from typing import Any
 
-import pytest
-
 from ascend_session import ascend_system
-from ascend_session.session.system import Event, EventLog
+from ascend_session.session import Event
 from tests.backend_contract import steps
 
 
-def test_events_are_noted_in_order_with_their_time() -> None:
-    events = EventLog()
-    events.record("initialize", "stub")
-    events.record("shutdown")
-    assert [(event.name, event.detail) for event in events] == [
-        ("initialize", "stub"),
-        ("shutdown", ""),
-    ]
-    assert 0 <= events[0].seconds <= events[1].seconds
+def test_events_are_noted_in_order_with_their_time(system: Any) -> None:
+    with system.session():
+        pass
+    assert steps(system) == ["initialize", "bring up", "session open", "session close"]
+    seconds = [event.seconds for event in system.events]
+    assert seconds[0] >= 0
+    assert seconds == sorted(seconds)
 
 
 def test_an_event_reads_as_a_line() -> None:
@@ -26,12 +22,11 @@ def test_an_event_reads_as_a_line() -> None:
     assert str(Event("shutdown", "", 61.0)) == "  61.000 s  shutdown"
 
 
-def test_events_go_to_the_log_for_those_who_debug(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.DEBUG, "ascend_session"):
-        EventLog().record("initialize", "stub")
-    (record,) = caplog.records
-    assert record.levelno == logging.DEBUG
-    assert record.getMessage().endswith("initialize: stub")
+def test_events_go_to_the_log_for_those_who_debug(tf: Any, caplog: Any) -> None:
+    with caplog.at_level(logging.DEBUG, "ascend_session.session"), ascend_system() as system:
+        pass
+    told = [record for record in caplog.records if record.levelno == logging.DEBUG]
+    assert [record.getMessage() for record in told] == [str(event) for event in system.events]
 
 
 def test_the_opening_of_a_session_names_its_device(tf: Any) -> None:

@@ -3,6 +3,7 @@
 import atexit
 import logging
 import os
+import re
 import signal
 import warnings
 from typing import Any, Callable, Iterator
@@ -22,8 +23,8 @@ from ascend_session import (
     current_system,
 )
 from ascend_session.backends.stub import StubBackend
-from ascend_session.session import api
 from tests.backend_contract import open_and_close, steps
+from tests.running import Host
 from tests.session.backends import (
     WORDS,
     FailingClose,
@@ -271,16 +272,10 @@ class TestClosing:
         (closing,) = raised.value.closing_errors  # type: ignore[attr-defined]
         assert isinstance(closing, ShutdownError)
 
-    def test_what_fails_at_exit_is_logged(
-        self, stub: Any, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        stub(FailingStop)
-        system = ascend_system().__enter__()
-        api._close_at_exit(system)
-        said = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-        assert len(said) == 1
-        assert said[0].startswith("shutdown_system failed: ")
-        assert WORDS in said[0]
+    def test_what_fails_at_exit_is_logged(self, programs: Host) -> None:
+        ended = programs.run("left_open", "and fail to shut down")
+        assert (ended.code, ended.lines) == (0, ["7"]), ended.log
+        assert len(re.findall(r"ERROR shutdown_system failed: .*\n?.*on fire", ended.log)) == 1
 
     def test_a_graph_error_that_ends_the_block_is_still_the_users(self, tf: Any) -> None:
         x = tf.placeholder(tf.float32, [])
