@@ -1,28 +1,19 @@
 """TensorFlow's graph-mode interface, the same under 1.15 and 2.x."""
 
 import contextlib
+import importlib
 import os
+import signal
 import sys
 import threading
 from traceback import walk_stack
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Collection, ContextManager, Iterator, List
+from typing import TYPE_CHECKING, Any, Collection, ContextManager, Iterator, List, Optional
 
 from ascend_session.errors import BackendError, LifecycleError
 
 if TYPE_CHECKING:
     from tensorflow.compat.v1 import Session as Session
-
-__all__ = [
-    "destroy",
-    "disown",
-    "graph_or_default",
-    "is_running",
-    "operators_of_user",
-    "outermost",
-    "own_operators",
-    "tf1",
-]
 
 _OWN = "_ascend_session"  # an attribute
 _RUNTIME_FILE = "client/session.py"  # of TensorFlow, where every run passes
@@ -35,12 +26,45 @@ def tf1() -> Any:
         BackendError: If TensorFlow is not installed.
     """
     try:
+        if "tensorflow.compat.v1" not in sys.modules:
+            with interrupt_afterwards():
+                importlib.import_module("tensorflow.compat.v1")
         import tensorflow.compat.v1 as module
     except ImportError as error:
         from ascend_session.config.proto import TENSORFLOW
 
         raise BackendError(f"TensorFlow cannot be imported: {error}.", hint=TENSORFLOW) from error
     return module
+
+
+@contextlib.contextmanager
+def interrupt_afterwards() -> Iterator[None]:
+    """Have Ctrl-C wait until what is imported in the block is there; a second one does not wait.
+
+    An exception that a signal handler raises in the midst of an import can get lost: in a callback
+    of Python's import locks, in a finaliser, or in a module that handles everything. And a package
+    that was left half imported is of no use to a program that goes on.
+    """
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
+        yield
+        return
+    received: List[int] = []
+
+    def note(number: int, frame: Optional[FrameType]) -> None:
+        received.append(number)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is note:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        if received:
+            raise KeyboardInterrupt
 
 
 def graph_or_default(graph: Any) -> Any:

@@ -26,7 +26,7 @@ from typing import (
 from ascend_session.backends._tensorflow import destroy, disown, tf1
 from ascend_session.backends.collectives import Groups
 from ascend_session.cluster.job import Job
-from ascend_session.errors import UnsupportedError
+from ascend_session.errors import LifecycleError, UnsupportedError
 from ascend_session.ids import PhysicalDeviceId
 
 if TYPE_CHECKING:
@@ -295,9 +295,15 @@ class Backend(abc.ABC):
         return _keeper_graphs[build]
 
     def bring_up(self) -> None:
-        """Run the initialise op again; it does nothing while the device is up."""
-        assert self._keeper is not None
-        self._keeper.run(self._initialize_op)
+        """Run the initialise op again; it does nothing while the device is up.
+
+        Raises:
+            LifecycleError: If another thread has closed the backend meanwhile.
+        """
+        keeper = self._keeper
+        if keeper is None:
+            raise LifecycleError("This Ascend system was closed meanwhile, by another thread.")
+        keeper.run(self._initialize_op)
 
     def session(self, graph: Any, proto: Any) -> Any:
         """Open a real ``tf.Session`` on this backend; nothing is wrapped around it."""
@@ -314,9 +320,10 @@ class Backend(abc.ABC):
         """
 
     def shutdown(self) -> None:
-        """Run the shutdown op; the keeper is still open afterwards."""
-        assert self._keeper is not None
-        self._keeper.run(self._shutdown_op)
+        """Run the shutdown op, unless the end of the keeper has taken the device down."""
+        keeper = self._keeper
+        if keeper is not None:
+            keeper.run(self._shutdown_op)
 
     def close(self) -> None:
         """Close and free the keeper session, whatever state it is in; twice does nothing."""

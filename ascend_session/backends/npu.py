@@ -12,7 +12,7 @@ import io
 import sys
 from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Tuple
 
-from ascend_session.backends._tensorflow import outermost, tf1
+from ascend_session.backends._tensorflow import interrupt_afterwards, outermost, tf1
 from ascend_session.backends.base import FEATURES, Backend, HostDevices, Loop
 from ascend_session.backends.npu_devices import Devices
 from ascend_session.backends.npu_groups import NpuGroups
@@ -238,7 +238,7 @@ def _vendor_modules() -> Tuple[Any, Any]:
     output = io.StringIO()
     try:
         # Why its library cannot be loaded the package only prints (npu_bridge/helper/helper.py).
-        with contextlib.redirect_stdout(output):
+        with contextlib.redirect_stdout(output), interrupt_afterwards():
             from hccl.manage import api
             from npu_bridge.estimator import npu_ops
     except Exception as error:

@@ -14,7 +14,7 @@ from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.errors import AnyFunction, AscendError, LifecycleError, ShutdownError
 from ascend_session.failures import RetryPolicy, explain, translate
 from ascend_session.session.conditions import checked, warn_of_unused_loops
-from ascend_session.session.signals import Terminated
+from ascend_session.session.signals import Terminated, log
 from ascend_session.session.system import (
     AscendSystem,
     Failed,
@@ -308,7 +308,8 @@ def join_errors(
             return None
         first = others.pop(0)
     for error in others:
-        _logger.error("Closing failed after %s: %s", type(first).__name__, error, exc_info=error)
+        name = type(first).__name__
+        log(_logger.error, "Closing failed after %s: %s", name, error, exc_info=error)
         earlier = getattr(first, "closing_errors", None) or ()
         first.closing_errors = [*earlier, error]  # type: ignore[attr-defined]
         if hasattr(first, "add_note"):

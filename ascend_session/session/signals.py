@@ -12,8 +12,10 @@ thread only, and only over the default handlers.
 import atexit
 import contextlib
 import ctypes
+import functools
 import logging
 import os
+import select
 import signal
 import socket
 import sys
@@ -21,7 +23,7 @@ import threading
 import time
 from traceback import walk_stack
 from types import FrameType
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, ClassVar, Dict, Iterator, List, Optional
 
 from ascend_session.cluster.variables import GRACE, read_seconds
 from ascend_session.user_code import user_line
@@ -72,10 +74,12 @@ class SignalGuard:
     Both are called in threads of their own.
     """
 
+    has_received: ClassVar[bool] = False  # the guard of the latest system
+
     def __init__(self, interrupt: Callable[[str], None], shut_down: Callable[[], Any]) -> None:
+        SignalGuard.has_received = False
         self._interrupt = interrupt
         self._shut_down = shut_down
-        self._replaced: Dict[int, Any] = {}
         self._noticed = threading.Event()
         self._noticed_at: Dict[int, float] = {}
         self._known_at: Dict[int, float] = {}
@@ -111,11 +115,11 @@ class SignalGuard:
             return
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)
+        _guards.append(self)  # first, for a process that another thread forks meanwhile
         fd = self._writer.fileno()
         self._previous_fd = signal.set_wakeup_fd(fd, warn_on_full_buffer=False)
         for number in own:
-            self._replaced[number] = signal.signal(number, self._handle)
-        _guards.append(self)
+            signal.signal(number, self._handle)
         threading.Thread(target=self._watch, name="ascend-session-signals", daemon=True).start()
 
     def begin_unwinding(self) -> None:
@@ -169,22 +173,20 @@ class SignalGuard:
 
     def _restore(self) -> None:
         """Give back what is still ours; what the body has installed stays."""
-        for number, handler in self._replaced.items():
+        for number, default in _DEFAULTS.items():
             if self._owns(number):
-                signal.signal(number, handler)
-        self._replaced.clear()
+                signal.signal(number, default)
         replaced_fd = signal.set_wakeup_fd(self._previous_fd)
         if self._writer is not None and replaced_fd != self._writer.fileno():
             signal.set_wakeup_fd(replaced_fd)
 
     def _owns(self, number: int) -> bool:
-        return number in self._replaced and signal.getsignal(number) == self._handle
+        return signal.getsignal(number) == self._handle
 
     def forget_in_child(self) -> None:
         """Give a forked child the default handlers back; it has no thread."""
-        if self._replaced:
-            self._restore()
-            signal.set_wakeup_fd(-1)
+        self._restore()
+        signal.set_wakeup_fd(-1)
 
     def _handle(self, number: int, frame: Optional[FrameType]) -> None:
         if _is_taking_lock(frame):
@@ -195,6 +197,7 @@ class SignalGuard:
             return
         self._noticed_at[number] = time.monotonic()
         self._noticed.set()
+        SignalGuard.has_received = True
         if self._done.is_set():  # the system was closed by another thread
             self.remove()
             if signal.getsignal(number) == self._handle:  # somebody has put it back since
@@ -235,13 +238,17 @@ class SignalGuard:
         if number in self._resent:  # by the handler: of all these only the user's own counts
             self._resent.remove(number)
             return
+        SignalGuard.has_received = True
         self._received_terms += number == signal.SIGTERM
         if self._attended or self._received_terms > 1:
             self._end_at_once(number)
         _start_thread(self._attend, number)
+        grace_s = read_seconds(os.environ, GRACE)
+        if number == signal.SIGTERM and grace_s is not None:
+            _start_thread(_end_where_nobody_reads, number, grace_s - _MARGIN_S)
 
     def _end_at_once(self, number: int) -> None:
-        _write(_logger.error, "Second signal (%s): ending at once.", _name(number))
+        log(_logger.error, "Second signal (%s): ending at once.", _name(number))
         _die_of(number)
 
     def _attend(self, number: int) -> None:
@@ -254,7 +261,7 @@ class SignalGuard:
         line = user_line(sys._current_frames().get(threading.main_thread().ident or 0))
         call = f"the call in {line}" if line else "the call that blocks"
         closing = _start_thread(self._interrupt, _name(number))
-        _write(
+        log(
             _logger.warning,
             "%s: closing the sessions, and waiting up to %g s for %s to return. A second signal "
             "ends the process at once.",
@@ -268,8 +275,10 @@ class SignalGuard:
             return  # the run has ended meanwhile, and what the user does then may take its time
         else:
             _start_thread(self._end_forcedly, closing).join(_FORCED_END_S)
+            if self._noticed.is_set() and self._done.is_set():
+                return  # it has ended after all, and the system is closed
         if not self._done.is_set():
-            _write(
+            log(
                 _logger.error,
                 "%s: ending now, because %s has not returned. The device was not finalised.",
                 *(_name(number), call),
@@ -306,18 +315,34 @@ class SignalGuard:
         return noticed
 
 
+def log(function: Callable[..., Any], *args: Any, **named: Any) -> None:
+    """Call a method of a logger; once a signal has come, go on after a while if nobody reads there.
+
+    Nothing that has to be closed may wait for a pipe that is full.
+    """
+    if SignalGuard.has_received:
+        with contextlib.suppress(RuntimeError):  # at exit Python may start no thread any more
+            _start_thread(functools.partial(function, *args, **named)).join(_WRITE_S)
+            return
+    function(*args, **named)
+
+
+def _end_where_nobody_reads(number: int, seconds: float) -> None:
+    """End a process that is about to be killed and writes into full pipes: it may never unwind."""
+    time.sleep(max(seconds, 0))
+    pipes = select.poll()
+    for fd in (1, 2):
+        pipes.register(fd, select.POLLOUT)
+    if len(pipes.poll(0)) < 2:  # a descriptor that is closed is ready as well
+        _die_of(number)
+
+
 def _start_thread(function: Callable[..., Any], *args: Any) -> threading.Thread:
     thread = threading.Thread(
         target=function, args=args, name="ascend-session-shutdown", daemon=True
     )
     thread.start()
     return thread
-
-
-def _write(function: Callable[..., Any], *args: Any) -> None:
-    """Call what writes to a stream or a log; go on after a while if nobody reads there."""
-    with contextlib.suppress(RuntimeError):  # at exit Python may start no thread any more
-        _start_thread(function, *args).join(_WRITE_S)
 
 
 def _is_taking_lock(frame: Optional[FrameType]) -> bool:
@@ -342,7 +367,8 @@ def _name(number: int) -> str:
 
 def _die_of(number: int) -> None:
     """Restore the default action, from any thread, and raise the signal again."""
-    _write(_flush_streams)
+    SignalGuard.has_received = True
+    log(_flush_streams)
     ctypes.pythonapi.PyOS_setsig(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
 

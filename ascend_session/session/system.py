@@ -33,7 +33,7 @@ from ascend_session.session.conditions import (
     init_options,
     on_device,
 )
-from ascend_session.session.signals import SignalGuard
+from ascend_session.session.signals import SignalGuard, log
 from ascend_session.text import format_count
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def close_at_once(closers: List[Closer], head_start_s: float = 0) -> None:
 def log_failures(failed: Failed) -> None:
     """Log what failed while closing, where nobody is left to catch it."""
     for what, error in failed:
-        _logger.error("%s failed: %s", what, error, exc_info=error)
+        log(_logger.error, "%s failed: %s", what, error, exc_info=error)
 
 
 class AscendSystem:
@@ -379,7 +379,8 @@ class AscendSystem:
         """Add an event that has just happened."""
         event = Event(name, detail, time.monotonic() - self._begin)
         self.events.append(event)
-        _logger.debug("%s", event)
+        if _logger.isEnabledFor(logging.DEBUG):
+            log(_logger.debug, "%s", event)
 
     def _session_proto(
         self, config: Optional[AscendConfig], base: Optional[Any], device_id: Optional[int]
@@ -535,6 +536,8 @@ class Use:
         check_conditions(self.graph, self.parameters, os.environ, system.size)
         try:
             system._backend.bring_up()  # it may have gone down with the last session
+        except AscendError:
+            raise
         except Exception as error:
             raise translate(error, action="initialize_system before a session") from error
         system._record("bring up")
@@ -658,7 +661,7 @@ def _forget(system: AscendSystem) -> None:
 
 
 def _close_at_exit(system: AscendSystem) -> None:
-    _logger.warning("An Ascend system was left open; it is shut down at exit.")
+    log(_logger.warning, "An Ascend system was left open; it is shut down at exit.")
     log_failures(system.close())
 
 

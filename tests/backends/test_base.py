@@ -1,9 +1,12 @@
 """The keeper: the session that runs the initialise op and stays open as long as the system."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor, TimeoutError
 from typing import Any
 
 import pytest
 
+from ascend_session import LifecycleError
 from ascend_session.backends.stub import StubBackend
 
 
@@ -71,6 +74,37 @@ def test_closing_it_again_does_nothing(keeper: Any) -> None:
     for _ in range(2):
         backend.close()
     assert session._closed
+
+
+def test_a_second_thread_that_closes_it_waits_until_the_first_has_closed_it(
+    keeper: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend, (session,) = keeper
+    begun, go_on, close = threading.Event(), threading.Event(), session.close
+
+    def close_slowly() -> None:
+        begun.set()
+        assert go_on.wait(30)
+        close()
+
+    monkeypatch.setattr(session, "close", close_slowly)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(backend.close)
+        assert begun.wait(30)
+        second = pool.submit(backend.close)
+        with pytest.raises(TimeoutError):
+            second.result(0.3)
+        go_on.set()
+        assert (first.result(30), second.result(30)) == (None, None)
+    assert session._closed
+
+
+def test_what_comes_after_another_thread_has_closed_it_is_told_so(keeper: Any) -> None:
+    backend, _ = keeper
+    backend.close()
+    with pytest.raises(LifecycleError, match="closed meanwhile"):
+        backend.bring_up()
+    backend.shutdown()  # of which nothing is left to do
 
 
 def test_it_is_never_the_default_session(tf: Any, keeper: Any) -> None:

@@ -1,7 +1,10 @@
 """TensorFlow, late and under one name."""
 
+import os
+import subprocess
 import sys
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Dict
 
@@ -30,6 +33,22 @@ def test_a_machine_without_tensorflow_is_told_what_to_install(
         tf1()
     assert refused.value.hint == tensorflow_hint()
     assert isinstance(refused.value.__cause__, ImportError)
+
+
+@pytest.mark.parametrize(("presses", "is_imported"), [("once", True), ("twice", False)])
+def test_ctrl_c_while_it_is_imported_is_not_lost_and_a_second_one_does_not_wait(
+    presses: str, is_imported: bool
+) -> None:
+    program = Path(__file__).parents[1] / "programs" / "importing.py"
+    ended = subprocess.run(
+        [sys.executable, str(program), presses],
+        env={**os.environ, "PYTHONPATH": str(program.parents[2])},
+        capture_output=True,
+        text=True,
+    )
+    interrupted = f"interrupted, TensorFlow imported: {is_imported}"
+    lines = [interrupted, "handler given back: True"]
+    assert (ended.returncode, ended.stdout.splitlines()) == (0, lines), ended.stderr
 
 
 class TestDestroying:

@@ -1,5 +1,6 @@
 """Waits for a signal at the place that the command line names."""
 
+import ctypes
 import hashlib
 import logging
 import os
@@ -12,7 +13,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 from common import blocking_op, say
 
-from ascend_session import ascend_system, current_system
+from ascend_session import ascend_session, ascend_system, current_system
 from ascend_session.backends.stub import StubBackend
 from ascend_session.session import signals
 
@@ -66,7 +67,8 @@ def in_a_run_that_does_not_react_and_little_grace(sess: Any) -> None:
     in_a_run_that_does_not_react(sess)
 
 
-def in_a_run_that_does_not_react_and_nobody_reads(sess: Any) -> None:
+def full_pipe() -> int:
+    """The end for writing of a pipe that nobody reads."""
     _, writer = os.pipe()
     os.set_blocking(writer, False)
     try:
@@ -74,8 +76,27 @@ def in_a_run_that_does_not_react_and_nobody_reads(sess: Any) -> None:
             os.write(writer, b" " * 4096)
     except BlockingIOError:
         os.set_blocking(writer, True)
-    os.dup2(writer, 2)
+    return writer
+
+
+def in_a_run_that_does_not_react_and_nobody_reads(sess: Any) -> None:
+    os.dup2(full_pipe(), 2)
     in_a_run_that_does_not_react(sess)
+
+
+def in_python_and_nobody_reads_the_log(sess: Any) -> None:
+    os.dup2(full_pipe(), 2)
+    in_python(sess)
+
+
+def in_python_and_nobody_reads(sess: Any) -> None:
+    os.environ["ASCEND_SESSION_GRACE"] = "4"
+    read, full = os.dup(1), full_pipe()
+    for fd in (1, 2):
+        os.dup2(full, fd)
+    os.write(read, b"ready\n")
+    while True:
+        sess.run(tf.no_op())
 
 
 def in_the_lock_of_a_graph(sess: Any) -> None:
@@ -107,6 +128,24 @@ def in_c(sess: Any, word: str = "ready") -> None:
     sys.setswitchinterval(1000)  # the other thread speaks when this one is in C, not before
     begin.set()
     hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
+
+
+def in_c_until_the_shutdown_has_begun(sess: Any) -> None:
+    """Wait in C for what the shutdown begins with; it ends after this thread goes on."""
+    library, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(64)
+    shut_down = StubBackend.shutdown
+
+    def go_on_and_shut_down(stub: StubBackend) -> None:
+        say("shutting down")
+        library.pthread_mutex_unlock(mutex)
+        time.sleep(0.5)
+        shut_down(stub)
+        say("shut down")
+
+    StubBackend.shutdown = go_on_and_shut_down
+    library.pthread_mutex_lock(mutex)
+    say("ready")
+    library.pthread_mutex_lock(mutex)
 
 
 def in_another_thread(sess: Any) -> None:
@@ -184,5 +223,11 @@ elif sys.argv[1] == "while_initialising_and_go_on":
         say(type(error).__name__)
     threading.Event().wait(3)
     say("still there")
+elif sys.argv[1] == "in_c_until_the_shutdown_has_begun":
+    try:
+        with ascend_session() as session:
+            in_c_until_the_shutdown_has_begun(session)
+    finally:
+        say("outer finally")
 else:
     main(sys.argv[1])

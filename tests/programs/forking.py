@@ -86,6 +86,37 @@ def fork_while_importing() -> None:
     fork_after(begun, "slow")
 
 
+def fork_while_taking_signals_over() -> None:
+    """Have another thread fork just when the main thread has replaced a handler."""
+    replace, replaced, forked = signal.signal, threading.Event(), threading.Event()
+
+    def replace_and_wait(number: int, handler: object) -> object:
+        previous = replace(number, handler)
+        if previous == signal.SIG_DFL and not replaced.is_set():
+            replaced.set()
+            forked.wait()
+        return previous
+
+    def fork() -> None:
+        replaced.wait()
+        child = os.fork()
+        if not child:
+            signal.alarm(60)  # instead of waiting for ever
+            say(f"handlers: {signal.getsignal(signal.SIGTERM) == signal.SIG_DFL}")
+            say(f"wakeup: {signal.set_wakeup_fd(-1)}")
+            os.kill(os.getpid(), signal.SIGTERM)
+            os._exit(1)
+        say(f"child ended {os.waitpid(child, 0)[1]}")
+        forked.set()
+
+    threading.Thread(target=fork).start()
+    signal.signal = replace_and_wait
+    with ascend_system() as system, system.session() as sess:
+        threading.Event().wait(1)  # in which a signal that was the child's would arrive
+        say(f"parent runs {sess.run(tf.constant(7))}")
+    sys.exit(0)
+
+
 def fork_after(begun: threading.Event, backend: str) -> None:
     threading.Thread(target=ascend_system(backend=backend).__enter__, daemon=True).start()
     begun.wait()
@@ -106,6 +137,8 @@ if sys.argv[1] == "while_opening":
     fork_while_opening()
 if sys.argv[1] == "while_importing":
     fork_while_importing()
+if sys.argv[1] == "while_taking_signals_over":
+    fork_while_taking_signals_over()
 ends = socket.socketpair()  # as an event loop of the user's has them, in the parent only
 ends[1].setblocking(False)
 signal.set_wakeup_fd(ends[1].fileno())

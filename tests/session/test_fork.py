@@ -1,5 +1,6 @@
 """A process that was forked while a system was open: it touches nothing, and is told why."""
 
+import signal
 from typing import List
 
 import pytest
@@ -59,3 +60,9 @@ def test_a_system_that_another_thread_is_opening_is_the_parents_as_well(
     refusal, child = ended.lines
     assert refusal.startswith("This process was forked from process P")
     assert child == "child ended 0"
+
+
+def test_signals_that_another_thread_is_taking_over_are_the_parents_alone(programs: Host) -> None:
+    ended = programs.run("forking", "while_taking_signals_over")
+    child = ["handlers: True", "wakeup: -1", f"child ended {signal.SIGTERM:d}"]
+    assert (ended.code, ended.lines) == (0, [*child, "parent runs 7"]), ended.log

@@ -133,6 +133,24 @@ class TestTheMainThread:
         assert ended.code == TERMINATED
         assert ended.seconds < AT_ONCE_S
 
+    def test_running_python_while_nobody_reads_the_log(self, interrupted: Any) -> None:
+        ended = interrupted("in_python_and_nobody_reads_the_log", signal.SIGTERM)
+        assert (ended.code, ended.lines) == (TERMINATED, ["outer finally"])
+
+    def test_writing_what_nobody_reads_ends_within_the_grace(self, interrupted: Any) -> None:
+        ended = interrupted("in_python_and_nobody_reads", signal.SIGTERM)
+        assert (ended.code, ended.lines) == (TERMINATED, [])
+        assert ended.seconds < 4
+
+    @SIGNALS
+    def test_returning_while_the_signal_shuts_the_system_down(
+        self, interrupted: Any, number: int, code: int
+    ) -> None:
+        ended = interrupted("in_c_until_the_shutdown_has_begun", number)
+        lines = ["shutting down", "shut down", "outer finally"]
+        assert (ended.code, ended.lines) == (code, lines), ended.log
+        assert "left open" not in ended.log
+
     def test_a_body_that_cleans_up_for_long_after_its_run_was_ended(self, interrupted: Any) -> None:
         ended = interrupted("in_tensorflow_and_clean_up_long", signal.SIGINT)
         assert ended.lines == ["cleaned up", "outer finally"], ended.log
