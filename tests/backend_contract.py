@@ -17,7 +17,7 @@ from ascend_session import (
     ascend_system,
     training,
 )
-from ascend_session.backends.base import FEATURES
+from ascend_session.backends import FEATURES
 
 
 class BackendContract:

@@ -32,8 +32,6 @@ from ascend_session.ids import PhysicalDeviceId
 if TYPE_CHECKING:
     from ascend_session.failures import RetryPolicy
 
-__all__ = ["FEATURES", "Backend", "HostDevices", "Loop"]
-
 # What a backend may do; for each its `Backend.capabilities` says True, or why not.
 FEATURES = (
     "graph execution",
@@ -122,7 +120,7 @@ class Backend(abc.ABC):
     target = ""
 
     def __init__(self, environ: Mapping[str, str], reason: str = "") -> None:
-        tf1()  # a missing TensorFlow is reported before anything else
+        self._tf = tf1()  # a missing TensorFlow is reported before anything else
         self._environ = environ
         self._keeper: Optional[Any] = None
         self._closing = threading.RLock()  # a signal may close while the main thread does
@@ -189,8 +187,7 @@ class Backend(abc.ABC):
 
         Here they do nothing, under the vendor's names.
         """
-        tf = tf1()
-        return tf.no_op(name="NPUInit"), tf.no_op(name="NPUShutdown")
+        return self._tf.no_op(name="NPUInit"), self._tf.no_op(name="NPUShutdown")
 
     def make_loop(self, train_op: Any, steps: int, session: Optional[Any] = None) -> Loop:
         """Add an operation of which one run makes several training steps; here the host does.
@@ -280,14 +277,14 @@ class Backend(abc.ABC):
             parameters: The keys and values of its NpuOptimizer entry.
         """
         graph, self._initialize_op, self._shutdown_op = self._keeper_graph()
-        self._keeper = tf1().Session(self.target, graph=graph, config=proto)
+        self._keeper = self._tf.Session(self.target, graph=graph, config=proto)
         self.bring_up()
 
     def _keeper_graph(self) -> Tuple[Any, Any, Any]:
         """Return the graph of the two ops, built once a process: it takes as long as opening it."""
         build = type(self).system_ops
         if build not in _keeper_graphs:
-            graph = tf1().Graph()
+            graph = self._tf.Graph()
             with graph.as_default():
                 ops = self.system_ops()
             graph.finalize()
@@ -307,7 +304,7 @@ class Backend(abc.ABC):
 
     def session(self, graph: Any, proto: Any) -> Any:
         """Open a real ``tf.Session`` on this backend; nothing is wrapped around it."""
-        return tf1().Session(self.target, graph=graph, config=proto)
+        return self._tf.Session(self.target, graph=graph, config=proto)
 
     def interrupt(  # noqa: B027  (a device has nothing to be freed)
         self, reason: str, error: Optional[BaseException] = None

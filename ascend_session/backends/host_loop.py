@@ -15,8 +15,6 @@ from ascend_session.backends.base import Loop
 from ascend_session.errors import LifecycleError, UnsupportedError
 from ascend_session.vendor import ITERATION_OP
 
-__all__ = ["HostLoop"]
-
 # Which session a run belongs to; the number is in a local variable, of which each has its own.
 _sessions: MutableMapping[int, Any] = weakref.WeakValueDictionary()
 _session_numbers = itertools.count(1)

@@ -13,8 +13,6 @@ from ascend_session.hardware.nodes import (
 )
 from ascend_session.ids import PhysicalDeviceId
 
-__all__ = ["Devices"]
-
 
 class Devices(NamedTuple):
     """What this process gets, as far as the device nodes tell it.

@@ -16,8 +16,6 @@ from ascend_session.cluster.schedulers import CHOICE, SourcedNumber, read_identi
 from ascend_session.cluster.variables import uses_collectives
 from ascend_session.errors import JobError
 
-__all__ = ["check_job", "exported", "missing_variables"]
-
 
 def missing_variables(environ: Mapping[str, str]) -> Dict[str, str]:
     """Say what a scheduler says under the adapter's names, as far as ``environ`` does not.

@@ -25,8 +25,6 @@ from ascend_session.cluster.variables import read_size
 from ascend_session.errors import AscendError, InitializationError
 from ascend_session.failures import Condition, RetryPolicy, failure_of, translate
 
-__all__ = ["environment_of", "main", "probe"]
-
 _logger = logging.getLogger(__name__)
 
 # The parent's folders for modules first: with -m or -c alone the working directory would be.

@@ -18,8 +18,6 @@ from ascend_session.hardware.nodes import host_root
 if TYPE_CHECKING:
     from ascend_session.backends.stub_job import StubJob
 
-__all__ = ["StubBackend", "without_effect"]
-
 _DEVICES_VARIABLE = "ASCEND_SESSION_STUB_DEVICES"
 
 _DEFAULT_DEVICES = "8"

@@ -81,8 +81,13 @@ def check_conditions(
         _check_profiles(graph)
     for tailing in graph.get_collection(TAILING):
         check_tailing(bool(tailing), parameters, "this session's configuration")
-    if size is not None:
-        _check_ranks(graph, size)
+    for built_for in [] if size is None else graph.get_collection(RANKS_OF_GRAPH):
+        if built_for != size:
+            raise LifecycleError(
+                f"The gradients in this graph are averaged over {built_for} rank(s), but the job "
+                f"has {size}: it was built in another environment.",
+                hint="Build the graph inside the block of ascend_system(...).",
+            )
 
 
 def refuse_one_shot(graph: Any, loops: int) -> None:
@@ -122,16 +127,6 @@ def check_tailing(tailing: bool, parameters: Mapping[str, Any], where: str) -> N
             hint="Give AscendConfig(is_tailing_optimization=True) and "
             "DistributedOptimizer(..., is_tailing_optimization=True), or leave out both.",
         )
-
-
-def _check_ranks(graph: Any, size: int) -> None:
-    for built_for in graph.get_collection(RANKS_OF_GRAPH):
-        if built_for != size:
-            raise LifecycleError(
-                f"The gradients in this graph are averaged over {built_for} rank(s), but the job "
-                f"has {size}: it was built in another environment.",
-                hint="Build the graph inside the block of ascend_system(...).",
-            )
 
 
 def _check_profiles(graph: Any) -> None:

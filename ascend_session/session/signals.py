@@ -367,8 +367,8 @@ def _name(number: int) -> str:
 
 def _die_of(number: int) -> None:
     """Restore the default action, from any thread, and raise the signal again."""
-    SignalGuard.has_received = True
-    log(_flush_streams)
+    with contextlib.suppress(RuntimeError):  # at exit Python may start no thread any more
+        _start_thread(_flush_streams).join(_WRITE_S)
     ctypes.pythonapi.PyOS_setsig(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
 

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from ascend_session import LifecycleError
-from ascend_session.backends.stub import StubBackend
+from ascend_session.backends import backend_class
+
+StubBackend: Any = backend_class("stub")
 
 
 @pytest.fixture

@@ -1,14 +1,15 @@
 """Which backend runs, and why; a host with devices is a folder with files."""
 
 from pathlib import Path
-from typing import Dict
+from typing import Any, Dict
 
 import pytest
 
-from ascend_session.backends import Choice, choose, create
-from ascend_session.backends.stub import StubBackend
+from ascend_session.backends import Choice, backend_class, choose, create
 from ascend_session.errors import BackendError
 from tests.fake_host import FakeHost
+
+StubBackend: Any = backend_class("stub")
 
 
 @pytest.fixture

@@ -1,13 +1,13 @@
 """The npu backend's operators and groups, on the fake host."""
 
-import importlib
+import os
 from pathlib import Path
 from typing import Any, Iterator
 
 import pytest
 
 from ascend_session import CollectiveError, ascend_system, hccl
-from ascend_session.backends.npu_groups import NpuGroups
+from ascend_session.backends import Choice, create
 from tests.fake_host.vendor import Loaded, live_host, loaded
 
 
@@ -66,8 +66,12 @@ def test_only_groups_that_are_there_come_back_with_the_device(
         ({"CM_CHIEF_IP": "10.0.0.1"}, "A group exists from hccl.create_group"),
     ],
 )
-def test_the_advice_is_for_the_job_that_there_is(ge: Loaded, environ: Any, advice: str) -> None:
-    groups = NpuGroups(importlib.import_module("hccl.manage.api"), environ, lambda: None)
+def test_the_advice_is_for_the_job_that_there_is(
+    tf: Any, ge: Loaded, environ: Any, advice: str
+) -> None:
+    backend = create(Choice("npu", "it is tested"), {**os.environ, **environ})
+    backend.initialize(tf.ConfigProto(), {})
     with pytest.raises(CollectiveError, match="HCCL refused get_rank_size") as refused:
-        groups.size("hccl_world_group")
+        backend.groups.size("no_such_group")
+    backend.close()
     assert advice in str(refused.value.hint)

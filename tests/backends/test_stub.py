@@ -16,10 +16,11 @@ from ascend_session import (
     ascend_session,
     ascend_system,
 )
-from ascend_session.backends.stub import StubBackend
+from ascend_session.backends import backend_class
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import COORDINATOR
 
+StubBackend: Any = backend_class("stub")
 ALONE = Job(0, 1, 0, 1, 0)
 
 

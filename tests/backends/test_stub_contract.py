@@ -1,12 +1,15 @@
 """The backend contract, on the stub, and the list of what it does otherwise than the device."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ascend_session.backends.stub import StubBackend
+from ascend_session.backends import backend_class
 from tests.backend_contract import BackendContract
 from tests.backend_differences import DIFFERENCES
+
+StubBackend: Any = backend_class("stub")
 
 
 @pytest.mark.smoke

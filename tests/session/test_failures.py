@@ -22,7 +22,7 @@ from ascend_session import (
     ascend_system,
     current_system,
 )
-from ascend_session.backends.stub import StubBackend
+from ascend_session.backends import backend_class
 from tests.backend_contract import open_and_close, steps
 from tests.running import Host
 from tests.session.backends import (
@@ -32,6 +32,8 @@ from tests.session.backends import (
     FailingStart,
     FailingStop,
 )
+
+StubBackend: Any = backend_class("stub")
 
 
 class InterruptAt(logging.Handler):
