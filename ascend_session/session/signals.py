@@ -329,7 +329,7 @@ def log(function: Callable[..., Any], *args: Any, **named: Any) -> None:
 
 def _end_where_nobody_reads(number: int, seconds: float) -> None:
     """End a process that is about to be killed and writes into full pipes: it may never unwind."""
-    time.sleep(max(seconds, 0))
+    time.sleep(min(max(seconds, 0), threading.TIMEOUT_MAX))
     pipes = select.poll()
     for fd in (1, 2):
         pipes.register(fd, select.POLLOUT)

@@ -552,7 +552,8 @@ class Use:
     def sessions_inside(self) -> "List[Use]":
         """List the open sessions of this thread that were opened later, in that order."""
         uses = self.system.uses
-        later = uses[uses.index(self) + 1 :] if self in uses else []
+        with _lock:
+            later = uses[uses.index(self) + 1 :] if self in uses else []
         me = threading.get_ident()
         return [use for use in later if use.session is not None and use.thread == me]
 
