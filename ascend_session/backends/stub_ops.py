@@ -5,10 +5,10 @@ which each has one such thread, and begins with another of two collectives that 
 wait for each other for ever. An operator therefore enters its collective in the session's thread,
 but waits there for some milliseconds at most, and only if no other one does. What has not begun by
 then, or is large, is left to an iterator, which has a thread of its own and leaves the session's
-while it waits (``IteratorGetNext`` is asynchronous in TensorFlow 1.15 and 2.x). Of a collective for
-which all ranks are ready, that would be the longest part. What has begun also ends: runs take
-turns, and the ranks that left one to their iterators do their part there. An iterator is made once
-for each session: a run costs a tenth of what a dataset made anew for each would.
+while it waits (``IteratorGetNext`` is asynchronous in TensorFlow 1.15 and 2.x). To wake it takes
+longer than an exchange for which all ranks are ready. What has begun also ends: runs take turns,
+and the ranks that left one to their iterators do their part there. An iterator is made once for
+each session: a run costs a tenth of what a dataset made anew for each would.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from concurrent import futures
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ascend_session.backends._tensorflow import own_operators, tf1
-from ascend_session.backends.exchange.peer import NotYetError
+from ascend_session.backends.exchange.peer import SHORT_BYTES, NotYetError
 from ascend_session.backends.exchange.process_group import Collective, Iteration, overlap
 from ascend_session.backends.stub_job import current_job
 from ascend_session.errors import CollectiveError
@@ -38,7 +38,6 @@ NO_GRADIENT = "HcomHasNoGradient"
 # TensorFlow's graph of a loop's body under control flow version 2; its first input is the counter.
 _BODY = "WhileBodyFuncGraph"
 _FOREVER = 1 << 60  # elements of an iterator
-_SHORT_BYTES = 1 << 20  # that an operator may exchange in a thread of the session
 _PATIENCE_S = 0.01  # for which a thread of the session waits for other ranks
 _REST_S = 0.1  # for which none does after one has waited in vain
 
@@ -140,7 +139,7 @@ class _Calls:
     def begin(self, *arrays: Any) -> List[Any]:
         """Begin a run; give whether it is over already, and then its results."""
         collective = self._function(self._name, arrays, None)
-        is_short = sum(array.nbytes for array in arrays) <= _SHORT_BYTES
+        is_short = sum(array.nbytes for array in arrays) <= SHORT_BYTES
         with self._lock:
             if self._is_attempting:
                 raise self._fail_for_overlap()
@@ -159,14 +158,15 @@ class _Calls:
     def _attempt(self, collective: Collective) -> Optional[Sequence[Any]]:
         """Do a run in the session's thread; None if it is left to the iterator."""
         left: List[Collective] = []
+        was_in_vain = False
         try:
             results: Sequence[Any] = collective.run(_PATIENCE_S)
             return results
-        except NotYetError:
-            left = [collective]
+        except NotYetError as reason:
+            left, was_in_vain = [collective], reason.was_in_vain
             return None
         finally:
-            _patience.give_back(was_in_vain=bool(left))
+            _patience.give_back(was_in_vain)
             with self._lock:
                 self._is_attempting, self._begun = False, left
 

@@ -21,7 +21,10 @@ LARGEST = 128 * 1024
 """Bytes that a message through a Unix socket has at most."""
 
 SMALL_BYTES = 64 * 1024
-"""What a collective gives at most if the tensors travel with the agreement, in no shared memory."""
+"""What a collective gives at most if its tensors travel with the agreement, in no shared memory."""
+
+ALL_SMALL_BYTES = 512 * 1024
+"""What all of its ranks have together at most then: the first rank's process holds all of it."""
 
 _LENGTH = struct.Struct("<I")
 _KNOWN_BYTES = 1024  # of a header that is kept
@@ -108,12 +111,18 @@ def encode_entry(operation: Operation, plan: str, size_bytes: int, is_small: boo
     return encode({**header, "plan": plan, "size_bytes": size_bytes, "is_small": is_small})
 
 
-def is_small(plan: str, size_bytes: int, ranks: int) -> bool:
-    """Tell whether a collective for which a rank has so much gives so little that it can travel.
+def is_small(plan: str, size_bytes: int, ranks: int, room_bytes: int = LARGEST) -> bool:
+    """Tell whether a collective is small enough for its tensors to travel with the agreement.
 
-    A reduction gives as much as each rank has, ``gather`` as much as all have together.
+    Args:
+        plan: ``gather``, which gives what all ranks have together, or a reduction.
+        size_bytes: How much one rank has.
+        ranks: How many take part.
+        room_bytes: How much a message takes.
     """
-    return size_bytes * (ranks if plan == "gather" else 1) <= SMALL_BYTES
+    all_bytes = size_bytes * ranks
+    result_bytes = all_bytes if plan == "gather" else size_bytes
+    return result_bytes <= min(SMALL_BYTES, room_bytes) and all_bytes <= ALL_SMALL_BYTES
 
 
 def rank_ended(rank: int, were_all_there: bool = True) -> str:

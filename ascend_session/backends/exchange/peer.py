@@ -53,12 +53,16 @@ from ascend_session.errors import CollectiveError, InitializationError
 from ascend_session.failures.record_writer import write_record
 from ascend_session.text import format_count
 
+SHORT_BYTES = 1 << 20
+"""What a rank has at most for the others in an exchange that does not take long."""
+
 ALONE_S = 5.0
 """After which a rank says that it waits for others, of which only variables have told."""
 
 _logger = logging.getLogger(__name__)
 
 _ANSWER_S = 10.0  # that the hub is given for a short answer
+_HEADER_BYTES = 16 * 1024  # that are kept free for what a message has before its tensors
 _SEND_S = 60.0  # that the hub is given to take a message
 _PARTING_S = 2.0  # for which a rank that leaves waits for the others
 _LOOK_S = 0.2  # between two looks whether the hub's process lives
@@ -74,7 +78,15 @@ _systems: Counter[Tuple[Tuple[str, ...], int]] = collections.Counter()
 
 
 class NotYetError(Exception):
-    """Other ranks are not ready for a collective."""
+    """A collective is not done for now: other ranks are not ready for it, or it would take long.
+
+    Args:
+        was_in_vain: Whether other ranks were waited for, and did not come.
+    """
+
+    def __init__(self, was_in_vain: bool = False) -> None:
+        super().__init__()
+        self.was_in_vain = was_in_vain
 
 
 class _NotThereError(Exception):
@@ -110,6 +122,7 @@ class Peer:
         self._changed = threading.Condition()
         self._is_receiving = False  # one thread does
         self._buffer = memoryview(bytearray(LARGEST))
+        self._room_bytes = 0  # for tensors in a message
         self._pending: Dict[str, Deque[Tuple[Header, bytes]]] = {}  # by operation
         self._completed: Set[str] = set()
         self._memory_number = 0
@@ -181,7 +194,8 @@ class Peer:
             patience_s: After how long this call is given up for now; None for never.
 
         Raises:
-            NotYetError: If it is. They know that this rank is ready; a later call goes on.
+            NotYetError: If it is, or if any rank has more than `SHORT_BYTES`. They know that this
+                rank is ready; a later call goes on.
             CollectiveError: If they enter something else, or cannot come any more, or not in time,
                 which ends the job for all; or if it has ended already.
         """
@@ -192,9 +206,11 @@ class Peer:
         try:
             if patience_s is not None:
                 has_come = functools.partial(bool, pending)
-                is_given_up = not self._wait_until(has_come, time.monotonic() + patience_s)
-            if is_given_up:
-                raise NotYetError
+                are_ready = self._wait_until(has_come, time.monotonic() + patience_s)
+                is_long = bool(pending) and max(pending[0][0]["sizes"]) > SHORT_BYTES
+                is_given_up = is_long or not are_ready
+                if is_given_up:
+                    raise NotYetError(was_in_vain=not are_ready)
             event = self._wait(operation, limit_s)
             if event is None:  # the hub knows who is missing
                 assert limit_s is not None
@@ -216,7 +232,7 @@ class Peer:
         with self._changed:
             self._check(operation)
             pending = self._pending[operation.key] = collections.deque()
-        travels = is_small(plan, len(data), len(operation.ranks))
+        travels = is_small(plan, len(data), len(operation.ranks), self._room_bytes)
         header = encode_entry(operation, plan, len(data), travels)
         self._send(header + data.tobytes() if travels else header)
         return pending
@@ -309,6 +325,9 @@ class Peer:
         for option, seconds in ((socket.SO_SNDTIMEO, _SEND_S), (socket.SO_RCVTIMEO, _LOOK_S)):
             limit = struct.pack("@ll", int(seconds), int(seconds % 1 * 1e6))
             connection.setsockopt(socket.SOL_SOCKET, option, limit)
+        # The hub's end has as much. What does not fit in it could never be sent.
+        room_bytes = connection.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+        self._room_bytes = room_bytes - _HEADER_BYTES
         pid = credentials_of(connection)[0]
         self._hub_process = RankProcess(pid) if pid else None
         self._connection = connection

@@ -229,8 +229,8 @@ class Collective:
                 the group's limit.
 
         Raises:
-            NotYetError: If they take longer, or if it is more than one exchange. The others may
-                see that this rank is ready, and so `run` has to be called again.
+            NotYetError: If they take longer, or if it is more than one exchange, or a large one.
+                The others may see that this rank is ready, and so `run` has to be called again.
             CollectiveError: If the job cannot go on, with the sentence that says why, or if this
                 rank does what the others cannot follow, which ends the job for all.
         """

@@ -75,7 +75,7 @@ class Transfer:
         return self.step // 2 if self.reduces else self.step
 
     def senders(self, ranks: Sequence[int]) -> List[int]:
-        """List those of a node's ranks under whose numbers it sends something in this step."""
+        """List the ranks of a node for which its hub sends a piece in this step."""
         if self.reduces:
             return list(ranks[:1])
         passed = self.block * self.blocks.block_bytes

@@ -17,7 +17,7 @@ from typing import Any, Dict
 
 from ascend_session import AscendError
 from ascend_session.backends.exchange.messages import Operation
-from ascend_session.backends.exchange.peer import Peer
+from ascend_session.backends.exchange.peer import NotYetError, Peer
 from ascend_session.backends.exchange.process_group import (
     Collective,
     Communicator,
@@ -207,7 +207,12 @@ def share(group: ProcessGroup, key: str, given: Dict[str, Any]) -> None:
         received[index][start : start + len(piece)] = piece
 
     def call() -> None:
-        Collective(group, operation, lambda comm: comm.share(parts[comm.me], take)).run()
+        collective = Collective(group, operation, lambda comm: comm.share(parts[comm.me], take))
+        try:
+            collective.run(given.get("patience_s"))
+        except NotYetError as reason:
+            say("not yet", key, reason.was_in_vain)
+            collective.run()
         is_right = all((one == two).all() for one, two in zip(parts, received))
         say("shared", key, digest(np.concatenate(received)), is_right)
 

@@ -67,6 +67,46 @@ def test_what_just_travels_with_the_agreement_and_what_just_does_not_is_exact(jo
         share(members, f"l {sizes}", sizes)
 
 
+@pytest.mark.parametrize(
+    ("size_bytes", "is_long"), [(60_000, False), (1 << 20, False), (9 << 20, True)]
+)
+def test_a_rank_with_little_patience_does_what_is_short_at_once_though_it_has_nothing_itself(
+    job: Job, size_bytes: int, is_long: bool
+) -> None:
+    members = job.together(2, begin="open")
+    given = {"ranks": [0, 1], "sizes": [size_bytes, 0]}
+    for member, patience_s in zip(members, (None, 60.0)):
+        member.do("share", "k", {**given, "patience_s": patience_s})
+    if is_long:
+        members[1].expect("not yet", "k")
+    assert [member.expect("shared", "k")[1] for member in members] == [True, True]
+
+
+def test_a_rank_whose_patience_ends_is_told_whether_others_were_waited_for(job: Job) -> None:
+    members = job.together(2, begin="open")
+    given = {"ranks": [0, 1], "sizes": [0, 5]}
+    members[1].do("share", "k", {**given, "patience_s": 0.01})
+    assert members[1].expect("not yet", "k") == [True]
+    members[0].do("share", "k", given)
+    assert [member.expect("shared", "k")[1] for member in members] == [True, True]
+    given = {"ranks": [0, 1], "sizes": [0, 9 << 20]}
+    members[0].do("share", "l", given)
+    members[1].do("share", "l", {**given, "patience_s": 60.0})
+    assert members[1].expect("not yet", "l") == [False]
+    assert [member.expect("shared", "l")[1] for member in members] == [True, True]
+
+
+@pytest.mark.parametrize("kept_bytes", [16 * 1024, 1 << 30])
+def test_what_no_message_of_this_machine_takes_goes_through_shared_memory(
+    job: Job, kept_bytes: int
+) -> None:
+    job.settings["peer._HEADER_BYTES"] = kept_bytes  # as if a socket took so much less
+    members = job.together(2, begin="open")
+    assert reduce(members, "k", count=16_000, dtype="int32")[1] == 0
+    maps = Path(f"/proc/{members[1].pid}/maps").read_text()
+    assert ("(deleted)" in maps) is (kept_bytes == 1 << 30)
+
+
 @pytest.mark.parametrize("count", [5, 30011])
 def test_every_reduction_of_every_dtype(job: Job, count: int) -> None:
     job.settings = SMALL_BLOCKS
