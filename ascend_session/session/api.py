@@ -192,7 +192,7 @@ class _Block(Generic[_Given]):
         failed: Failed = []
         with use.system.signals.deferring() as waiting:
             inside = use.sessions_inside()
-            if body is not None and len(use.system.uses) == len(inside) + 1:
+            if body is not None and use.is_last():
                 use.system.fail(body)
             if inside:
                 left_too_early = LifecycleError(

@@ -1,7 +1,7 @@
 """AscendSystem: the device as this process has opened it, and who uses it.
 
-A process has one system at most. Each block is one of its uses, and whose use is the last to end
-shuts it down.
+A process has one system at most. Each block is one of its uses, and the last one to end shuts it
+down.
 """
 
 import atexit
@@ -462,15 +462,13 @@ class AscendSystem:
     def _close(self, *closers: Closer) -> Failed:
         """Run these closers, and those of what is there before the device is up."""
         self.signals.begin_unwinding()
-        failed = close_all(
+        return close_all(
             [
                 *closers,
                 ("closing the keeper session", self._backend.close),
                 ("giving the signals back", self.signals.remove),
             ]
         )
-        self._set_state("closed")
-        return failed
 
     def _shut_down_device(self) -> None:
         try:
@@ -556,6 +554,13 @@ class Use:
             later = uses[uses.index(self) + 1 :] if self in uses else []
         me = threading.get_ident()
         return [use for use in later if use.session is not None and use.thread == me]
+
+    def is_last(self) -> bool:
+        """Tell whether the system is open and used by this block alone, with what is inside it."""
+        with _lock:
+            uses = self.system.uses
+            is_alone = self in uses and len(uses) == 1 + len(self.sessions_inside())
+            return is_alone and self.system.is_open
 
     def leave(self, *failure: Any, is_ending: bool = False) -> Failed:
         """Close the session, and the system if this was its last use; then wait until it is closed.
@@ -654,11 +659,13 @@ def refuse_after_fork() -> None:
 
 
 def _forget(system: AscendSystem) -> None:
-    """Make way for another system, if that was not done before."""
+    """Make way for another system, if that was not done before; this one is closed now."""
     global _current
-    if _current is system:
-        _current = None
-        atexit.unregister(_close_at_exit)
+    with _lock:
+        system._set_state("closed")
+        if _current is system:
+            _current = None
+            atexit.unregister(_close_at_exit)
 
 
 def _close_at_exit(system: AscendSystem) -> None:

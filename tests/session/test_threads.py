@@ -7,13 +7,22 @@ import signal
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor, TimeoutError
+from pathlib import Path
 from typing import Any, Callable, Iterator, List
 
 import pytest
 
-from ascend_session import LifecycleError, ascend_session, ascend_system, current_system
+from ascend_session import (
+    InitializationError,
+    LifecycleError,
+    ShutdownError,
+    ascend_session,
+    ascend_system,
+    current_system,
+)
+from ascend_session.cluster import RANK_FOLDER, read_members
 from tests.backend_contract import open_and_close, steps
-from tests.session.backends import Waiting, WaitingStop
+from tests.session.backends import FailingStart, FailingStop, Waiting, WaitingStop
 
 
 @pytest.fixture
@@ -78,6 +87,65 @@ def test_a_block_that_is_left_while_a_signal_shuts_down_waits_until_that_has_end
         assert shutdown.result(30) == []
         left.result(30)
     assert steps(system).count("shutdown") == 1
+
+
+class BlockAt(logging.Handler):
+    """Has another thread enter a block at the moment when a failure is recorded."""
+
+    def __init__(self, worker: Callable[..., Any]) -> None:
+        super().__init__()
+        self.refusals: List[LifecycleError] = []
+        self._worker = worker
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "failure" in record.getMessage():
+            with pytest.raises(LifecycleError) as refused:
+                self._worker(open_and_close, ascend_system())
+            self.refusals.append(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("backend", "state"), [(FailingStart, "opening"), (FailingStop, "closing")]
+)
+def test_a_system_that_is_closed_is_shared_by_nobody_before_it_has_made_way(
+    stub: Any, worker: Any, backend: Any, state: str
+) -> None:
+    stub(backend)
+    handler, log = BlockAt(worker), logging.getLogger("ascend_session.session.system")
+    log.addHandler(handler)
+    log.setLevel(logging.DEBUG)
+    try:
+        with pytest.raises((InitializationError, ShutdownError)):
+            open_and_close(ascend_system())
+    finally:
+        log.setLevel(logging.NOTSET)
+        log.removeHandler(handler)
+    assert [f"is {state}" in refusal.message for refusal in handler.refusals] == [True]
+    assert current_system() is None
+
+
+def test_a_block_that_fails_after_its_system_was_closed_is_no_failure_of_the_rank(
+    tf: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(RANK_FOLDER, str(tmp_path))
+    opened, closed = threading.Event(), threading.Event()
+
+    def fail() -> None:
+        with ascend_system():
+            opened.set()
+            assert closed.wait(30)
+            raise RuntimeError("a consequence")
+
+    with ThreadPoolExecutor(1) as pool:
+        left = pool.submit(fail)
+        assert opened.wait(30)
+        system = current_system()
+        assert system is not None
+        assert system.close() == []  # as a signal does
+        closed.set()
+        assert str(left.exception(30)) == "a consequence"
+    members = read_members(str(tmp_path))
+    assert [(member.state, member.error) for member in members] == [("closed", "")]
 
 
 def test_threads_have_sessions_of_their_own_on_one_system(tf: Any, system: Any) -> None:
