@@ -6,9 +6,10 @@ options and never about "literal_error" or "extra_forbidden".
 
 import re
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Tuple, Type
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple, Type
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
 from typing_extensions import Literal, get_args, get_origin, get_type_hints
 
 from ascend_session.config.grammars import show_value
@@ -62,13 +63,24 @@ class ConfigModel(BaseModel, metaclass=_Metaclass):
         # Not called self: a file may say "self: 1", which is an unknown option like any other.
         def __init__(__self, *args: Any, **values: Any) -> None:  # noqa: N805
             values.update(__self._positional(args, values))
+            # pydantic looks at nothing else if there is a name that is not UTF-8 text.
+            known = {name: values[name] for name in values if is_writable(name, strict=True)}
+            stray = [name for name in values if name not in known]
+            problems = [unknown_name(name, values[name], type(__self)) for name in stray]
             try:
-                super().__init__(**values)
-                problems = _stray_texts(__self.given())
+                super().__init__(**known)
             except ValidationError as error:
-                problems = problems_of(error, type(__self))
+                problems += problems_of(error, type(__self))
             if problems:
                 raise __self._refusal(problems, values)
+
+    @field_validator("*")
+    @classmethod
+    def _check_text(cls, value: Any) -> Any:
+        """Refuse text with half a surrogate pair, which no protobuf can hold."""
+        if isinstance(value, str) and not is_writable(value, strict=True):
+            raise PydanticCustomError("string_unicode", "not UTF-8 text")
+        return value
 
     @classmethod
     def _positional(cls, args: Tuple[Any, ...], values: Dict[str, Any]) -> Dict[str, Any]:
@@ -138,20 +150,6 @@ _TYPES = {
 }
 
 
-def _stray_texts(given: Mapping[str, Any]) -> List[Finding]:
-    """Report text with half a surrogate pair, which no protobuf can hold."""
-    return [
-        _not_utf_8(name, value)
-        for name, value in given.items()
-        if isinstance(value, str) and not is_writable(value, strict=True)
-    ]
-
-
-def _not_utf_8(name: str, text: str) -> Finding:
-    reason = "this is not UTF-8 text (half a surrogate pair)"
-    return Finding(ERROR, f"{name}={text!r}: {reason}.", option=name)
-
-
 def problems_of(error: ValidationError, model: Type[BaseModel]) -> List[Finding]:
     """Reword what pydantic says of ``model``, one finding an option."""
     return [problem for finding in error.errors() for problem in _reword(finding, model)]
@@ -179,8 +177,9 @@ def _about_value(name: str, finding: Any, model: Type[BaseModel]) -> Finding:
     given = finding["input"]
     written = f"{name}={show_value(given)}"
     kind = finding["type"]
-    if kind == "string_unicode":  # which some releases of pydantic notice themselves
-        return _not_utf_8(name, given)
+    if kind == "string_unicode":  # of _check_text, or of pydantic for a Literal
+        message = f"{written}: this is not UTF-8 text (half a surrogate pair)."
+        return Finding(ERROR, message, option=name)
     if kind == "literal_error":
         problem = _not_allowed(name, given, allowed_values(annotation))
         sibling = _SIBLINGS.get(name, "")

@@ -43,6 +43,20 @@ def test_all_problems_are_there_with_their_sources(report):
     assert found.problems[1].source == "guides/facts/precision.md#precision-modes; npu_attrs.cc"
 
 
+def test_text_and_names_that_are_not_utf_8_hide_no_other_line(report):
+    text = 'job: "\\udc80"\nprecison_mode: x\nmemory_config: {"\\udc80": 1}\n"\\udc81": 2\n'
+    found = report(f"{text}graph_run_mode: 7\n")
+    lines = {problem.place.line: problem.option for problem in found.problems}
+    assert lines == {
+        1: "job",
+        2: "precison_mode",
+        3: "memory_config.\udc80",
+        4: "\udc81",
+        5: "graph_run_mode",
+    }
+    assert json.loads(json.dumps(found.to_dict()))["ok"] is False
+
+
 def test_warnings_have_lines_and_do_not_refuse(report):
     found = report("deterministic: 1\nhccl_timeout: 600\n")
     assert found.ok

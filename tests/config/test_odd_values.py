@@ -2,12 +2,12 @@
 
 import os
 from pathlib import Path
-from typing import Any, Dict, Type
+from typing import Any, Callable, Dict, List, Type
 
 import numpy as np
 import pytest
 
-from ascend_session import AscendConfig, ConfigError, DumpConfig, DynamicInputConfig
+from ascend_session import AscendConfig, ConfigError, DumpConfig, DynamicInputConfig, MemoryConfig
 from ascend_session.option_files import (
     AippOp,
     AoeConfigFile,
@@ -88,6 +88,70 @@ def test_a_part_refuses_such_text_as_well() -> None:
     with pytest.raises(ConfigError, match=reason):
         DynamicInputConfig(input_shape={"\ud800": [1]})
     assert "dump_layer=" in refusal(dump_config={"dump_layer": "\ud800"})
+
+
+def options_refused(make: Callable[..., Any], **given: Any) -> List[Any]:
+    with pytest.raises(ConfigError) as caught:
+        make(**given)
+    return sorted(str(problem.option) for problem in caught.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("given", "options"),
+    [
+        ({"model_dir": "/a\udc80", "graph_run_mode": 7}, ["graph_run_mode", "model_dir"]),
+        ({"job": "\udc80", "precison_mode": "x"}, ["job", "precison_mode"]),
+        ({"job": "\udc80", "soc_config": "\udc81"}, ["job", "soc_config"]),
+        ({"job": "\udc80", "precision_mode": "\udc80"}, ["job", "precision_mode"]),
+        ({"job": "\udc80", "modify_mixlist": "a.json"}, ["job", "modify_mixlist"]),
+        (
+            {"dump_config": {"dump_layer": "\ud800", "dump_mode": "x"}, "graph_run_mode": 7},
+            ["dump_config.dump_layer", "dump_config.dump_mode", "graph_run_mode"],
+        ),
+    ],
+    ids=str,
+)
+def test_such_text_hides_no_other_problem(given: Dict[str, Any], options: List[str]) -> None:
+    assert options_refused(AscendConfig, **given) == options
+
+
+def test_such_text_hides_no_other_problem_of_a_parameter_map() -> None:
+    parameters = {"job": "\udc80", "precison_mode": "x", "graph_run_mode": 7}
+    options = options_refused(AscendConfig.from_parameter_map, parameters=parameters)
+    assert options == ["graph_run_mode", "job", "precison_mode"]
+
+
+@pytest.mark.parametrize(
+    ("given", "options"),
+    [
+        ({"\udc80": 1}, ["\udc80"]),
+        (
+            {"\udc80": 1, "a.\udc81": 2, "graph_run_mode": 7},
+            ["\udc80", "a.\udc81", "graph_run_mode"],
+        ),
+        ({"memory_config": {"\udc80": 1}}, ["memory_config.\udc80"]),
+        (
+            {"memory_config": {"\udc80": 1, "static_memory_policy": 9}, "precison_mode": "x"},
+            ["memory_config.static_memory_policy", "memory_config.\udc80", "precison_mode"],
+        ),
+    ],
+    ids=ascii,
+)
+def test_a_name_that_is_not_utf_8_is_no_option_and_hides_nothing(
+    given: Dict[str, Any], options: List[str]
+) -> None:
+    assert options_refused(AscendConfig, **given) == sorted(options)
+    assert "Config has no option '" in refusal(**given)
+
+
+def test_a_part_has_no_such_option_either() -> None:
+    with pytest.raises(ConfigError, match=r"MemoryConfig has no option '\\udc80'"):
+        MemoryConfig(**{"\udc80": 1})
+
+
+def test_a_name_with_a_full_stop_hides_no_other_problem() -> None:
+    given = {"a.b": 1, "graph_run_mode": 7}
+    assert options_refused(AscendConfig, **given) == ["a.b", "graph_run_mode"]
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,8 @@ def refusal_of(
     model: Type[BaseModel], problems: Sequence[Finding], values: Mapping[str, Any]
 ) -> ConfigError:
     """Make the error for wrong types or names, with what the rules find in the other values."""
-    wrong = {(problem.option or "").split(".")[0] for problem in problems} & set(values)
+    options = [f"{problem.option}." for problem in problems]
+    wrong = {name for name in values if any(each.startswith(f"{name}.") for each in options)}
     readable = {name: value for name, value in values.items() if name not in wrong}
     refused = {o.key for o in adapter_options(model) if o.path in wrong}
     unknown = {o.key for o in adapter_options(model) if o.path.split(".")[0] in wrong} - refused
