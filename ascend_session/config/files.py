@@ -1,5 +1,6 @@
 """Configurations in YAML and JSON files; every problem is reported with its line."""
 
+import contextlib
 import os
 import re
 import warnings
@@ -7,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Set, Tuple, Union
 
 from ascend_session.config.ascend_config import AscendConfig
+from ascend_session.config.grammars import show_value
 from ascend_session.config.option import adapter_options, option_fields, options_by_key
 from ascend_session.config.rules import HOST_RULES, RULES
 from ascend_session.config.rules.rule import FlatOptions, apply_rules
@@ -124,20 +126,26 @@ def _load(model: Any, name: str) -> Tuple[Any, List[Finding], _Places]:
         document = _read_document(name)
     except ConfigError as error:
         return None, list(error.problems), {}
-    values, problems = document.values, document.problems
+    values = document.values
     objects = [option.name for option in adapter_options(model) if option.is_object]
-    problems += [
+    problems = [
         Finding(ERROR, f"{key} takes a Python object and cannot be given in a file.", option=key)
         for key in objects
         if key in values
     ]
     config = None
     try:
-        config = model(**{key: value for key, value in values.items() if key not in objects})
+        with contextlib.ExitStack() as silence:
+            if document.problems:  # warnings about values that nobody has written would confuse
+                silence.enter_context(warnings.catch_warnings())
+                warnings.simplefilter("ignore", AscendConfigWarning)
+            config = model(**{key: value for key, value in values.items() if key not in objects})
     except ConfigError as error:
-        problems += error.problems
+        # What it says of a misread value is about a value that nobody has written.
+        misread = document.misread.intersection(each.path for each in option_fields(model))
+        problems += [each for each in error.problems if each.option not in misread]
     placed = [_placed(problem, model, document.places) for problem in problems]
-    return config, placed, document.places
+    return config, document.problems + placed, document.places
 
 
 def _placed(finding: Finding, model: Any, places: _Places) -> Finding:
@@ -169,22 +177,29 @@ class _Document:
     Attributes:
         values: The mapping.
         places: The place of each ``path.of.keys``.
-        problems: What is wrong with the keys.
+        problems: What is wrong with the keys, and with values that are misread; with their places.
+        misread: The paths of those values.
     """
 
     def __init__(self) -> None:
         self.values: Dict[str, Any] = {}
         self.places: _Places = {}
         self.problems: List[Finding] = []
+        self.misread: Set[str] = set()
 
     def add_key(self, path: str, place: Place, is_repeated: bool) -> None:
         """Note where a key stands, and whether it stands in its mapping already."""
         if is_repeated:
             message = f"{path} is already set in line {self.places[path].line}."
-            self.problems.append(Finding(ERROR, message, option=path))
+            self.problems.append(Finding(ERROR, message, option=path, place=place))
         if len(self.places) > _MOST_KEYS:  # as by aliases of aliases
             raise _unusable(f"has more than {_MOST_KEYS:,} names in it.", place)
         self.places[path] = place
+
+    def add_misread(self, path: str, place: Place, message: str, hint: str) -> None:
+        """Report a value that is not read as it is written."""
+        self.problems.append(Finding(ERROR, message, hint, option=path, place=place))
+        self.misread.add(path)
 
 
 def _read_document(name: str) -> _Document:
@@ -245,7 +260,7 @@ def _read_yaml(text: str, document: _Document) -> Dict[str, Any]:
     import yaml
 
     try:
-        loader = _careful_loader(text)
+        loader = _careful_loader(text, document)
         root = loader.get_single_node()
         if root is None:
             raise _no_mapping("empty")
@@ -273,9 +288,8 @@ def _read_yaml_mapping(loader: Any, node: Any, prefix: str, document: _Document)
     for key, value in node.value:
         place = _place_of(key.start_mark)
         if key.id != "scalar":
-            document.places.setdefault("", place)
             message = "A key must be the name of an option, not a list or a mapping."
-            document.problems.append(Finding(ERROR, message, option=""))
+            document.problems.append(Finding(ERROR, message, option="", place=place))
             continue
         path = f"{prefix}{key.value}"
         document.add_key(path, place, key in own and path in seen)
@@ -284,24 +298,21 @@ def _read_yaml_mapping(loader: Any, node: Any, prefix: str, document: _Document)
         if value.id == "mapping":
             values[key.value] = _read_yaml_mapping(loader, value, f"{path}.", document)
         else:
+            loader.path = path
             values[key.value] = loader.construct_object(value, deep=True)
     return values
 
 
-# What YAML 1.1 reads in base 8 and in base 60, and no other language
-_STRANGE_NUMBER = re.compile(r"[-+]?0[0-9_]+|[-+]?[0-9_]+(:[0-9_.]+)+")
+def _careful_loader(text: str, document: _Document) -> Any:
+    """Make a loader that reports to ``document`` the values that are not read as they are written.
 
-
-def _careful_loader(text: str) -> Any:
-    """Make a loader that refuses what nobody means.
-
-    That is what is nested more deeply than any configuration, numbers that are not what they look
-    like, and values that their own tag does not fit.
+    It refuses what is nested more deeply than any configuration.
     """
     import yaml
 
     class CarefulLoader(yaml.SafeLoader):
         depth = 0
+        path = ""  # of the option whose value is read
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.depth > _DEEPEST:
@@ -318,20 +329,29 @@ def _careful_loader(text: str) -> Any:
             construct: Any = super().construct_object
             if not isinstance(node, yaml.ScalarNode):
                 return construct(node, deep)
-            place = _place_of(node.start_mark)
+            place, written = _place_of(node.start_mark), shorten(node.value)
             try:
                 value = construct(node, deep)
             except (ValueError, LookupError, AttributeError):
                 kind = node.tag.rpartition(":")[2]
-                message = f"{shorten(node.value)} is no {kind}, as which YAML reads it."
-                raise _unusable(message, place, "Write it in quotes, if it is text.") from None
-            if type(value) in (int, float) and _STRANGE_NUMBER.fullmatch(node.value):
-                message = f"YAML reads {node.value} as {value}."
-                hint = f"Write {value}, or {node.value!r} if it is text."
-                raise _unusable(message, place, hint)
+                message = f"{written} is no {kind}, as which YAML reads it."
+                hint = "Write it in quotes, if it is text."
+                document.add_misread(self.path, place, message, hint)
+                return node.value
+            if _is_misleading(node.value, value):
+                number = shorten(show_value(value, str))
+                hint = f"Write {number}, or {written!r} if it is text."
+                document.add_misread(self.path, place, f"YAML reads {written} as {number}.", hint)
             return value
 
     return CarefulLoader(text)
+
+
+def _is_misleading(written: str, value: Any) -> bool:
+    """Whether YAML reads a number in base 60, or in base 8 with another value than in base 10."""
+    if type(value) is int and re.fullmatch("[-+]?0[0-9_]+", written):
+        return len(written.lstrip("-+0_").replace("_", "")) > 1  # one digit is itself in any base
+    return type(value) in (int, float) and ":" in written
 
 
 def _place_of(mark: Any) -> Place:

@@ -43,6 +43,38 @@ def test_all_problems_are_there_with_their_sources(report):
     assert found.problems[1].source == "guides/facts/precision.md#precision-modes; npu_attrs.cc"
 
 
+def test_a_value_that_yaml_misreads_hides_no_other_line(report):
+    found = report("""\
+precison_mode: x
+iterations_per_loop: 010
+graph_run_mode: 7
+job: 1:30
+soc_config: 2020-99-99
+dump_config:
+  dump_step:
+    - 0
+    - 010
+itertions_per_loop: 010
+[a]: 1
+[b]: 1
+""")
+    lines = sorted((problem.place.line, problem.option) for problem in found.problems)
+    assert lines == [
+        (1, "precison_mode"),
+        (2, "iterations_per_loop"),
+        (3, "graph_run_mode"),
+        (4, "job"),
+        (5, "soc_config"),
+        (9, "dump_config.dump_step"),
+        (10, "itertions_per_loop"),
+        (10, "itertions_per_loop"),
+        (11, ""),
+        (12, ""),
+    ]
+    [job] = [problem for problem in found.problems if problem.option == "job"]
+    assert str(job) == "4:6: YAML reads 1:30 as 90. Write 90, or '1:30' if it is text."
+
+
 def test_text_and_names_that_are_not_utf_8_hide_no_other_line(report):
     text = 'job: "\\udc80"\nprecison_mode: x\nmemory_config: {"\\udc80": 1}\n"\\udc81": 2\n'
     found = report(f"{text}graph_run_mode: 7\n")

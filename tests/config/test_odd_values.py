@@ -222,6 +222,17 @@ def test_a_number_that_yaml_reads_as_another_is_refused(
     assert f"a.yaml:{text.count(chr(10)) + 1}: {message}" in str(caught.value)
 
 
+@pytest.mark.parametrize("written", ["00", "01", "07", "0_7", "+07", "000", "007"])
+def test_a_number_that_is_the_same_in_base_8_and_10_is_taken(tmp_path: Path, written: str) -> None:
+    assert read(tmp_path, f"op_wait_timeout: {written}").op_wait_timeout == int(written)
+
+
+@pytest.mark.parametrize("written", ["010", "0010", "-0_17", "1_0:30", "0" + "7" * 6000])
+def test_a_number_that_is_another_in_base_10_is_refused(tmp_path: Path, written: str) -> None:
+    with pytest.raises(ConfigError, match=r"a.yaml:1: YAML reads [-0-9_.:]+ as [-0-9.]+\."):
+        read(tmp_path, f"op_wait_timeout: {written}")
+
+
 def test_other_numbers_and_quoted_ones_are_taken(tmp_path: Path) -> None:
     text = "op_wait_timeout: 0\nop_execute_timeout: 1_000\njob: '010'\nsoc_config: \"1:30\"\n"
     config = read(tmp_path, text)
