@@ -209,10 +209,10 @@ def exception_dump_beside_dump(entry: FlatOptions) -> RuleFindings:
 def debugging_disables_the_compile_cache(entry: FlatOptions) -> RuleFindings:
     """A non-zero op_debug_level disables the operator compile cache."""
     level = entry.get("op_debug_level", 0)
-    if "op_compiler_cache_mode" in entry and level != 0:
+    mode = entry.get("op_compiler_cache_mode", "disable")
+    if level != 0 and mode != "disable":
         yield no_effect(
-            f"op_compiler_cache_mode={entry['op_compiler_cache_mode']!r} has no effect with "
-            f"op_debug_level={level}."
+            f"op_compiler_cache_mode={mode!r} has no effect with op_debug_level={level}."
         )
 
 

@@ -245,13 +245,16 @@ def memory_checks_exclude_other_debugging(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("op_compiler_cache_mode", "op_debug_config")
+@RULES.add("op_compiler_cache_mode", "op_debug_config", "op_debug_level")
 @source("guides/facts/dumps.md#operator-debugging")
 def debug_items_disable_the_compile_cache(entry: FlatOptions) -> RuleFindings:
     """An op_debug_config without a list of operators disables the operator compile cache."""
+    if entry.get("op_compiler_cache_mode", "disable") == "disable":
+        return
+    if entry.get("op_debug_level", 0) != 0:  # debugging_disables_the_compile_cache reports it
+        return
     file, where = _read_file(entry, "op_debug_config")
-    is_for_all = file is not None and file.items and not (file.names or file.types)
-    if is_for_all and "op_compiler_cache_mode" in entry:
+    if file is not None and file.items and not (file.names or file.types):
         yield no_effect(
             f"{entry.text('op_compiler_cache_mode')} has no effect: {where}the items of "
             "op_debug_config are for all operators.",
