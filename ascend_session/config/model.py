@@ -195,6 +195,9 @@ def _about_value(name: str, finding: Any, model: Type[BaseModel]) -> Finding:
         return Finding(ERROR, f"{written}: the {word} value is {bound}.", option=name)
     if kind == "greater_than":
         return Finding(ERROR, f"{written}: it must be above {finding['ctx']['gt']:g}.", option=name)
+    if kind == "config_proto_type":  # of types.CONFIG_PROTO; a proto has many lines to show
+        message = f"{name}: this must be a tf.ConfigProto, not {_type_name(given)}."
+        return Finding(ERROR, message, option=name)
     if kind in ("model_type", "dataclass_type", "model_attributes_type"):
         part = getattr(part_of(annotation), "__name__", "mapping")
         message = f"{name}: this must be a {part}, not {_type_name(given)}."

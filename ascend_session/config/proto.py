@@ -111,9 +111,8 @@ def _config_pb2() -> Any:
 
 
 def _choose_base(of_config: Any, given: Any) -> Any:
-    for name, proto in (("session_config", of_config), ("The base proto", given)):
-        if proto is not None:
-            _check_type(name, proto)
+    if given is not None:
+        _check_type("The base proto", given)
     if of_config is not None and given is not None and of_config != given:
         raise ConfigError(
             "A base proto was given twice and differs: as session_config of the AscendConfig and "

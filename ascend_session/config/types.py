@@ -6,7 +6,7 @@ Sources: npu_attrs.cc SetNpuOptimizerAttr (ranges, allowed values); guides/facts
 import os
 from typing import TYPE_CHECKING, Any, Mapping, Union
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError, core_schema
 from typing_extensions import Annotated, Literal
 
@@ -126,6 +126,18 @@ def path_text(value: object) -> str:
 
 
 PathText = Annotated[Union[str, PathLike], Grammar(path_text, TEXT, "path")]
+
+
+def _config_proto(value: Any) -> Any:
+    """Refuse what is no tf.ConfigProto, as RunConfig does; TensorFlow is not needed to know one."""
+    descriptor = getattr(type(value), "DESCRIPTOR", None)
+    if value is not None and getattr(descriptor, "full_name", None) != "tensorflow.ConfigProto":
+        raise PydanticCustomError("config_proto_type", "no ConfigProto")
+    return value
+
+
+CONFIG_PROTO = AfterValidator(_config_proto)
+"""Stands beside ``Optional[object]``, by which the reference knows what no file can hold."""
 
 
 class FileGrammar(Grammar):

@@ -1,5 +1,7 @@
 """A ConfigProto made from a base, the user's own: what is kept, what contradicts, what is said."""
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -141,8 +143,35 @@ def test_rewriter_options_that_the_base_sets_like_the_samples_do_not_warn() -> N
 def test_something_else_than_a_proto_is_refused_as_base() -> None:
     with pytest.raises(ConfigError, match=r"base proto must be a tf\.ConfigProto, this is dict"):
         AscendConfig().to_config_proto({})
-    with pytest.raises(ConfigError, match=r"session_config must be a tf\.ConfigProto, this is str"):
-        AscendConfig(session_config="x").to_config_proto()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [3, "x", {}, object(), config_pb2.ConfigProto, config_pb2.GPUOptions(), b""],
+    ids=lambda given: type(given).__name__,
+)
+def test_something_else_than_a_proto_is_refused_as_session_config(given: Any) -> None:
+    with pytest.raises(ConfigError) as caught:
+        AscendConfig(session_config=given)
+    kind = type(given).__name__
+    assert str(caught.value) == f"session_config: this must be a tf.ConfigProto, not {kind}."
+
+
+def test_something_else_than_a_proto_hides_no_other_problem() -> None:
+    with pytest.raises(ConfigError) as caught:
+        AscendConfig(session_config=3, graph_run_mode=7)
+    options = {problem.option for problem in caught.value.problems}
+    assert options == {"session_config", "graph_run_mode"}
+
+
+def test_a_proto_is_recognised_without_importing_tensorflow() -> None:
+    code = (
+        "import sys; from ascend_session import AscendConfig, ConfigError\n"
+        "try: AscendConfig(session_config=3)\n"
+        "except ConfigError: print('tensorflow' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True)
+    assert done.stdout.split() == [b"False"]
 
 
 def test_session_config_is_the_base_when_none_is_given() -> None:

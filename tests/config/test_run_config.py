@@ -20,6 +20,7 @@ from ascend_session import (
     ProfilingConfig,
 )
 from ascend_session.config import adapter_options
+from tests.config.protos import config_pb2
 
 REFERENCE: List[Dict[str, Any]] = json.loads(
     (Path(__file__).parent / "data" / "options.json").read_text(encoding="utf-8")
@@ -104,10 +105,11 @@ def test_a_default_that_differs_is_left_to_the_vendor() -> None:
 
 def test_objects_are_passed_on_as_they_are() -> None:
     strategy = object()
-    config = AscendConfig(train_distribute=strategy, session_config=strategy)
+    proto = config_pb2.ConfigProto()
+    config = AscendConfig(train_distribute=strategy, session_config=proto)
     kwargs = config.to_run_config_kwargs()
     assert kwargs["train_distribute"] is strategy
-    assert kwargs["session_config"] is strategy
+    assert kwargs["session_config"] is proto
 
 
 def test_insert_op_file_is_bytes() -> None:
