@@ -274,7 +274,7 @@ def _sarif_result(finding: Finding) -> Dict[str, Any]:
         region = {"startLine": 1}
         text = f"Cell {place.cell}, line {place.line}: {text}"
     fingerprint = f"{name}\n{finding.rule}\n{place.text}".encode(errors="replace")
-    location = {"artifactLocation": {"uri": quote(name)}, "region": region}
+    location = {"artifactLocation": {"uri": quote(os.fsencode(name))}, "region": region}
     return {
         "ruleId": finding.rule,
         "ruleIndex": list(AUDIT_RULES).index(finding.rule),

@@ -220,10 +220,10 @@ def _write_sarif(report: "AuditReport", file: str) -> None:
     from ascend_session import __version__
     from ascend_session.audit import as_sarif
 
+    text = json.dumps(as_sarif(report, __version__), indent=1)
     try:
         with open(file, "w", encoding="utf-8") as stream:
-            json.dump(as_sarif(report, __version__), stream, indent=1)
-            stream.write("\n")
+            stream.write(f"{text}\n")
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not a file name"
         raise AuditError(f"{file} could not be written: {why}.") from None

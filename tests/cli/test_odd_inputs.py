@@ -109,3 +109,25 @@ def test_findings_that_cannot_be_written_are_an_error_as_json(call, tmp_path, mo
     called = call("audit", "--json", "--sarif", name, "train.py")
     assert called.code == 2
     assert json.loads(called.out)["error"].startswith(f"{name} could not be written: ")
+
+
+def test_findings_in_a_script_whose_name_is_no_utf8_are_written(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = os.fsdecode(b"bad\xff.py")
+    (tmp_path / name).write_text("import npu_bridge\nop.parameter_map['precison_mode'].s = b'x'\n")
+    assert call("audit", "--json", "--sarif", "findings.sarif", name).code == 1
+    (run,) = json.loads((tmp_path / "findings.sarif").read_text())["runs"]
+    (location,) = run["results"][0]["locations"]
+    assert location["physicalLocation"]["artifactLocation"]["uri"] == "bad%FF.py"
+
+
+def test_only_what_the_file_causes_is_put_down_to_it(call, tmp_path, monkeypatch):
+    def fail(*_):
+        raise ValueError("a mistake of ours")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ascend_session.audit.as_sarif", fail)
+    (tmp_path / "train.py").write_text("")
+    with pytest.raises(ValueError, match="a mistake of ours"):
+        call("audit", "--sarif", "findings.sarif", "train.py")
+    assert not (tmp_path / "findings.sarif").exists()
