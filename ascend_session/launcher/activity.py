@@ -141,7 +141,9 @@ def list_family(pid: int) -> Iterator[psutil.Process]:
                 yield from process.children(recursive=True)
                 return
             for thread in os.listdir(f"/proc/{pid}/task"):
-                with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
+                path = f"/proc/{pid}/task/{thread}/children"
+                # One that has ended meanwhile does not hide the children of the others.
+                with contextlib.suppress(OSError), open(path, encoding="ascii") as file:
                     pids += map(int, file.read().split())
 
 

@@ -16,7 +16,7 @@ import psutil
 
 from ascend_session.failures import STACK_SIGNAL, STACKS_NAME
 from ascend_session.launcher import Output, Plan, Signals, Stalled, StallWatch, make_plan
-from ascend_session.launcher.activity import Processes
+from ascend_session.launcher.activity import Processes, list_family
 from tests.launcher.jobs import Bench, bench
 from tests.launcher.supervised import PATIENCE, config
 
@@ -211,6 +211,17 @@ def test_only_processes_below_the_ranks_are_looked_at(tmp_path: Path, monkeypatc
     with Ranks(tmp_path, [_python(code)]) as ranks:
         report = ranks.report()
         assert report[1].count("process ") == 2
+
+
+def test_a_thread_that_ends_during_a_look_hides_no_child_of_others(monkeypatch: Any) -> None:
+    threads = os.listdir
+    # As when the first thread of the list ends before it is looked at.
+    monkeypatch.setattr(os, "listdir", lambda path: ["ended", *threads(path)])
+    with subprocess.Popen([sys.executable, "-c", _HANG], stdin=subprocess.PIPE) as child:
+        family = [process.pid for process in list_family(os.getpid())]
+        child.kill()
+    assert family[0] == os.getpid()
+    assert child.pid in family
 
 
 def test_what_came_and_went_between_two_looks_counts(tmp_path: Path) -> None:
