@@ -220,8 +220,9 @@ class RetryPolicy:
     """Attempts and waits for something that is started in a process of its own.
 
     A failed initialisation aborts its process, so an attempt is always a process of its own. What
-    the failure is decides: transient ones are tried again, ambiguous ones once, all others never,
-    nor one of which only a wrapper is known (``E19999``). What somebody has killed is tried again.
+    the failure is decides: transient ones are tried again, ambiguous ones only if they ended the
+    first attempt, all others never, nor one of which only a wrapper is known (``E19999``). What
+    somebody has killed is tried again.
 
     Attributes:
         attempts: How many there may be in all, the first one included.

@@ -47,8 +47,9 @@ class LaunchConfig:
         grace: Seconds from SIGTERM to SIGKILL.
         stall_timeout: Seconds without output and CPU use after which the job counts as stalled;
             None means never.
-        max_restarts: How often the whole job may be tried again, after a transient failure or the
-            death of a process that was killed by SIGKILL or SIGTERM.
+        max_restarts: How often the whole job may be tried again, after a transient failure, an
+            ambiguous one that ended the first attempt, or the death of a process that was killed by
+            SIGKILL or SIGTERM.
         bind: Which CPUs a rank may use: ``auto``, those near its device, as far as the launcher may
             use them, on the stub all; ``even``, an equal part of the launcher's; ``none``, all.
         show: Whose output is shown: ``all``, ``none`` or ranks as in ``0,4-7``.

@@ -30,7 +30,7 @@ def test_what_passes_is_tried_as_often_as_is_allowed() -> None:
     ]
 
 
-def test_what_may_pass_is_tried_once_more() -> None:
+def test_what_may_pass_is_tried_again_only_after_the_first_attempt() -> None:
     assert [allowed(RetryPolicy(9), attempt, AMBIGUOUS) for attempt in (1, 2)] == [True, False]
 
 
