@@ -22,7 +22,7 @@ from ascend_session.failures.record import (
     read_record,
     read_stacks,
 )
-from ascend_session.failures.record_writer import remove_record, write_record
+from ascend_session.failures.record_writer import write_record
 from ascend_session.failures.scanner import classify, explain, failure_of, root_cause, translate
 from ascend_session.failures.table import JOB_CANNOT_GO_ON, ROWS
 
@@ -44,7 +44,6 @@ __all__ = [
     "failure_of",
     "read_record",
     "read_stacks",
-    "remove_record",
     "root_cause",
     "translate",
     "write_record",

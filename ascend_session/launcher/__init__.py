@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from ascend_session.launcher.api import launch_within as launch_within
     from ascend_session.launcher.cause import find_first_failed as find_first_failed
     from ascend_session.launcher.config import LaunchConfig as LaunchConfig
-    from ascend_session.launcher.devices import not_bound as not_bound
     from ascend_session.launcher.devices import parse_devices as parse_devices
     from ascend_session.launcher.environment import OWNED as OWNED
     from ascend_session.launcher.events import Ended as Ended
@@ -37,19 +36,14 @@ if TYPE_CHECKING:
     from ascend_session.launcher.output import Outlet as Outlet
     from ascend_session.launcher.output import Output as Output
     from ascend_session.launcher.plan import Plan as Plan
-    from ascend_session.launcher.plan import RankPlan as RankPlan
     from ascend_session.launcher.plan import make_plan as make_plan
     from ascend_session.launcher.preflight import checked_plan as checked_plan
-    from ascend_session.launcher.preflight import planned_or_refused as planned_or_refused
     from ascend_session.launcher.process import Signals as Signals
-    from ascend_session.launcher.process import signal_name as signal_name
-    from ascend_session.launcher.process import standard_streams as standard_streams
     from ascend_session.launcher.pump import FailureFilter as FailureFilter
     from ascend_session.launcher.pump import LogFile as LogFile
     from ascend_session.launcher.pump import Notices as Notices
     from ascend_session.launcher.pump import Pump as Pump
     from ascend_session.launcher.pump import Source as Source
-    from ascend_session.launcher.rank_main import RUN_VARIABLE as RUN_VARIABLE
     from ascend_session.launcher.rank_main import RUNNER as RUNNER
     from ascend_session.launcher.result import Attempt as Attempt
     from ascend_session.launcher.result import Cause as Cause
@@ -64,17 +58,17 @@ _NAMES = {
     "api": "launch launch_within",
     "cause": "find_first_failed",
     "config": "LaunchConfig",
-    "devices": "not_bound parse_devices",
+    "devices": "parse_devices",
     "environment": "OWNED",
     "events": "Ended Event EventFile Finished Killing NotBound NotStarted Over Planned Restarting "
     "Resumed StallNote Stalled Started Stopping Waiting",
     "lines": "LineSplitter clean",
     "output": "Latest Outlet Output",
-    "plan": "Plan RankPlan make_plan",
-    "preflight": "checked_plan planned_or_refused",
-    "process": "Signals signal_name standard_streams",
+    "plan": "Plan make_plan",
+    "preflight": "checked_plan",
+    "process": "Signals",
     "pump": "FailureFilter LogFile Notices Pump Source",
-    "rank_main": "RUNNER RUN_VARIABLE",
+    "rank_main": "RUNNER",
     "result": "Attempt Cause LaunchResult Outcome RankResult judge",
     "stall": "StallWatch",
     "supervisor": "supervise",
