@@ -62,6 +62,7 @@ def choose_devices(plan: "Plan") -> Tuple[RankDevice, ...]:
             process does not get.
     """
     backend, part = backend_class(plan.backend), plan.nodes.part
+    table = [] if part is None else [device.device_id for device in part.devices]
     given, count = plan.config.devices, plan.config.processes
     ids = () if given is None else parse_devices(given)
     if given is not None and count not in (None, len(ids)):
@@ -69,31 +70,29 @@ def choose_devices(plan: "Plan") -> Tuple[RankDevice, ...]:
             f"processes={count}, but devices={given!r} names {len(ids)}.",
             hint="Leave out one of them, or make them agree.",
         )
-    if part is not None and given is None and count is None:
-        count = len(part.devices)
-    if part is not None and (count or len(ids)) != len(part.devices):
+    count = count or len(ids) or len(table)  # 0 for all that there are
+    if part is not None and count != len(table):
         raise JobError(
-            f"{count or len(ids)} ranks would run on this node, but the rank table gives "
-            f"{part.name} {len(part.devices)}.",
+            f"{count} ranks would run on this node, but the rank table gives {part.name} "
+            f"{len(table)}.",
             hint="Leave processes and devices out to follow the table.",
         )
-    found = backend.find_devices(plan.environ, count or len(ids))
-    available = len(found.physical)
+    visible = backend.find_devices(plan.environ, count)
+    available = len(visible.physical)
     if part is not None and given is None and backend.needs_rank_table:
-        by_table = [device.device_id for device in part.devices]
-        absent = [str(device) for device in by_table if device not in found.physical]
+        absent = [str(device) for device in table if device not in visible.physical]
         if absent:
             raise JobError(
                 f"The rank table gives {part.name} the devices {', '.join(absent)}, which this "
                 "process does not get.",
                 hint="`ascend-session devices` shows what it gets; compare server_id in the table.",
             )
-        ids = tuple(LogicalDeviceId(found.physical.index(device)) for device in by_table)
+        ids = tuple(LogicalDeviceId(visible.physical.index(device)) for device in table)
     ids = ids or tuple(map(LogicalDeviceId, range(count or available)))
     missing = [str(number) for number in ids if int(number) >= available]
     if missing:
         what = f"The {backend.name} has {available} devices, 0 to {available - 1}"
-        nodes = [str(number) for number in found.physical if number is not None]
+        nodes = [str(number) for number in visible.physical if number is not None]
         if nodes:
             what = (
                 f"This server gives a process {available} device(s), 0 to {available - 1} "
@@ -104,18 +103,34 @@ def choose_devices(plan: "Plan") -> Tuple[RankDevice, ...]:
             f"device {', '.join(missing)}.",
             hint="`ascend-session devices` lists the devices.",
         )
-    devices = tuple(RankDevice(number, found.physical[int(number)]) for number in ids)
+    devices = tuple(RankDevice(number, visible.physical[int(number)]) for number in ids)
     physical = [device.physical for device in devices if device.physical is not None]
     checked = check_devices(physical, plan.environ) if backend.holds_npus else []
-    plan.notes += (*found.notes, *checked)
-    table = [] if part is None else [device.device_id for device in part.devices]
-    if part is not None and physical and physical != table:
+    plan.notes += (*visible.notes, *checked)
+    if part is not None and physical:
+        _check_against_table(physical, part.name, table)
+    return devices
+
+
+def _check_against_table(
+    physical: Sequence[PhysicalDeviceId], server: str, table: Sequence[PhysicalDeviceId]
+) -> None:
+    """Check that the ranks of this node have the devices that the rank table gives it, in order.
+
+    Args:
+        physical: The device of each rank.
+        server: What the table calls this node.
+        table: The devices that the table gives it.
+
+    Raises:
+        JobError: If they have others.
+    """
+    if physical != table:
         raise JobError(
             f"The ranks of this node would run on the physical devices {list(map(int, physical))}, "
-            f"but the rank table gives {part.name} {list(map(int, table))}; HCCL would end them.",
+            f"but the rank table gives {server} {list(map(int, table))}; HCCL would end them.",
             hint="Leave devices out to follow the table.",
         )
-    return devices
 
 
 def parse_devices(given: Union[str, Sequence[int]]) -> Tuple[LogicalDeviceId, ...]:
