@@ -14,9 +14,10 @@ from typing_extensions import Annotated
 from ascend_session.backends import names
 from ascend_session.text import did_you_mean, join_words
 
-Text = Optional[str]
-Number = Optional[int]
-Seconds = Optional[float]
+# Types of what the user may leave out.
+OptionalText = Optional[str]
+OptionalNumber = Optional[int]
+OptionalSeconds = Optional[float]
 
 
 class OptionGroup(NamedTuple):
@@ -46,10 +47,10 @@ OUTPUT = OptionGroup("Output")  # of several commands
 
 
 def argument(metavar: str) -> Any:
-    """Declare an argument, which stands in the usage as ``metavar`` says, and nowhere else.
+    """Declare an argument, which the help names only in the usage, as ``metavar``.
 
-    Releases of typer differ in how they list arguments, and in how they write those of several
-    words, or of none.
+    Typer would list it as well, and releases of typer write the usage differently: of a required
+    FILE, 0.19 makes ``FILE`` and 0.28 ``{FILE}``. So `Command` writes ``metavar`` as it is.
     """
     return typer.Argument(metavar=metavar, hidden=True)
 
@@ -58,7 +59,7 @@ File = Annotated[str, argument("FILE")]
 Json = Annotated[bool, OPTIONS.flag("--json", "Print one JSON object.")]
 Force = Annotated[bool, OPTIONS.flag("--force", "Replace FILE if it exists.")]
 Devices = Annotated[
-    Text, OPTIONS.value("LIST", "Logical device ids such as 0-3,6.  [default: all visible]")
+    OptionalText, OPTIONS.value("LIST", "Logical device ids such as 0-3,6.  [default: all visible]")
 ]
 
 # What `launch`, `run` and `aoe run` have in common.
@@ -66,9 +67,9 @@ Script = Annotated[str, argument("SCRIPT")]
 Arguments = Annotated[Optional[List[str]], argument("[ARGS]...")]
 Module = Annotated[bool, typer.Option("-m", "--module", help="Run SCRIPT as a Python module.")]
 Backend = Annotated[
-    Text, OPTIONS.value("NAME", f"auto (the default), {join_words(names(), 'or')}.")
+    OptionalText, OPTIONS.value("NAME", f"auto (the default), {join_words(names(), 'or')}.")
 ]
-LogDir = Annotated[Text, OUTPUT.value("FOLDER", "Folder for logs.  [default: ascend-logs]")]
+LogDir = Annotated[OptionalText, OUTPUT.value("FOLDER", "Folder for logs.  [default: ascend-logs]")]
 
 # Columns of the widest names that others are aligned with in the help.
 _WIDEST_OPTION = 26

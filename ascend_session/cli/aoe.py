@@ -15,12 +15,12 @@ from ascend_session.cli._parameters import (
     Json,
     LogDir,
     Module,
-    Number,
+    OptionalNumber,
+    OptionalSeconds,
+    OptionalText,
     OptionGroup,
     Script,
     ScriptCommand,
-    Seconds,
-    Text,
     argument,
     exit_on_signals,
     new_group,
@@ -33,26 +33,29 @@ _SORTS = "saved, improvement, before, after, name or type"
 
 # Options of both `preflight` and `run`.
 _Mode = Annotated[
-    Text,
+    OptionalText,
     OPTIONS.value(
         "WHAT",
         "operator, subgraph or gradient.  [default: that of CONFIG or AOE_MODE, or operator]",
     ),
 ]
-_Processes = Annotated[Number, _FACTS.value("N", "Processes of the training.  [default: 1]")]
+_Processes = Annotated[
+    OptionalNumber, _FACTS.value("N", "Processes of the training.  [default: 1]")
+]
 _TrainingMemory = Annotated[
-    Number,
+    OptionalNumber,
     _FACTS.value("SIZE", "Host memory that the training needs, such as 12GiB.", parser=parse_size),
 ]
 _TuningParallelNum = Annotated[
-    Number, _FACTS.value("N", "AOE's TUNING_PARALLEL_NUM.  [default: as in aoe.ini]")
+    OptionalNumber, _FACTS.value("N", "AOE's TUNING_PARALLEL_NUM.  [default: as in aoe.ini]")
 ]
-_DeviceCores = Annotated[Number, _FACTS.value("N", "AI cores of the device.")]
+_DeviceCores = Annotated[OptionalNumber, _FACTS.value("N", "AI cores of the device.")]
 _OperatorCores = Annotated[
-    Number, _FACTS.value("N", "Largest number of AI cores that an operator of the model uses.")
+    OptionalNumber,
+    _FACTS.value("N", "Largest number of AI cores that an operator of the model uses."),
 ]
 _DeviceMemory = Annotated[
-    Number,
+    OptionalNumber,
     _FACTS.value(
         "SIZE", "Device memory that the training needs, such as 20GiB.", parser=parse_size
     ),
@@ -75,7 +78,7 @@ app = new_group(help=_HELP)
 @app.command()
 def preflight(
     context: typer.Context,
-    config: Annotated[Text, argument("[CONFIG]")] = None,
+    config: Annotated[OptionalText, argument("[CONFIG]")] = None,
     mode: _Mode = None,
     processes: _Processes = None,
     training_memory: _TrainingMemory = None,
@@ -113,25 +116,27 @@ def run_tuning(
     context: typer.Context,
     what: Script,
     arguments: Arguments = None,
-    config: Annotated[Text, OPTIONS.value("FILE", "Configuration file that SCRIPT uses.")] = None,
+    config: Annotated[
+        OptionalText, OPTIONS.value("FILE", "Configuration file that SCRIPT uses.")
+    ] = None,
     mode: _Mode = None,
     work_path: Annotated[
-        Text,
+        OptionalText,
         OUTPUT.value("FOLDER", "Folder for result files (ASCEND_WORK_PATH); made if missing."),
     ] = None,
     bank: Annotated[
-        Text, OUTPUT.value("FOLDER", "Tuned repository (TUNE_BANK_PATH); made if missing.")
+        OptionalText, OUTPUT.value("FOLDER", "Tuned repository (TUNE_BANK_PATH); made if missing.")
     ] = None,
     device: Annotated[
-        Number,
+        OptionalNumber,
         OPTIONS.value("ID", "Logical device id.  [default: ASCEND_DEVICE_ID, or the first]"),
     ] = None,
-    backend: Annotated[Text, OPTIONS.value("NAME", "auto (the default) or npu.")] = None,
+    backend: Annotated[OptionalText, OPTIONS.value("NAME", "auto (the default) or npu.")] = None,
     as_module: Module = False,
-    python: Annotated[Text, OPTIONS.value("PROGRAM", "Python that runs SCRIPT.")] = None,
+    python: Annotated[OptionalText, OPTIONS.value("PROGRAM", "Python that runs SCRIPT.")] = None,
     log_dir: LogDir = None,
     wait_for_devices: Annotated[
-        Seconds,
+        OptionalSeconds,
         OPTIONS.value(
             "TIME",
             "Wait up to this long, such as 10m, for a device that is in use.",
@@ -177,12 +182,12 @@ def report(
         bool, OPTIONS.flag("--json", "Print one JSON object, with every operator.")
     ] = False,
     html: Annotated[
-        Text, OPTIONS.value("FILE", "Also write a page with a picture to FILE.")
+        OptionalText, OPTIONS.value("FILE", "Also write a page with a picture to FILE.")
     ] = None,
     force: Force = False,
     sort: Annotated[str, OPTIONS.value("KEY", f"Sort by {_SORTS}.")] = "saved",
     top: Annotated[
-        Number,
+        OptionalNumber,
         OPTIONS.value("N", "Show at most N operators.  [default: 20, in JSON all]", min=1),
     ] = None,
     filters: Annotated[
@@ -195,7 +200,8 @@ def report(
         ),
     ] = None,
     against: Annotated[
-        Text, OPTIONS.value("PATH", "Compare with the result file or folder of another run.")
+        OptionalText,
+        OPTIONS.value("PATH", "Compare with the result file or folder of another run."),
     ] = None,
 ) -> None:
     """Show what AOE tuned, the time saved, and what failed.

@@ -10,7 +10,14 @@ import typer
 from typing_extensions import Annotated
 
 from ascend_session.cli._output import complain, exit_on_error, show_finding, show_json
-from ascend_session.cli._parameters import OPTIONS, OUTPUT, Json, OptionGroup, Text, argument
+from ascend_session.cli._parameters import (
+    OPTIONS,
+    OUTPUT,
+    Json,
+    OptionalText,
+    OptionGroup,
+    argument,
+)
 from ascend_session.errors import AuditError
 from ascend_session.findings import ERROR
 from ascend_session.text import format_count
@@ -35,10 +42,10 @@ def audit(
     paths: Annotated[List[str], argument("PATHS...")],
     as_json: Json = False,
     sarif: Annotated[
-        Text, OUTPUT.value("FILE", "Also write the findings to FILE as SARIF.")
+        OptionalText, OUTPUT.value("FILE", "Also write the findings to FILE as SARIF.")
     ] = None,
     baseline: Annotated[
-        Text, _SELECTION.value("FILE", "Leave out the findings that are listed in FILE.")
+        OptionalText, _SELECTION.value("FILE", "Leave out the findings that are listed in FILE.")
     ] = None,
     update_baseline: Annotated[
         bool, _SELECTION.flag("--update-baseline", "Write all findings to the baseline.")

@@ -19,8 +19,8 @@ from ascend_session.cli._parameters import (
     OPTIONS,
     File,
     Json,
+    OptionalText,
     OptionGroup,
-    Text,
     argument,
     new_group,
 )
@@ -84,13 +84,15 @@ def check_file(
         bool, _COPY.flag("--fix", "Write a copy that the vendor's parser accepts.")
     ] = False,
     output: Annotated[
-        Text,
+        OptionalText,
         _COPY.value("COPY", "Name of the copy.  [default: FILE.fixed]", "--output", "-o"),
     ] = None,
     force: Annotated[bool, _COPY.flag("--force", "Replace COPY if it exists.")] = False,
-    toolkit: Annotated[Text, _LISTS.value("FOLDER", "Toolkit whose lists FILE changes.")] = None,
+    toolkit: Annotated[
+        OptionalText, _LISTS.value("FOLDER", "Toolkit whose lists FILE changes.")
+    ] = None,
     soc: Annotated[
-        Text, _LISTS.value("NAME", "Name of the processor's folder in the toolkit.")
+        OptionalText, _LISTS.value("NAME", "Name of the processor's folder in the toolkit.")
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -25,7 +25,7 @@ from ascend_session.cli._output import (
     show_json,
     show_table,
 )
-from ascend_session.cli._parameters import OPTIONS, Seconds, exit_on_signals
+from ascend_session.cli._parameters import OPTIONS, OptionalSeconds, exit_on_signals
 from ascend_session.text import blanked, format_duration
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def devices(
     ] = False,
     watch: Annotated[bool, OPTIONS.flag("--watch", "Refresh until Ctrl-C.")] = False,
     interval: Annotated[
-        Seconds,
+        OptionalSeconds,
         OPTIONS.value(
             "SECONDS",
             f"Pause between refreshes of --watch.  [default: {_INTERVAL_S:g}]",
@@ -71,7 +71,7 @@ def devices(
         ),
     ] = None,
     timeout: Annotated[
-        Seconds,
+        OptionalSeconds,
         OPTIONS.value(
             "SECONDS",
             "Time limit for each call of npu-smi or hccn_tool.  [default: 10]",

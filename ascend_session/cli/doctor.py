@@ -18,8 +18,8 @@ from ascend_session.cli._output import (
 from ascend_session.cli._parameters import (
     OPTIONS,
     Json,
-    Seconds,
-    Text,
+    OptionalSeconds,
+    OptionalText,
     exit_on_signals,
     parse_time_limit,
 )
@@ -33,16 +33,17 @@ if TYPE_CHECKING:
 def doctor(
     as_json: Json = False,
     rank_table: Annotated[
-        Text, OPTIONS.value("FILE", "Also check this rank table against the devices.")
+        OptionalText, OPTIONS.value("FILE", "Also check this rank table against the devices.")
     ] = None,
     log_dir: Annotated[
-        Text, OPTIONS.value("FOLDER", "Folder for logs.  [default: ascend-logs]")
+        OptionalText, OPTIONS.value("FOLDER", "Folder for logs.  [default: ascend-logs]")
     ] = None,
     python: Annotated[
-        Text, OPTIONS.value("PROGRAM", "Python that would run the ranks.  [default: this one]")
+        OptionalText,
+        OPTIONS.value("PROGRAM", "Python that would run the ranks.  [default: this one]"),
     ] = None,
     timeout: Annotated[
-        Seconds,
+        OptionalSeconds,
         OPTIONS.value(
             "TIME",
             "Time limit for each call of npu-smi or hccn_tool.  [default: 10s]",
@@ -50,7 +51,7 @@ def doctor(
         ),
     ] = None,
     imports: Annotated[
-        Seconds,
+        OptionalSeconds,
         OPTIONS.value(
             "TIME",
             "Time limit for importing TensorFlow.  [default: 2m]",

@@ -24,12 +24,12 @@ from ascend_session.cli._parameters import (
     Devices,
     LogDir,
     Module,
-    Number,
+    OptionalNumber,
+    OptionalSeconds,
+    OptionalText,
     OptionGroup,
     Script,
     ScriptCommand,
-    Seconds,
-    Text,
     new_group,
     parse_duration,
 )
@@ -56,7 +56,7 @@ def launch(
     what: Script,
     arguments: Arguments = None,
     processes: Annotated[
-        Number,
+        OptionalNumber,
         OPTIONS.value(
             "N", "Number of ranks on this node.  [default: one per device]", "-n", "--processes"
         ),
@@ -67,7 +67,7 @@ def launch(
     no_python: Annotated[
         bool, OPTIONS.flag("--no-python", "Run SCRIPT as a program of any kind.")
     ] = False,
-    rank_table: Annotated[Text, _TABLE.value("FILE", "Rank table of the job.")] = None,
+    rank_table: Annotated[OptionalText, _TABLE.value("FILE", "Rank table of the job.")] = None,
     no_rank_table: Annotated[
         bool,
         _TABLE.flag(
@@ -75,59 +75,67 @@ def launch(
             "Use no table: let ranks meet at one of them, the chief (CM_* variables).",
         ),
     ] = False,
-    chief_ip: Annotated[Text, _TABLE.value("ADDRESS", "Address of the chief.")] = None,
+    chief_ip: Annotated[OptionalText, _TABLE.value("ADDRESS", "Address of the chief.")] = None,
     chief_port: Annotated[
-        Number, _TABLE.value("PORT", "Port of the chief.  [default: a free one]")
+        OptionalNumber, _TABLE.value("PORT", "Port of the chief.  [default: a free one]")
     ] = None,
     nnodes: Annotated[
-        Number, _NODES.value("N", "Number of nodes.  [default: the scheduler's, or 1]")
+        OptionalNumber, _NODES.value("N", "Number of nodes.  [default: the scheduler's, or 1]")
     ] = None,
-    node_rank: Annotated[Number, _NODES.value("K", "Rank of this node, from 0.")] = None,
+    node_rank: Annotated[OptionalNumber, _NODES.value("K", "Rank of this node, from 0.")] = None,
     coordinator: Annotated[
-        Text,
+        OptionalText,
         _NODES.value(
             "HOST:PORT", "Address of node 0, at which the nodes meet if they run on the stub."
         ),
     ] = None,
-    job_id: Annotated[Text, _TABLE.value("ID", "JOB_ID of the job.  [default: a new one]")] = None,
+    job_id: Annotated[
+        OptionalText, _TABLE.value("ID", "JOB_ID of the job.  [default: a new one]")
+    ] = None,
     env: Annotated[
         Optional[List[str]],
         _PROCESSES.value("NAME=VALUE", "Set a variable in all ranks; can be repeated.", "--env"),
     ] = None,
-    cwd: Annotated[Text, _PROCESSES.value("FOLDER", "Working directory of the ranks.")] = None,
-    python: Annotated[Text, _PROCESSES.value("PROGRAM", "Python that runs the ranks.")] = None,
+    cwd: Annotated[
+        OptionalText, _PROCESSES.value("FOLDER", "Working directory of the ranks.")
+    ] = None,
+    python: Annotated[
+        OptionalText, _PROCESSES.value("PROGRAM", "Python that runs the ranks.")
+    ] = None,
     log_dir: LogDir = None,
     grace: Annotated[
-        Seconds,
+        OptionalSeconds,
         _CHECKS.value("SECONDS", "Time between SIGTERM and SIGKILL.  [default: 10]"),
     ] = None,
     stall_timeout: Annotated[
-        Seconds,
+        OptionalSeconds,
         _CHECKS.value(
             "SECONDS", "End a job that has written nothing and used no CPU for this long."
         ),
     ] = None,
     max_restarts: Annotated[
-        Number,
+        OptionalNumber,
         _CHECKS.value("N", "Restart up to N times after a temporary failure or a killed rank."),
     ] = None,
     bind: Annotated[
-        Text,
+        OptionalText,
         _PROCESSES.value("HOW", "Bind ranks to CPUs: auto (near the device), even or none."),
     ] = None,
     show: Annotated[
-        Text,
+        OptionalText,
         OUTPUT.value("LIST", "Show the output of these ranks: all, none, or a list such as 0,4-7."),
     ] = None,
     timestamps: Annotated[
         bool, OUTPUT.flag("--timestamps", "Begin each line with the time.")
     ] = False,
-    events: Annotated[Text, OUTPUT.value("FILE", "Write the job's events as JSON lines.")] = None,
+    events: Annotated[
+        OptionalText, OUTPUT.value("FILE", "Write the job's events as JSON lines.")
+    ] = None,
     no_preflight: Annotated[
         bool, _CHECKS.flag("--no-preflight", "Start without checking the host first.")
     ] = False,
     wait_for_devices: Annotated[
-        Seconds,
+        OptionalSeconds,
         _CHECKS.value(
             "TIME",
             "Wait up to this long, such as 10m, for devices that are in use.",
@@ -135,7 +143,7 @@ def launch(
         ),
     ] = None,
     wait_for_table: Annotated[
-        Seconds,
+        OptionalSeconds,
         _TABLE.value(
             "TIME",
             'Wait up to this long for a table that is "initializing".  [default: 5m]',

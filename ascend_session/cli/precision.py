@@ -23,7 +23,14 @@ from ascend_session.cli._output import (
     show_finding,
     show_json,
 )
-from ascend_session.cli._parameters import OPTIONS, Json, OptionGroup, Text, argument, new_group
+from ascend_session.cli._parameters import (
+    OPTIONS,
+    Json,
+    OptionalText,
+    OptionGroup,
+    argument,
+    new_group,
+)
 from ascend_session.cli.config import report_option_file, show_file_report
 from ascend_session.errors import ConfigError
 from ascend_session.findings import INFO, WARNING
@@ -51,7 +58,9 @@ _DEFAULT_HF32 = "10"  # kAllowHF32DefaultMode
 _NEW_HF32 = os.path.join("..", "..", "config", "allow_hf32", "ops_allow_hf32_*.ini")
 
 _Name = Annotated[str, argument("NAME")]
-_Toolkit = Annotated[Text, OPTIONS.value("FOLDER", "Toolkit to use.  [default: that of this host]")]
+_Toolkit = Annotated[
+    OptionalText, OPTIONS.value("FOLDER", "Toolkit to use.  [default: that of this host]")
+]
 
 _HELP = """Choose how operators are implemented, in one file per network.
 
@@ -170,14 +179,20 @@ def check(name: _Name, toolkit: _Toolkit = None, as_json: Json = False) -> None:
 @app.command()
 def explain(
     op: Annotated[str, OPTIONS.value("TYPE", "Type of the operator.")],
-    name: Annotated[Text, argument("[NAME]")] = None,
-    node: Annotated[Text, OPTIONS.value("NODE", "Name of the operator in the graph.")] = None,
+    name: Annotated[OptionalText, argument("[NAME]")] = None,
+    node: Annotated[
+        OptionalText, OPTIONS.value("NODE", "Name of the operator in the graph.")
+    ] = None,
     hf32: Annotated[
-        Text,
+        OptionalText,
         _SESSION.value("BITS", "Assume HF32: 10 for convolutions, 01 for matmuls, 11 for both."),
     ] = None,
-    select: Annotated[Text, _SESSION.value("MODE", "Assume op_select_implmode=MODE.")] = None,
-    types: Annotated[Text, _SESSION.value("LIST", "Assume optypelist_for_implmode=LIST.")] = None,
+    select: Annotated[
+        OptionalText, _SESSION.value("MODE", "Assume op_select_implmode=MODE.")
+    ] = None,
+    types: Annotated[
+        OptionalText, _SESSION.value("LIST", "Assume optypelist_for_implmode=LIST.")
+    ] = None,
     toolkit: _Toolkit = None,
     as_json: Json = False,
 ) -> None:

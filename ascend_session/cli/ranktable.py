@@ -26,7 +26,7 @@ from ascend_session.cli._parameters import (
     File,
     Force,
     Json,
-    Text,
+    OptionalText,
     argument,
     new_group,
     parse_duration,
@@ -54,7 +54,7 @@ def _check_version(value: Optional[str]) -> Optional[str]:
 
 
 _Output = Annotated[
-    Text,
+    OptionalText,
     OPTIONS.value("FILE", "Write the table to FILE instead of printing it.", "--output", "-o"),
 ]
 
@@ -76,11 +76,11 @@ def make(
     ] = False,
     devices: Devices = None,
     server_id: Annotated[
-        Text, OPTIONS.value("NAME", "Name of this server.  [default: the host name]")
+        OptionalText, OPTIONS.value("NAME", "Name of this server.  [default: the host name]")
     ] = None,
-    host_ip: Annotated[Text, OPTIONS.value("ADDRESS", "Address of this server.")] = None,
+    host_ip: Annotated[OptionalText, OPTIONS.value("ADDRESS", "Address of this server.")] = None,
     to: Annotated[
-        Text,
+        OptionalText,
         OPTIONS.value(
             "VERSION",
             "1.0, or 1.2 for superpods of A3.  [default: 1.0, or that of FILES]",
@@ -139,11 +139,11 @@ def check(
         bool, OPTIONS.flag("--no-host", "Do not compare the table with this host.")
     ] = False,
     wait: Annotated[
-        Text,
+        OptionalText,
         OPTIONS.value("TIME", "Wait up to this long, such as 10m, until the table is completed."),
     ] = None,
     product: Annotated[
-        Text,
+        OptionalText,
         OPTIONS.value("NAME", "Rules to apply: 910A, A2, A3 or 310P.  [default: this host's]"),
     ] = None,
     as_json: Json = False,

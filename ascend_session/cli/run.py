@@ -12,9 +12,9 @@ from ascend_session.cli._parameters import (
     Arguments,
     Backend,
     Module,
+    OptionalText,
     Script,
     ScriptCommand,
-    Text,
     new_group,
 )
 
@@ -31,7 +31,7 @@ def run(
         bool, OPTIONS.flag("--strict", "Also refuse what the adapter ignores silently (stub only).")
     ] = False,
     json_file: Annotated[
-        Text, OPTIONS.value("FILE", "Also write the report to FILE.", "--json")
+        OptionalText, OPTIONS.value("FILE", "Also write the report to FILE.", "--json")
     ] = None,
 ) -> None:
     """Run a script written for npu_bridge, unchanged.
