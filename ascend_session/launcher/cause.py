@@ -45,7 +45,7 @@ from ascend_session.launcher.descriptions import (
 )
 from ascend_session.launcher.environment import LOG_PATH
 from ascend_session.launcher.lines import clean, is_blank
-from ascend_session.launcher.result import Attempt, Cause, Outcome, RankResult, judge_ranks
+from ascend_session.launcher.result import Attempt, Cause, Outcome, RankResult
 from ascend_session.text import shorten
 
 if TYPE_CHECKING:
@@ -94,13 +94,14 @@ def find_cause(plan: "Plan", attempt: Attempt) -> Cause:
 
 
 def find_first_failed(plan: "Plan", attempt: Attempt) -> Optional[int]:
-    """Judge the ranks, and find the one that `find_cause` will blame, as far as is known by now.
+    """Find the rank that `find_cause` will blame, as far as is known by now.
+
+    The ranks are judged before (`result.judge_ranks`).
 
     Returns:
         The rank; None if its failure may come from that of another one, of which nothing is known
         yet.
     """
-    judge_ranks(plan, attempt)
     judge = _Judge(plan, attempt)
     if not judge.failed:
         return None

@@ -41,7 +41,7 @@ from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, RankPlan
 from ascend_session.launcher.process import Signals, enough_open_files
 from ascend_session.launcher.pump import Pump
-from ascend_session.launcher.result import Attempt
+from ascend_session.launcher.result import Attempt, judge_ranks
 from ascend_session.training.progress import read_first_step
 
 if TYPE_CHECKING:
@@ -314,6 +314,7 @@ class _Supervision:
         """Decide which rank's failure is shown from now on, as far as is known by now."""
         from ascend_session.launcher.cause import find_first_failed
 
+        judge_ranks(self._plan, self._attempt)
         rank = self._attempt.first_failed = find_first_failed(self._plan, self._attempt)
         if rank is not None:
             self._filter.note_first_failed(rank)

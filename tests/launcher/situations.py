@@ -11,10 +11,12 @@ from ascend_session.launcher import (
     LaunchConfig,
     NotStarted,
     RankResult,
+    find_first_failed,
     judge,
     make_plan,
 )
 from ascend_session.launcher.descriptions import describe_not_started
+from ascend_session.launcher.result import judge_ranks
 
 __all__ = ["STOP", "Situation", "printed"]
 
@@ -108,6 +110,11 @@ class Situation:
     def outcomes(self) -> Tuple[str, ...]:
         """How the ranks ended."""
         return tuple(rank.outcome for rank in self.judged()[0])
+
+    def first_failed(self) -> Optional[int]:
+        """The rank whose failure is reported at once."""
+        judge_ranks(self.plan, self.attempt)
+        return find_first_failed(self.plan, self.attempt)
 
     def cause(self) -> Cause:
         """The cause; there must be one."""

@@ -7,6 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict
@@ -54,7 +55,7 @@ def test_a_rank_whose_failure_follows_from_another_one_is_stopped(tmp_path: Path
 
 def test_the_rank_that_is_reported_at_once_is_the_one_that_is_blamed(tmp_path: Path) -> None:
     made = Situation(tmp_path, 4).raised(2, "ValueError", "x", 5.0).raised(3, "ValueError", "x", 6)
-    assert find_first_failed(made.plan, made.attempt) == 2
+    assert made.first_failed() == 2
     made.attempt.first_failed = 2
     made.raised(1, "ValueError", "written late", 4.0)
     cause = made.cause()
@@ -63,8 +64,15 @@ def test_the_rank_that_is_reported_at_once_is_the_one_that_is_blamed(tmp_path: P
 
 def test_a_failure_that_may_follow_from_another_one_is_not_reported_at_once(tmp_path: Path) -> None:
     made = Situation(tmp_path, 2).ended(0, 1).wrote(0, printed(NO_ANSWER))
-    assert find_first_failed(made.plan, made.attempt) is None
+    assert made.first_failed() is None
     assert made.raised(1, "ValueError", "x", 12.0).cause().rank == 1
+
+
+def test_finding_the_failure_to_report_at_once_changes_nothing(tmp_path: Path) -> None:
+    made = Situation(tmp_path, 2).raised(1, "ValueError", "x", 5.0)
+    before = deepcopy(made.attempt)
+    find_first_failed(made.plan, made.attempt)
+    assert made.attempt == before
 
 
 def test_ranks_that_never_ran_are_not_started(tmp_path: Path) -> None:
