@@ -58,7 +58,7 @@ class Role(Enum):
 
 
 class Weight(IntEnum):
-    """How well a failure explains those of other ranks, or what else a text reports."""
+    """How well a failure explains the other failures of a job or a text."""
 
     UNSAID = 0
     """A text that only says that something failed."""

@@ -215,9 +215,10 @@ class Pump:
         A rank that is not read because the terminal is slow counts as writing now: what it does
         cannot be known, and it must not be taken for one that hangs.
         """
+        if rank in self._paused:
+            return time.monotonic()
         latest = self._output.latest(rank)
-        is_unknown = rank in self._paused
-        return time.monotonic() if is_unknown else None if latest is None else latest.time
+        return None if latest is None else latest.time
 
     def _main(self) -> None:
         try:
