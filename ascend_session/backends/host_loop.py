@@ -3,12 +3,13 @@
 The run itself makes one step, and what is fetched beside the operation belongs to that one. An
 operation behind it then runs the training operation in the same session for the others, in its own
 thread: it needs none of the session's, of which there may be only one. Tried under TensorFlow
-1.15.5, 2.15 and 2.21. A hook can make the others before the run, whose step is the last one then.
+1.15.5, 2.15 and 2.21. A hook can make the others before the run, whose step is the last one then,
+unless another hook may feed the step: what that feeds is known only in the run.
 """
 
 import itertools
 import weakref
-from typing import Any, Dict, Iterator, List, MutableMapping
+from typing import Any, Callable, Dict, Iterator, List, MutableMapping
 
 from ascend_session.backends._tensorflow import outermost, tf1
 from ascend_session.backends.base import Loop
@@ -38,7 +39,7 @@ class HostLoop(Loop):
         self._steps_before: Dict[int, int] = {}  # the next run, by the number of its session
         self._numbers: MutableMapping[Any, int] = weakref.WeakKeyDictionary()
         placeholders = _find_placeholders(train_op)
-        self._placeholders = [weakref.ref(tensor) for tensor in placeholders]
+        self._placeholders: List[Callable[[], Any]] = [weakref.ref(each) for each in placeholders]
         with outermost(train_op.graph):
             self._session_number = tf.Variable(
                 0,
@@ -67,7 +68,15 @@ class HostLoop(Loop):
         session.run(initializer, {initializer.inputs[1]: number})
 
     def make_before(self, session: Any, feeds: Any) -> None:
-        """Make all steps but the last, which the next run of the operation makes."""
+        """Make all steps but the last, which the next run of the operation makes.
+
+        Does nothing if a placeholder is missing in ``feeds``: other hooks may feed it, which only
+        the run itself sees. Then that makes all steps.
+        """
+        keys = tf1().nest.flatten(list(feeds or ()), expand_composites=True)
+        fed = {getattr(key, "name", key) for key in keys}
+        if not all(tensor().name in fed for tensor in self._placeholders):
+            return
         for _ in range(self._steps - 1):
             session.run(self._train_op(), feeds)
         self._steps_before[self._numbers[session]] = self._steps - 1

@@ -2,8 +2,9 @@
 
 On the device the vendor's loop makes them (npu/util.py, ``set_iteration_per_loop``), on the stub
 the host. What is fed is fed to each step. What is fetched beside the operation belongs to the last
-step, but on the stub to the first, unless the session has an `IterationsPerLoopHook`; and only what
-is fed to placeholders reaches the later steps there.
+step, but on the stub to the first, unless the session has an `IterationsPerLoopHook` and the run's
+own ``feed_dict`` has every placeholder of the step; and only what is fed to placeholders reaches
+the later steps there.
 """
 
 from typing import Any, NamedTuple, Optional
@@ -159,7 +160,9 @@ class IterationsPerLoopHook(_Hook):  # type: ignore[misc]
     """Tells a MonitoredTrainingSession how many steps a run of the looped operation makes.
 
     For an operation that `iterations_per_loop` has made without a session. On the stub all steps
-    but the last are made before the run, so that other hooks see what they would on the device.
+    but the last are made before the run, so that other hooks see what they would on the device. If
+    the run's own ``feed_dict`` lacks a placeholder of the step, which another hook may feed, they
+    are made in the run, and hooks see the first step.
     """
 
     def after_create_session(self, session: Any, coord: Any) -> None:

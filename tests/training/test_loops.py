@@ -205,6 +205,38 @@ class TestSessions:
                 sess.run(loop, {x: 2.0})
                 assert sess.run(total) == 6.0
 
+    @pytest.mark.parametrize("has_default", [False, True])
+    def test_what_another_hook_feeds_is_fed_to_each_step(self, tf: Any, has_default: bool) -> None:
+        rate = tf.placeholder_with_default(1.0, []) if has_default else tf.placeholder("float", [])
+        x = tf.placeholder(tf.float32, [])
+        total = tf.get_variable("total", initializer=0.0)
+        loop = iterations_per_loop(None, tf.assign_add(total, x * rate), 3)
+        hooks = [tf.train.FeedFnHook(lambda: {rate: 10.0}), IterationsPerLoopHook()]
+        with ascend_system(looping(3)) as system:
+            with tf.train.MonitoredTrainingSession(
+                config=system.session_config(), hooks=hooks
+            ) as sess:
+                sess.run(loop, {x: 2.0})
+                assert (
+                    sess.run_step_fn(lambda step_context: step_context.session.run(total)) == 60.0
+                )
+
+    @pytest.mark.parametrize("key", ["tensor", "name", "sparse"])
+    def test_with_the_hook_a_run_that_feeds_all_makes_the_last_step(
+        self, tf: Any, key: str
+    ) -> None:
+        x = tf.sparse_placeholder(tf.float32) if key == "sparse" else tf.placeholder("float", [])
+        read = tf.sparse_reduce_sum(x) if key == "sparse" else x
+        one = tf.SparseTensorValue([[0]], [2.0], [1]) if key == "sparse" else 2.0
+        total = tf.get_variable("total", initializer=0.0)
+        added = tf.assign_add(total, tf.reshape(read, []))
+        loop = iterations_per_loop(None, added, 3)
+        with ascend_system(looping(3)) as system:
+            with tf.train.MonitoredTrainingSession(
+                config=system.session_config(), hooks=[IterationsPerLoopHook()]
+            ) as sess:
+                assert sess.run([loop, added], {x.name if key == "name" else x: one})[1] == 6.0
+
     def test_a_step_that_bypasses_the_hooks_makes_all_steps_too(self, tf: Any) -> None:
         own = step_of(tf)
         loop = iterations_per_loop(None, own.train, 4)
