@@ -44,14 +44,24 @@ class LateLoop(HostLoop):
     def load_with(self, session: Any, steps: int) -> None:
         """Make the operation usable in ``session``, with so many steps a run.
 
-        Hooks of the session see what they would on a device: the last step of each run.
+        Hooks of the session see what they would on a device, the last step of each run, unless
+        one of them may feed the step: see `HostLoop.make_before`.
         """
-        hooks = getattr(session, "_hooks", None)  # of a MonitoredSession
-        if hooks is not None and not any(getattr(hook, "loop", None) is self for hook in hooks):
-            hooks.append(_StepsBefore(self))
+        self._add_hook(session)
         session = plain_session(session)
         self.load(session)
         self._steps_by_session[self._numbers[session]] = steps
+
+    def _add_hook(self, session: Any) -> None:
+        """Add a hook to a MonitoredSession, whose list of hooks may be the script's own."""
+        creator = getattr(session, "_coordinated_creator", None)
+        if creator is None or any(getattr(hook, "loop", None) is self for hook in creator._hooks):
+            return
+        inner = session._sess
+        while inner is not None and not hasattr(inner, "_hooks"):  # a recovery, a coordinator
+            inner = inner._sess
+        if inner is not None:
+            inner._hooks = creator._hooks = [*inner._hooks, _StepsBefore(self)]
 
     def make_before(self, session: Any, feeds: Any) -> None:
         """Make all steps but the last, which the next run of the operation makes."""

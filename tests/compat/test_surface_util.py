@@ -105,6 +105,67 @@ def test_hooks_see_the_last_step_of_a_run(tf: Any) -> None:
     assert seen == [3, 6, 9]
 
 
+def test_what_a_hook_feeds_is_fed_to_each_step_of_a_run(tf: Any) -> None:
+    value = tf.get_variable("value", initializer=0.0)
+    rate = tf.placeholder(tf.float32, [])
+    looping = util.IterationPerLoop()
+    looped = looping.create_iteration_per_loop_var(tf.assign_add(value, rate).op)
+    hooks = [tf.train.FeedFnHook(lambda: {rate: 2.0})]
+    with tf.train.MonitoredTrainingSession(config=entries(tf, 3), hooks=hooks) as sess:
+        looping.load_iteration_per_loop_var(sess, 3)
+        sess.run(looped)
+        assert sess.run_step_fn(lambda step_context: step_context.session.run(value)) == 6.0
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+@pytest.mark.parametrize("session_kind", ["MonitoredSession", "SingularMonitoredSession"])
+def test_the_hooks_that_a_script_gave_stay_as_they_are(
+    tf: Any, kind: Any, session_kind: str
+) -> None:
+    step = tf.train.get_or_create_global_step()
+    looping = util.IterationPerLoop()
+    looped = looping.create_iteration_per_loop_var(tf.group(tf.assign_add(step, 1)))
+    given = [tf.train.StopAtStepHook(last_step=3)]
+    hooks = kind(given)
+    proto = entries(tf, 3)
+    arguments = (
+        {"session_creator": tf.train.ChiefSessionCreator(config=proto)}
+        if session_kind == "MonitoredSession"
+        else {"config": proto}
+    )
+    with getattr(tf.train, session_kind)(hooks=hooks, **arguments) as sess:
+        looping.load_iteration_per_loop_var(sess, 3)
+        sess.run(looped)
+        assert sess.should_stop()
+    assert hooks == kind(given)
+
+
+def test_a_session_that_recovers_keeps_the_hook_of_its_loop(tf: Any) -> None:
+    seen: List[int] = []
+    step = tf.train.get_or_create_global_step()
+    train = tf.assign_add(step, 1)
+    looping = util.IterationPerLoop()
+    looped = looping.create_iteration_per_loop_var(train.op)
+
+    class FailsOnce(tf.train.SessionRunHook):  # type: ignore[misc]
+        def before_run(self, run_context: Any) -> Any:
+            return tf.train.SessionRunArgs(train)
+
+        def after_run(self, run_context: Any, run_values: Any) -> None:
+            seen.append(int(run_values.results))
+            if len(seen) == 1:
+                raise tf.errors.AbortedError(None, None, "lost")
+
+        def after_create_session(self, session: Any, coord: Any) -> None:
+            if seen:
+                looping.load_iteration_per_loop_var(session, 3)
+
+    with tf.train.MonitoredTrainingSession(config=entries(tf, 3), hooks=[FailsOnce()]) as sess:
+        looping.load_iteration_per_loop_var(sess, 3)
+        sess.run(looped)
+    assert seen == [3, 3]
+
+
 def test_a_session_that_was_told_no_number_is_refused(tf: Any) -> None:
     _, step = counter(tf)
     looping = util.IterationPerLoop()
