@@ -38,19 +38,20 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
     all ranks, so it comes after `BroadcastGlobalVariablesHook`.
 
     Args:
-        checkpoint_dir: Folder of the checkpoint; only rank 0 writes there.
+        checkpoint_dir: Folder of the checkpoint. Only rank 0 writes there; others may have None.
         saver: The ``tf.train.Saver``; None means the one of ``scaffold``, or the graph's only one.
         scaffold: The ``tf.train.Scaffold`` of the session, if it was given one.
         checkpoint_basename: As in ``tf.train.CheckpointSaverHook``.
 
     Raises:
-        TypeError: If the folder is no path.
+        TypeError: If the folder is no path; on rank 0 also if it is None or empty, when the session
+            begins.
         ValueError: If both a saver and a scaffold are given.
     """
 
     def __init__(
         self,
-        checkpoint_dir: str,
+        checkpoint_dir: Optional[str],
         saver: Optional[Any] = None,
         scaffold: Optional[Any] = None,
         checkpoint_basename: str = "model.ckpt",
@@ -58,7 +59,7 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
         folder: Any = checkpoint_dir
         if isinstance(folder, os.PathLike):
             folder = os.fspath(folder)
-        if not isinstance(folder, str) or not folder:
+        if folder is not None and not isinstance(folder, str):
             raise TypeError(f"checkpoint_dir must be a folder's path, this is {checkpoint_dir!r}.")
         self._directory = folder
         if saver is not None and scaffold is not None:
@@ -102,6 +103,7 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
         """Add the allreduce to the graph, before that is finalized.
 
         Raises:
+            TypeError: If this is rank 0, which saves, and it has no folder.
             LifecycleError: If the graph has no global step, or nothing advances it.
         """
         tf = tf1()
@@ -110,6 +112,10 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
         system = current_system()
         rank = Job.detect(os.environ).rank if system is None else system.rank
         self._is_first_rank = rank == 0
+        if self._is_first_rank and not self._directory:
+            raise TypeError(
+                f"checkpoint_dir must be a folder's path on rank 0, this is {self._directory!r}."
+            )
         self._step = tf.train.get_global_step()
         self._training_runs = _TrainingRuns(graph, self._step)
         if self._size > 1:

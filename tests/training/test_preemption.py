@@ -147,7 +147,20 @@ def test_an_evaluation_is_told_to_leave_it_out(tf: Any, tmp_path: Path) -> None:
         tf.train.MonitoredSession(hooks=[SaveOnPreemptionHook(str(tmp_path))])
 
 
-@pytest.mark.parametrize("folder", [None, "", b"here", 3])
+@pytest.mark.parametrize("folder", [None, ""])
+def test_only_the_rank_that_saves_needs_a_folder(
+    tf: Any, monkeypatch: Any, tmp_path: Path, folder: Any
+) -> None:
+    install(monkeypatch, Agreeing(tmp_path), 2)
+    tf.train.get_or_create_global_step().assign_add(1)
+    monkeypatch.setenv("RANK_ID", "1")
+    SaveOnPreemptionHook(folder).begin()
+    monkeypatch.setenv("RANK_ID", "0")
+    with pytest.raises(TypeError, match="must be a folder's path on rank 0, this is"):
+        SaveOnPreemptionHook(folder).begin()
+
+
+@pytest.mark.parametrize("folder", [b"here", 3])
 def test_the_folder_is_a_path(folder: Any) -> None:
     with pytest.raises(TypeError, match="checkpoint_dir must be a folder's path"):
         SaveOnPreemptionHook(folder)
