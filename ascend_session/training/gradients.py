@@ -23,7 +23,7 @@ def distributed_gradients(gradients: Sequence[Any], *, name: Optional[str] = Non
 
     Args:
         gradients: What ``compute_gradients`` or ``tf.gradients`` gives: pairs of a gradient and its
-            variable, or gradients alone; tensors, IndexedSlices or None.
+            variable (tuples, or lists of two), or gradients alone; tensors, IndexedSlices or None.
         name: Begins the name of the operators' scope.
 
     Returns:
@@ -35,7 +35,7 @@ def distributed_gradients(gradients: Sequence[Any], *, name: Optional[str] = Non
         JobError: If the environment does not say how many ranks there are.
     """
     gradients, scope = list(gradients), name or "distributed_gradients"
-    pairs = [isinstance(gradient, tuple) and len(gradient) == 2 for gradient in gradients]
+    pairs = [isinstance(each, (tuple, list)) and len(each) == 2 for each in gradients]
     if not any(pairs):
         return averaged(gradients, scope)
     if not all(pairs):

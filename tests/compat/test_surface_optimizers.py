@@ -67,6 +67,19 @@ def test_gradients_are_averaged_and_slots_are_the_wrapped_ones(tf: Any, two: Equ
     assert any(one.name.startswith("outer_Allreduce") for one in weight.graph.get_operations())
 
 
+def test_pairs_of_the_wrapped_optimizer_may_be_lists(
+    tf: Any, two: Equals, monkeypatch: Any
+) -> None:
+    weight, loss = model(tf)
+    inner = tf.train.GradientDescentOptimizer(0.25)
+    compute = inner.compute_gradients
+    monkeypatch.setattr(inner, "compute_gradients", lambda loss: [[*p] for p in compute(loss)])
+    made = optimizers.NPUDistributedOptimizer(inner)
+    step = made.apply_gradients(made.compute_gradients(loss))
+    np.testing.assert_allclose(trained(tf, step, weight), [0.5, 0.0])
+    assert [call.name for call in two.calls] == ["allreduce"]
+
+
 def test_the_name_stands_second_in_releases_of_2020(tf: Any) -> None:
     inner = tf.train.GradientDescentOptimizer(1.0)
     assert optimizers.NPUDistributedOptimizer(inner, "own").get_name() == "own"

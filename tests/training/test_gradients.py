@@ -54,6 +54,11 @@ class TestDense:
         assert [(pair[0] is None, pair[1]) for pair in pairs] == [(False, used), (True, unused)]
         assert [call.name for call in two.calls] == ["allreduce"]
 
+    def test_pairs_may_be_lists(self, tf: Any, two: Equals) -> None:
+        weight = tf.get_variable("weight", initializer=3.0)
+        ((mean, variable),) = distributed_gradients([[tf.constant(2.0), weight]])
+        assert (mean.shape, variable) == (tf.TensorShape([]), weight)
+
     def test_operators_have_the_vendors_scope(self, tf: Any, two: Equals) -> None:
         (mean,) = distributed_gradients([tf.constant([1.0])], name="bert")
         assert mean.name.startswith("bert_Allreduce/")
