@@ -352,12 +352,13 @@ def _list_items(argument: str, values: Any, kind: Type[_Item]) -> List[_Item]:
     """List the items of an argument.
 
     Raises:
-        JobError: If one is not of this ``kind``, or there are none to list.
+        JobError: If it is no iterable, or an item is not of this ``kind``.
     """
+    refusal = JobError(f"{argument} takes a list of {kind.__name__}, not {values!r}.")
     try:
         items = list(values)
-    except TypeError:
-        items = [values]
+    except TypeError as error:
+        raise refusal from error
     if not all(isinstance(item, kind) for item in items):
-        raise JobError(f"{argument} takes a list of {kind.__name__}, not {values!r}.")
+        raise refusal
     return items

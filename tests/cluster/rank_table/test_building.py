@@ -182,6 +182,7 @@ def test_a_table_that_is_not_completed_is_not_merged():
         (lambda: RankTable.build({"a": {0: b"1.2.3.4"}}), "Device 0 of server 'a' takes its"),
         (lambda: RankTable.build({"\ud800": {0: None}}), "can be encoded as UTF-8"),
         (lambda: RankTable.build(NODES, family=5), "5 is not a known product"),
+        (lambda: RankTable.merge(RankTable.build(NODES)), "tables takes a list of RankTable, not"),
         (lambda: RankTable.merge("ab"), "tables takes a list of RankTable"),
         (lambda: RankTable.merge(["hccl.json"]), "tables takes a list of RankTable"),
         (lambda: RankTable.of_host("hccl.json"), "report takes a list of Device"),
