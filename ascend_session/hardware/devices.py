@@ -35,6 +35,7 @@ from ascend_session.hardware.npu_smi import ChipKey, ChipListing, NpuSmi
 from ascend_session.hardware.processes import Holder, OpenDevices, list_holders, open_devices
 from ascend_session.hardware.program import TIME_LIMIT
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
+from ascend_session.text import shorten
 
 _AskAddress = Callable[[int], Optional[str]]
 
@@ -203,9 +204,15 @@ def _choose_host(environ: Any, root: Any) -> Tuple[Mapping[str, str], str]:
     if not isinstance(environ, Mapping):
         hint = "Call it without arguments to look at this machine."
         raise DeviceError(f"environ takes a mapping of variables, not {environ!r}.", hint=hint)
-    wrong = next((name for name in environ if not _is_variable(name, environ[name])), None)
-    if wrong is not None:
-        raise DeviceError(f"No variable can be as environ has it: {wrong!r}: {environ[wrong]!r}.")
+    for name, value in environ.items():
+        if not _is_variable(name, value):
+            raise DeviceError(
+                "environ must map names to values, both str without NUL; "
+                f"{name!r} is {shorten(repr(value))}.",
+                hint="A name has no '=' either, and nothing has half a surrogate pair."
+                if isinstance(value, str)
+                else f"Write {{{name!r}: str(value)}}, or leave it out.",
+            )
     root = root or host_root(environ)
     path = os.fspath(root) if isinstance(root, os.PathLike) else root
     if not isinstance(path, str) or "\0" in path:
@@ -213,9 +220,12 @@ def _choose_host(environ: Any, root: Any) -> Tuple[Mapping[str, str], str]:
     return environ, path
 
 
-def _is_variable(*parts: Any) -> bool:
+def _is_variable(name: Any, value: Any) -> bool:
+    """Tell whether a process could have this variable in its environment."""
+    if not isinstance(name, str) or not isinstance(value, str) or "=" in name:
+        return False
     try:
-        return all(isinstance(part, str) and b"\0" not in os.fsencode(part) for part in parts)
+        return b"\0" not in os.fsencode(name + value)
     except UnicodeEncodeError:  # half a surrogate pair
         return False
 
