@@ -5,11 +5,14 @@ TensorFlow 2 has no contrib. The names of the variables are the same, so that ch
 """
 
 import abc
-import numbers
+import contextlib
+import math
 from typing import Any, Callable
 
 from ascend_session.backends._tensorflow import tf1
+from ascend_session.config.grammars import show_value
 from ascend_session.errors import ConfigError
+from ascend_session.text import shorten
 
 # npu_loss_scale_manager.py: the scale stays below the largest float32, and is never below 1.
 _LARGEST, _SMALLEST = 3.4e38, 1.0
@@ -40,12 +43,11 @@ class FixedLossScaleManager(LossScaleManager):
             always updated.
 
     Raises:
-        ConfigError: If the scale is below 1.
+        ConfigError: If the scale is below 1, or no number that float32 holds.
     """
 
     def __init__(self, loss_scale: float, enable_overflow_check: bool = True) -> None:
-        _check_at_least("loss_scale", loss_scale, _SMALLEST)
-        self._loss_scale = float(loss_scale)
+        self._loss_scale = _read_scale("loss_scale", loss_scale)
         self._enable_overflow_check = enable_overflow_check
 
     def get_loss_scale(self) -> Any:
@@ -78,7 +80,7 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
         decr_ratio: Above 0, at most 1.
 
     Raises:
-        ConfigError: If one of them is outside its limits.
+        ConfigError: If one of them is no number, or outside its limits.
     """
 
     def __init__(
@@ -89,23 +91,22 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
         incr_ratio: float = 2,
         decr_ratio: float = 0.8,
     ) -> None:
-        _check_at_least("init_loss_scale", init_loss_scale, _SMALLEST)
-        _check_at_least("incr_every_n_steps", incr_every_n_steps, 1)
-        _check_at_least("decr_every_n_nan_or_inf", decr_every_n_nan_or_inf, 1)
-        _check_at_least("incr_ratio", incr_ratio, 1)
-        _check_number("decr_ratio", decr_ratio)
-        if not 0 < decr_ratio <= 1:
-            raise ConfigError(f"decr_ratio={decr_ratio!r} must be above 0 and at most 1.")
-        self._incr_every_n_steps = int(incr_every_n_steps)
-        self._decr_every_n = int(decr_every_n_nan_or_inf)
-        self._incr_ratio, self._decr_ratio = float(incr_ratio), float(decr_ratio)
+        scale = _read_scale("init_loss_scale", init_loss_scale)
+        self._incr_every_n_steps = int(_read_at_least_1("incr_every_n_steps", incr_every_n_steps))
+        self._decr_every_n = int(
+            _read_at_least_1("decr_every_n_nan_or_inf", decr_every_n_nan_or_inf)
+        )
+        self._incr_ratio = _read_at_least_1("incr_ratio", incr_ratio)
+        self._decr_ratio = _read_number("decr_ratio", decr_ratio)
+        if not 0 < self._decr_ratio <= 1:
+            raise _refuse("decr_ratio", decr_ratio, "above 0 and at most 1")
         tf = tf1()
         with tf.control_dependencies(None):
             self._variables = [
                 # A resource: what has been read stays as it was when the variable is assigned to.
                 tf.Variable(value, name=name, dtype=dtype, trainable=False, use_resource=True)
                 for name, value, dtype in (
-                    ("loss_scale", float(init_loss_scale), tf.float32),
+                    ("loss_scale", scale, tf.float32),
                     ("good_steps", 0, tf.int32),
                     ("bad_steps", 0, tf.int32),
                 )
@@ -162,13 +163,31 @@ def apply_if_finite(finite: Any, apply: Callable[[], Any], manager: Any) -> Any:
     return tf.group(update, manager.update_loss_scale(finite))
 
 
-def _check_at_least(name: str, value: Any, least: float) -> None:
-    _check_number(name, value)
-    if isinstance(value, bool) or not value >= least:
-        raise ConfigError(f"{name}={value!r} must be at least {least:g}.")
+def _read_scale(name: str, value: Any) -> float:
+    return _read_at_least_1(name, value, "a number that float32 holds")
 
 
-def _check_number(name: str, value: Any) -> None:
-    is_number = isinstance(value, numbers.Real)
-    if not is_number or value > _LARGEST:
-        raise ConfigError(f"{name}={value!r} must be a number that float32 holds.")
+def _read_at_least_1(name: str, value: Any, kind: str = "a finite number") -> float:
+    number = _read_number(name, value, kind)
+    if number < _SMALLEST:
+        raise _refuse(name, value, f"at least {_SMALLEST:g}")
+    return number
+
+
+def _read_number(name: str, value: Any, kind: str = "a finite number") -> float:
+    """Read a number of any type, NumPy's and Decimal too.
+
+    Raises:
+        ConfigError: If it is no number, as text and bool are none, or larger than float32 holds.
+    """
+    number = math.nan
+    if not isinstance(value, (str, bytes, bool)):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            number = float(value)
+    if not number <= _LARGEST:  # NaN neither
+        raise _refuse(name, value, kind)
+    return number
+
+
+def _refuse(name: str, value: Any, need: str) -> ConfigError:
+    return ConfigError(f"{name}={shorten(show_value(value))} must be {need}.")

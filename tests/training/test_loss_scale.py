@@ -1,8 +1,11 @@
 """Loss scale managers: limits, and how the scale moves, compared with the vendor's rules."""
 
 import random
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, List, Tuple
 
+import numpy as np
 import pytest
 
 from ascend_session import ConfigError
@@ -104,7 +107,7 @@ def test_it_may_be_made_where_something_has_to_run_before(tf: Any) -> None:
         assert sess.run(manager.get_loss_scale()) == 8.0
 
 
-@pytest.mark.parametrize("scale", [0.5, 0, -1, float("nan"), True])
+@pytest.mark.parametrize("scale", [0.5, 0, -1, float("-inf")])
 def test_a_scale_below_one_is_refused(tf: Any, scale: Any) -> None:
     with pytest.raises(ConfigError, match="must be at least 1"):
         FixedLossScaleManager(scale)
@@ -132,9 +135,38 @@ def test_numbers_that_would_move_it_the_wrong_way_are_refused(
         )
 
 
-@pytest.mark.parametrize("value", ["8", None, True, float("inf"), float("nan"), 1e39, [8]])
+@pytest.mark.parametrize(
+    "value",
+    ["8", b"8", None, True, float("inf"), float("nan"), 1e39, 10**400, Decimal("sNaN"), [8]],
+)
 def test_a_scale_that_is_no_number_of_float32_is_refused(value: Any) -> None:
-    with pytest.raises(ConfigError, match=r"^loss_scale="):
+    with pytest.raises(ConfigError, match=r"^loss_scale=.* must be a number that float32 holds\."):
         FixedLossScaleManager(value)
-    with pytest.raises(ConfigError, match=r"^init_loss_scale="):
+    with pytest.raises(ConfigError, match=r"^init_loss_scale=.* must be a number that float32"):
         ExponentialUpdateLossScaleManager(value, 10)
+
+
+@pytest.mark.parametrize(
+    "name", ["incr_every_n_steps", "decr_every_n_nan_or_inf", "incr_ratio", "decr_ratio"]
+)
+@pytest.mark.parametrize("value", ["2", float("inf"), float("nan"), True])
+def test_a_count_or_ratio_that_is_no_number_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=f"^{name}=.* must be a finite number"):
+        ExponentialUpdateLossScaleManager(
+            **{"init_loss_scale": 8, "incr_every_n_steps": 2, name: value}
+        )
+
+
+@pytest.mark.parametrize("digits", [100, 5000])
+def test_a_very_long_number_is_not_shown_whole(digits: int) -> None:
+    with pytest.raises(ConfigError, match=r"\.\.\. must be") as refused:
+        FixedLossScaleManager(10**digits)
+    assert len(str(refused.value)) < 120
+
+
+@pytest.mark.parametrize("kind", [np.array, np.float32, np.int64, Decimal, Fraction])
+def test_numbers_may_be_of_other_types_than_pythons(tf: Any, kind: Any) -> None:
+    fixed = FixedLossScaleManager(kind(8)).get_loss_scale()
+    assert tf.get_static_value(fixed) == 8
+    manager = ExponentialUpdateLossScaleManager(kind(8), kind(1), kind(1), kind(2), kind(1))
+    assert run(tf, manager, [True]) == [(16, 0, 0)]
