@@ -398,11 +398,6 @@ def _missing_name(error: BaseException, tensorflow: Any) -> Optional[Tuple[str, 
 
 
 def _place(error: BaseException) -> str:
-    """Give file and line of the script's last frame before TensorFlow's."""
-    place: Optional[UserLine] = None
-    for frame, number in walk_tb(error.__traceback__):
-        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if package in ("tensorflow", "tensorflow_core") and place is not None:
-            break
-        place = UserLine(frame.f_code.co_filename, number)
-    return "The script" if place is None else str(place)
+    """Give file and line of the script's innermost frame."""
+    lines = user_lines(reversed(list(walk_tb(error.__traceback__))))
+    return str(lines[0]) if lines else "The script"

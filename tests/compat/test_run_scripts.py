@@ -404,6 +404,13 @@ def test_a_script_for_tensorflow_1_is_told_what_to_do(run: Any, line: str, said:
 
 
 @NEW
+def test_the_script_is_named_for_what_needs_a_graph_inside_the_vendors_packages(run: Any) -> None:
+    script = "import tensorflow\nfrom npu_bridge.estimator import npu_ops\nnpu_ops.NPUInit()\n"
+    ended = run(script, variables={"TF2_BEHAVIOR": "1"})
+    assert "\nascend-session: train.py:3 builds a graph, but eager" in ended.stderr, ended.stderr
+
+
+@NEW
 def test_a_module_that_begins_with_tensorflows_name_is_the_scripts(
     run: Any, tmp_path: Path
 ) -> None:
