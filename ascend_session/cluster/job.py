@@ -133,8 +133,7 @@ def _find_device(environ: Mapping[str, str], local_rank: int) -> Tuple[int, str]
             device_id = read_number(environ, name) or 0
             return device_id, f"{name}={device_id}"
     visible = environ.get("ASCEND_RT_VISIBLE_DEVICES", "")
-    if re.fullmatch(
-        "[0-9]+", visible.strip()
-    ):  # a scheduler shows each of its tasks a device of its own
+    # A scheduler shows each of its tasks a device of its own.
+    if re.fullmatch("[0-9]+", visible.strip()):
         return 0, f"ASCEND_RT_VISIBLE_DEVICES={visible}"
     return local_rank, "the rank on the node"
