@@ -20,12 +20,10 @@ if TYPE_CHECKING:
     from ascend_session.cluster.member import join as join
     from ascend_session.cluster.member import read_members as read_members
     from ascend_session.cluster.schedulers import CHOICE as CHOICE
-    from ascend_session.cluster.schedulers import IDENTITY_VARIABLES as IDENTITY_VARIABLES
     from ascend_session.cluster.schedulers import count_allocated_nodes as count_allocated_nodes
     from ascend_session.cluster.schedulers import read_identity as read_identity
     from ascend_session.cluster.schedulers import read_schedulers as read_schedulers
     from ascend_session.cluster.variables import COORDINATOR as COORDINATOR
-    from ascend_session.cluster.variables import RANK_FOLDER as RANK_FOLDER
     from ascend_session.cluster.variables import RENDEZVOUS as RENDEZVOUS
     from ascend_session.cluster.variables import has_parameter_servers as has_parameter_servers
     from ascend_session.cluster.variables import read_number as read_number
@@ -47,14 +45,12 @@ _NAMES = {
     "member": ("join", "read_members"),
     "schedulers": (
         "CHOICE",
-        "IDENTITY_VARIABLES",
         "count_allocated_nodes",
         "read_identity",
         "read_schedulers",
     ),
     "variables": (
         "COORDINATOR",
-        "RANK_FOLDER",
         "RENDEZVOUS",
         "has_parameter_servers",
         "read_number",

@@ -39,6 +39,4 @@ _HOMES = {
     "watch_sessions": "sessions",
 }
 
-__all__ = sorted(_HOMES)
-
 __getattr__, __dir__ = late_names(__name__, _HOMES, globals())

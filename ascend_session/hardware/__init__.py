@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from ascend_session.hardware.cpus import near_cpus as near_cpus
     from ascend_session.hardware.devices import Device as Device
     from ascend_session.hardware.devices import DeviceReport as DeviceReport
-    from ascend_session.hardware.devices import survey as survey
     from ascend_session.hardware.families import family as family
     from ascend_session.hardware.families import has_nic as has_nic
     from ascend_session.hardware.hccn import HccnTool as HccnTool
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "cpus": ("cores_of", "near_cpus"),
-    "devices": ("Device", "DeviceReport", "survey"),
+    "devices": ("Device", "DeviceReport"),
     "families": ("family", "has_nic"),
     "hccn": ("HccnTool",),
     "installation": (

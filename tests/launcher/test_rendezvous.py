@@ -11,7 +11,7 @@ import pytest
 
 from ascend_session import RetryPolicy
 from ascend_session.backends.exchange import rendezvous
-from ascend_session.cluster.variables import RENDEZVOUS
+from ascend_session.cluster import RENDEZVOUS
 from ascend_session.errors import ConfigError
 from ascend_session.launcher import Event, Plan, Planned, launch
 from tests.launcher.jobs import Bench, bench

@@ -14,7 +14,7 @@ from typing import Any, Dict, Iterator, List
 import pytest
 
 from ascend_session import LaunchConfig, launch
-from ascend_session.cluster.member import read_members
+from ascend_session.cluster import read_members
 from ascend_session.launcher import (
     Event,
     EventFile,
