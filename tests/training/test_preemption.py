@@ -134,7 +134,7 @@ class TestTheGraph:
 
 def test_keras_cannot_have_it_as_a_callback(tf: Any, tmp_path: Path) -> None:
     layers = tf.keras.layers
-    model = tf.keras.Sequential([layers.Dense(1, input_shape=(1,))])
+    model = tf.keras.Sequential([layers.Dense(1)])
     model.compile("sgd", "mse")
     data = np.ones([4, 1], "float32")
     with pytest.raises(LifecycleError, match="hook of sessions, and Keras takes callbacks"):
