@@ -5,7 +5,7 @@ noted here.
 """
 
 import ast
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from ascend_session.audit.objects import (
     UNKNOWN,
@@ -41,7 +41,8 @@ _ENVIRONMENT = ("os.getenv", "os.environ.get", "getenv", "environ.get")
 _TOGGLES = ("remapping", "memory_optimization")
 
 
-_MOST_NOTED = 600  # configurations, entries, options and switches of a script
+_MOST_NOTED = 600  # places of configurations, entries, options and switches in a script
+_MOST_TIMES = 6000  # that something is noted there, by all calls and loops
 
 
 class TooLongError(Exception):
@@ -49,16 +50,24 @@ class TooLongError(Exception):
 
 
 class CallArguments(NamedTuple):
-    """The values of a call's arguments; ``opaque`` if some of them are not known by name."""
+    """The values of a call's arguments.
+
+    Attributes:
+        positional: Those by position.
+        named: Those by name.
+        opaque: Whether there are more, which are not known one by one.
+        spread: What those stand in, behind ``*`` and ``**``.
+    """
 
     positional: List[Any]
     named: Dict[str, Any]
     opaque: bool
+    spread: Tuple[Any, ...] = ()
 
     @property
     def values(self) -> List[Any]:
         """All of them."""
-        return [*self.positional, *self.named.values()]
+        return [*self.positional, *self.named.values(), *self.spread]
 
 
 class Configurations:
@@ -84,7 +93,8 @@ class Configurations:
         self.loops = 0
         self.is_cut_short = False
         self._script = script
-        self._noted = 0
+        self._noted: Set[int] = set()  # the nodes where something is noted, by id
+        self._times_noted = 0
 
     def new_proto(self, node: ast.AST, own: bool) -> Proto:
         """Note a configuration that is made, or first seen, at ``node``."""
@@ -94,8 +104,9 @@ class Configurations:
 
     def _place(self, node: ast.AST) -> Place:
         """Give the place of something that is noted; enough is enough."""
-        self._noted += 1
-        if self._noted > _MOST_NOTED:
+        self._noted.add(id(node))
+        self._times_noted += 1
+        if len(self._noted) > _MOST_NOTED or self._times_noted > _MOST_TIMES:
             raise TooLongError
         return self._script.place(node)
 

@@ -9,7 +9,7 @@ a script is followed, whatever its loops and calls come to.
 import ast
 import contextlib
 from functools import reduce
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
 from ascend_session.audit.configurations import (
     ONLY_READING,
@@ -25,6 +25,7 @@ from ascend_session.audit.objects import (
     Function,
     Instance,
     Known,
+    OneOf,
     OptimizerEntry,
     Proto,
     Scope,
@@ -36,7 +37,7 @@ from ascend_session.audit.objects import (
     mark_shared,
 )
 from ascend_session.audit.options import POSITIONAL, find_vendor_classes
-from ascend_session.audit.source import Script, is_vendor_module
+from ascend_session.audit.source import Script, SyntaxTree, is_vendor_module
 
 _DEEPEST_CALLS = 6  # calls within calls that are followed
 _MOST_CALLS = 400  # of one script
@@ -44,6 +45,7 @@ _SHORT = 6  # statements of a function whose constants are followed too
 _MOST_TURNS = 64  # of a loop over constants
 _MOST_STEPS = 400_000  # expressions and statements, each time they are followed
 _DEEPEST_NESTING = 100  # and expressions, within each other
+_MOST_ENDS = 100  # arms that end, on the way to a statement
 
 # The names that configurations are built with.
 _BUILDING = {
@@ -55,8 +57,32 @@ _LITERALS = ("Constant", "Str", "Num", "Bytes", "NameConstant")  # the last four
 
 # Decorators that leave what a function returns as it is.
 _PLAIN_DECORATORS = ("staticmethod", "classmethod", "abstractmethod", "lru_cache", "cache")
-# What does not change a list or a dict.
-_READING = ("copy", "count", "get", "index", "items", "keys", "values")
+# What changes no list and no dict, and gives none back that is not followed: functions by their
+# whole name, methods and functions of modules by their last.
+_READING_BUILTINS = {
+    *("all", "any", "bool", "float", "format", "getattr", "hash", "id", "int", "range", "repr"),
+    *("sum", "callable", "bytes"),
+}
+_READING = {
+    *("count", "index", "items", "keys", "values", "deepcopy", "format", "join", "encode"),
+    *("dump", "dumps", "pformat", "pprint"),
+    *("critical", "debug", "error", "exception", "info", "log", "warn", "warning"),
+    *ONLY_READING,
+}
+# What changes none either, but gives back the lists and dicts that stand in another.
+_PICKING_BUILTINS = {
+    *("dict", "enumerate", "filter", "frozenset", "iter", "list", "map", "max", "min", "next"),
+    *("reversed", "set", "sorted", "tuple", "zip"),
+}
+_PICKING = {"copy", "get"}
+_PASSING_ON = (
+    *(ast.Await, ast.DictComp, ast.GeneratorExp, ast.Lambda, ast.ListComp, ast.Yield),
+    ast.YieldFrom,
+)
+_CHANGING = {
+    *("append", "clear", "extend", "insert", "pop", "popitem", "remove", "reverse", "setdefault"),
+    *("sort", "update"),
+}
 
 _NOT_SEEN = CallArguments([], {}, True)
 
@@ -79,12 +105,14 @@ class ScriptInterpreter(ast.NodeVisitor):
         self._classes: List[Class] = []
         self._followed: Set[int] = set()
         self._step_count = self._depth = 0
-        self._changed: Dict[
-            int, Any
-        ] = {}  # lists and dicts that do not hold any more what they did
+        # Lists and dicts, by id: those that may hold anything by now, lists whose items may stand
+        # elsewhere in them, and those that stand in another and do not grow.
+        self._forgotten: Dict[int, Any] = {}
+        self._grown: Dict[int, Any] = {}
+        self._held: Dict[int, Any] = {}
+        self._apart = 0  # within how many blocks and expressions that may not run to their end
         self._leaving: List[List[Dict[str, Any]]] = []  # of loops: names where a turn ends early
-        outer = script.tree.nodes(ast.Global, ast.Nonlocal)
-        changed = {name for node in outer for name in node.names}
+        changed = _find_changed_names(script.tree)
         self._building = script.tree.definitions_using({*_BUILDING, *POSITIONAL, *changed})
         self._scope = Scope()
 
@@ -116,8 +144,8 @@ class ScriptInterpreter(ast.NodeVisitor):
         self._depth += 1
         value = super().visit(node)
         self._depth -= 1
-        is_changed = isinstance(value, Known) and id(value.value) in self._changed
-        return UNKNOWN if is_changed else value
+        is_forgotten = isinstance(value, Known) and id(value.value) in self._forgotten
+        return UNKNOWN if is_forgotten else value
 
     def _follow_module(self) -> None:
         module, tree = self._scope, self._script.tree
@@ -169,6 +197,7 @@ class ScriptInterpreter(ast.NodeVisitor):
         if is_deep or self._call_count > _MOST_CALLS or not can_tell:
             for value in arguments.values:
                 mark_shared(value)
+            self._forget(*arguments.values, instance)
             return UNKNOWN
         self._followed.add(id(node))
         kept = self._built.branch, self._built.loops
@@ -184,7 +213,8 @@ class ScriptInterpreter(ast.NodeVisitor):
             self._stack.pop()
             values = self._returns.pop()
         returned = reduce(either, values) if values else UNKNOWN
-        decorators = {dotted_name(each).rpartition(".")[2] for each in node.decorator_list}
+        called = [getattr(each, "func", each) for each in node.decorator_list]
+        decorators = {dotted_name(each).rpartition(".")[2] for each in called}
         return returned if is_object(returned) or decorators <= {*_PLAIN_DECORATORS} else UNKNOWN
 
     @contextlib.contextmanager
@@ -214,6 +244,8 @@ class ScriptInterpreter(ast.NodeVisitor):
         for name in (*names, *keyword_only):
             default = None if arguments.opaque else defaults.get(name)
             scope.names[name] = given[name] if name in given else self._value(default)
+        self._forget(*arguments.spread, *positional[len(names) :])
+        self._forget(*(given[name] for name in given if name not in scope.names))
         for rest in (parameters.vararg, parameters.kwarg):
             if rest is not None:
                 scope.names[rest.arg] = UNKNOWN
@@ -225,6 +257,8 @@ class ScriptInterpreter(ast.NodeVisitor):
         init = of.scope.names.get("__init__")
         if isinstance(init, Function):
             self._run(init, arguments, instance, always=True)
+        else:
+            self._forget(*arguments.values)
         return instance
 
     # Statements
@@ -243,7 +277,10 @@ class ScriptInterpreter(ast.NodeVisitor):
         if isinstance(node, (ast.expr, ast.comprehension, ast.keyword)):
             for child in ast.iter_child_nodes(node):
                 if isinstance(child, (ast.expr, ast.comprehension, ast.keyword)):
-                    mark_shared(self.visit(child))
+                    value = self.visit(child)
+                    mark_shared(value)
+                    if isinstance(node, _PASSING_ON):
+                        self._forget(value)
             return UNKNOWN
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
@@ -261,7 +298,7 @@ class ScriptInterpreter(ast.NodeVisitor):
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         self.visit(node.value)
-        self._forget_content(self.visit(node.target))
+        self._forget(self.visit(node.target))
         self._assign(node.target, UNKNOWN, node.value)
 
     def visit_NamedExpr(self, node: Any) -> Any:
@@ -274,7 +311,10 @@ class ScriptInterpreter(ast.NodeVisitor):
             value = self.visit(target)
             if isinstance(value, AttributePath) and isinstance(value.owner, OptimizerEntry):
                 value.owner.opaque = True
-            self._assign(target, UNKNOWN, target)
+            if isinstance(target, ast.Subscript):
+                self._remove_item(self.visit(target.value), self._index(target))
+            else:
+                self._assign(target, UNKNOWN, target)
 
     def visit_Import(self, node: Any) -> None:
         for alias in node.names:
@@ -330,14 +370,25 @@ class ScriptInterpreter(ast.NodeVisitor):
                 self._scope.outer_names[name] = outer
 
     def visit_If(self, node: ast.If) -> None:
-        """Follow both arms; what comes after an arm that ends is in the other arm."""
-        test = self.visit(node.test)
-        is_constant = isinstance(test, Known) and type(node.test).__name__ in _LITERALS
-        is_main = isinstance(node.test, ast.Compare) and dotted_name(node.test.left) == "__name__"
-        if is_constant or is_main:
-            self._block(node.body if is_main or test.value else node.orelse)
-            return
-        self._follow_arms(node, [(node.body, ()), (node.orelse, ())])
+        """Follow all arms, also of ``elif``; what comes after one that ends is in the others."""
+        arms: List[Tuple[List[ast.stmt], Sequence[str]]] = []
+        rest: List[ast.stmt] = [node]
+        while len(rest) == 1 and isinstance(rest[0], ast.If):
+            each = rest[0]
+            test = self.visit(each.test)
+            is_literal = isinstance(test, Known) and type(each.test).__name__ in _LITERALS
+            is_main = (
+                isinstance(each.test, ast.Compare) and dotted_name(each.test.left) == "__name__"
+            )
+            if is_literal or is_main:
+                rest = each.body if is_main or test.value else each.orelse
+                break
+            arms.append((each.body, ()))
+            rest = each.orelse
+        if arms:
+            self._follow_arms(node, [*arms, (rest, ())])
+        else:
+            self._block(rest)
 
     def visit_Match(self, node: Any) -> None:
         """Follow each case, and the way past all of them, as the arms of an ``if``."""
@@ -360,9 +411,9 @@ class ScriptInterpreter(ast.NodeVisitor):
                 bound[arm] = names
         self._scope.join_arms(*bound.values())
         if len(bound) == 1:
-            self._built.branch += ((id(node), min(bound)),)
-            if len(self._built.branch) > _DEEPEST_NESTING:
-                raise TooLongError
+            # Of very many ends the last ones are left out: what follows then depends on more.
+            outer = self._built.branch[:_MOST_ENDS]
+            self._built.branch = (*outer, (id(node), min(bound)))
 
     def _follow_arm(
         self, node: ast.stmt, arm: int, body: List[ast.stmt], unknown: Sequence[str] = ()
@@ -381,7 +432,9 @@ class ScriptInterpreter(ast.NodeVisitor):
         self._scope.begin_arm()
         for name in unknown:
             self._scope.bind(name, UNKNOWN)
+        self._apart += 1
         self._block(body)
+        self._apart -= 1
         return self._scope.end_arm()
 
     def visit_For(self, node: Any) -> None:
@@ -390,8 +443,9 @@ class ScriptInterpreter(ast.NodeVisitor):
         if isinstance(items, dict):
             items = [Known(key) for key in items]
         if isinstance(items, (list, tuple)) and len(items) <= _MOST_TURNS:
-            self._follow_loop(node, items, True)
+            self._follow_loop(node, list(items), True)
         else:
+            self._forget(*_parts(turns))
             self._follow_loop(node, [UNKNOWN], False)
 
     visit_AsyncFor = visit_For
@@ -457,6 +511,7 @@ class ScriptInterpreter(ast.NodeVisitor):
             has_rest = any(isinstance(each, ast.Starred) for each in target.elts)
             if has_rest or len(parts) != len(target.elts):
                 mark_shared(value)
+                self._forget(*_parts(value))
                 parts = [UNKNOWN] * len(target.elts)
             for each, part in zip(target.elts, parts):
                 self._assign(each, part, written)
@@ -465,13 +520,75 @@ class ScriptInterpreter(ast.NodeVisitor):
         elif isinstance(target, ast.Starred):
             self._assign(target.value, value, written)
         elif isinstance(target, ast.Subscript):
-            self._forget_content(self.visit(target.value))
             mark_shared(value)
+            self._set_item(self.visit(target.value), self._index(target), value)
 
-    def _forget_content(self, value: Any) -> None:
-        """Note that a list or dict is changed, under whatever names it is known."""
-        if isinstance(value, Known) and isinstance(value.value, (list, dict)):
-            self._changed[id(value.value)] = value.value
+    def _set_item(self, owner: Any, index: Any, value: Any) -> None:
+        """Note ``owner[index] = value``; if the index is not known, all items may be others."""
+        content = owner.value if isinstance(owner, Known) else None
+        value = self._as_item(value)
+        is_known = _is_key(index) and id(content) not in self._grown
+        is_there = isinstance(content, dict) and is_known and index.value in content
+        if isinstance(content, list) and is_known and isinstance(index.value, int):
+            is_there = -len(content) <= index.value < len(content)
+        is_new = isinstance(content, dict) and is_known and self._may_grow(content)
+        if not isinstance(content, (list, dict)) or not (is_there or is_new):
+            self._forget(owner)
+        elif self._surely_runs():
+            content[index.value] = value
+        else:
+            old = content[index.value] if is_there else UNKNOWN
+            content[index.value] = either(self._as_item(old), value)
+
+    def _append_item(self, owner: Known, value: Any) -> None:
+        """Note ``owner.append(value)`` of a list."""
+        content, value = owner.value, self._as_item(value)
+        if not self._may_grow(content):
+            self._forget(owner)
+        elif self._surely_runs():
+            content.append(value)
+        else:
+            content.append(UNKNOWN)
+            self._grown[id(content)] = content
+
+    def _as_item(self, value: Any) -> Any:
+        """Give what is followed of an item: no lists and dicts, so that none holds itself."""
+        is_nested = isinstance(value, Known) and not _is_key(value)
+        if is_nested or isinstance(value, OneOf):
+            self._forget(value)
+        return UNKNOWN if is_nested else value
+
+    def _remove_item(self, owner: Any, index: Any) -> None:
+        """Note ``del owner[index]``."""
+        content = owner.value if isinstance(owner, Known) else None
+        if isinstance(content, dict) and _is_key(index) and self._surely_runs():
+            self._forget(content.pop(index.value, UNKNOWN))
+        else:
+            self._forget(owner)
+
+    def _surely_runs(self) -> bool:
+        """Whether what is being followed runs in any case, and once."""
+        return not (self._built.branch or self._built.loops or self._apart)
+
+    def _may_grow(self, content: Any) -> bool:
+        return id(content) not in self._held and len(content) < _MOST_TURNS
+
+    def _forget(self, *values: Any) -> None:
+        """Note that lists and dicts may be changed, and all that stand in them.
+
+        Under whatever names they are known: their content is not known any more.
+        """
+        seen: Set[int] = set()
+        left = list(values)
+        for value in left:  # grows while it is walked
+            content = value.value if isinstance(value, Known) else value
+            if id(content) in seen or id(content) in self._forgotten:
+                continue
+            seen.add(id(content))
+            if isinstance(content, (list, dict)):
+                self._forgotten[id(content)] = content
+            left += _parts(value)
+        self._step_count += len(left) // 4  # these are much faster than other steps
 
     def _assign_attribute(self, target: ast.Attribute, value: Any, written: ast.AST) -> None:
         owner = self.visit(target.value)
@@ -491,7 +608,9 @@ class ScriptInterpreter(ast.NodeVisitor):
         else:
             if is_object(value):
                 mark_shared(value)
-            if dotted_name(target):
+            if not dotted_name(target):
+                self._forget(value)
+            else:
                 self._scope.bind(dotted_name(target), value)
 
     # Expressions
@@ -554,11 +673,7 @@ class ScriptInterpreter(ast.NodeVisitor):
         self._scope.bind(dotted_name(node), value)
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
-        owner = self.visit(node.value)
-        between: Any = node.slice
-        if type(between).__name__ == "Index":  # before Python 3.9
-            between = between.value
-        index = self.visit(between)
+        owner, index = self.visit(node.value), self._index(node)
         if isinstance(owner, AttributePath):
             if owner.path[-1] == "parameter_map":
                 key = index.value if isinstance(index, Known) else None
@@ -567,11 +682,19 @@ class ScriptInterpreter(ast.NodeVisitor):
                 )
             if owner.path[-1] == "custom_optimizers" and isinstance(owner.owner, Proto):
                 return owner.owner.entries[0] if owner.owner.entries else UNKNOWN
-        elif isinstance(owner, Known) and isinstance(index, Known):
-            with contextlib.suppress(KeyError, IndexError, TypeError):
-                item = owner.value[index.value]
-                return Known(item) if isinstance(item, (str, int, bytes)) else item
+        elif isinstance(owner, Known):
+            if isinstance(index, Known) and id(owner.value) not in self._grown:
+                with contextlib.suppress(KeyError, IndexError, TypeError):
+                    item = owner.value[index.value]
+                    return Known(item) if isinstance(item, (str, int, bytes)) else item
+            self._forget(*_parts(owner))  # it may be any of them
         return UNKNOWN
+
+    def _index(self, node: ast.Subscript) -> Any:
+        between: Any = node.slice
+        if type(between).__name__ == "Index":  # before Python 3.9
+            between = between.value
+        return self.visit(between)
 
     def visit_Dict(self, node: ast.Dict) -> Any:
         items: Dict[Any, Any] = {}
@@ -579,16 +702,28 @@ class ScriptInterpreter(ast.NodeVisitor):
             key, value = self._value(key_node), self.visit(value_node)
             mark_shared(value)
             if not isinstance(key, Known) or isinstance(key.value, (list, tuple, dict)):
+                self._forget(*items.values(), *([value] if key_node else _parts(value)))
                 return UNKNOWN
             items[key.value] = value
+        self._hold(items.values())
         return limit_size(items, items.values())
+
+    def _hold(self, parts: Iterable[Any]) -> None:
+        """Note what stands in a list or dict, whose size is counted once."""
+        for part in parts:
+            if isinstance(part, Known) and isinstance(part.value, (list, dict)):
+                self._held[id(part.value)] = part.value
 
     def visit_List(self, node: Any) -> Any:
         if any(isinstance(each, ast.Starred) for each in node.elts):
             for each in node.elts:
-                mark_shared(self.visit(each))
+                is_spread = isinstance(each, ast.Starred)
+                value = self.visit(each.value if is_spread else each)
+                mark_shared(value)
+                self._forget(*(_parts(value) if is_spread else [value]))
             return UNKNOWN
         parts = [self.visit(each) for each in node.elts]
+        self._hold(parts)
         return limit_size(parts if isinstance(node, ast.List) else tuple(parts), parts)
 
     visit_Tuple = visit_List
@@ -601,7 +736,10 @@ class ScriptInterpreter(ast.NodeVisitor):
             for each in ast.walk(node.args) if isinstance(node, ast.Lambda) else ():
                 if isinstance(each, ast.arg):
                     self._scope.bind(each.arg, UNKNOWN)
-            return self.generic_visit(node)
+            self._apart += 1
+            self.generic_visit(node)
+            self._apart -= 1
+        return UNKNOWN
 
     visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_Lambda = visit_ListComp
 
@@ -616,14 +754,19 @@ class ScriptInterpreter(ast.NodeVisitor):
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         self.visit(node.test)
+        self._apart += 1
         first, second = self.visit(node.body), self.visit(node.orelse)
+        self._apart -= 1
         if is_object(first) or is_object(second):
             mark_shared(first)
             mark_shared(second)
         return either(first, second)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
-        values = [self.visit(each) for each in node.values]
+        values = [self.visit(node.values[0])]
+        self._apart += 1
+        values += [self.visit(each) for each in node.values[1:]]
+        self._apart -= 1
         return next((value for value in values if is_object(value)), UNKNOWN)
 
     # Calls
@@ -654,10 +797,50 @@ class ScriptInterpreter(ast.NodeVisitor):
             return self._built.make_proto(node, last, arguments)
         if last in self._vendor_classes:
             return self._built.make_run_config(node, last, arguments)
-        if last not in (*ONLY_READING, *_READING):
-            for value in (owner, *arguments.values):
-                self._forget_content(value)
+        is_list_or_dict = isinstance(owner, Known) and isinstance(owner.value, (list, dict))
+        if is_list_or_dict and last in _CHANGING:
+            return self._change_content(owner, last, arguments)
+        self._let_escape(node, name, last, owner, arguments)
         return self._built.call_function(node, name, last, owner, arguments)
+
+    def _change_content(self, owner: Any, method: str, arguments: CallArguments) -> Any:
+        """Call a method that changes a list or dict; if it is not known how, that is forgotten."""
+        positional, named = arguments.positional, arguments.named
+        is_dict = isinstance(owner.value, dict)
+        for value in arguments.values:
+            mark_shared(value)
+        if arguments.opaque:
+            self._forget(owner, *arguments.values)
+        elif method == "append" and not is_dict and len(positional) == 1:
+            self._append_item(owner, positional[0])
+        elif method == "setdefault" and is_dict and positional:
+            key = positional[0]
+            if _is_key(key) and key.value in owner.value:
+                self._forget(owner.value[key.value])  # which it gives back
+            else:
+                self._set_item(owner, key, [*positional, Known(None)][1])
+        elif method == "pop" and is_dict and positional:
+            self._remove_item(owner, positional[0])
+        elif method == "update" and is_dict and all(map(_is_dict, positional)):
+            given = {key: value for each in positional for key, value in each.value.items()}
+            for key, value in {**given, **named}.items():
+                self._set_item(owner, Known(key), value)
+        else:
+            self._forget(owner, *arguments.values)
+        return UNKNOWN
+
+    def _let_escape(
+        self, node: ast.Call, name: str, last: str, owner: Any, arguments: CallArguments
+    ) -> None:
+        """Forget the lists and dicts that a call of other code may change."""
+        if name in _READING_BUILTINS or last in _READING:
+            return
+        values = [owner, *arguments.values]
+        if name in _PICKING_BUILTINS or last in _PICKING:
+            values = [part for value in values for part in _parts(value)]
+        self._forget(*values)
+        for each in (node.func, *node.args, *(keyword.value for keyword in node.keywords)):
+            self._forget(*self._scope.find_members(dotted_name(each).partition(".")[0]))
 
     def _set_attribute(self, node: ast.Call, positional: List[Any]) -> Any:
         """Call ``setattr``, which is another way to write an assignment."""
@@ -669,15 +852,18 @@ class ScriptInterpreter(ast.NodeVisitor):
             part.owner.opaque = True
         else:
             mark_shared(part)
+            self._forget(value)
         return UNKNOWN
 
     def _arguments(self, node: ast.Call) -> CallArguments:
         opaque = False
+        spread: List[Any] = []
         positional: List[Any] = []
         named: Dict[str, Any] = {}
         for each in node.args:
             if isinstance(each, ast.Starred):
-                mark_shared(self.visit(each.value))
+                spread.append(self.visit(each.value))
+                mark_shared(spread[-1])
                 opaque = True
             else:
                 positional.append(self.visit(each))
@@ -690,8 +876,47 @@ class ScriptInterpreter(ast.NodeVisitor):
             if isinstance(inner, dict) and all(isinstance(key, str) for key in inner):
                 named.update(inner)
             else:
+                spread.append(value)
                 opaque = True
-        return CallArguments(positional, named, opaque)
+        return CallArguments(positional, named, opaque, tuple(spread))
+
+
+def _is_dict(value: Any) -> bool:
+    return isinstance(value, Known) and isinstance(value.value, dict)
+
+
+def _is_key(value: Any) -> bool:
+    """Whether a value is known, and no list, tuple or dict."""
+    return isinstance(value, Known) and not isinstance(value.value, (list, tuple, dict))
+
+
+def _parts(value: Any) -> List[Any]:
+    """List what stands in a list, tuple or dict, or in an object of a class of the script."""
+    if isinstance(value, OneOf):
+        return list(value.values)
+    content = value.value if isinstance(value, Known) else getattr(value, "attributes", None)
+    if isinstance(content, dict):
+        return list(content.values())
+    return list(content) if isinstance(content, (list, tuple)) else []
+
+
+def _find_changed_names(tree: SyntaxTree) -> Set[str]:
+    """Find names of which functions change what others see: what they stand for, or its content."""
+    names = {name for node in tree.nodes(ast.Global, ast.Nonlocal) for name in node.names}
+    own = {(tree.definition(node), node.arg) for node in tree.nodes(ast.arg)}
+    for node in tree.nodes(ast.Name):
+        if isinstance(node.ctx, ast.Store):
+            own.add((tree.definition(node), node.id))
+    changed = [
+        node.value for node in tree.nodes(ast.Subscript) if not isinstance(node.ctx, ast.Load)
+    ]
+    methods = [node.func for node in tree.nodes(ast.Call) if isinstance(node.func, ast.Attribute)]
+    changed += [method.value for method in methods if method.attr in _CHANGING]
+    for node in changed:
+        around = tree.definition(node)
+        if isinstance(node, ast.Name) and around is not None and (around, node.id) not in own:
+            names.add(node.id)
+    return names
 
 
 def _ends(body: List[ast.stmt]) -> bool:

@@ -355,6 +355,15 @@ class Scope:
         for member in scope._members.get(name, ()):  # of what the name stood for before
             scope.bind(member, UNKNOWN)
 
+    def find_members(self, name: str) -> List[Any]:
+        """List what is known of the attributes of ``name``, an object that is not followed."""
+        found: List[Any] = []
+        scope: Optional[Scope] = self
+        while scope is not None:
+            found += [scope.names.get(member) for member in scope._members.get(name, ())]
+            scope = scope.parent
+        return found
+
     def begin_arm(self) -> None:
         """Remember what is bound from here on, until `end_arm`."""
         self._changes.append({})
@@ -372,9 +381,13 @@ class Scope:
 
     def join_arms(self, *arms: Dict[str, Any]) -> None:
         """Bind what several arms may have left, each as `end_arm` returned it."""
-        for name in dict.fromkeys(name for arm in arms for name in arm):
-            values = [arm.get(name, self.names.get(name, _ABSENT)) for arm in arms]
-            values = [value for value in values if value is not _ABSENT]
+        bound: Dict[str, List[Any]] = {}
+        for arm in arms:
+            for name, value in arm.items():
+                bound.setdefault(name, []).append(value)
+        for name, values in bound.items():
+            if len(values) < len(arms) and name in self.names:
+                values.insert(len(values) if name in arms[0] else 0, self.names[name])
             self.bind(name, reduce(either, values))
 
 

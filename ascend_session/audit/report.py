@@ -15,6 +15,7 @@ from urllib.parse import quote
 from ascend_session.errors import AuditError
 from ascend_session.files import load_file, write_file
 from ascend_session.findings import ERROR, INFO, WARNING, Finding, Place
+from ascend_session.jsonfile import JsonError, load_json
 
 AUDIT_SEVERITIES = (ERROR, WARNING, INFO)
 
@@ -207,11 +208,14 @@ def read_baseline(file: str) -> Dict[_Key, int]:
     Raises:
         AuditError: If the file cannot be read, or is no baseline.
     """
-    content = load_file(file, "a baseline", AuditError)
+    text = load_file(file, "a baseline", AuditError).decode("utf-8", "surrogateescape")
     try:
-        known: Any = json.loads(content)["known"]
+        baseline, end, _ = load_json(text)
+        if end < len(text):
+            raise JsonError(end, "something stands behind the value")
+        known: Any = baseline["known"]
         return {(each["file"], each["rule"], each["text"]): int(each["count"]) for each in known}
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         raise AuditError(f"{file} is not a baseline. Write one with --update-baseline.") from None
 
 

@@ -112,7 +112,8 @@ def _check_entry_count(
     # A loop that looks through the entries that are there does not add a second one.
     loops = script.tree.nodes(ast.For)
     if not any(dotted_name(loop.iter).endswith("custom_optimizers") for loop in loops):
-        for first, second in combinations([each for each in entries if not each.in_loop], 2):
+        added = {(each.place, each.branch): each for each in entries if not each.in_loop}
+        for first, second in combinations(added.values(), 2):
             if first.place != second.place and compatible(first.branch, second.branch):
                 is_certain = implied(first.branch, second.branch)
                 is_certain = is_certain or implied(second.branch, first.branch)

@@ -80,6 +80,10 @@ class SyntaxTree:
             yield above
             above = self._definitions.get(id(above))
 
+    def definition(self, node: ast.AST) -> Optional[Any]:
+        """Give the function or class that ``node`` stands in directly; None outside of all."""
+        return self._definitions.get(id(node))
+
     def definitions_using(self, names: AbstractSet[str]) -> Set[int]:
         """Find the functions and classes, by id, that use any of ``names``, or one that does."""
         definitions: Set[int] = set()

@@ -152,6 +152,7 @@ sess = tf.Session(config=config)
 """
 LONG = "".join(f"    a{number} = 1\n" for number in range(8))
 SET = "mode = 'bad'\n"
+HELD = "d = {'m': 'bad'}\n"
 INNER = "        nonlocal m\n        m = x\n"
 METHODS = f"""\
 class A:
@@ -189,12 +190,95 @@ a.change()
         ("d = ['bad']\nd[0] = 'force_fp16'\n", "d[0]"),
         ("@replace\ndef f():\n    return 'bad'\n", "f()"),
         (f"def f():\n    m = 'bad'\n    def g():\n{INNER}    g()\n    return m\n", "f()"),
+        (f"{HELD}def f(e):\n{LONG}    e['m'] = x\nf(d)\n", "d['m']"),
+        (f"{HELD}def f():\n{LONG}    d['m'] = x\nf()\n", "d['m']"),
+        (f"{HELD}def f():\n{LONG}    d.update(m=x)\nf()\n", "d['m']"),
+        (HELD + "read(*[d])\n", "d['m']"),
+        (HELD + "read(**{1: d})\n", "d['m']"),
+        (HELD + "read({'x': [(d,)]})\n", "d['m']"),
+        (HELD + "obj.d = d\nobj.run()\n", "d['m']"),
+        (HELD + "obj.d = d\nread(obj)\n", "d['m']"),
+        (HELD + "class A:\n    pass\na = A()\na.d = d\nread(a)\n", "d['m']"),
+        (HELD + "def f(*a, **b):\n    b['x']['m'] = 1\nf(x=d)\n", "d['m']"),
+        (HELD + "list([d])[0]['m'] = x\n", "d['m']"),
+        (HELD + "[d][x]['m'] = x\n", "d['m']"),
+        (HELD + "other = {}\nother['x'] = d\nother['x']['m'] = x\n", "d['m']"),
+        (HELD + "d.setdefault('y', []).append(1)\ndel d['m']\n", "d['m']"),
+        (HELD + "if x:\n    d.pop('m')\n", "d['m']"),
+        (HELD + "if x:\n    d['m'] = 'force_fp16'\n", "d['m']"),
+        (HELD + "x and d.update(m='force_fp16')\n", "d['m']"),
+        (HELD + "try:\n    d['m'] = x\nexcept E:\n    pass\n", "d['m']"),
+        ("d = {'m': 'force_fp16'}\nf = lambda: d.update(m='bad')\n", "d['m']"),
+        ("d = ['force_fp16', 'bad']\nif x:\n    d.append('force_fp16')\n", "d[-1]"),
     ],
 )  # fmt: skip
 def test_a_value_that_may_be_another_by_then_is_no_certain_error(before, value):
     line = f"op.parameter_map['precision_mode'].s = tf.compat.as_bytes({value})"
     found = audit_bytes("a.py", (HEAD + before + BUILD.format(line)).encode()).findings
     assert [each.message for each in found if each.certain] == []
+
+
+LOOP = """\
+for k, v in opts.items():
+    op.parameter_map[k].s = v
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("print(sorted(opts))", "','.join(opts)", "list(zip(opts, dict(opts)))", "max(opts)"),
+        *("enumerate(opts)", "any(opts) or all(opts) or sum(opts)", "set(opts)", "tuple(opts)"),
+        *("repr(opts)", "json.dumps(opts)", "'{}'.format(opts)", "text.format(opts)"),
+        *("logging.info('%s', opts)", "log.debug(opts)", "tf.logging.error(opts)"),
+        *("opts['op_debug_level'] = b'1'", "if x:\n    opts['op_debug_level'] = b'1'"),
+        *("for x in y:\n    opts['dump_path'] = x", "opts.setdefault('dump_path', b'x')"),
+        *("opts.update(dump_path=b'x')", "opts.pop('dump_path', None)", "copy.deepcopy(opts)"),
+        *("more = {**opts, 'x': 1}", "lines = [k for k in opts]", "opts.get('x')"),
+        *("a.opts = opts\na.opts['dump_path'] = b'x'", "opts.copy()", "opts['inner'] = [1]"),
+    ],
+)
+def test_what_only_reads_a_dict_or_sets_one_key_leaves_the_others_known(line):
+    before = f"opts = {{'precison_mode': b'x'}}\n{line}\n"
+    found = audit_bytes("a.py", (HEAD + before + BUILD.format(LOOP)).encode()).findings
+    assert "unknown-key" in [each.rule for each in found if each.certain]
+    text = f"{HEAD}{before}NPURunConfig(precision_mode='bad', **opts)\n"
+    found = audit_bytes("a.py", text.encode()).findings
+    assert "unknown-argument" in [each.rule for each in found if each.certain]
+
+
+@pytest.mark.parametrize("line", ["", "if x:\n    "])
+def test_what_is_appended_leaves_the_items_before_it_known(line):
+    before = f"opts = [('precison_mode', b'x')]\n{line}opts.append(('dump_path', b'x'))\n"
+    loop = LOOP.replace("opts.items()", "opts")
+    found = audit_bytes("a.py", (HEAD + before + BUILD.format(loop)).encode()).findings
+    assert "unknown-key" in [each.rule for each in found if each.certain]
+
+
+@pytest.mark.parametrize(
+    ("line", "certain"),
+    [
+        ("d['m'] = 'bad'", [True]),
+        ("d['m'] = 'force_fp16'", []),
+        ("if x:\n    d['m'] = 'bad'", [False]),
+        ("for x in y:\n    d['m'] = 'bad'", [False]),
+        ("def f():\n    d['m'] = 'bad'\nif x:\n    f()", [False]),
+        ("if x:\n    d['n'] = 1\n    d['m'] = 'worse'\nelse:\n    d['m'] = 'bad'", [False]),
+    ],
+)
+def test_a_key_that_is_set_in_an_arm_has_one_of_two_values(line, certain):
+    setting = "op.parameter_map['precision_mode'].s = as_bytes(d['m'])"
+    text = HEAD + f"d = {{'m': 'force_fp16'}}\n{line}\n" + BUILD.format(setting)
+    found = audit_bytes("a.py", text.encode()).findings
+    assert [each.certain for each in found if each.rule == "value-not-allowed"] == certain
+
+
+@pytest.mark.parametrize("decorator", ["functools.lru_cache(maxsize=None)", "lru_cache()", "cache"])
+def test_a_plain_decorator_that_is_called_leaves_what_a_function_returns(decorator):
+    setting = "op.parameter_map['precision_mode'].s = f()"
+    text = HEAD + f"@{decorator}\ndef f():\n    return b'bad'\n" + BUILD.format(setting)
+    found = audit_bytes("a.py", text.encode()).findings
+    assert [each.rule for each in found if each.certain] == ["value-not-allowed"]
 
 
 @pytest.mark.skipif(sys.version_info < (3, 10), reason="syntax of Python 3.10")
@@ -253,8 +337,15 @@ ENTRY = (
         "sess.run(npu_ops.shutdown_system())\ndef f():\n" + "    f()\n    sess.run(end)\n" * 3000,
         "def f(n):\n    return f(n - 1) + g(n)\ndef g(n):\n    return f(n) + g(n - 1)\nf(9)",
         f"while True:\n    {SETTING}for i in range(10**10):\n    {SETTING}",
+        "a = [1]\na.append(a)\na[0] = a\nd = {}\nd.update(x=d)\nNPURunConfig(1, a, d)\nf([a, d])",
+        f"a = [1]\nb = [{'a, ' * 6000}]\n{'a.append(1)' + chr(10)}" * 9 + "f(b)\n" * 9000,
+        f"a = [{'1, ' * 9000}]\n" + "sorted(a)\n" * 30_000,
+        "for x in a:\n    a.append(x)\na = [1]\nfor x in a:\n    a.append(x)\n",
+        f"for x in {MANY}:\n" + f"    {SETTING}" * 500,
+        f"def f(op):\n{''.join('    ' + SETTING for _ in range(500))}" + "f(op)\n" * 300,
+        "if x: pass\n" + "".join(f"elif y: a{number} = 1\n" for number in range(2500)),
     ],
-    ids=range(16),
+    ids=range(23),
 )
 def test_no_script_takes_long_or_much_memory(lines):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -274,3 +365,40 @@ def test_of_a_script_that_is_followed_in_part_nothing_is_certain():
     assert "unknown-key" in {each.rule for each in found}
     with pytest.raises(AuditError, match="too long to be followed"):
         port_script("a.py", text.encode())
+
+
+def test_a_helper_that_is_called_very_often_leaves_certain_what_is_certain():
+    block = "".join(f"    {line}\n" for line in BUILD.format(f"pass\n{SETTING * 17}").splitlines())
+    calls = "".join(f"s{number} = tf.Session(config=make())\n" for number in range(40))
+    text = f"{HEAD}NPURunConfig(precison_mode=1)\ndef make():\n{block}    return config\n{calls}"
+    found = audit_bytes("a.py", text.encode()).findings
+    assert "unknown-argument" in [each.rule for each in found if each.certain]
+    assert "not-read" not in [each.rule for each in found]
+
+
+def test_behind_very_many_guards_the_rest_of_a_function_is_followed():
+    guards = "    if x:\n        return\n" * 150
+    wrong = "    NPURunConfig(precison_mode=1)\n"
+    text = f"{HEAD}def f():\n{guards}{wrong}f()\nNPURunConfig(precison_mode=2)\n"
+    found = audit_bytes("a.py", text.encode()).findings
+    assert [(each.rule, each.certain) for each in found] == [("unknown-argument", True)] * 2
+
+
+@pytest.mark.parametrize(("count", "certain"), [(50, [True, True]), (150, [False, True])])
+def test_options_with_very_many_guards_between_are_contradictory_only_possibly(count, certain):
+    options = [
+        'op.parameter_map["modify_mixlist"].s = b"mix.json"\n',
+        'op.parameter_map["precision_mode"].s = b"force_fp16"\n',
+    ]
+    guards = "if x:\n    sys.exit()\n" * count
+    text = HEAD + BUILD.format(guards + options[0] + guards + options[1])
+    found = audit_bytes("a.py", text.encode()).findings
+    assert [each.certain for each in found if each.rule == "option-conflict"] == certain
+
+
+def test_an_elif_chain_is_one_statement_however_long():
+    arms = "".join(f"elif x == {number}:\n    mode = 'bad'\n" for number in range(150))
+    text = f"if x:\n    mode = 'bad'\n{arms}else:\n    mode = 'bad'\n"
+    setting = "op.parameter_map['precision_mode'].s = as_bytes(mode)"
+    found = audit_bytes("a.py", (HEAD + text + BUILD.format(setting)).encode()).findings
+    assert [(each.rule, each.certain) for each in found] == [("value-not-allowed", True)]

@@ -120,7 +120,14 @@ def test_a_baseline_that_cannot_be_written_leaves_the_one_that_was_there(folder,
     assert not list(folder.glob("*.part")) + list(folder.glob(".ascend*"))
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"known": [{"file": 1}]}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "[]", '{"known": [{"file": 1}]}', '{"known": []} more', "[" * 100_000),
+        f'{{"known": [{{"file": "a", "rule": "b", "text": "c", "count": {"9" * 400}}}]}}',
+    ],
+    ids=range(6),
+)
 def test_what_is_no_baseline_is_refused(folder, text):
     (folder / "known.json").write_text(text)
     with pytest.raises(AuditError, match="is not a baseline"):
