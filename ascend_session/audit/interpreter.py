@@ -194,6 +194,7 @@ class ScriptInterpreter(ast.NodeVisitor):
         is_deep = len(self._stack) >= _DEEPEST_CALLS or node in self._stack
         can_tell = always or len(node.body) <= _SHORT or id(node) in self._building
         can_tell = can_tell or instance is not None or any(map(is_object, arguments.values))
+        can_tell = can_tell or any(map(_parts, arguments.values))
         if is_deep or self._call_count > _MOST_CALLS or not can_tell:
             for value in arguments.values:
                 mark_shared(value)

@@ -234,6 +234,7 @@ for k, v in opts.items():
         *("opts['op_debug_level'] = b'1'", "if x:\n    opts['op_debug_level'] = b'1'"),
         *("for x in y:\n    opts['dump_path'] = x", "opts.setdefault('dump_path', b'x')"),
         *("opts.update(dump_path=b'x')", "opts.pop('dump_path', None)", "copy.deepcopy(opts)"),
+        f"def f(e):\n{LONG}    print(e['x'])\nf(opts)",
         *("more = {**opts, 'x': 1}", "lines = [k for k in opts]", "opts.get('x')"),
         *("a.opts = opts\na.opts['dump_path'] = b'x'", "opts.copy()", "opts['inner'] = [1]"),
     ],
