@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ascend_session.cluster.schedulers import read_identity as read_identity
     from ascend_session.cluster.schedulers import read_schedulers as read_schedulers
     from ascend_session.cluster.variables import COORDINATOR as COORDINATOR
+    from ascend_session.cluster.variables import RANK_FOLDER as RANK_FOLDER
     from ascend_session.cluster.variables import RENDEZVOUS as RENDEZVOUS
     from ascend_session.cluster.variables import has_parameter_servers as has_parameter_servers
     from ascend_session.cluster.variables import read_number as read_number
@@ -51,6 +52,7 @@ _NAMES = {
     ),
     "variables": (
         "COORDINATOR",
+        "RANK_FOLDER",
         "RENDEZVOUS",
         "has_parameter_servers",
         "read_number",
