@@ -178,6 +178,7 @@ _LATE = """
     rank = os.environ["RANK_ID"]
 
     def end(number, frame):
+        time.sleep(1)  # the guardian asks to end without waiting until the launcher knows why
         print("late", flush=True)
         print("late error", file=sys.stderr, flush=True)
         sys.exit(0)
