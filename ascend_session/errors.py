@@ -21,14 +21,11 @@ The tree (the builtin that each leaf also is, in brackets)::
     AscendConfigWarning        [UserWarning]      taken, but it does not do what it says
 """
 
-import functools
 import sys
 import warnings
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, TypeVar, cast
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from ascend_session.findings import Finding
-
-AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 
 
 class AscendError(Exception):
@@ -189,23 +186,6 @@ class DeviceTimeoutError(AscendError, TimeoutError):
 
 class AscendConfigWarning(UserWarning):
     """A value that is taken but does not do what it says, or that is deprecated."""
-
-
-def with_short_traceback(function: AnyFunction) -> AnyFunction:
-    """Have the tracebacks of our errors end where the user calls ``function``, and one frame below.
-
-    What is behind an error that this package raises on purpose does not help its reader; an
-    exception of TensorFlow or of the user that has caused it keeps its own traceback.
-    """
-
-    @functools.wraps(function)
-    def call(*args: Any, **named: Any) -> Any:
-        try:
-            return function(*args, **named)
-        except AscendError as error:
-            raise error.with_traceback(None)  # noqa: B904  (what the user handles stays)
-
-    return cast(AnyFunction, call)
 
 
 def warn(message: str) -> None:

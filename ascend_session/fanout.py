@@ -24,7 +24,6 @@ from ascend_session.errors import (
     FanOutError,
     LifecycleError,
     warn,
-    with_short_traceback,
 )
 from ascend_session.failures import explain
 from ascend_session.ids import PhysicalDeviceId
@@ -177,7 +176,6 @@ class FanOut:
         self._ended = self._ended or how
 
 
-@with_short_traceback
 def fan_out(
     config: Optional[AscendConfig],
     device_ids: Iterable[int],
@@ -231,7 +229,6 @@ class FanOutContext:
         self._entered = False
         self._devices: Optional[FanOut] = None
 
-    @with_short_traceback
     def __enter__(self) -> FanOut:
         if self._entered:
             raise LifecycleError(

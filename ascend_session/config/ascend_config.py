@@ -9,7 +9,7 @@ from ascend_session.config.option import adapter_options
 from ascend_session.config.options import AdapterOptions, MemoryConfig
 from ascend_session.config.rules import refusal_of, validate, validate_host
 from ascend_session.config.tuning import TUNING_OPTIONS, mode_number
-from ascend_session.errors import ConfigError, with_short_traceback
+from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, Finding
 
 
@@ -37,7 +37,6 @@ class AscendConfig(AdapterOptions):
 
     if not TYPE_CHECKING:
 
-        @with_short_traceback
         def __init__(__self, *args: Any, **values: Any) -> None:  # noqa: N805
             super().__init__(*args, **values)
             validate(__self.values())
@@ -58,7 +57,6 @@ class AscendConfig(AdapterOptions):
         """
         return adapter_part(self)
 
-    @with_short_traceback
     def replace(self, **changes: Any) -> "AscendConfig":
         """Make a checked copy with other values; None takes an option away.
 
@@ -67,7 +65,6 @@ class AscendConfig(AdapterOptions):
         """
         return type(self)(**{**self.given(), **changes})
 
-    @with_short_traceback
     def for_tuning(self, mode: str = "operator", work_path: Optional[str] = None) -> "AscendConfig":
         """Change this configuration so that AOE can tune with it.
 
@@ -94,7 +91,6 @@ class AscendConfig(AdapterOptions):
             changes["work_path"] = work_path
         return self.replace(**changes)
 
-    @with_short_traceback
     def for_verifying(self, mode: Optional[str] = None) -> "AscendConfig":
         """Change this configuration so that a run shows what tuning has brought.
 
@@ -117,7 +113,6 @@ class AscendConfig(AdapterOptions):
         return self.replace(**changes)
 
     @classmethod
-    @with_short_traceback
     def from_parameter_map(cls, parameters: Mapping[str, Any]) -> "AscendConfig":
         """Read flat vendor keys, as they stand in an NpuOptimizer entry.
 
@@ -129,7 +124,6 @@ class AscendConfig(AdapterOptions):
         """
         return unflatten(cls, parameters)
 
-    @with_short_traceback
     def to_config_proto(self, base: Any = None, *, allow_soft_placement: bool = True) -> Any:
         """Build a ``tf.ConfigProto`` with exactly one NpuOptimizer entry.
 
@@ -156,7 +150,6 @@ class AscendConfig(AdapterOptions):
         return build_proto(self, base, FileStore(), allow_soft_placement).proto
 
     @classmethod
-    @with_short_traceback
     def from_config_proto(cls, proto: Any) -> "AscendConfig":
         """Read the NpuOptimizer entry of a ``tf.ConfigProto``.
 
@@ -170,7 +163,6 @@ class AscendConfig(AdapterOptions):
         return config
 
     @classmethod
-    @with_short_traceback
     def from_file(cls, path: Any) -> "AscendConfig":
         """Read a YAML (``.yaml``, ``.yml``) or JSON file with the constructor's names.
 
@@ -183,7 +175,6 @@ class AscendConfig(AdapterOptions):
         config: AscendConfig = from_file(cls, path)
         return config
 
-    @with_short_traceback
     def check_host(self, environ: Mapping[str, str]) -> None:
         """Check what depends on this machine: paths, files, and variables that conflict.
 
@@ -201,7 +192,6 @@ class AscendConfig(AdapterOptions):
         """
         validate_host(self.values(), environ)
 
-    @with_short_traceback
     def to_run_config_kwargs(self) -> Dict[str, Any]:
         """Give the keyword arguments for the vendor's ``NPURunConfig``; files as `to_config_proto`.
 

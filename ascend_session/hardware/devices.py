@@ -18,7 +18,7 @@ from typing import (
     Tuple,
 )
 
-from ascend_session.errors import DeviceError, with_short_traceback
+from ascend_session.errors import DeviceError
 from ascend_session.hardware.families import family, has_nic
 from ascend_session.hardware.hccn import HccnTool, conf_address, read_conf
 from ascend_session.hardware.installation import Component, read_versions
@@ -147,7 +147,6 @@ def common_family(devices: Iterable[Device]) -> Optional[str]:
     return families.pop() if len(families) == 1 else None
 
 
-@with_short_traceback
 def devices(
     environ: Optional[Mapping[str, str]] = None,
     root: Optional[str] = None,
@@ -174,7 +173,6 @@ def devices(
     return survey(environ, root, timeout)
 
 
-@with_short_traceback
 def device_count(environ: Optional[Mapping[str, str]] = None, root: Optional[str] = None) -> int:
     """Count the devices that this process gets; runs no other program.
 
@@ -192,7 +190,6 @@ def device_count(environ: Optional[Mapping[str, str]] = None, root: Optional[str
     return len(read_visible(environ.get(VISIBLE_VARIABLE), len(nodes)).ids)
 
 
-@with_short_traceback
 def is_available(environ: Optional[Mapping[str, str]] = None, root: Optional[str] = None) -> bool:
     """Tell whether this process gets at least one device; see `device_count`."""
     return device_count(environ, root) > 0

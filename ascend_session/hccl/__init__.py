@@ -17,7 +17,7 @@ from typing import Any, List, Sequence, Tuple
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.collectives import Groups, Shape, gathered, scattered
-from ascend_session.errors import LifecycleError, with_short_traceback
+from ascend_session.errors import LifecycleError
 from ascend_session.hccl._arguments import BROADCAST, Arguments, OperatorArguments
 from ascend_session.session import current_system
 from ascend_session.session.graphs import graph_backend
@@ -49,7 +49,6 @@ def __dir__() -> List[str]:
     return __all__
 
 
-@with_short_traceback
 def allreduce(
     tensor: Any, reduction: str, fusion: int = 1, fusion_id: int = -1, group: str = WORLD_GROUP
 ) -> Any:
@@ -77,7 +76,6 @@ def allreduce(
     return arguments.add_operator(*operands)
 
 
-@with_short_traceback
 def allreduce_many(
     tensors: Sequence[Any],
     reduction: str,
@@ -103,7 +101,6 @@ def _allreduce_arguments(
     return arguments, operands
 
 
-@with_short_traceback
 def reduce(
     tensor: Any,
     reduction: str,
@@ -132,7 +129,6 @@ def reduce(
     return arguments.add_operator(arguments.operand(tensor))
 
 
-@with_short_traceback
 def reduce_scatter(
     tensor: Any,
     reduction: str,
@@ -163,7 +159,6 @@ def reduce_scatter(
     return arguments.add_operator(operand)
 
 
-@with_short_traceback
 def allgather(
     tensor: Any, rank_size: int, group: str = WORLD_GROUP, fusion: int = 0, fusion_id: int = -1
 ) -> Any:
@@ -188,7 +183,6 @@ def allgather(
     return arguments.add_operator(tensor)
 
 
-@with_short_traceback
 def broadcast(
     tensor: Sequence[Any],
     root_rank: int,
@@ -228,7 +222,6 @@ def broadcast(
     return list(arguments.add_operator(tensors)) if tensors else []
 
 
-@with_short_traceback
 def send(tensor: Any, sr_tag: int, dest_rank: int, group: str = WORLD_GROUP) -> Any:
     """Send a tensor to one rank of the group, which must `receive` it.
 
@@ -247,7 +240,6 @@ def send(tensor: Any, sr_tag: int, dest_rank: int, group: str = WORLD_GROUP) -> 
     return arguments.add_operator(arguments.tensor("tensor", tensor))
 
 
-@with_short_traceback
 def receive(
     shape: Any, data_type: Any, sr_tag: int, src_rank: int, group: str = WORLD_GROUP
 ) -> Any:
@@ -278,7 +270,6 @@ def receive(
     return arguments.add_operator()
 
 
-@with_short_traceback
 def all_to_all_v(
     send_data: Any,
     send_counts: Any,
@@ -313,7 +304,6 @@ def all_to_all_v(
     return arguments.add_operator(data)
 
 
-@with_short_traceback
 def all_to_all_v_c(
     send_data: Any,
     send_count_matrix: Any,
@@ -351,7 +341,6 @@ def _shape_of(tensor: Any) -> Shape:
     return None if tensor.shape.rank is None else tensor.shape.as_list()
 
 
-@with_short_traceback
 def create_group(group: str, rank_num: int, rank_ids: Sequence[int]) -> None:
     """Make a group. Call it on each of its ranks, and on no other, with the same arguments.
 
@@ -370,7 +359,6 @@ def create_group(group: str, rank_num: int, rank_ids: Sequence[int]) -> None:
     _open_groups(arguments).create(group, ranks)
 
 
-@with_short_traceback
 def destroy_group(group: str) -> None:
     """End a group; its name is free again."""
     arguments = Arguments("destroy_group", group)
@@ -378,31 +366,26 @@ def destroy_group(group: str) -> None:
     _open_groups(arguments).destroy(group)
 
 
-@with_short_traceback
 def rank(group: str = WORLD_GROUP) -> int:
     """Return this process's rank in the group."""
     return _open_groups(Arguments("rank", group)).rank(group)
 
 
-@with_short_traceback
 def size(group: str = WORLD_GROUP) -> int:
     """Return the number of the group's ranks."""
     return _open_groups(Arguments("size", group)).size(group)
 
 
-@with_short_traceback
 def local_rank(group: str = WORLD_GROUP) -> int:
     """Return this process's place among the group's ranks of its host."""
     return _open_groups(Arguments("local_rank", group)).local_rank(group)
 
 
-@with_short_traceback
 def local_size(group: str = WORLD_GROUP) -> int:
     """Return how many of the group's ranks are on this host."""
     return _open_groups(Arguments("local_size", group)).local_size(group)
 
 
-@with_short_traceback
 def world_rank(group: str, group_rank: int) -> int:
     """Return the rank in the job of a rank of the group."""
     arguments = Arguments("world_rank", group)
@@ -410,7 +393,6 @@ def world_rank(group: str, group_rank: int) -> int:
     return _open_groups(arguments).world_rank(group, number)
 
 
-@with_short_traceback
 def group_rank(world_rank: int, group: str) -> int:
     """Return the rank in the group of a rank of the job."""
     arguments = Arguments("group_rank", group)

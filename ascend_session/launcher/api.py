@@ -16,7 +16,7 @@ from typing import Callable, List, Optional
 
 from ascend_session.backends import backend_class
 from ascend_session.cluster.variables import RENDEZVOUS
-from ascend_session.errors import AscendError, ConfigError, JobError, with_short_traceback
+from ascend_session.errors import AscendError, ConfigError, JobError
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.devices import not_bound
 from ascend_session.launcher.events import (
@@ -39,7 +39,6 @@ _KILLED = (128 + signal.SIGKILL, 128 + signal.SIGTERM)  # exit codes, as a shell
 _WAIT_WITHOUT_DEVICES_S = 1.0  # after a rank was killed, where no driver has to clean up
 
 
-@with_short_traceback
 def launch(
     config: LaunchConfig,
     *,

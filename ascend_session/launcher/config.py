@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
-from ascend_session.errors import ConfigError, with_short_traceback
+from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, Finding
 from ascend_session.launcher.environment import HIGHEST_PORT, OWNED, job_id_fault
 
@@ -111,10 +111,6 @@ class LaunchConfig:
             problems += _check_together(self)
         if problems:
             raise ConfigError.of(problems, "the launch")
-
-
-# The one that `dataclass` has made.
-LaunchConfig.__init__ = with_short_traceback(LaunchConfig.__init__)  # type: ignore[method-assign]
 
 
 def _is_passable(value: Any) -> bool:

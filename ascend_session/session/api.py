@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, Generic, List, Optional, TypeVa
 
 from ascend_session import backends
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.errors import AnyFunction, AscendError, LifecycleError, ShutdownError
+from ascend_session.errors import AscendError, LifecycleError, ShutdownError
 from ascend_session.failures import RetryPolicy, explain, translate
 from ascend_session.session.conditions import checked, warn_of_unused_loops
 from ascend_session.session.signals import Terminated, log
@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 _Given = TypeVar("_Given")
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def _refuse_unknown_names(function: AnyFunction) -> AnyFunction:
+def _refuse_unknown_names(function: _Function) -> _Function:
     """Have ``function`` say where a keyword argument belongs that it does not have."""
     own = list(inspect.signature(function).parameters)
 
@@ -42,12 +43,9 @@ def _refuse_unknown_names(function: AnyFunction) -> AnyFunction:
         for name in named:
             if name not in own:
                 raise TypeError(_unknown_argument(name, function.__name__, own))
-        try:
-            return function(*args, **named)
-        except AscendError as error:
-            raise error.with_traceback(None)  # noqa: B904  (one frame of ours is enough)
+        return function(*args, **named)
 
-    return cast(AnyFunction, call)
+    return cast(_Function, call)
 
 
 def _unknown_argument(name: str, function: str, own: List[str]) -> str:
@@ -163,10 +161,7 @@ class _Block(Generic[_Given]):
             )
         self._entered_in = os.getpid()
         self._left = True  # until there is something to leave
-        try:
-            given = self._open()
-        except AscendError as error:
-            raise error.with_traceback(None)  # noqa: B904  (one frame of ours is enough)
+        given = self._open()
         self._left = False
         return given
 

@@ -23,7 +23,7 @@ from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.entry import FileStore, adapter_part, flatten
 from ascend_session.config.proto import SessionProto, add_to_entry, build_proto
 from ascend_session.config.rules import validate, validate_opening
-from ascend_session.errors import AscendError, LifecycleError, warn, with_short_traceback
+from ascend_session.errors import AscendError, LifecycleError, warn
 from ascend_session.failures import RetryPolicy, translate
 from ascend_session.session.conditions import (
     Leftovers,
@@ -194,7 +194,6 @@ class AscendSystem:
         """Whether sessions can be opened on it."""
         return self._state == "open" and self.pid == os.getpid()
 
-    @with_short_traceback
     def session(
         self,
         graph: Optional[Any] = None,
@@ -217,7 +216,6 @@ class AscendSystem:
         self.check_usable()
         return SessionContext(None, graph, device_id, session_config, self.backend, self)
 
-    @with_short_traceback
     def session_config(self, cfg: Optional[AscendConfig] = None, base: Optional[Any] = None) -> Any:
         """Make a ``tf.ConfigProto`` for sessions made by others, as by MonitoredTrainingSession.
 

@@ -37,7 +37,7 @@ from ascend_session.cluster.rank_table.source import (
     look_for_table,
     read_text,
 )
-from ascend_session.errors import JobError, with_short_traceback
+from ascend_session.errors import JobError
 from ascend_session.files import write_file
 from ascend_session.findings import ERROR, Finding, errors_of, sort_by_severity
 from ascend_session.hardware.devices import Device, DeviceReport, common_family, devices
@@ -58,7 +58,6 @@ class RankTable(Contents):
     """A rank table of HCCL."""
 
     @classmethod
-    @with_short_traceback
     def read(cls, path: str, family: Optional[str] = None) -> "RankTable":
         """Read a file of version 1.0, 1.2, template 2 or the "lab" variant.
 
@@ -76,7 +75,6 @@ class RankTable(Contents):
         return cls._parse(read_text(path), path, _check_name(path), family)
 
     @classmethod
-    @with_short_traceback
     def from_text(
         cls, text: str, name: str = "the rank table", family: Optional[str] = None
     ) -> "RankTable":
@@ -84,7 +82,6 @@ class RankTable(Contents):
         return cls._parse(text, name, [], family)
 
     @classmethod
-    @with_short_traceback
     def wait_for(
         cls,
         path: str,
@@ -124,7 +121,6 @@ class RankTable(Contents):
             time.sleep(min(_PAUSE_S, left))
 
     @classmethod
-    @with_short_traceback
     def build(
         cls, servers: Servers, *, family: Optional[str] = None, force: bool = False
     ) -> "RankTable":
@@ -147,7 +143,6 @@ class RankTable(Contents):
         return cls._build(number_ranks(listed), family, force)
 
     @classmethod
-    @with_short_traceback
     def of_host(
         cls,
         report: Union[DeviceReport, Sequence[Device], None] = None,
@@ -182,7 +177,6 @@ class RankTable(Contents):
         return table
 
     @classmethod
-    @with_short_traceback
     def merge(cls, tables: Sequence["RankTable"], *, family: Optional[str] = None) -> "RankTable":
         """Make one table of those of several servers, each of which made its own.
 
@@ -261,7 +255,6 @@ class RankTable(Contents):
 
         return check_host(self, report, opened, names)
 
-    @with_short_traceback
     def check(
         self, family: Optional[str] = None, environ: Optional[Mapping[str, str]] = None
     ) -> None:
@@ -287,7 +280,6 @@ class RankTable(Contents):
         self._refuse_errors(but="status")
         return format_table(self, version or (V1_2 if self.format == V1_2 else V1_0))
 
-    @with_short_traceback
     def write(self, path: str, version: Optional[str] = None, *, force: bool = False) -> None:
         """Write a file so that whoever opens it sees all of it, or what was there before.
 
