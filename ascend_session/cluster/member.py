@@ -7,7 +7,6 @@ what it waits in if that takes long, and how it ended, as far as it could still 
 launch nothing is written, and trouble with the file is no trouble of the process.
 """
 
-import atexit
 import contextlib
 import faulthandler
 import json
@@ -19,6 +18,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tu
 
 from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.files import UnreadableError, read_regular_file, replace_file
+from ascend_session.process import on_close, on_fork
 from ascend_session.text import one_line
 
 LONG_WAIT_S = 0.5
@@ -121,26 +121,24 @@ def join(rank: int) -> None:
     folder = os.environ.get(RANK_FOLDER)
     if not folder or not os.path.isdir(folder):
         return
-    if _record is None or _record.known.pid != os.getpid():
+    if _record is None:
         _record = _Record(folder, rank)
-        atexit.register(_note_end)
+        on_close("record", _note_end)
         _offer_stacks(folder)
     _record.note(OPEN)
 
 
 def leave() -> None:
     """Write down that the system is closed in order; an exception that passes is told by `fail`."""
-    record = _own_record()
-    if record is not None and record.known.state != FAILED:
-        record.note(CLOSED)
+    if _record is not None and _record.known.state != FAILED:
+        _record.note(CLOSED)
 
 
 def fail(error: BaseException) -> None:
     """Write down that an exception ends what this process does in the job."""
-    record = _own_record()
-    if record is not None:
-        record.is_exiting = isinstance(error, SystemExit)
-        record.note(FAILED, _describe(error))
+    if _record is not None:
+        _record.is_exiting = isinstance(error, SystemExit)
+        _record.note(FAILED, _describe(error))
 
 
 @contextlib.contextmanager
@@ -156,7 +154,7 @@ def waiting(
         signature: What it does, beginning with its kind: ``allreduce sum float32 [4]``.
         is_first: Whether this process waits there for the first time.
     """
-    record = _own_record()
+    record = _record
     if record is None:
         yield
         return
@@ -193,14 +191,18 @@ def stacks_name(pid: int) -> str:
     return f"stacks_{pid}.log"
 
 
-def _own_record() -> Optional[_Record]:
-    """Give this process's record; a forked child has none."""
-    return _record if _record is not None and _record.known.pid == os.getpid() else None
+def _forget_in_child() -> None:
+    """Forget the record of the parent: a forked child has none until it joins itself."""
+    global _record
+    _record = None
+
+
+on_fork(_forget_in_child)
 
 
 def _note_end() -> None:
     """Write down at exit whether an exception has ended the program, as Python notes it."""
-    record, error = _own_record(), getattr(sys, "last_value", None)
+    record, error = _record, getattr(sys, "last_value", None)
     if record is None:
         return
     if error is not None:

@@ -1,0 +1,86 @@
+import subprocess
+import sys
+
+import pytest
+
+from ascend_session import process
+
+
+def run(program):
+    ended = subprocess.run(
+        [sys.executable, "-c", f"import os, sys\nfrom ascend_session import process\n{program}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        universal_newlines=True,
+        timeout=60,
+    )
+    return ended.returncode, ended.stdout.split(), ended.stderr
+
+
+def test_what_was_opened_is_closed_in_the_stated_order_whichever_came_first():
+    _, words, errors = run(
+        "for name in reversed(process.CLOSING_ORDER):\n"
+        "    process.on_close(name, lambda name=name: print(name))\n"
+    )
+    assert (tuple(words), errors) == (process.CLOSING_ORDER, "")
+
+
+def test_a_second_function_of_a_name_replaces_the_first():
+    _, words, _ = run(
+        "process.on_close('record', lambda: print('first'))\n"
+        "process.on_close('record', lambda: print('second'))\n"
+    )
+    assert words == ["second"]
+
+
+def test_functions_that_a_program_registers_after_the_last_opening_run_before_it_is_closed():
+    _, words, _ = run(
+        "import atexit\n"
+        "process.on_close('record', lambda: None)\n"
+        "atexit.register(print, 'before opening')\n"
+        "process.on_close('exchange', lambda: print('closed'))\n"
+        "atexit.register(print, 'after')\n"
+    )
+    assert " ".join(words) == "after closed before opening"
+
+
+def test_one_that_raises_keeps_the_others_from_nothing_and_is_shown():
+    _, words, errors = run(
+        "process.on_close('exchange', lambda: 1 / 0)\n"
+        "process.on_close('record', lambda: print('recorded'))\n"
+    )
+    assert words == ["recorded"]
+    assert "ZeroDivisionError" in errors
+
+
+def test_a_name_without_a_place_in_the_order_is_refused():
+    with pytest.raises(ValueError, match="'nothing' has no place in CLOSING_ORDER: exchange, "):
+        process.on_close("nothing", lambda: None)
+
+
+def test_a_forked_child_forgets_in_the_order_given_and_closes_nothing_of_its_parent():
+    code, words, errors = run(
+        "process.on_close('record', lambda: print('parent closed', flush=True))\n"
+        "process.on_fork(lambda: print('one', flush=True))\n"
+        "process.on_fork(lambda: print('two', flush=True))\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    print('child', flush=True)\n"
+        "    sys.exit(3)\n"
+        "_, status = os.waitpid(child, 0)\n"
+        "sys.exit(os.WEXITSTATUS(status))\n"
+    )
+    assert " ".join(words) == "one two child parent closed"
+    assert (code, errors) == (3, "")
+
+
+def test_a_forked_child_closes_what_it_has_opened_itself():
+    _, words, _ = run(
+        "process.on_close('record', lambda: print('parent', flush=True))\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    process.on_close('exchange', lambda: print('child', flush=True))\n"
+        "    sys.exit()\n"
+        "os.waitpid(child, 0)\n"
+    )
+    assert words == ["child", "parent"]
