@@ -25,13 +25,7 @@ from typing import (
 
 import psutil
 
-from ascend_session.aoe.machine import (
-    MOST_PARALLEL,
-    Parallel,
-    find_home,
-    measure_cpu_quota,
-    measure_memory_left,
-)
+from ascend_session.aoe.machine import MOST_PARALLEL, Parallel, find_home
 from ascend_session.aoe.run import BANK, find_repository
 from ascend_session.checks.devices import Seen
 from ascend_session.checks.toolkit import check_sourced
@@ -231,6 +225,7 @@ class TuningRun(NamedTuple):
         compilers: TE_PARALLEL_COMPILER.
         known: What only the user knows.
         config: What the training script opens its session with; None if that is not known.
+        new_folders: Absolute paths of folders that are made before the run starts.
     """
 
     mode: str
@@ -241,6 +236,7 @@ class TuningRun(NamedTuple):
     compilers: Parallel
     known: KnownFacts
     config: "Optional[AscendConfig]"
+    new_folders: Tuple[str, ...] = ()
 
     def option(self, name: str) -> Any:
         """Return an option of the configuration; None if it is not set, or nothing is known."""
@@ -290,24 +286,14 @@ def _check_home(environ: Mapping[str, str]) -> TuningCondition:
 
 
 def _check_tuners(tuners: Parallel) -> TuningCondition:
-    name, needed = "TUNING_PARALLEL_NUM", "1 to 64"
-    if tuners.legal and tuners.number is None:
-        message = f"TUNING_PARALLEL_NUM is unknown: {tuners.origin}."
-        hint = "Give tuning_parallel_num; AOE's default is 8."
-        return judge(name, None, None, needed, message, hint, asks=("tuning_parallel_num",))
-    return judge(name, tuners.legal, tuners.number, needed, f"{tuners.origin}.", "Correct aoe.ini.")
+    name, message = "TUNING_PARALLEL_NUM", f"{tuners.origin}."
+    return judge(name, tuners.legal, tuners.number, "1 to 64", message, "Correct aoe.ini.")
 
 
 def _check_memory(run: TuningRun) -> TuningCondition:
-    have, left = int(psutil.virtual_memory().available), measure_memory_left(run.root)
+    have = int(psutil.virtual_memory().available)
     each, tuners = run.known.training_memory, run.tuners.legal_number
     message = f"{format_value(have, 'bytes')} of host memory are available."
-    if left is not None and left < have:
-        have = left
-        message = (
-            f"{format_value(have, 'bytes')} of memory are left by the limit of the control group, "
-            "as of a container or batch job."
-        )
     if each is None or (tuners is None and have >= each):
         message += " The tuning needs training_memory times TUNING_PARALLEL_NUM."
         return _ask(
@@ -335,19 +321,15 @@ def _check_compilers(run: TuningRun) -> TuningCondition:
 
 
 def _check_cpus(run: TuningRun) -> TuningCondition:
-    cores, quota, processes = _count_cpus(), measure_cpu_quota(run.root), run.known.processes
-    have = cores
-    message = f"This process may use {format_value(cores, 'CPUs')}"
-    if quota is not None and quota < cores:
-        have = math.floor(quota)
-        message += f", but its control group lets it have the time of {quota:g} of them"
+    have, processes = _count_cpus(), run.known.processes
+    message = f"This process may use {format_value(have, 'CPUs')}"
     if run.mode not in (MODES["operator"], MODES["subgraph"]):
         message += ". The manual has no formula for gradient tuning."
         return judge("CPUs", None, have, None, message, unit="CPUs")
     tuners, compilers = run.tuners.legal_number, run.compilers.legal_number
-    needed = _count_cpus_needed(run.mode, processes, tuners or 1, compilers or 1, cores)
+    needed = _count_cpus_needed(run.mode, processes, tuners or 1, compilers or 1, have)
     threads, programs = tuners or "TUNING_PARALLEL_NUM", compilers or "TE_PARALLEL_COMPILER"
-    half = f"min({cores}/2, {_MOST_HALF})"
+    half = f"min({have}/2, {_MOST_HALF})"
     formula = f"{processes} x ({programs} + {threads} + {half} + {_RESERVE})"
     if run.mode == MODES["subgraph"]:
         formula = f"{processes} x (2 x {threads} + {programs})"
@@ -463,7 +445,7 @@ def check_software(run: TuningRun) -> Iterator[TuningCondition]:
     """Check folders and what is installed."""
     if run.mode != MODES["gradient"]:
         yield _check_repository(run)
-    yield _check_result_folder(run.environ)
+    yield _check_result_folder(run)
     yield _check_python(run.environ)
     yield _check_sourced(run)
 
@@ -473,9 +455,8 @@ def _check_repository(run: TuningRun) -> TuningCondition:
     repository = find_repository(run.mode, run.environ)
     needed = "existing, rwx" if repository.variable == BANK else "rwx, or can be made"
     place = repository.base
-    if repository.variable != BANK:
-        while not os.path.exists(place) and os.path.dirname(place) != place:
-            place = os.path.dirname(place)
+    if repository.variable != BANK or place in run.new_folders:
+        place = _find_existing(place)
     fault = find_folder_fault(place)
     message = f"The tuned repository will be {repository.path}."
     if fault is None:
@@ -486,16 +467,24 @@ def _check_repository(run: TuningRun) -> TuningCondition:
     return judge("repository", False, place, needed, message, hint)
 
 
-def _check_result_folder(environ: Mapping[str, str]) -> TuningCondition:
+def _find_existing(path: str) -> str:
+    """Return a folder, or the nearest one above it that exists."""
+    while not os.path.exists(path) and os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+    return path
+
+
+def _check_result_folder(run: TuningRun) -> TuningCondition:
     """Result files go to ASCEND_WORK_PATH, else to the working directory."""
-    given = environ.get("ASCEND_WORK_PATH")
+    given = run.environ.get("ASCEND_WORK_PATH")
     path = os.path.abspath(given or ".")
     origin = "ASCEND_WORK_PATH" if given else "the working directory"
     message, hint = f"Result files will be in {path}, {origin}.", None
-    fault = find_folder_fault(path)
+    place = _find_existing(path) if path in run.new_folders else path
+    fault = find_folder_fault(place)
     if fault is not None:
         predicate, hint = fault
-        message = f"{message} It {predicate}."
+        message = f"{message} {'It' if place == path else place} {predicate}."
     return judge("result folder", fault is None, path, "existing, rwx", message, hint)
 
 

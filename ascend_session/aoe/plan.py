@@ -9,7 +9,7 @@ manual AOE.md (products, work_path).
 import os
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ascend_session.aoe.conditions import (
     FAILS,
@@ -72,6 +72,7 @@ class AoePlan:
         environ: Optional[Mapping[str, str]] = None,
         root: Optional[str] = None,
         timeout: float = TIME_LIMIT,
+        new_folders: Sequence[str] = (),
         **known: Any,
     ) -> "AoePlan":
         """Measure this machine, this environment and the configuration; starts no training.
@@ -85,6 +86,8 @@ class AoePlan:
             environ: The environment of the tuning run; None means this one.
             root: Root of the host; None means ``ASCEND_SESSION_HOST_ROOT``, else ``/``.
             timeout: Seconds that an answer of ``npu-smi`` may take.
+            new_folders: Absolute paths of folders that need not exist, for they are made before the
+                run starts.
             **known: What cannot be measured: the members of `KnownFacts`, as
                 in ``training_memory=12 * 2**30``.
 
@@ -106,6 +109,7 @@ class AoePlan:
             compilers=count_compilers(given),
             known=facts,
             config=config,
+            new_folders=tuple(new_folders),
         )
         checks = (check_resources, _check_configuration, check_device, check_software)
         conditions = tuple(condition for check in checks for condition in check(run))

@@ -1,4 +1,4 @@
-"""The results of tuning with AOE: read, summed up, sorted and compared.
+"""The results of tuning with AOE: read, summed up and sorted.
 
 Example::
 
@@ -7,15 +7,11 @@ Example::
         print(operator.name, operator.saved)
 """
 
-import fnmatch
 import os
-from collections import defaultdict
 from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from ascend_session.aoe.result_files import (
     FILE_NAMES,
-    OPERATORS,
-    SUBGRAPHS,
     WHERE_WRITTEN,
     ResultFile,
     Summary,
@@ -32,8 +28,6 @@ from ascend_session.option_files.base import PathLike
 _TEXTS: Dict[str, Callable[[TunedItem], Sequence[str]]] = {
     "name": lambda item: (item.name,),
     "type": lambda item: item.types,
-    "way": lambda item: item.ways,
-    "update": lambda item: item.update_modes,
 }
 _NUMBERS: Dict[str, Callable[[TunedItem], Optional[float]]] = {
     "saved": lambda item: item.saved,
@@ -41,39 +35,7 @@ _NUMBERS: Dict[str, Callable[[TunedItem], Optional[float]]] = {
     "before": lambda item: item.before,
     "after": lambda item: item.after,
 }
-SORTS = (*_NUMBERS, "name", "type")
-FILTERS = tuple(_TEXTS)
-
-
-class Filter(NamedTuple):
-    """A pattern for one of the texts of an operator or sub-graph.
-
-    Attributes:
-        what: Which texts, one of `FILTERS`.
-        pattern: As of files, with ``*``, ``?`` and ``[...]``; upper and lower case differ.
-    """
-
-    what: str
-    pattern: str
-
-    @classmethod
-    def parse(cls, text: str) -> "Filter":
-        """Make a filter of what is typed: ``type=MatMul*``, or a part of a name.
-
-        Raises:
-            ValueError: If there is nothing of that name to filter by.
-        """
-        what, equals, pattern = text.partition("=")
-        if not equals:
-            quoted = "".join(f"[{letter}]" if letter in "*?[" else letter for letter in text)
-            return cls("name", f"*{quoted}*")
-        if what not in FILTERS:
-            raise ValueError(f"{what!r} is not one of {', '.join(FILTERS)}.")
-        return cls(what, pattern)
-
-    def takes(self, item: TunedItem) -> bool:
-        """Tell whether one of the texts matches the pattern."""
-        return any(fnmatch.fnmatchcase(text, self.pattern) for text in _TEXTS[self.what](item))
+SORTS = (*_NUMBERS, *_TEXTS)
 
 
 def in_order(items: Iterable[TunedItem], by: str) -> List[TunedItem]:
@@ -166,38 +128,12 @@ class Results(NamedTuple):
         return Summary(*sums)
 
     @property
-    def whole(self) -> bool:
-        """Whether all was read: no file is missing or damaged."""
-        return not self.unread and not any(file.damage for file in self.files)
-
-    @property
     def ok(self) -> bool:
         """Whether all was read, and no tuning failed, is incomplete or was interrupted.
 
         Doubts do not count.
         """
         return not self.unread and all(file.ok for file in self.files)
-
-    def only(self, filters: Sequence[Filter]) -> "Results":
-        """Return the same with those operators and sub-graphs that all filters take.
-
-        Counts and failed operators stay as they are: the files do not say whose counts they are.
-        """
-
-        def select(items: Tuple[TunedItem, ...]) -> Tuple[TunedItem, ...]:
-            return tuple(item for item in items if all(each.takes(item) for each in filters))
-
-        def narrow(task: Task) -> Task:
-            tunings = (
-                tuning._replace(
-                    operators=select(tuning.operators), subgraphs=select(tuning.subgraphs)
-                )
-                for tuning in task.tunings
-            )
-            return task._replace(tunings=tuple(tunings))
-
-        files = (file._replace(tasks=tuple(map(narrow, file.tasks))) for file in self.files)
-        return self._replace(files=tuple(files))
 
 
 def read_results(paths: Union[PathLike, Sequence[PathLike]]) -> Results:
@@ -241,91 +177,3 @@ def _files_of(path: str) -> List[str]:
         message = f"{path}: there is no file {FILE_NAMES} in this folder."
         raise ResultError(message, hint=WHERE_WRITTEN)
     return paths
-
-
-class Change(NamedTuple):
-    """One operator or sub-graph in two runs.
-
-    Attributes:
-        kind: `OPERATORS`, whose times are in microseconds, or `SUBGRAPHS`, in milliseconds.
-        name: The name of the operator, or the key of the sub-graph.
-        there: The time after the tuning of the other run.
-        here: The time after the tuning of this run.
-    """
-
-    kind: str
-    name: str
-    there: Optional[float]
-    here: Optional[float]
-
-    @property
-    def difference(self) -> float:
-        """By how much this run is slower; 0 if one of the times is not known."""
-        return 0.0 if self.there is None or self.here is None else self.here - self.there
-
-
-class Comparison(NamedTuple):
-    """What differs between two runs.
-
-    Attributes:
-        there: The other run.
-        faster: What takes less time in this run, the largest difference first.
-        slower: What takes more, the largest difference first.
-        same: How many take the same time, or an unknown one.
-        only_here: What only this run has tuned; its ``there`` is None.
-        only_there: What only the other has.
-        failed_here: Operators whose tuning failed in this run only.
-        failed_there: Operators whose tuning failed in the other only.
-    """
-
-    there: Results
-    faster: Tuple[Change, ...]
-    slower: Tuple[Change, ...]
-    same: int
-    only_here: Tuple[Change, ...]
-    only_there: Tuple[Change, ...]
-    failed_here: Tuple[str, ...]
-    failed_there: Tuple[str, ...]
-
-
-def compare(here: Results, there: Results) -> Comparison:
-    """Compare a run with another; of equal names, the first is compared with the first."""
-    both: List[Change] = []
-    only_here: List[Change] = []
-    only_there: List[Change] = []
-    for kind, ours, theirs in (
-        (OPERATORS, _numbered(here.operators), _numbered(there.operators)),
-        (SUBGRAPHS, _numbered(here.subgraphs), _numbered(there.subgraphs)),
-    ):
-        for key, item in ours.items():
-            other = theirs.get(key)
-            change = Change(kind, item.name, other.after if other else None, item.after)
-            (both if other else only_here).append(change)
-        only_there += [
-            Change(kind, item.name, item.after, None)
-            for key, item in theirs.items()
-            if key not in ours
-        ]
-    both.sort(key=lambda change: change.difference)
-    faster = tuple(change for change in both if change.difference < 0)
-    slower = tuple(change for change in reversed(both) if change.difference > 0)
-    return Comparison(
-        there,
-        faster,
-        slower,
-        len(both) - len(faster) - len(slower),
-        tuple(only_here),
-        tuple(only_there),
-        tuple(name for name in here.failed if name not in set(there.failed)),
-        tuple(name for name in there.failed if name not in set(here.failed)),
-    )
-
-
-def _numbered(items: Iterable[TunedItem]) -> Dict[Tuple[str, int], TunedItem]:
-    """Key items by their name, and those of the same name by their number."""
-    seen: Dict[str, int] = defaultdict(int)
-    numbered: Dict[Tuple[str, int], TunedItem] = {}
-    for item in items:
-        numbered[item.name, seen[item.name]] = item
-        seen[item.name] += 1
-    return numbered

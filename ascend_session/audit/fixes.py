@@ -1,6 +1,6 @@
-"""Rewrites a script's options: mends what is certain, and ports entries to an AscendConfig.
+"""Corrects what is certainly wrong in the options of a script.
 
-Mended are misspelt keys, fields, the optimizer's name and memory_optimization. Each change is made
+That is misspelt keys, fields, the optimizer's name and memory_optimization. Each change is made
 within its line, or is a line before it; a file is only written if the whole of it is still a
 script, and everything else in it stays as it is, byte by byte.
 """
@@ -8,23 +8,16 @@ script, and everything else in it stays as it is, byte by byte.
 import ast
 import difflib
 import re
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple, Type
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
-from pydantic import BaseModel
-
-from ascend_session.audit.interpreter import ScriptInterpreter
-from ascend_session.audit.objects import OptimizerEntry, implied
-from ascend_session.audit.options import check_assigned, known_option
+from ascend_session.audit.options import known_option
 from ascend_session.audit.report import place_of
-from ascend_session.audit.rules import select_adapter_entries
 from ascend_session.audit.scripts import audit_bytes
-from ascend_session.audit.source import is_marked, is_vendor_module, read_script
-from ascend_session.config.ascend_config import AscendConfig
+from ascend_session.audit.source import is_vendor_module
 from ascend_session.config.entry import ENTRY_NAME
-from ascend_session.config.names import OBSOLETE, unknown_key
-from ascend_session.config.option import adapter_options, part_of
+from ascend_session.config.names import OBSOLETE
+from ascend_session.config.option import adapter_options
 from ascend_session.config.options import AdapterOptions
-from ascend_session.errors import AuditError
 from ascend_session.findings import ERROR, Finding, errors_of
 from ascend_session.text import did_you_mean
 
@@ -194,81 +187,3 @@ _FIXES: Dict[str, Callable[[str, str, int], Optional[str]]] = {
     "wrong-optimizer-name": _fix_name,
     "memory-optimization-on": _fix_memory_optimization,
 }
-
-
-class PortedEntry(NamedTuple):
-    """One entry of a script.
-
-    Attributes:
-        line: Where it is added.
-        code: The code that makes the same configuration, with comments on what is not carried over.
-    """
-
-    line: int
-    code: str
-
-
-def port_script(file: str, data: bytes) -> List[PortedEntry]:
-    """Port the entries of a script; the list is empty if it has none.
-
-    Raises:
-        AuditError: If the script cannot be read.
-    """
-    if not is_marked(data):
-        return []
-    script = read_script(file, data)
-    built = ScriptInterpreter(script).follow()
-    if built.is_cut_short:
-        raise AuditError("It is too long to be followed to its end.")
-    ported = {
-        entry.place: PortedEntry(entry.place.line, _write_config(entry, script.is_python_2))
-        for entry in select_adapter_entries(built.entries, script)
-    }
-    return sorted(ported.values())
-
-
-def _write_config(entry: OptimizerEntry, is_python_2: bool) -> str:
-    values: Dict[str, Any] = {}
-    comments: Dict[str, None] = {}
-    for setting in entry.settings:
-        option = known_option(setting.key)
-        value = None
-        if option is not None and setting.field == option.field:
-            value, _ = check_assigned(option, setting.value, is_python_2)
-        if option is None:
-            comment = unknown_key(setting.key).message
-        elif option.dead:
-            comment = "It no longer has any effect."
-        elif value is None:
-            comment = f"Give {option.path} what the script gives it."
-        elif not implied(setting.branch, entry.branch):
-            comment = f"The script sets it in one branch only: {option.path}={value!r}."
-        else:
-            values[option.path] = value
-            continue
-        comments[f"# line {setting.place.line}, {setting.key}: {comment}\n"] = None
-    names: Set[str] = {"AscendConfig"}
-    body = "".join(_keyword_arguments(AscendConfig, "", values, 1, names))
-    config = f"cfg = AscendConfig(\n{body})\n" if body else "cfg = AscendConfig()\n"
-    return (
-        f"from ascend_session import {', '.join(sorted(names))}, ascend_session\n\n"
-        f"{config}{''.join(comments)}\nwith ascend_session(cfg) as sess:\n    ...\n"
-    )
-
-
-def _keyword_arguments(
-    model: Type[BaseModel], prefix: str, values: Dict[str, Any], depth: int, names: Set[str]
-) -> Iterator[str]:
-    """Yield the keyword arguments of a config class, one line each, and note the classes used."""
-    indent = "    " * depth
-    for name, info in model.model_fields.items():
-        part = part_of(info.annotation)
-        path = f"{prefix}{name}"
-        if part is None:
-            if path in values:
-                yield f"{indent}{name}={values[path]!r},\n"
-            continue
-        inner = "".join(_keyword_arguments(part, f"{path}.", values, depth + 1, names))
-        if inner:
-            names.add(part.__name__)
-            yield f"{indent}{name}={part.__name__}(\n{inner}{indent}),\n"

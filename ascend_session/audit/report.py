@@ -1,21 +1,9 @@
-"""What an audit finds: its rules, the findings of one script, and the report on all of them.
+"""What an audit finds: its rules, the findings of one script, and the report on all of them."""
 
-A report has two more forms. A baseline names known findings, which stay out of later reports until
-their lines change; SARIF 2.1.0 is what code hosts show beside the lines.
-"""
-
-import hashlib
-import json
-import os
 import re
-from collections import Counter
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Tuple
-from urllib.parse import quote
+from typing import Any, Dict, Iterable, List, NamedTuple, Tuple
 
-from ascend_session.errors import AuditError
-from ascend_session.files import load_file, write_file
 from ascend_session.findings import ERROR, INFO, WARNING, Finding, Place
-from ascend_session.jsonfile import JsonError, load_json
 
 AUDIT_SEVERITIES = (ERROR, WARNING, INFO)
 
@@ -49,7 +37,7 @@ AUDIT_RULES: Dict[str, str] = {
     "binding-overruns": "CPUs are chosen so that they do not reach on a second server.",
     "not-read": "The file, or a part of it, could not be read.",
 }
-"""What each rule is about, in one sentence, by its id (for lists of rules, as in SARIF)."""
+"""What each rule is about, in one sentence, by its id."""
 
 
 def place_of(finding: Finding) -> Place:
@@ -121,14 +109,12 @@ class AuditReport(NamedTuple):
         looked_at: How many of them hold something that an adapter could read.
         findings: What was found, by file and line.
         skipped: The files that were not read, each with the reason in a sentence.
-        known: How many findings the baseline has, which are left out.
     """
 
     files: int
     looked_at: int
     findings: Tuple[Finding, ...]
     skipped: Tuple[Tuple[str, str], ...]
-    known: int = 0
 
     def count(self, severity: str) -> int:
         """Count the findings of this severity."""
@@ -155,7 +141,6 @@ class AuditReport(NamedTuple):
         return {
             "files": self.files,
             "looked_at": self.looked_at,
-            "known": self.known,
             "counts": {severity: self.count(severity) for severity in AUDIT_SEVERITIES},
             "findings": [finding_as_dict(finding) for finding in self.findings],
             "skipped": [{"file": file, "why": why} for file, why in self.skipped],
@@ -167,7 +152,7 @@ def _rank(finding: Finding) -> Tuple[int, bool]:
 
 
 def finding_as_dict(finding: Finding) -> Dict[str, Any]:
-    """Give a finding as JSON can hold it, under the keys that reports have had from the start."""
+    """Give a finding as JSON can hold it."""
     place = place_of(finding)
     return {
         "file": place.file,
@@ -180,111 +165,4 @@ def finding_as_dict(finding: Finding) -> Dict[str, Any]:
         "line": place.line,
         "column": place.column,
         "cell": place.cell,
-    }
-
-
-_Key = Tuple[str, str, str]
-
-
-def write_baseline(file: str, report: AuditReport) -> None:
-    """Write the findings of a report; paths are relative to the folder of ``file``.
-
-    Raises:
-        AuditError: If the file cannot be written; what was there before is there still.
-    """
-    counts = Counter(_baseline_key(finding, file) for finding in report.findings)
-    known = [
-        {"file": name, "rule": rule, "text": text, "count": count}
-        for (name, rule, text), count in sorted(counts.items())
-    ]
-    text = json.dumps({"version": 1, "known": known}, indent=1, ensure_ascii=False)
-    content = f"{text}\n".encode("utf-8", "surrogateescape")
-    write_file(file, content, force=True, error=AuditError)
-
-
-def read_baseline(file: str) -> Dict[_Key, int]:
-    """Read the findings that a baseline names, with how often each is known.
-
-    Raises:
-        AuditError: If the file cannot be read, or is no baseline.
-    """
-    text = load_file(file, "a baseline", AuditError).decode("utf-8", "surrogateescape")
-    try:
-        baseline, end, _ = load_json(text)
-        if end < len(text):
-            raise JsonError(end, "something stands behind the value")
-        known: Any = baseline["known"]
-        return {(each["file"], each["rule"], each["text"]): int(each["count"]) for each in known}
-    except (ValueError, KeyError, TypeError, OverflowError):
-        raise AuditError(f"{file} is not a baseline. Write one with --update-baseline.") from None
-
-
-def without_known(report: AuditReport, file: str, known: Mapping[_Key, int]) -> AuditReport:
-    """Leave out the findings that the baseline in ``file`` names.
-
-    A finding is known by its file, its rule and the text of its line, so that lines may move.
-    """
-    left = Counter(known)
-    new: List[Finding] = []
-    for finding in report.findings:
-        key = _baseline_key(finding, file)
-        if left[key] > 0:
-            left[key] -= 1
-        else:
-            new.append(finding)
-    return report._replace(findings=tuple(new), known=len(report.findings) - len(new))
-
-
-def _baseline_key(finding: Finding, file: str) -> _Key:
-    place = place_of(finding)
-    folder = os.path.dirname(os.path.abspath(file))
-    relative = os.path.relpath(os.path.abspath(place.file), folder)
-    return relative.replace(os.sep, "/"), finding.rule, place.text
-
-
-_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_LEVELS = {ERROR: "error", WARNING: "warning", INFO: "note"}
-
-
-def as_sarif(report: AuditReport, version: str) -> Dict[str, Any]:
-    """Give the report as one run of SARIF; files are named relative to the current folder."""
-    rules = [
-        {"id": rule, "shortDescription": {"text": sentence}}
-        for rule, sentence in AUDIT_RULES.items()
-    ]
-    driver = {"name": "ascend-session audit", "version": version, "rules": rules}
-    skipped = [
-        {"level": "note", "message": {"text": f"{file} was not read. {why}"}}
-        for file, why in report.skipped
-    ]
-    run = {
-        "tool": {"driver": driver},
-        "columnKind": "unicodeCodePoints",
-        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": skipped}],
-        "results": [_sarif_result(finding) for finding in report.findings],
-    }
-    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
-
-
-def _sarif_result(finding: Finding) -> Dict[str, Any]:
-    place = place_of(finding)
-    text = finding.message if finding.hint is None else f"{finding.message} {finding.hint}"
-    name = os.path.relpath(place.file).replace(os.sep, "/")
-    properties: Dict[str, Any] = {"certain": finding.certain}
-    # A notebook has lines of its own only in its cells.
-    region = {"startLine": place.line, "startColumn": place.column}
-    if place.cell is not None:
-        properties["cell"] = place.cell
-        region = {"startLine": 1}
-        text = f"Cell {place.cell}, line {place.line}: {text}"
-    fingerprint = f"{name}\n{finding.rule}\n{place.text}".encode(errors="replace")
-    location = {"artifactLocation": {"uri": quote(os.fsencode(name))}, "region": region}
-    return {
-        "ruleId": finding.rule,
-        "ruleIndex": list(AUDIT_RULES).index(finding.rule),
-        "level": _LEVELS[finding.severity],
-        "message": {"text": text},
-        "locations": [{"physicalLocation": location}],
-        "partialFingerprints": {"lineText/v1": hashlib.sha256(fingerprint).hexdigest()[:32]},
-        "properties": properties,
     }

@@ -1,22 +1,7 @@
 """From the paths that were named, through all rules, to what was found in their scripts."""
 
 import os
-import signal
-from collections import deque
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from typing import (
-    Callable,
-    Deque,
-    Dict,
-    Generator,
-    Iterator,
-    List,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Tuple,
-)
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.audit.report import AuditReport, merge_findings
 from ascend_session.audit.source import Script, is_marked, read_file, read_script
@@ -152,24 +137,20 @@ def _walk(folder: str) -> Iterator[str]:
 
 
 def audit_paths(
-    paths: Sequence[str],
-    on_progress: Optional[Callable[[int], None]] = None,
-    processes: Optional[int] = None,
+    paths: Sequence[str], on_progress: Optional[Callable[[int], None]] = None
 ) -> AuditReport:
     """Audit scripts, notebooks and folders.
 
     Args:
         paths: Their names.
         on_progress: Called after each file with the number of all files.
-        processes: How many processes read; one for each CPU if not given, for few files none but
-            this.
 
     Raises:
         FileNotFoundError: If a path is not there.
     """
     files = files_below(paths)
     results: List[Audited] = []
-    for audited in _audit_files(files, processes):
+    for audited in map(audit_file, files):
         if audited.looked_at or audited.skipped:
             results.append(audited)
         if on_progress is not None:
@@ -180,47 +161,3 @@ def audit_paths(
         findings=tuple(finding for audited in results for finding in audited.findings),
         skipped=tuple((each.file, each.skipped) for each in results if each.skipped is not None),
     )
-
-
-_FEW = 200  # files that one process reads as fast as several are started
-_BATCH_SIZE = 32  # files that go to a process together
-_BATCHES_PENDING = 4  # for each process
-
-
-def _audit_files(files: List[str], processes: Optional[int]) -> Iterator[Audited]:
-    count = processes or len(os.sched_getaffinity(0))
-    if count == 1 or (processes is None and len(files) < _FEW):
-        yield from map(audit_file, files)
-        return
-    starts = range(0, len(files), _BATCH_SIZE)
-    batches = deque(files[start : start + _BATCH_SIZE] for start in starts)
-    while batches:
-        unfinished = yield from _audit_in_pool(batches, count)
-        for file in unfinished:  # each in a process of its own, which it may be that kills it
-            for killer in (yield from _audit_in_pool(deque([[file]]), 1)):
-                yield Audited(killer, False, (), "The process that read it was killed.")
-
-
-def _audit_in_pool(batches: Deque[List[str]], count: int) -> Generator[Audited, None, List[str]]:
-    """Take batches until there are none, or a process is killed; return what that left undone."""
-    # Few are pending at a time, so that Ctrl-C is not kept waiting for all of them.
-    pending: Deque[Tuple[List[str], Future[List[Audited]]]] = deque()
-    with ProcessPoolExecutor(count, initializer=_leave_signals_to_the_parent) as pool:
-        try:
-            while batches or pending:
-                while batches and len(pending) <= _BATCHES_PENDING * count:
-                    pending.append((batches[0], pool.submit(_audit_batch, batches[0])))
-                    batches.popleft()
-                yield from pending[0][1].result()
-                pending.popleft()
-        except BrokenProcessPool:
-            return [file for batch, _ in pending for file in batch]
-    return []
-
-
-def _audit_batch(files: List[str]) -> List[Audited]:
-    return [audit_file(file) for file in files]
-
-
-def _leave_signals_to_the_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)

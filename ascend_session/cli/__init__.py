@@ -17,6 +17,7 @@ from typing_extensions import Annotated
 
 from ascend_session.cli._output import complain
 from ascend_session.cli._parameters import CommandGroup, new_group, show_help_without_command
+from ascend_session.cli._removed import explain_removal
 from ascend_session.findings import ERROR
 from ascend_session.lazy import late_names
 from ascend_session.text import did_you_mean
@@ -160,7 +161,9 @@ def _show_usage_error(error: Any) -> None:
     message = error.format_message()
     if hasattr(error, "possibilities"):  # which releases write in different ways
         near = did_you_mean(error.option_name, error.possibilities or ())
-        message = f"No such option: {error.option_name}.{f' Did you mean {near}?' if near else ''}"
+        unknown = f"No such option: {error.option_name}.{f' Did you mean {near}?' if near else ''}"
+        command = "" if error.ctx is None else error.ctx.command_path
+        message = explain_removal(command, error.option_name) or unknown
     if error.ctx is not None:  # an option without its value comes without
         typer.echo(error.ctx.get_usage(), err=True)
     program = "ascend-session" if error.ctx is None else error.ctx.command_path

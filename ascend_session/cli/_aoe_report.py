@@ -1,7 +1,4 @@
-"""The report of a tuning: for a terminal with a picture of the times, for pipes, and as JSON.
-
-What rows and sentences say is the same in all forms, also on the page of `_aoe_page`.
-"""
+"""The report of a tuning: for a terminal with a picture of the times, for pipes, and as JSON."""
 
 import os
 from typing import (
@@ -29,16 +26,7 @@ from ascend_session.aoe.result_files import (
     find_results,
     result_folders,
 )
-from ascend_session.aoe.results import (
-    Change,
-    Comparison,
-    Filter,
-    Results,
-    compare,
-    in_order,
-    read_results,
-    totals,
-)
+from ascend_session.aoe.results import Results, in_order, read_results, totals
 from ascend_session.cli._output import (
     PLACED,
     complain,
@@ -57,11 +45,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-FEW = 20  # operators, remarks or names that are shown by default
-MICRO, MILLI = "us", "ms"
-COUNTS = ("ADDED", "UPDATED", "RESERVED", "HIT", "UNSATISFIED", "TOTAL")
-CHANGE_COLUMNS = ("CHANGE", "DIFFERENCE", "THERE", "HERE", "UNIT", "NAME")
-TASK_COLUMNS = ("TASK", "TUNED", "OUTCOME", "SECONDS", *COUNTS)
+_FEW = 20  # operators, remarks or names that are shown by default
+_MICRO, _MILLI = "us", "ms"
+_COUNTS = ("ADDED", "UPDATED", "RESERVED", "HIT", "UNSATISFIED", "TOTAL")
+_TASK_COLUMNS = ("TASK", "TUNED", "OUTCOME", "SECONDS", *_COUNTS)
 
 _KINDS = {OPERATORS: "operators", SUBGRAPHS: "sub-graphs"}
 _MOST_INDENTED = 1000  # operators; JSON of more goes on one line
@@ -104,14 +91,12 @@ class Section(NamedTuple):
 
     @property
     def columns(self) -> List[str]:
-        """The heads of the columns of `item_row`."""
+        """The heads of the columns of `_item_row`."""
         times = [f"{name} {self.unit}" for name in ("SAVED", "BEFORE", "AFTER")]
         return [*times, "FASTER %", "WAY", "UPDATE", "TYPE", self.noun.upper()]
 
     def __str__(self) -> str:
         """Sum up the times of all items, in a sentence."""
-        if not self.items:
-            return f"no {self.noun}."
         sums = totals(self.items)
         if not sums.number:
             return f"{format_count(len(self.items), self.noun)}, of which no time is known."
@@ -130,28 +115,18 @@ class View(NamedTuple):
     """Results, and which of them are shown."""
 
     results: Results  # all that was read
-    operators: Section  # those that the filters select
+    operators: Section
     subgraphs: Section
     top: Optional[int]  # the largest number of each that is shown; None for the default
-    comparison: Optional[Comparison]  # with the same selection of another run
 
     @classmethod
-    def of(
-        cls,
-        results: Results,
-        sort: str = "saved",
-        top: Optional[int] = None,
-        filters: Tuple[Filter, ...] = (),
-        other: Optional[Results] = None,
-    ) -> "View":
+    def of(cls, results: Results, sort: str = "saved", top: Optional[int] = None) -> "View":
         """Choose what is shown; ``sort`` is one of ``results.SORTS``."""
-        here = results.only(filters)
         return cls(
             results,
-            Section("operator", MICRO, in_order(here.operators, sort)),
-            Section("sub-graph", MILLI, in_order(here.subgraphs, sort)),
+            Section("operator", _MICRO, in_order(results.operators, sort)),
+            Section("sub-graph", _MILLI, in_order(results.subgraphs, sort)),
             top,
-            None if other is None else compare(here, other.only(filters)),
         )
 
     @property
@@ -159,18 +134,8 @@ class View(NamedTuple):
         """Operators and sub-graphs, unless there are none."""
         return [each for each in (self.operators, self.subgraphs) if each.items]
 
-    @property
-    def runs(self) -> List[Results]:
-        """This run, and the other if there is one."""
-        return [self.results] if self.comparison is None else [self.results, self.comparison.there]
 
-    @property
-    def unread(self) -> List[ResultError]:
-        """Why files of this run, or of the other, could not be read."""
-        return [error for run in self.runs for error in run.unread]
-
-
-def select_times(items: Iterable[TunedItem]) -> List[Tuple[str, float, float]]:
+def _select_times(items: Iterable[TunedItem]) -> List[Tuple[str, float, float]]:
     """Give name and times, before and after, of those of which both times are known."""
     return [
         (item.name, item.before, item.after)
@@ -179,18 +144,18 @@ def select_times(items: Iterable[TunedItem]) -> List[Tuple[str, float, float]]:
     ]
 
 
-def item_row(item: TunedItem) -> List[str]:
+def _item_row(item: TunedItem) -> List[str]:
     """Give an operator or sub-graph as a row: its times, what became of it, and its name."""
-    times = [format_number(value) for value in (item.saved, item.before, item.after)]
+    times = [_format_number(value) for value in (item.saved, item.before, item.after)]
     texts = [
         printable(",".join(filter(None, words)), 60) or "-"
         for words in (item.ways, item.update_modes, item.types)
     ]
-    return [*times, format_number(item.improvement, 2), *texts, printable(item.name) or "-"]
+    return [*times, _format_number(item.improvement, 2), *texts, printable(item.name) or "-"]
 
 
-def task_rows(file: ResultFile) -> Iterator[List[str]]:
-    """Give a row for each tuning of each task, with its counts; see `TASK_COLUMNS`."""
+def _task_rows(file: ResultFile) -> Iterator[List[str]]:
+    """Give a row for each tuning of each task, with its counts; see `_TASK_COLUMNS`."""
     for task in file.tasks:
         name = printable(task.name or task.key, 80) or "-"
         seconds = "interrupted" if task.interrupted else "-"
@@ -202,62 +167,11 @@ def task_rows(file: ResultFile) -> Iterator[List[str]]:
             yield [name, kind, printable(outcome, 40) or "-", seconds, *_count_cells(summary)]
 
 
-def count_rows(here: Results, there: Results) -> List[List[str]]:
-    """Give the counts of another run, and of this, in the order of `COUNTS`."""
-    return [["there", *_count_cells(there.summary)], ["here", *_count_cells(here.summary)]]
-
-
 def _count_cells(summary: Summary) -> List[str]:
     return ["-" if count is None else str(count) for count in summary]
 
 
-def comparison_sentences(view: View, comparison: Comparison) -> Iterator[str]:
-    """Say what another run saved and what this one does, and how much differs between them."""
-    there = comparison.there
-    for here, items in ((view.operators, there.operators), (view.subgraphs, there.subgraphs)):
-        if here.items or items:
-            yield f"There: {here._replace(items=items)}"
-            yield f"Here:  {here}"
-    yield (
-        f"After tuning: {len(comparison.faster):,} faster, {len(comparison.slower):,} slower, "
-        f"{comparison.same:,} the same, {len(comparison.only_here):,} only here, "
-        f"{len(comparison.only_there):,} only there."
-    )
-
-
-def failed_only(comparison: Comparison) -> Iterator[Tuple[str, Sequence[str]]]:
-    """Give what failed in one run only: a sentence without its end, and the operators."""
-    for word, names in (("here", comparison.failed_here), ("there", comparison.failed_there)):
-        if names:
-            yield f"Tuning failed only {word}", names
-
-
-def change_rows(comparison: Comparison, most: int) -> Iterator[List[str]]:
-    """Give a row for each difference, at most so many of each kind; see `CHANGE_COLUMNS`."""
-    for word, changes in (
-        ("slower", comparison.slower),
-        ("faster", comparison.faster),
-        ("only here", comparison.only_here),
-        ("only there", comparison.only_there),
-    ):
-        for change in changes[:most]:
-            is_known = change.there is not None and change.here is not None
-            yield [
-                word,
-                f"{change.difference:+,.3f}" if is_known else "-",
-                format_number(change.there),
-                format_number(change.here),
-                unit_of(change),
-                printable(change.name) or "-",
-            ]
-
-
-def unit_of(change: Change) -> str:
-    """Give the unit of the times of what has changed."""
-    return MICRO if change.kind == OPERATORS else MILLI
-
-
-def model_sentences(results: Results) -> List[str]:
+def _model_sentences(results: Results) -> List[str]:
     """Say how the time of the whole model changed, for each task that measured it."""
     sentences: List[Tuple[str, str]] = []
     for task in results.tasks:
@@ -277,20 +191,17 @@ def model_sentences(results: Results) -> List[str]:
     return [f"{name}: {sentence}" for name, sentence in sentences]
 
 
-def remarks(view: View) -> Iterator[Tuple[str, str]]:
-    """Give what there is to say against the files: ``damaged`` or ``doubtful``, and a sentence.
-
-    Of another run only the damage, since what is lost there is missing in the comparison.
-    """
-    for file in (file for run in view.runs for file in run.files):
+def _remarks(results: Results) -> Iterator[Tuple[str, str]]:
+    """Yield what there is to say against the files: ``damaged`` or ``doubtful``, and a sentence."""
+    for file in results.files:
         if file.damage is not None:
             yield "damaged", f"{printable(file.name)}:{printable(str(file.damage))}"
-    for file in view.results.files:
+    for file in results.files:
         for doubt in file.doubts:
             yield "doubtful", f"{printable(file.name)}:{printable(str(doubt))}"
 
 
-def cut_name(name: str, columns: int) -> str:
+def _cut_name(name: str, columns: int) -> str:
     """Keep the end of a name, where operators differ most, not wider than so many columns."""
     from rich.cells import cell_len
 
@@ -302,7 +213,7 @@ def cut_name(name: str, columns: int) -> str:
     return f"...{end}"
 
 
-def format_number(value: Optional[float], digits: int = 3) -> str:
+def _format_number(value: Optional[float], digits: int = 3) -> str:
     """Write a number with so many digits, or a dash."""
     return "-" if value is None else f"{value:,.{digits}f}"
 
@@ -315,7 +226,7 @@ def show_view(view: View, as_json: bool = False) -> None:
         show_json(report, on_one_line=len(report["operators"]) > _MOST_INDENTED)
     else:
         _show_text(view)
-    for error in view.unread:
+    for error in view.results.unread:
         complain(error.message, error.hint, ERROR)
 
 
@@ -324,38 +235,34 @@ def _show_text(view: View) -> None:
     for file in view.results.files:
         typer.echo(f"{printable(file.name)}: {format_count(len(file.tasks), 'task')}")
         if file.tasks:
-            show_table(TASK_COLUMNS, list(task_rows(file)))
+            show_table(_TASK_COLUMNS, list(_task_rows(file)))
         typer.echo()
-    for sentence in model_sentences(view.results):
+    for sentence in _model_sentences(view.results):
         typer.echo(sentence)
     for section in view.sections:
         _show_section(view, section)
     if not view.sections:
-        typer.echo(
-            "There is nothing to show: no operator or subgraph was added, updated or selected."
-        )
-    if view.comparison is not None:
-        _show_comparison(view, view.comparison)
+        typer.echo("There is nothing to show: no operator or subgraph was added or updated.")
     failed = view.results.failed
     if failed:
         count = format_count(len(failed), "operator")
         typer.echo(f"Tuning failed for {count}: {_join_names(failed)}.")
-    labelled = list(remarks(view))
-    for label, sentence in labelled[:FEW]:
+    labelled = list(_remarks(view.results))
+    for label, sentence in labelled[:_FEW]:
         typer.echo(f"{label}: {sentence}")
-    if len(labelled) > FEW:
-        typer.echo(f"... and {len(labelled) - FEW:,} more remarks; --json has them.")
+    if len(labelled) > _FEW:
+        typer.echo(f"... and {len(labelled) - _FEW:,} more remarks; --json has them.")
 
 
 def _show_section(view: View, section: Section) -> None:
     typer.echo(f"{section}\n")
-    items = section.items[: FEW if view.top is None else view.top]
-    show_table(section.columns, [item_row(item) for item in items], range(4))
+    items = section.items[: _FEW if view.top is None else view.top]
+    show_table(section.columns, [_item_row(item) for item in items], range(4))
     if len(items) < len(section.items):
         more = len(section.items) - len(items)
         typer.echo(f"... and {more:,} more; --top shows them, and --json.")
     typer.echo()
-    pairs = select_times(items)
+    pairs = _select_times(items)
     if pairs and is_terminal():
         draw(_draw_bars(pairs[:_MOST_BARS], section.unit))
         typer.echo()
@@ -379,40 +286,25 @@ def _draw_bars(pairs: Sequence[Tuple[str, float, float]], unit: str) -> "Table":
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     for name, (_, *times) in zip(names, pairs):
-        label = cut_name(name, columns)
+        label = _cut_name(name, columns)
         for time, colour in zip(times, ("red", "green")):
             bar: RenderableType = Bar(longest, 0, time, width=width, color=colour)
             if is_plain:
                 bar = Text("#" * round(width * time / longest), style=colour)
-            table.add_row(label, bar, f"{format_number(time)} {unit}")
+            table.add_row(label, bar, f"{_format_number(time)} {unit}")
             label = ""
     return table
 
 
-def _show_comparison(view: View, comparison: Comparison) -> None:
-    names = ", ".join(printable(file.name) for file in comparison.there.files)
-    typer.echo(f"Compared with {names}:")
-    show_table(["", *COUNTS], count_rows(view.results, comparison.there))
-    for sentence in comparison_sentences(view, comparison):
-        typer.echo(sentence)
-    changes = list(change_rows(comparison, FEW if view.top is None else view.top))
-    if changes:
-        typer.echo()
-        show_table(CHANGE_COLUMNS, changes, range(1, 4))
-    for sentence, operators in failed_only(comparison):
-        typer.echo(f"{sentence}: {_join_names(operators)}.")
-    typer.echo()
-
-
 def _join_names(names: Sequence[str]) -> str:
-    text = ", ".join(printable(name, 200) for name in names[:FEW])
-    return text if len(names) <= FEW else f"{text} and {len(names) - FEW:,} more"
+    text = ", ".join(printable(name, 200) for name in names[:_FEW])
+    return text if len(names) <= _FEW else f"{text} and {len(names) - _FEW:,} more"
 
 
 def _as_dict(view: View) -> Dict[str, Any]:
     """Give the report as JSON can hold it; operators' times in us, those of others in ms."""
     results = view.results
-    report = {
+    return {
         "ok": results.ok,
         "files": [_file_as_dict(file) for file in results.files],
         "unread": _unread_as_dicts(results),
@@ -438,9 +330,6 @@ def _as_dict(view: View) -> Dict[str, Any]:
             for item in view.subgraphs.items[: view.top]
         ],
     }
-    if view.comparison is not None:
-        report["against"] = _against_as_dict(view.comparison, view.top)
-    return report
 
 
 def _file_as_dict(file: ResultFile) -> Dict[str, Any]:
@@ -479,7 +368,7 @@ def _unread_as_dicts(results: Results) -> List[Dict[str, Optional[str]]]:
 def _totals_as_dict(
     operators: Sequence[TunedItem], subgraphs: Sequence[TunedItem]
 ) -> Dict[str, Any]:
-    parts = {"operators": (operators, MICRO), "subgraphs": (subgraphs, MILLI)}
+    parts = {"operators": (operators, _MICRO), "subgraphs": (subgraphs, _MILLI)}
     report = {}
     for name, (items, unit) in parts.items():
         sums = totals(items)
@@ -490,30 +379,3 @@ def _totals_as_dict(
 
 def _times_as_dict(item: TunedItem) -> Dict[str, Optional[float]]:
     return {name: getattr(item, name) for name in ("before", "after", "saved", "improvement")}
-
-
-def _against_as_dict(comparison: Comparison, top: Optional[int]) -> Dict[str, Any]:
-    other = comparison.there
-    damage = [
-        {"file": file.name, **finding_as_dict(file.damage, PLACED)}
-        for file in other.files
-        if file.damage is not None
-    ]
-    changes = {
-        name: [
-            {**change._asdict(), "difference": change.difference, "unit": unit_of(change)}
-            for change in getattr(comparison, name)[:top]
-        ]
-        for name in ("faster", "slower", "only_here", "only_there")
-    }
-    return {
-        "files": [file.name for file in other.files],
-        "damage": damage,
-        "unread": _unread_as_dicts(other),
-        "summary": other.summary._asdict(),
-        "totals": _totals_as_dict(other.operators, other.subgraphs),
-        "same": comparison.same,
-        **changes,
-        "failed_here": list(comparison.failed_here),
-        "failed_there": list(comparison.failed_there),
-    }

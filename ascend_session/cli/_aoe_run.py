@@ -14,7 +14,9 @@ from typing import (
     Iterator,
     List,
     Mapping,
+    NamedTuple,
     Optional,
+    Sequence,
     Tuple,
 )
 
@@ -70,8 +72,8 @@ _IN_CONFIGURATION = (
 _LOOK_EVERY_S = 1.0  # between two looks how far the run is
 
 
-def read_config(
-    file: Optional[str], param_hint: str = "CONFIG"
+def _read_config(
+    file: Optional[str],
 ) -> "Tuple[Optional[AscendConfig], Optional[TuningCondition]]":
     """Read a configuration, and what refuses it, as a condition that fails; None for none.
 
@@ -83,7 +85,7 @@ def read_config(
     from ascend_session.config.files import report_file
 
     if not os.path.exists(file):
-        raise typer.BadParameter(f"there is no file {file}.", param_hint=param_hint)
+        raise typer.BadParameter(f"there is no file {file}.", param_hint="--config")
     report = report_file(file)
     if report.ok:
         return report.config, None
@@ -96,26 +98,86 @@ def read_config(
     )
 
 
-def measure_conditions(
-    config: "Optional[AscendConfig]",
-    refusal: Optional[TuningCondition],
-    mode: Optional[str],
-    known: Mapping[str, Any],
-    environ: Mapping[str, str],
+class _Tuning(NamedTuple):
+    """A tuning run as it is asked for, before anything is measured or made.
+
+    Attributes:
+        mode: What is tuned: ``"1"``, ``"2"`` or ``"4"``.
+        config: The configuration of the script; None if that is not known.
+        refusal: What refuses it, as a condition that fails; None if nothing does.
+        added: Variables that the run gets.
+        device: Logical id of the device; None for the first.
+        environ: The environment of the run, as far as conditions look at it.
+    """
+
+    mode: str
+    config: "Optional[AscendConfig]"
+    refusal: Optional[TuningCondition]
+    added: Dict[str, str]
+    device: Optional[int]
+    environ: Dict[str, str]
+
+
+def _describe_run(request: Mapping[str, Any]) -> _Tuning:
+    """Describe the run that the parameters of ``ascend-session aoe run`` ask for.
+
+    Raises:
+        ConfigError: For a mode that is none.
+        typer.BadParameter: If there is no such configuration file.
+    """
+    config, refusal = _read_config(request["config"])
+    mode = mode_number(request["mode"] or choose_mode(config, os.environ))
+    work_path = request["work_path"]
+    if work_path is None and config is not None and not os.environ.get("ASCEND_WORK_PATH"):
+        # AOE's own place for result files, if no variable names another.
+        work_path = None if config.work_path is None else os.fspath(config.work_path)
+    added = make_variables(mode, os.environ, work_path, request["bank"])
+    device = request["device"]
+    if device is None:  # that of the environment, which a launch would number itself
+        number = read_number(os.environ, "ASCEND_DEVICE_ID")
+        device = number if number is not None and number >= 0 else None
+    environ = {**os.environ, **added}
+    if mode != MODES["gradient"]:  # which is tuned in a job of several ranks
+        environ["RANK_SIZE"] = "1"
+        environ.pop("CM_WORKER_SIZE", None)
+    if device is not None:
+        environ["ASCEND_DEVICE_ID"] = str(device)
+    return _Tuning(mode, config, refusal, added, device, environ)
+
+
+def check_conditions(request: Mapping[str, Any]) -> AoePlan:
+    """Measure the conditions of the run that ``ascend-session aoe run --dry-run`` is about.
+
+    Nothing is made or started, and there need be neither a device nor a script.
+
+    Raises:
+        AscendError: For a mode that is none, and if the run would not use the device that is here.
+        typer.BadParameter: If there is no such configuration file.
+    """
+    tuning = _describe_run(request)
+    named = [request[name] for name in ("work_path", "bank") if request[name] is not None]
+    plan = _measure_conditions(tuning, request, list(map(os.path.abspath, named)))
+    if plan.has_device:
+        _require_device_backend(request["backend"])
+    return plan
+
+
+def _measure_conditions(
+    tuning: _Tuning, known: Mapping[str, Any], new_folders: Sequence[str] = ()
 ) -> AoePlan:
     """Measure the conditions of a tuning run.
 
     Args:
-        config: The configuration of `read_config`.
-        refusal: What refuses it.
-        mode: What is to be tuned.
+        tuning: The run.
         known: Options by name, among them those of `KnownFacts`.
-        environ: The environment of the run.
+        new_folders: Folders that the run would make.
     """
     names = [field.name for field in dataclasses.fields(KnownFacts)]
     facts = {name: known[name] for name in names if known[name] is not None}
-    plan = AoePlan.measure(config, mode, environ, **facts)
-    if refusal is None:
+    plan = AoePlan.measure(
+        tuning.config, tuning.mode, tuning.environ, new_folders=new_folders, **facts
+    )
+    if tuning.refusal is None:
         return plan
     # It was given, so that it is not to be asked for.
     hint = "Correct the configuration first."
@@ -123,7 +185,7 @@ def measure_conditions(
         condition._replace(hint=hint, asks=()) if "config" in condition.asks else condition
         for condition in plan.conditions
     ]
-    return dataclasses.replace(plan, conditions=(*conditions, refusal))
+    return dataclasses.replace(plan, conditions=(*conditions, tuning.refusal))
 
 
 def show_conditions(plan: AoePlan) -> None:
@@ -187,51 +249,45 @@ def run_tuning(request: Mapping[str, Any]) -> int:
         AscendError: If that is not possible; nothing was started then.
         typer.BadParameter: For a mode that one process cannot tune.
     """
-    config, refusal = read_config(request["config"], "--config")
-    mode = mode_number(request["mode"] or choose_mode(config, os.environ))
-    if mode == MODES["gradient"]:
+    tuning = _describe_run(request)
+    if tuning.mode == MODES["gradient"]:
         message = (
             "gradient tuning needs several ranks; run `ascend-session launch --env AOE_MODE=4`."
         )
         raise typer.BadParameter(message, param_hint="--mode")
-    choice = choose(request["backend"] or "auto", os.environ)
+    _require_device_backend(request["backend"])
+    _make_folders(request)
+    if not request["no_preflight"]:
+        try:
+            with exit_on_signals():
+                plan = _measure_conditions(tuning, request)
+        except KeyboardInterrupt:
+            complain("Interrupted before anything was started.")
+            return 128 + signal.SIGINT
+        if not _may_start(plan, bool(request["wait_for_devices"])):
+            return 1
+    environ = tuning.environ
+    before = find_earlier_results(environ)
+    from ascend_session.cli._launch_run import run_job
+
+    with _ProgressWatch(environ, before) as watch:
+        code = run_job(_launch_config(request, tuning), False, watch.note, {})
+    if not watch.has_begun:
+        return code
+    is_tuned = _report(environ, before)
+    if is_tuned and code == 0:
+        _suggest_verification(tuning.mode, environ)
+    return code if code or is_tuned else 1
+
+
+def _require_device_backend(name: Optional[str]) -> None:
+    choice = choose(name or "auto", os.environ)
     if backend_class(choice.name).capabilities["AOE tuning"] is not True:
         raise BackendError(
             f"AOE tunes only on a device, but this would run on the {choice.name}: "
             f"{choice.reason}.",
             hint="Run it on a machine with a device.",
         )
-    _make_folders(request)
-    work_path = request["work_path"]
-    if work_path is None and config is not None and not os.environ.get("ASCEND_WORK_PATH"):
-        # AOE's own place for result files, if no variable names another.
-        work_path = None if config.work_path is None else os.fspath(config.work_path)
-    added = make_variables(mode, os.environ, work_path, request["bank"])
-    device = request["device"]
-    if device is None:  # that of the environment, which a launch would number itself
-        number = read_number(os.environ, "ASCEND_DEVICE_ID")
-        device = number if number is not None and number >= 0 else None
-    environ = _describe_environment(added, device)
-    if not request["no_preflight"]:
-        try:
-            with exit_on_signals():
-                plan = measure_conditions(config, refusal, mode, request, environ)
-        except KeyboardInterrupt:
-            complain("Interrupted before anything was started.")
-            return 128 + signal.SIGINT
-        if not _may_start(plan, bool(request["wait_for_devices"])):
-            return 1
-    before = find_earlier_results(environ)
-    from ascend_session.cli._launch_run import run_job
-
-    with _ProgressWatch(environ, before) as watch:
-        code = run_job(_launch_config(request, added, device), False, watch.note, {})
-    if not watch.has_begun:
-        return code
-    is_tuned = _report(environ, before)
-    if is_tuned and code == 0:
-        _suggest_verification(mode, environ)
-    return code if code or is_tuned else 1
 
 
 def _make_folders(request: Mapping[str, Any]) -> None:
@@ -243,15 +299,6 @@ def _make_folders(request: Mapping[str, Any]) -> None:
             except OSError as failure:
                 message = f"{folder} cannot be made: {failure.strerror}."
                 raise typer.BadParameter(message, param_hint=flag) from None
-
-
-def _describe_environment(added: Mapping[str, str], device: Optional[int]) -> Dict[str, str]:
-    """Give the environment of the run as far as conditions look at it: a launch of one rank."""
-    environ = {**os.environ, **added, "RANK_SIZE": "1"}
-    environ.pop("CM_WORKER_SIZE", None)
-    if device is not None:
-        environ["ASCEND_DEVICE_ID"] = str(device)
-    return environ
 
 
 def _may_start(plan: AoePlan, waits: bool) -> bool:
@@ -270,21 +317,19 @@ def _may_start(plan: AoePlan, waits: bool) -> bool:
     return True
 
 
-def _launch_config(
-    request: Mapping[str, Any], added: Dict[str, str], device: Optional[int]
-) -> "LaunchConfig":
+def _launch_config(request: Mapping[str, Any], tuning: _Tuning) -> "LaunchConfig":
     from ascend_session.launcher.config import LaunchConfig
 
     settings = {
         "module" if request["as_module"] else "script": request["what"],
         "args": request["arguments"] or [],
-        "devices": None if device is None else [device],
+        "devices": None if tuning.device is None else [tuning.device],
         **{name: request[name] for name in ("backend", "python", "log_dir", "wait_for_devices")},
     }
     return LaunchConfig(
         processes=1,
         nnodes=1,
-        env=added,
+        env=tuning.added,
         bind="none",  # the manual of AOE advises against binding
         preflight=not request["no_preflight"],
         **{name: value for name, value in settings.items() if value is not None},

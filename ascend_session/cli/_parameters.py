@@ -12,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 from typing_extensions import Annotated
 
 from ascend_session.backends import names
+from ascend_session.cli._removed import explain_removal
 from ascend_session.text import did_you_mean, join_words
 
 # Types of what the user may leave out.
@@ -138,7 +139,8 @@ class CommandGroup(_PlainHelp, TyperGroup):
         names = self.list_commands(ctx)
         if args[0] not in names and not args[0].startswith("-"):
             near = did_you_mean(args[0], names)
-            ctx.fail(f"No such command '{args[0]}'.{f' Did you mean {near}?' if near else ''}")
+            unknown = f"No such command '{args[0]}'.{f' Did you mean {near}?' if near else ''}"
+            ctx.fail(explain_removal(ctx.command_path, args[0]) or unknown)
         return super().resolve_command(ctx, args)
 
     def format_commands(self: Any, ctx: Any, formatter: Any) -> None:

@@ -2,7 +2,6 @@
 
 import contextlib
 import difflib
-import json
 import sys
 from typing import TYPE_CHECKING, Callable, Iterator, List, Optional, Tuple
 
@@ -10,16 +9,8 @@ import typer
 from typing_extensions import Annotated
 
 from ascend_session.cli._output import complain, exit_on_error, show_finding, show_json
-from ascend_session.cli._parameters import (
-    OPTIONS,
-    OUTPUT,
-    Json,
-    OptionalText,
-    OptionGroup,
-    argument,
-)
+from ascend_session.cli._parameters import OPTIONS, Json, OptionGroup, argument
 from ascend_session.errors import AuditError
-from ascend_session.findings import ERROR
 from ascend_session.text import format_count
 
 if TYPE_CHECKING:
@@ -41,15 +32,6 @@ def _parse_severity(word: str) -> str:
 def audit(
     paths: Annotated[List[str], argument("PATHS...")],
     as_json: Json = False,
-    sarif: Annotated[
-        OptionalText, OUTPUT.value("FILE", "Also write the findings to FILE as SARIF.")
-    ] = None,
-    baseline: Annotated[
-        OptionalText, _SELECTION.value("FILE", "Leave out the findings that are listed in FILE.")
-    ] = None,
-    update_baseline: Annotated[
-        bool, _SELECTION.flag("--update-baseline", "Write all findings to the baseline.")
-    ] = False,
     fail_on: Annotated[
         str,
         OPTIONS.value(
@@ -74,9 +56,6 @@ def audit(
             "Show the five kinds of findings that matter most, with an example of each.",
         ),
     ] = False,
-    port: Annotated[
-        bool, _CHANGES.flag("--port", "Print the equivalent AscendConfig, and nothing else.")
-    ] = False,
 ) -> None:
     """Find options in scripts that have no effect, or not the expected one.
 
@@ -89,12 +68,8 @@ def audit(
 
     Examples:
         ascend-session audit train.py scripts
-        ascend-session audit --fail-on warning --sarif findings.sarif .
+        ascend-session audit --fail-on warning --json .
     """
-    if update_baseline and baseline is None:
-        raise typer.BadParameter("needs --baseline FILE.", param_hint="--update-baseline")
-    if port:
-        raise typer.Exit(0 if _port(paths) else 1)
     report = _audit(paths, with_progress=not as_json)
     if fix:
         with exit_on_error(as_json=as_json):
@@ -103,11 +78,6 @@ def audit(
     if certain:
         kept = tuple(finding for finding in report.findings if finding.certain)
         report = report._replace(findings=kept)
-    if baseline is not None:
-        report = _apply_baseline(report, baseline, update_baseline)
-    if sarif is not None:
-        with exit_on_error(2, as_json):
-            _write_sarif(report, sarif)
     if as_json:
         data = report.as_dict()
         if summary:
@@ -158,26 +128,6 @@ def _progress_bar(is_drawn: bool) -> Iterator[Optional[Callable[[int], None]]]:
         yield advance
 
 
-@_refuse_missing_paths()
-def _port(paths: List[str]) -> bool:
-    """Print what the entries of scripts come to; tell whether all scripts could be read."""
-    from ascend_session.audit import files_below, port_script, read_file
-
-    all_read = True
-    for file in files_below(paths):
-        if not file.endswith((".py", ".ipynb")):
-            continue
-        try:
-            entries = port_script(file, read_file(file))
-        except AuditError as error:
-            complain(f"{file}: {error}", severity=ERROR)
-            all_read = False
-            continue
-        for entry in entries:
-            typer.echo(f"# {file}:{entry.line}\n{entry.code}")
-    return all_read
-
-
 def _fix(report: "AuditReport") -> None:
     """Show what would be changed in the scripts, and change it; on a terminal it asks first."""
     from ascend_session.files import write_file
@@ -209,31 +159,6 @@ def _list_fixes(report: "AuditReport") -> "Iterator[Tuple[str, FixedScript]]":
             fixed = fix_script(file, read_file(file))
             if fixed is not None:
                 yield file, fixed
-
-
-def _apply_baseline(report: "AuditReport", baseline: str, update: bool) -> "AuditReport":
-    """Leave out what the baseline names; an updated one names everything."""
-    from ascend_session.audit import read_baseline, without_known, write_baseline
-
-    try:
-        if update:
-            write_baseline(baseline, report)
-        return without_known(report, baseline, read_baseline(baseline))
-    except AuditError as error:
-        raise typer.BadParameter(str(error), param_hint="--baseline") from None
-
-
-def _write_sarif(report: "AuditReport", file: str) -> None:
-    from ascend_session import __version__
-    from ascend_session.audit import as_sarif
-
-    text = json.dumps(as_sarif(report, __version__), indent=1)
-    try:
-        with open(file, "w", encoding="utf-8") as stream:
-            stream.write(f"{text}\n")
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not a file name"
-        raise AuditError(f"{file} could not be written: {why}.") from None
 
 
 _MOST_KINDS = 5
@@ -270,8 +195,5 @@ def _show_totals(report: "AuditReport") -> None:
         format_count(report.count(severity), noun)
         for severity, noun in (("error", "error"), ("warning", "warning"), ("info", "note"))
     )
-    known = ""
-    if report.known:
-        known = f" {report.known:,} more {'is' if report.known == 1 else 'are'} in the baseline."
     files = format_count(report.files, "file")
-    typer.echo(f"{files} read, {report.looked_at:,} with options for Ascend: {counts}.{known}")
+    typer.echo(f"{files} read, {report.looked_at:,} with options for Ascend: {counts}.")

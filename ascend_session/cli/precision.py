@@ -1,16 +1,11 @@
 """``ascend-session precision``: the implementation modes of operators, a file for each network.
 
-The modes are those of the file, of the toolkit's lists and of the options beside it.
-Source: hicann/ge, op_impl_mode_config_parser.cc (HasNewAllowHF32Files, InitAllowHF32LegacyFiles:
-the lists for HF32, whose operators count before all types; of the two digits the first is for
-convolutions, the second for matrix products; newer toolkits have lists that do not go by them.
-Initialize: without ENABLE_HF32_EXECUTION the default list is loaded last, and by newer releases
-first as well).
+The manual advises such a file (op_precision_mode) instead of op_select_implmode (manual of ATC,
+--op_select_implmode).
 """
 
-import glob
 import os
-from typing import TYPE_CHECKING, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import typer
 from typing_extensions import Annotated
@@ -27,7 +22,6 @@ from ascend_session.cli._parameters import (
     OPTIONS,
     Json,
     OptionalText,
-    OptionGroup,
     argument,
     new_group,
 )
@@ -36,26 +30,9 @@ from ascend_session.errors import ConfigError
 from ascend_session.findings import INFO, WARNING
 from ascend_session.text import format_count
 
-if TYPE_CHECKING:
-    from ascend_session.option_files import Decision
-
 _OPTION = "op_precision_mode"
 _MOST_REMARKS = 20
-_SESSION = OptionGroup("Other options of the session")
-# The manual of ATC, --op_select_implmode.
-_ADVICE = (
-    "The manual advises a file for each network instead (op_precision_mode): `ascend-session "
-    "precision new` makes it."
-)
 _NO_TOOLKIT = "This machine has no toolkit with lists of implementation modes."
-_HF32 = {
-    "00": "allow_hf32_matmul_f_conv_f.ini",
-    "01": "allow_hf32_matmul_t_conv_f.ini",
-    "10": "allow_hf32_matmul_f_conv_t.ini",
-    "11": "allow_hf32_matmul_t_conv_t.ini",
-}
-_DEFAULT_HF32 = "10"  # kAllowHF32DefaultMode
-_NEW_HF32 = os.path.join("..", "..", "config", "allow_hf32", "ops_allow_hf32_*.ini")
 
 _Name = Annotated[str, argument("NAME")]
 _Toolkit = Annotated[
@@ -176,65 +153,6 @@ def check(name: _Name, toolkit: _Toolkit = None, as_json: Json = False) -> None:
     raise typer.Exit(0 if report.ok else 1)
 
 
-@app.command()
-def explain(
-    op: Annotated[str, OPTIONS.value("TYPE", "Type of the operator.")],
-    name: Annotated[OptionalText, argument("[NAME]")] = None,
-    node: Annotated[
-        OptionalText, OPTIONS.value("NODE", "Name of the operator in the graph.")
-    ] = None,
-    hf32: Annotated[
-        OptionalText,
-        _SESSION.value("BITS", "Assume HF32: 10 for convolutions, 01 for matmuls, 11 for both."),
-    ] = None,
-    select: Annotated[
-        OptionalText, _SESSION.value("MODE", "Assume op_select_implmode=MODE.")
-    ] = None,
-    types: Annotated[
-        OptionalText, _SESSION.value("LIST", "Assume optypelist_for_implmode=LIST.")
-    ] = None,
-    toolkit: _Toolkit = None,
-    as_json: Json = False,
-) -> None:
-    """Explain which mode an operator gets, and why.
-
-    Without the file NAME, explains the effect of op_select_implmode; give its value as --select.
-
-    Examples:
-        ascend-session precision explain net.ini --op MatMulV2
-        ascend-session precision explain --op Gelu --select high_performance
-    """
-    if name is None and select is None:
-        raise typer.BadParameter("give a file, or --select.", param_hint="NAME")
-    if hf32 is not None and hf32 not in _HF32:
-        raise typer.BadParameter(f"{hf32} is not one of {', '.join(_HF32)}.", param_hint="--hf32")
-    from ascend_session.option_files import OpPrecision
-
-    with exit_on_error(as_json=as_json, file=name or ""):
-        lists = _find_lists(toolkit)
-        hf32_modes, note = {}, ""
-        if hf32 is None:
-            note = _describe_default(op, lists)
-        else:
-            hf32_modes = _read_modes(_find_hf32(hf32, lists) or [_find_list(_HF32[hf32], lists)])
-        precision = OpPrecision() if name is None else OpPrecision.read(_find_file(name))
-        if name is None and op not in hf32_modes:
-            decision = _decide_by_select(op, select or "", types or "", lists)
-        else:
-            decision = precision.decide(op, node, hf32=hf32_modes, implemented=lists.implemented)
-    why = decision.why if node in precision.by_node else f"{decision.why}{note}"
-    if name is not None and select is not None and "op_select_implmode" not in why:
-        why += f" op_select_implmode={select} is ignored while op_precision_mode is set."
-    if as_json:
-        passed = [{"source": origin, "mode": mode} for origin, mode in decision.passed_over]
-        reasons = {"mode": decision.mode, "why": why, "passed_over": passed}
-        show_json({"op": op, "node": node, **reasons})
-        return
-    typer.echo(f"{node or op}: {decision.mode or 'its own default'}\n  {why}")
-    if name is None:
-        typer.echo(f"  {_ADVICE}")
-
-
 def _find_file(name: str) -> str:
     """Give the file that is meant: NAME, or NAME.ini as `new` makes it."""
     return name if os.path.exists(name) or not os.path.exists(f"{name}.ini") else f"{name}.ini"
@@ -316,50 +234,3 @@ def _find_list(name: str, lists: _ModeLists) -> str:
         if file in known:
             return os.path.join(lists.folder, file)
     raise ConfigError(f"{lists.folder} has no {name}.", hint=f"It has {', '.join(known)}.")
-
-
-def _decide_by_select(op: str, mode: str, types: str, lists: _ModeLists) -> "Decision":
-    from ascend_session.option_files import OpPrecision, decide_by_select
-    from ascend_session.option_files.op_precision import find_missing_mode
-
-    listed = tuple(word.strip() for word in types.split(",") if word.strip())
-    path = None if lists.folder is None else os.path.join(lists.folder, f"{mode}.ini")
-    own = {mode: OpPrecision.read(path).by_type} if path and os.path.isfile(path) else None
-    decision = decide_by_select(op, mode, listed, own)
-    missing = find_missing_mode(op, decision.mode or "", lists.implemented)
-    if decision.mode is None or not missing:
-        return decision
-    return decision._replace(
-        mode=None,
-        why=f"{missing} The choice was {decision.why}",
-        passed_over=(("op_select_implmode", decision.mode),),
-    )
-
-
-def _find_hf32(bits: str, lists: _ModeLists) -> List[str]:
-    """Find the list for HF32, or in newer toolkits one for each package of operators."""
-    if lists.folder is None:
-        return []
-    legacy = os.path.join(lists.folder, _HF32[bits])
-    newer = sorted(glob.glob(os.path.join(glob.escape(lists.folder), _NEW_HF32)))
-    return newer or [legacy] * os.path.isfile(legacy)
-
-
-def _read_modes(paths: Iterable[str]) -> Dict[str, str]:
-    from ascend_session.option_files import OpPrecision
-
-    modes: Dict[str, str] = {}
-    for path in paths:
-        modes.update(OpPrecision.read(path).by_type)
-    return modes
-
-
-def _describe_default(op: str, lists: _ModeLists) -> str:
-    """Describe the default for HF32; empty if the toolkit has none for the operator."""
-    mode = _read_modes(_find_hf32(_DEFAULT_HF32, lists)).get(op)
-    if mode is None:
-        return ""
-    return (
-        f" On devices with HF32, GE's default for it gives {op} {mode}: some releases let that "
-        "count first, others only where nothing else names the operator. --hf32 says which is set."
-    )

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from ascend_session.option_files.op_debug import DEBUG_ITEMS as DEBUG_ITEMS
     from ascend_session.option_files.op_debug import OpDebugConfig as OpDebugConfig
     from ascend_session.option_files.op_precision import MODES as MODES
-    from ascend_session.option_files.op_precision import Decision as Decision
     from ascend_session.option_files.op_precision import OpPrecision as OpPrecision
-    from ascend_session.option_files.op_precision import decide_by_select as decide_by_select
     from ascend_session.option_files.op_precision import implemented_modes as implemented_modes
     from ascend_session.option_files.op_precision import with_mode as with_mode
 
@@ -42,10 +40,7 @@ _NAMES = {
     "mixlist": ("LISTS", "MixList", "Policy", "built_in_lists"),
     "op_cache": ("OpCache",),
     "op_debug": ("DEBUG_ITEMS", "OpDebugConfig"),
-    "op_precision": (
-        *("MODES", "Decision", "OpPrecision"),
-        *("decide_by_select", "implemented_modes", "with_mode"),
-    ),
+    "op_precision": ("MODES", "OpPrecision", "implemented_modes", "with_mode"),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 

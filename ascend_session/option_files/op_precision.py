@@ -12,11 +12,11 @@ GetOpPrecisonModeStrFromConfigFile); guides/facts/precision.md#implementation-mo
 import functools
 import os
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, ClassVar, Dict, Mapping, Optional, Tuple
 
 from ascend_session.errors import ConfigError
 from ascend_session.files import load_file
-from ascend_session.findings import ERROR, Finding, Place
+from ascend_session.findings import Place
 from ascend_session.jsonfile import BOM
 from ascend_session.option_files.base import FrozenDict, OptionFile, PathLike
 from ascend_session.option_files.source import SourceFile, split_lines, trim
@@ -33,66 +33,10 @@ MODES: Dict[str, str] = {
     "enable_hi_float_32_execution": "computes in HF32 (documented as not supported yet)",
     "norm_class": "known to GE's parser and to no manual",
 }
-# Of op_select_implmode
-_FOR_LISTED = ("high_precision", "high_performance")
-_FOR_ALL = ("high_precision_for_all", "high_performance_for_all")
 # The sections
 BY_TYPE, BY_NODE = "[ByOpType]", "[ByNodeName]"
 _SECTIONS = {section.lower(): section for section in (BY_TYPE, BY_NODE)}
 _OTHER_COMMENTS = (";", "//")
-
-
-class Decision(NamedTuple):
-    """What becomes of an operator.
-
-    Attributes:
-        mode: Its mode; None if nothing chooses one, so that the operator's own default counts.
-        why: What decided, and what was passed over for it, in sentences.
-        passed_over: ``(source, mode)`` of each that names the operator and does not count.
-    """
-
-    mode: Optional[str]
-    why: str
-    passed_over: Tuple[Tuple[str, str], ...] = ()
-
-
-def decide_by_select(
-    op_type: str,
-    op_select_implmode: str,
-    optypelist: Tuple[str, ...] = (),
-    lists: Optional[Mapping[str, Mapping[str, str]]] = None,
-) -> Decision:
-    """Decide which mode op_select_implmode gives an operator, when there is no op_precision_mode.
-
-    Args:
-        op_type: The type of the operator.
-        op_select_implmode: One of the four modes of that option.
-        optypelist: The types of optypelist_for_implmode.
-        lists: ``{mode: {operator type: mode}}`` of the toolkit's own lists, ``high_precision.ini``
-            and so on, if they are known.
-
-    Raises:
-        ConfigError: For a mode that GE refuses.
-    """
-    mode = op_select_implmode
-    if mode not in _FOR_LISTED + _FOR_ALL:
-        message = f"op_select_implmode={mode!r} is refused by GE."
-        known = ", ".join(_FOR_LISTED + _FOR_ALL)
-        hint = f"Write one of {known}, or better use op_precision_mode."
-        raise ConfigError.of([Finding(ERROR, message, hint, option="op_select_implmode")])
-    if optypelist and mode in _FOR_LISTED:
-        if op_type in optypelist:
-            return Decision(mode, f"{mode}, as optypelist_for_implmode names {op_type}.")
-        return Decision(None, f"optypelist_for_implmode does not name {op_type}.")
-    source = f"the toolkit's list {mode}.ini"
-    if optypelist:
-        source += f" (with {mode}, optypelist_for_implmode is ignored)"
-    if lists is None or mode not in lists:
-        return Decision(None, f"The mode that {source} gives {op_type} is unknown here.")
-    listed = lists[mode].get(op_type)
-    if listed is None:
-        return Decision(None, f"{op_type} is not in {source}, and keeps its own default.")
-    return Decision(listed, f"{listed}, by {source}.")
 
 
 def implemented_modes(path: PathLike) -> Dict[str, Tuple[str, ...]]:
@@ -113,10 +57,8 @@ def implemented_modes(path: PathLike) -> Dict[str, Tuple[str, ...]]:
     return modes_by_type
 
 
-def find_missing_mode(op_type: str, mode: str, implemented: Optional[Mapping[str, Any]]) -> str:
-    """Say why an operator does not have a mode; empty if it does, or if that is not known."""
-    if implemented is None:
-        return ""
+def _find_missing_mode(op_type: str, mode: str, implemented: Mapping[str, Any]) -> str:
+    """Say why an operator does not have a mode; empty if it does."""
     if op_type not in implemented:
         return f"{op_type} has one implementation only and keeps it, whatever the mode."
     if mode not in implemented[op_type]:
@@ -177,46 +119,6 @@ class OpPrecision(OptionFile):
         kept.pop(operator, None)
         return OpPrecision(self.by_type, kept) if node else OpPrecision(kept, self.by_node)
 
-    def decide(
-        self,
-        op_type: str,
-        node: Optional[str] = None,
-        *,
-        hf32: Optional[Mapping[str, str]] = None,
-        implemented: Optional[Mapping[str, Any]] = None,
-    ) -> Decision:
-        """Decide which mode an operator finally gets, and why.
-
-        Args:
-            op_type: The type of the operator.
-            node: Its node name, if it is known.
-            hf32: ``{operator type: mode}`` of the toolkit's list for ENABLE_HF32_EXECUTION, if
-                that variable is set; it counts before ``by_type``.
-            implemented: ``{operator type: modes}`` of the toolkit's all_ops_impl_mode.ini, if it is
-                known: a mode that an operator does not have changes nothing.
-        """
-        candidates: List[Tuple[str, str]] = []
-        if node is not None and node in self.by_node:
-            candidates.append((f"the node name {node} below {BY_NODE}", self.by_node[node]))
-        if hf32 and op_type in hf32:
-            candidates.append(("ENABLE_HF32_EXECUTION", hf32[op_type]))
-        if op_type in self.by_type:
-            candidates.append((f"the type {op_type} below {BY_TYPE}", self.by_type[op_type]))
-        if not candidates:
-            return Decision(
-                None,
-                f"{op_type} is not in the file and keeps its own default; op_select_implmode is "
-                "ignored while op_precision_mode is set.",
-            )
-        (source, mode), *rest = candidates
-        why = f"{mode}, by {source}."
-        for other, passed in rest:
-            why += f" It counts before {other}, which says {passed}."
-        missing = find_missing_mode(op_type, mode, implemented)
-        if missing:
-            return Decision(None, f"{missing} The choice was {why}", tuple(candidates))
-        return Decision(mode, why, tuple(rest))
-
     def against(self, implemented: Mapping[str, Any]) -> Tuple[str, ...]:
         """List the modes that do nothing with an installed toolkit, in sentences, without nodes.
 
@@ -224,7 +126,7 @@ class OpPrecision(OptionFile):
             implemented: ``{operator type: modes}`` of its all_ops_impl_mode.ini.
         """
         items = self.by_type.items()
-        return tuple(filter(None, (find_missing_mode(*item, implemented) for item in items)))
+        return tuple(filter(None, (_find_missing_mode(*item, implemented) for item in items)))
 
     def text(self) -> str:
         """Write the lines of the file: types first, then nodes."""

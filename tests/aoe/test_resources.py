@@ -108,19 +108,16 @@ def test_memory_is_needed_once_for_each_tuning_thread(found, furnish, memory, ve
     )
 
 
-def test_what_is_not_known_is_asked_for(tuning, found):
-    tuning.aoe_ini.unlink()
+def test_what_is_not_known_is_asked_for(found):
     conditions = found(training_memory=None)
     assert {name: conditions[name].asks for name in RESOURCES if conditions[name].asks} == {
-        "TUNING_PARALLEL_NUM": ("tuning_parallel_num",),
-        "memory": ("training_memory", "tuning_parallel_num"),
-        "CPUs": ("tuning_parallel_num",),
+        "memory": ("training_memory",)
     }
     assert conditions["memory"].measured == MEMORY
 
 
-def test_too_little_for_one_thread_fails_however_many_there_are(tuning, found, furnish):
-    tuning.aoe_ini.unlink()
+def test_too_little_for_one_thread_fails_though_their_number_is_wrong(tuning, found, furnish):
+    tuning.host.aoe_ini("many")
     furnish(cpus=16, memory=GIB)
     conditions = found()
     assert conditions["CPUs"].verdict == conditions["memory"].verdict == "fails"
@@ -148,7 +145,6 @@ def test_the_numbers_are_those_of_df_free_and_nproc(tmp_path):
         ran = subprocess.run(words, stdout=subprocess.PIPE, check=True, env={**os.environ})
         return ran.stdout.decode()
 
-    # Of a control group, which may limit this very test, `free` knows nothing; nor does the host.
     conditions = TuningHost(tmp_path).conditions(environ={"HOME": "/tmp"})
     slack = 256 * 2**20  # others write, and take memory, meanwhile
     df = int(asked("df", "-B1", "--output=avail", "/tmp").split()[-1])
@@ -237,12 +233,13 @@ class TestTuners:
         assert conditions["CPUs"].verdict == "not checked"
 
     @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, None])
-    def test_without_a_file_it_is_not_known(self, tuning, tuners, make):
+    def test_without_a_file_it_is_the_default(self, tuning, tuners, make):
         tuning.aoe_ini.unlink()
         if make is not None:
             make(str(tuning.aoe_ini))
         condition = tuners()
-        assert (condition.measured, condition.verdict) == (None, "not checked")
+        assert (condition.measured, condition.verdict) == (8, "ok")
+        assert condition.message == "No aoe.ini of the toolkit was found; the default is 8."
 
 
 @pytest.mark.parametrize(

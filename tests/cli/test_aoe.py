@@ -32,15 +32,15 @@ time.sleep(600)
 
 
 @pytest.fixture
-def preflight(call, host, monkeypatch, tmp_path):
-    """Calls ``aoe preflight`` on an empty host."""
+def dry_run(call, host, monkeypatch, tmp_path):
+    """Calls ``aoe run --dry-run`` on an empty host."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
 
-    def preflight(*words):
-        return call("aoe", "preflight", *words)
+    def dry_run(*words):
+        return call("aoe", "run", "--dry-run", *words)
 
-    return preflight
+    return dry_run
 
 
 @pytest.fixture
@@ -68,10 +68,10 @@ def _conditions(called):
     return {one["name"]: one for one in json.loads(called.out)["conditions"]}
 
 
-def test_conditions_are_a_table_with_what_to_do_and_a_verdict(preflight, host):
+def test_conditions_are_a_table_with_what_to_do_and_a_verdict(dry_run, host):
     host.nodes([0])
     host.npu_smi(npu_smi_answers("910B", a2_chips(1)))
-    called = preflight("--mode", "subgraph")
+    called = dry_run("--mode", "subgraph")
     assert called.code == 1
     assert called.out.startswith("subgraph tuning\n\nCONDITION ")
     assert "\nset_env.sh, fails: No set_env.sh was found" in called.out
@@ -79,8 +79,8 @@ def test_conditions_are_a_table_with_what_to_do_and_a_verdict(preflight, host):
     assert called.out.rstrip().splitlines()[-1].endswith(" fail.")
 
 
-def test_without_a_device_three_lines_say_what_is_missing_and_what_to_do(preflight):
-    called = preflight("--tuning-parallel-num", "64")
+def test_without_a_device_three_lines_say_what_is_missing_and_what_to_do(dry_run):
+    called = dry_run("--tuning-parallel-num", "64")
     assert (called.code, called.err) == (1, "")
     first, second, third = called.out.splitlines()
     assert first == "operator tuning needs an Ascend device, and this machine has none."
@@ -88,8 +88,8 @@ def test_without_a_device_three_lines_say_what_is_missing_and_what_to_do(preflig
     assert third == "  hint: Run this on the machine that is to tune."
 
 
-def test_without_a_device_the_configuration_is_still_corrected(preflight, write):
-    called = preflight(write("memory_config:\n  static_memory_policy: 2\n"))
+def test_without_a_device_the_configuration_is_still_corrected(dry_run, write):
+    called = dry_run("--config", write("memory_config:\n  static_memory_policy: 2\n"))
     assert "static memory, fails: static_memory_policy=2 would spoil the result.\n" in called.out
     assert "  hint: Set static_memory_policy to 0 for this run" in called.out
 
@@ -97,33 +97,33 @@ def test_without_a_device_the_configuration_is_still_corrected(preflight, write)
 def test_a_terminal_gets_colours_and_folded_lines(on_terminal, host):
     host.nodes([0])
     host.npu_smi(npu_smi_answers("910B", a2_chips(1)))
-    called = on_terminal("aoe", "preflight", columns=70, **host.environ)
+    called = on_terminal("aoe", "run", "--dry-run", columns=70, **host.environ)
     assert (called.code, called.err) == (1, "")
     plain = re.sub(r"\x1b\[[0-9;]*m", "", called.out)
     assert max(map(len, plain.splitlines())) <= 70
     assert "\x1b[1;31mfails" in called.out
 
 
-def test_json_has_numbers_in_bytes(preflight, write):
-    called = preflight(write("memory_config:\n  static_memory_policy: 2\n"), "--json")
+def test_json_has_numbers_in_bytes(dry_run, write):
+    called = dry_run("--config", write("memory_config:\n  static_memory_policy: 2\n"), "--json")
     assert called.code == 1
     found = _conditions(called)
     assert found["home disk"]["needed"] == 20 * 2**30
     assert found["static memory"]["verdict"] == "fails"
 
 
-def test_what_cannot_be_measured_is_supplied_by_options(preflight):
+def test_what_cannot_be_measured_is_supplied_by_options(dry_run):
     words = ("--training-memory", "1MiB", "--tuning-parallel-num", "2", "--device-cores", "8")
     more = ("--operator-cores", "8", "--static-operators", "--device-memory", "1GB")
-    found = _conditions(preflight("--json", *words, *more))
+    found = _conditions(dry_run("--json", *words, *more))
     assert found["memory"]["needed"] == 2 * 2**20
     assert found["device memory"]["needed"] == 10**9
     assert [found[n]["verdict"] for n in ("device cores", "operators")] == ["ok", "ok"]
 
 
-def test_processes_count_in_the_formula(preflight):
+def test_processes_count_in_the_formula(dry_run):
     one, three = (
-        _conditions(preflight("--json", "--tuning-parallel-num", "8", "--processes", n))["CPUs"]
+        _conditions(dry_run("--json", "--tuning-parallel-num", "8", "--processes", n))["CPUs"]
         for n in ("1", "3")
     )
     cores = one["measured"]
@@ -131,9 +131,9 @@ def test_processes_count_in_the_formula(preflight):
     assert three["needed"] == -(-3 * (8 + 8 + min(cores / 2, 8) + 50) // 1)
 
 
-def test_everything_else_is_measured_though_the_configuration_is_wrong(preflight, write):
+def test_everything_else_is_measured_though_the_configuration_is_wrong(dry_run, write):
     text = "aoe_mode: '2'\nmemory_config:\n  static_memory_policy: 2\n"
-    called = preflight(write(text), "--json")
+    called = dry_run("--config", write(text), "--json")
     assert called.code == 1
     found = _conditions(called)
     assert "static_memory_policy=2 cannot be used while AOE tunes" in found["configuration"]["said"]
@@ -143,7 +143,7 @@ def test_everything_else_is_measured_though_the_configuration_is_wrong(preflight
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["none.yaml"], "there is no file none.yaml"),
+        (["--config", "none.yaml"], "there is no file none.yaml"),
         (["--mode", "3"], "mode='3' is not a mode of AOE"),
         (["--training-memory", "much"], "'much' is not a size"),
         (["--training-memory", "0"], "'0' is not a size"),
@@ -151,20 +151,60 @@ def test_everything_else_is_measured_though_the_configuration_is_wrong(preflight
         (["--tuning-parallel-num", "65"], "--tuning-parallel-num=65 is more than 64"),
     ],
 )
-def test_a_wrong_call_is_two(preflight, words, said):
-    called = preflight(*words)
+def test_a_wrong_call_is_two(dry_run, words, said):
+    called = dry_run(*words)
     assert (called.code, called.out) == (2, "")
     assert said in called.err
 
 
 @pytest.mark.parametrize("text", ["aoe_mode: '2'\nmemory_config: {static_memory_policy: 2}\n", "{"])
-def test_a_configuration_that_was_given_is_not_asked_for(preflight, write, text):
-    found = _conditions(preflight(write(text), "--json"))
+def test_a_configuration_that_was_given_is_not_asked_for(dry_run, write, text):
+    found = _conditions(dry_run("--config", write(text), "--json"))
     for name in ("static memory", "profiling"):
         assert (found[name]["todo"], found[name]["asks"]) == (
             "Correct the configuration first.",
             [],
         )
+
+
+def test_a_dry_run_makes_nothing_and_needs_no_folder_that_the_run_makes(dry_run, tmp_path):
+    words = ("--work-path", "work", "--bank", "new/bank", "--static-operators")
+    called = dry_run("--json", *words, "none.py", "--steps", "1")
+    found = _conditions(called)
+    assert (found["result folder"]["verdict"], found["repository"]["verdict"]) == ("ok", "ok")
+    assert found["result folder"]["measured"] == str(tmp_path / "work")
+    assert found["repository"]["measured"].startswith(str(tmp_path / "new" / "bank"))
+    assert found["mode"]["verdict"] == "ok"
+    assert not any((tmp_path / name).exists() for name in ("work", "new", "ascend-logs"))
+
+
+def test_a_dry_run_finds_a_folder_that_cannot_be_made(dry_run, tmp_path):
+    (tmp_path / "file").write_text("")
+    found = _conditions(dry_run("--json", "--work-path", "file/work", "--bank", "file"))
+    for name in ("result folder", "repository"):
+        assert found[name]["verdict"] == "fails"
+        assert f"{tmp_path / 'file'}" in found[name]["said"]
+        assert "is not a folder" in found[name]["said"]
+
+
+def test_a_dry_run_says_that_the_stub_was_chosen_though_a_device_is_here(dry_run, host):
+    host.nodes([0])
+    called = dry_run("--backend", "stub")
+    assert (called.code, called.out) == (2, "")
+    assert "AOE tunes only on a device, but this would run on the stub" in called.err
+
+
+@pytest.mark.parametrize("size", ["1", "8"])
+def test_gradients_are_checked_as_a_job_of_several_ranks(dry_run, monkeypatch, size):
+    monkeypatch.setenv("RANK_SIZE", size)
+    found = _conditions(dry_run("--json", "--mode", "gradient"))
+    assert found["devices"]["verdict"] == ("ok" if size == "8" else "fails")
+
+
+def test_json_needs_a_dry_run(call, device):
+    called = call("aoe", "run", "--json", "train.py")
+    assert (called.code, called.out) == (2, "")
+    assert "needs --dry-run." in called.err
 
 
 def test_a_run_is_followed_and_ends_with_its_result_files(run, tmp_path):
@@ -248,7 +288,7 @@ def test_on_the_stub_it_refuses_whatever_else_is_asked(
 
 
 def test_while_conditions_are_measured_ctrl_c_ends_it(call, device, monkeypatch):
-    def interrupted(*arguments):
+    def interrupted(*arguments, **known):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(AoePlan, "measure", interrupted)
@@ -354,5 +394,5 @@ def test_a_folder_that_cannot_be_made_is_a_wrong_call(call, device, tmp_path):
 def test_the_help_names_every_command(call):
     called = call("aoe")
     assert called.code == 0
-    assert "preflight" in called.out
     assert " run " in called.out
+    assert " report " in called.out

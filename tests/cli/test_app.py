@@ -12,6 +12,7 @@ import typer
 
 from ascend_session import __version__
 from ascend_session.cli import app
+from ascend_session.cli._removed import REMOVED
 
 
 def test_it_prints_its_version(program):
@@ -47,6 +48,19 @@ def test_a_wrong_call_is_two(call, arguments, said):
     assert called.code == 2
     assert called.out == ""
     assert said in called.err
+
+
+@pytest.mark.parametrize("name", REMOVED)
+def test_what_was_removed_is_refused_by_name_with_what_to_do_instead(call, name):
+    called = call(*name.split(), "x")
+    assert (called.code, called.out) == (2, "")
+    (said,) = (line for line in called.err.splitlines() if "error: " in line)
+    assert said == f"ascend-session: error: `{name}` has been removed; {REMOVED[name]}."
+
+
+def test_only_what_was_removed_is_refused_as_such(call):
+    for words in (["precision", "preflight"], ["aoe", "run", "--html", "x"], ["aoe", "reflight"]):
+        assert "has been removed" not in call(*words).err
 
 
 def test_a_wrong_call_is_answered_in_plain_sentences(program):

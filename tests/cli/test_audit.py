@@ -58,21 +58,6 @@ def test_only_what_is_certain_is_left_on_request(call, write):
     assert "warning:" not in call("audit", file, "--certain").out
 
 
-def test_a_baseline_keeps_known_findings_out(call, write, tmp_path):
-    file, known = write(WRONG, "a.py"), str(tmp_path / "known.json")
-    assert call("audit", file, "--baseline", known, "--update-baseline").code == 0
-    called = call("audit", file, "--baseline", known)
-    assert called.code == 0
-    assert called.out.endswith("0 notes. 1 more is in the baseline.\n")
-
-
-def test_a_baseline_that_cannot_be_written_is_said(call, write, tmp_path):
-    known = str(tmp_path / "no" / "known.json")
-    called = call("audit", write(WRONG, "a.py"), "--baseline", known, "--update-baseline")
-    assert called.code == 2
-    assert "cannot be written: No such file or directory." in " ".join(called.err.split())
-
-
 def test_a_summary_has_the_worst_kinds_first_and_one_example_of_each(call, write, tmp_path):
     misspelt = WRONG.splitlines(keepends=True)[-1]
     text = WRONG + misspelt.replace("precison", "precisoin") + WARNS.splitlines(keepends=True)[-1]
@@ -101,19 +86,11 @@ def test_a_summary_of_what_is_right_has_totals_only(call, write):
     assert (called.code, called.out.count("\n")) == (0, 1)
 
 
-def test_sarif_is_written_beside_the_report(call, write, tmp_path):
-    sarif = tmp_path / "audit.sarif"
-    call("audit", write(WRONG, "a.py"), "--sarif", str(sarif))
-    assert json.loads(sarif.read_text())["version"] == "2.1.0"
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["no-such-path"], "there is no file or folder no-such-path."),
         (["--fail-on", "never", "."], "never is not error, warning or note."),
-        (["--update-baseline", "."], "needs --baseline FILE."),
-        (["--baseline", "no-such-file", "."], "no-such-file: does not exist."),
         ([], "Missing argument"),
     ],
 )
@@ -122,12 +99,6 @@ def test_a_wrong_call_is_two(call, tmp_path, monkeypatch, arguments, said):
     called = call("audit", *arguments)
     assert called.code == 2
     assert said in " ".join(called.err.split())
-
-
-def test_a_sarif_file_that_cannot_be_written_is_said(call, write, tmp_path):
-    called = call("audit", write(RIGHT, "a.py"), "--sarif", str(tmp_path / "no" / "x.sarif"))
-    assert called.code == 2
-    assert "could not be written: No such file or directory." in called.err
 
 
 def test_fix_shows_the_diff_and_writes_it(call, write):
@@ -141,22 +112,3 @@ def test_fix_shows_the_diff_and_writes_it(call, write):
     with open(renamed) as opened:
         assert '["hcom_parallel"]' in opened.read()
     assert "There are no certain fixes." in call("audit", renamed, "--fix").err
-
-
-def test_port_names_what_cannot_be_read_and_goes_on(call, write, tmp_path):
-    (tmp_path / "a.py").write_text("import npu_bridge\n) (\n")
-    write(RIGHT, "b.py")
-    called = call("audit", "--port", str(tmp_path))
-    assert called.code == 1
-    assert "a.py: Its syntax could not be read" in called.err
-    assert "    use_off_line=True,\n" in called.out
-
-
-def test_port_prints_the_configuration_and_changes_nothing(call, write):
-    file = write(RIGHT, "a.py")
-    called = call("audit", "--port", file)
-    assert called.code == 0
-    assert called.out.startswith(f"# {file}:2\nfrom ascend_session import AscendConfig")
-    assert "    use_off_line=True,\n" in called.out
-    with open(file) as opened:
-        assert opened.read() == RIGHT

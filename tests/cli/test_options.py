@@ -144,6 +144,19 @@ def test_json_is_an_array_of_options_however_many_there_are(call):
     assert [rule["when"] for rule in option["rules"]].count("host") == 1
 
 
+def test_each_option_has_all_its_keys_in_json(call):
+    options = json.loads(call("options", "--json").out)
+    assert {tuple(option) for option in options} == {
+        (
+            *("name", "path", "group", "doc", "write", "write_file", "key", "field", "types"),
+            *("values", "allowed", "low", "high", "unit", "grammar", "members"),
+            *("adapter_default", "run_config_default", "product_default", "scope", "also"),
+            *("sticky", "applies_to", "deprecated", "dead", "use", "rules", "manual", "schema"),
+            "scope_meaning",
+        )
+    }
+
+
 def test_json_of_nothing_is_an_empty_array_and_one(call):
     code, out, err = call("options", "--json", "fp_point")
     assert (code, json.loads(out)) == (1, [])

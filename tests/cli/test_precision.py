@@ -14,7 +14,6 @@ LISTS = {
     "high_performance_for_all.ini": "# all\n[ByOpType]\nPooling=high_performance\n"
     "SoftmaxV2=high_performance\n",
     "high_precision.ini": "Pooling=high_precision\n",
-    "allow_hf32_matmul_f_conv_t.ini": "SoftmaxV2=enable_hi_float_32_execution\n",
 }
 
 
@@ -44,10 +43,6 @@ def test_the_whole_procedure_of_the_manual(call: Any, toolkit: Path, net: Path) 
         "",
     )
     assert call("precision", "check", str(net)) == (0, f"{net}: ok\n", "")
-    explained = call("precision", "explain", str(net), "--op", "SoftmaxV2")
-    assert explained.out.startswith(
-        "SoftmaxV2: high_precision\n  high_precision, by the type SoftmaxV2 below [ByOpType]."
-    )
     expected = {"Pooling": "high_performance", "SoftmaxV2": "high_precision"}
     assert OpPrecision.read(net) == OpPrecision(expected)
 
@@ -170,60 +165,6 @@ def test_a_toolkit_without_lists_is_a_wrong_call(call: Any, net: Path, tmp_path:
     assert "has no lists of modes" in called.err
 
 
-def test_explain_names_all_that_was_passed_over(call: Any, toolkit: Path, net: Path) -> None:
-    net.write_text("SoftmaxV2=high_performance\n[ByNodeName]\nn/a=high_precision\n")
-    words = ("precision", "explain", str(net), "--op", "SoftmaxV2", "--hf32", "10", "--json")
-    by_type, by_node = json.loads(call(*words).out), json.loads(call(*words, "--node", "n/a").out)
-    assert by_node["mode"] == "high_precision"
-    assert [one["mode"] for one in by_node["passed_over"]] == [
-        "enable_hi_float_32_execution",
-        "high_performance",
-    ]
-    assert by_type["mode"] is None
-    assert "SoftmaxV2 has no mode enable_hi_float_32_execution" in by_type["why"]
-    said = call("precision", "explain", str(net), "--op", "LRN", "--select", "high_precision").out
-    assert said.startswith("LRN: its own default\n")
-    assert "op_select_implmode" in said
-
-
-def test_explain_without_a_file_goes_by_op_select_implmode(call: Any, toolkit: Path) -> None:
-    words = ("precision", "explain", "--op", "Pooling", "--select", "high_precision")
-    said = call(*words).out
-    assert "by the toolkit's list high_precision.ini." in said
-    assert "The manual advises a file for each network" in said
-    listed = call(*words, "--types", "LRN, SoftmaxV2")
-    assert listed.out.startswith("Pooling: its own default\n")
-    assert call("precision", "explain", "--op", "Pooling").code == 2
-    assert call("precision", "explain", "--op", "Pooling", "--select", "fast").code == 1
-    assert call(*words, "--hf32", "2").code == 2
-
-
-def test_hf32_counts_before_op_select_implmode_too(call: Any, toolkit: Path) -> None:
-    words = ("precision", "explain", "--op", "SoftmaxV2", "--select", "high_precision", "--json")
-    assert "is not in the toolkit's list" in json.loads(call(*words).out)["why"]
-    assert "SoftmaxV2 has no mode" in json.loads(call(*words, "--hf32", "10").out)["why"]
-
-
-def test_newer_toolkits_have_other_lists_for_hf32(call: Any, toolkit: Path, net: Path) -> None:
-    folder = toolkit / "opp/built-in/op_impl/ai_core/config/allow_hf32"
-    folder.mkdir(parents=True)
-    text = "[ByOpType]\nLRN=enable_float_32_execution\n"
-    (folder / "ops_allow_hf32_nn.ini").write_text(text)
-    net.write_text("SoftmaxV2=high_precision\n")
-    words = ("precision", "explain", str(net), "--hf32", "10", "--json", "--op")
-    assert json.loads(call(*words, "SoftmaxV2").out)["mode"] == "high_precision"
-    passed = json.loads(call(*words, "LRN").out)["passed_over"]
-    assert passed == [{"source": "ENABLE_HF32_EXECUTION", "mode": "enable_float_32_execution"}]
-
-
-def test_an_operator_with_one_implementation_keeps_it_with_op_select_implmode(
-    call: Any, toolkit: Path
-) -> None:
-    words = ("precision", "explain", "--select", "high_performance", "--types", "Relu,LRN", "--op")
-    assert "Relu has one implementation only and keeps it" in call(*words, "Relu").out
-    assert call(*words, "LRN").out.startswith("LRN: its own default\n")
-
-
 def test_modes_that_are_set_at_the_same_time_are_all_there_afterwards(
     start: Any, tmp_path: Path
 ) -> None:
@@ -233,14 +174,3 @@ def test_modes_that_are_set_at_the_same_time_are_all_there_afterwards(
     running = [start("precision", "set", path, f"{name}={wanted[name]}") for name in wanted]
     assert [(process.communicate()[1], process.returncode) for process in running] == [(b"", 0)] * 8
     assert OpPrecision.read(path) == OpPrecision({"Exp": "high_precision", **wanted})
-
-
-def test_the_default_for_hf32_is_told_where_it_may_count(
-    call: Any, toolkit: Path, net: Path
-) -> None:
-    net.write_text("SoftmaxV2=high_performance\n")
-    words = ("precision", "explain", str(net), "--json", "--op")
-    said = json.loads(call(*words, "SoftmaxV2").out)["why"]
-    assert "GE's default for it gives SoftmaxV2 enable_hi_float_32_execution: some releases" in said
-    assert "default for it" not in json.loads(call(*words, "Pooling").out)["why"]
-    assert "default for it" not in json.loads(call(*words, "SoftmaxV2", "--hf32", "10").out)["why"]

@@ -11,7 +11,7 @@ from typing import Dict, Tuple
 import pytest
 
 from ascend_session import ConfigError
-from ascend_session.option_files import MODES, OpPrecision, decide_by_select, implemented_modes
+from ascend_session.option_files import MODES, OpPrecision, implemented_modes
 
 BLANKS = b" \t\n\v\f\r"
 SEED_000 = """\
@@ -210,52 +210,6 @@ def test_a_fixed_copy_means_what_a_person_reads(tmp_path: Path) -> None:
     made.write(path, force=True)
     assert OpPrecision.read(path) == made
     assert OpPrecision.check(path) == ()
-
-
-# Which mode counts ----------------------------------------------------------------------------
-
-
-def test_a_node_beats_hf32_beats_a_type() -> None:
-    made = OpPrecision({"Conv2D": "high_precision"}, {"n": "keep_fp16"})
-    hf32 = {"Conv2D": "enable_hi_float_32_execution"}
-    assert made.decide("Conv2D").mode == "high_precision"
-    assert made.decide("Conv2D", hf32=hf32).mode == "enable_hi_float_32_execution"
-    node = made.decide("Conv2D", "n", hf32=hf32)
-    assert node.mode == "keep_fp16"
-    assert "counts before ENABLE_HF32_EXECUTION, which says enable_hi_float_32" in node.why
-    assert [mode for _, mode in node.passed_over] == [
-        "enable_hi_float_32_execution",
-        "high_precision",
-    ]
-
-
-def test_an_operator_that_nothing_names_keeps_its_default() -> None:
-    decision = OpPrecision().decide("Relu", "n")
-    assert decision.mode is None
-    assert "op_select_implmode is ignored" in decision.why
-
-
-def test_a_mode_that_an_operator_does_not_have_changes_nothing() -> None:
-    made = OpPrecision({"A": "keep_fp16", "B": "keep_fp16"})
-    known = {"A": ("high_precision", "high_performance")}
-    assert "A has no mode keep_fp16" in made.decide("A", implemented=known).why
-    assert "B has one implementation only" in made.decide("B", implemented=known).why
-    assert made.decide("A", implemented=known).mode is None
-    assert made.decide("A", implemented={"A": ["keep_fp16"]}).mode == "keep_fp16"
-
-
-def test_op_select_implmode_goes_by_the_list_of_types_or_by_the_toolkits_list() -> None:
-    lists = {"high_precision": {"Pooling": "high_precision"}, "high_precision_for_all": {}}
-    assert decide_by_select("LRN", "high_precision", ("LRN",)).mode == "high_precision"
-    assert decide_by_select("A", "high_precision", ("LRN",), lists).mode is None
-    assert decide_by_select("Pooling", "high_precision", (), lists).mode == "high_precision"
-    assert decide_by_select("A", "high_precision", (), lists).mode is None
-    ignored = decide_by_select("LRN", "high_precision_for_all", ("LRN",), lists)
-    assert ignored.mode is None
-    assert "is ignored" in ignored.why
-    assert "is unknown here" in decide_by_select("A", "high_performance").why
-    with pytest.raises(ConfigError, match="refused by GE"):
-        decide_by_select("A", "fast")
 
 
 def test_the_toolkits_modes_are_read(tmp_path: Path) -> None:
