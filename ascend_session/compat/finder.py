@@ -78,8 +78,10 @@ class VendorFinder:
     ) -> "Any":
         """Give the specification of a module, or None, as Python's finders do.
 
+        A module that is not in this room is a placeholder, which can be used for nothing.
+
         Raises:
-            ModuleNotFoundError: For a module that the vendor's package has not.
+            ModuleNotFoundError: For a name that only Python itself asks for, ``__main__``.
         """
         top = name.partition(".")[0]
         if top not in PACKAGES or _is_of_the_script(top):
@@ -94,14 +96,15 @@ class VendorFinder:
         import importlib.util
 
         _import_own(_ROOM)
-        own = importlib.util.find_spec(f"{_ROOM}.{name}")
+        parent = name.rpartition(".")[0]
+        has_parent = not parent or f"{_ROOM}.{parent}" in sys.modules
+        own = importlib.util.find_spec(f"{_ROOM}.{name}") if has_parent else None
         if own is None:
-            raise ModuleNotFoundError(
-                f"No module named {name!r}, neither in the vendor's package nor in its stand-in on "
-                "a machine without a device.",
-                name=name,
-            )
-        loader: Any = VendorLoader(own.name)
+            if name.endswith("__"):
+                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+            loader: Any = PlaceholderLoader()
+            return importlib.machinery.ModuleSpec(name, loader, is_package=True)
+        loader = VendorLoader(own.name)
         is_package = own.submodule_search_locations is not None
         return importlib.machinery.ModuleSpec(
             name, loader, origin=own.origin, is_package=is_package
@@ -133,6 +136,17 @@ class VendorLoader:
 
         own: Any = importlib.util.find_spec(self._name)
         return own.loader.get_code(self._name)
+
+
+class PlaceholderLoader:
+    """Gives a placeholder for a module of which nothing runs here."""
+
+    def create_module(self, spec: "Any") -> "Any":
+        """Make it; it is no module, and Python does not mind."""
+        return _import_own(f"{_ROOM}.placeholders").placeholder(spec.name)
+
+    def exec_module(self, module: "Any") -> None:
+        """Do nothing: there is no code."""
 
 
 def install(request: "Optional[Dict[str, str]]" = None) -> VendorFinder:

@@ -5,11 +5,9 @@ gradient that the vendor registers for it. The numbers are those of the formula,
 device's rounding. The positions that dropout draws are random: with a seed they are the same in
 each run here, but other ones than a device draws with the same seed.
 
-Sources: ops/aicore/npu_unary_ops.cc, npu_aicore_ops.cc and ops/npu_ops.cc; npu_aicore_ops.py,
-npu_cpu_ops.py and npu_ops.py. For the formulas CANN's operator specifications (that of
-DenseImageWarp is TensorFlow's dense_image_warp) and its public gelu, fast_gelu, fast_gelu_grad and
-lars_v2_update (TBE) and fast_gelu_v2_proto.h; that ``transpose`` of NonZero gives a row for each
-dimension is how CANN reads ONNX's NonZero.
+Sources: ops/aicore/npu_unary_ops.cc and ops/npu_ops.cc; npu_cpu_ops.py and npu_ops.py. For the
+formulas CANN's operator specifications (that of DenseImageWarp is TensorFlow's dense_image_warp)
+and its public gelu, fast_gelu and lars_v2_update (TBE).
 """
 
 import math
@@ -34,98 +32,10 @@ def gelu(features: Any) -> Any:
     return 0.5 * x * (1.0 + tf.tanh(_TANH_SCALE * (x + _TANH_CUBIC * x * x * x)))
 
 
-@operator("GeluGrad", features=_REAL, gradients=SAME)
-def gelu_grad(gradients: Any, features: Any, activations: Any) -> Any:
-    """Compute the gradient of `gelu` times ``gradients``; ``activations`` are not needed for it."""
-    x = features
-    t = tf.tanh(_TANH_SCALE * (x + _TANH_CUBIC * x * x * x))
-    slope = _TANH_SCALE * (1.0 + 3.0 * _TANH_CUBIC * x * x)
-    return gradients * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * slope)
-
-
 @operator("FastGelu", features=_REAL)
 def fast_gelu(features: Any) -> Any:
     """Compute ``x / (1 + exp(-1.702 x))``."""
     return features * tf.sigmoid(_SIGMOID_SCALE * features)
-
-
-@operator("FastGeluGrad", features=_REAL, gradients=SAME)
-def fast_gelu_grad(gradients: Any, features: Any) -> Any:
-    """Compute the gradient of `fast_gelu` times ``gradients``."""
-    s = tf.sigmoid(_SIGMOID_SCALE * features)
-    return gradients * s * (1.0 + _SIGMOID_SCALE * features * (1.0 - s))
-
-
-@operator("FastGeluV2", has_gradient=False, features=_REAL)
-def fast_gelu_v2(features: Any) -> Any:
-    """Compute ``x (sgn(x) (-0.1444 (min(|0.7071 x|, 1.769) - 1.769)^2 + 0.5) + 0.5)``.
-
-    There is no gradient.
-    """
-    x, shifted = features, features + 1e-12
-    sign = tf.where(tf.equal(shifted, 0), tf.zeros_like(x), tf.sign(shifted))
-    clipped = tf.minimum(tf.abs(0.7071 * x), 1.769) - 1.769
-    return x * (sign * (-0.1444 * clipped * clipped + 0.5) + 0.5)
-
-
-def _summed_to(tensor: Any, like: Any) -> Any:
-    """Sum over the axes along which ``like`` was repeated."""
-    extra = tensor.shape.rank - like.shape.rank
-    summed = tf.reduce_sum(tensor, axis=list(range(extra))) if extra else tensor
-    single = [axis for axis, length in enumerate(like.shape.as_list()) if length == 1]
-    return tf.reduce_sum(summed, axis=single, keepdims=True) if single else summed
-
-
-@operator("Centralization", has_gradient=False, x=HALF_OR_FLOAT)
-def centralization(x: Any, axes: Sequence[int]) -> Any:
-    """Compute ``x - reduce_mean(x, axes)``; no gradient."""
-    return x - tf.reduce_mean(x, axis=list(axes), keepdims=True)
-
-
-@operator("FusedLayerNorm", x=HALF_OR_FLOAT, gamma=SAME, beta=SAME)
-def fused_layer_norm(
-    x: Any,
-    gamma: Any,
-    beta: Any,
-    begin_norm_axis: int = 0,
-    begin_params_axis: int = 0,
-    epsilon: float = 1e-7,
-) -> List[Any]:
-    """Give the normalised tensor, mean and variance; gradients flow through the first alone.
-
-    Args:
-        x: float16 or float32.
-        gamma: The scale, of the shape of x from ``begin_params_axis`` on.
-        beta: The offset, of the same shape.
-        begin_norm_axis: The first of the axes that are normalised together.
-        begin_params_axis: See ``gamma``.
-        epsilon: Added to the variance.
-    """
-    rank = x.shape.rank
-    first = begin_norm_axis + rank if begin_norm_axis < 0 else begin_norm_axis
-    if not 0 <= first < rank:
-        raise ValueError("begin_norm_axis is invalid")
-    axes = list(range(first, rank))
-    mean = tf.reduce_mean(x, axis=axes, keepdims=True)
-    variance = tf.reduce_mean(tf.square(x - mean), axis=axes, keepdims=True)
-    y = (x - mean) * tf.rsqrt(variance + epsilon) * gamma + beta
-    return [y, tf.stop_gradient(mean), tf.stop_gradient(variance)]
-
-
-@operator("FusedLayerNormGrad")
-def fused_layer_norm_grad(dy: Any, x: Any, variance: Any, mean: Any, gamma: Any) -> List[Any]:
-    """Compute the gradients of `fused_layer_norm` by x, gamma and beta for its default epsilon."""
-    scale = tf.rsqrt(variance + 1e-7)
-    normal = (x - mean) * scale
-    lengths = mean.shape.as_list()
-    axes = [axis for axis, length in enumerate(x.shape.as_list()) if lengths[axis] != length]
-    inner = dy * gamma
-    dx = scale * (
-        inner
-        - tf.reduce_mean(inner, axis=axes, keepdims=True)
-        - normal * tf.reduce_mean(inner * normal, axis=axes, keepdims=True)
-    )
-    return [dx, _summed_to(dy * normal, gamma), _summed_to(dy, gamma)]
 
 
 @operator("LARS")
@@ -257,26 +167,6 @@ def drop_out_do_mask(x: Any, mask: Any, keep_prob: Any) -> Any:
     bits = tf.bitwise.bitwise_and(tf.cast(mask, tf.int32)[:, tf.newaxis], [list(_BITS)])
     flat = tf.reshape(tf.cast(bits > 0, x.dtype.base_dtype), [-1])[: tf.size(x)]
     return x / tf.stop_gradient(keep_prob) * tf.reshape(flat, tf.shape(x))
-
-
-@operator("NonZero")
-def non_zero(x: Any, transpose: bool = False, output_type: Any = tf.int64) -> Any:
-    """Give the indices of what is not zero, in row-major order.
-
-    Args:
-        x: Numbers.
-        transpose: A row for each dimension ``[rank, n]``; else one for each element ``[n, rank]``.
-        output_type: int64, also if None, or int32.
-    """
-    dtype = tf.int64 if output_type is None else tf.as_dtype(output_type)
-    if dtype not in (tf.int32, tf.int64):
-        raise TypeError(
-            f"Value passed to parameter 'output_type' has DataType {dtype.name} not in list of "
-            "allowed values: int32, int64"
-        )
-    x = tf.convert_to_tensor(x, name="x")
-    indices = tf.cast(tf.where(tf.not_equal(x, tf.zeros_like(x))), dtype)
-    return tf.transpose(indices) if transpose else indices
 
 
 @operator("RandomChoiceWithMask", x=("bool",))

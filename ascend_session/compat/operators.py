@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Mapping, Optional, Sequence
 
 from ascend_session.compat.signatures import bind_arguments, signature_of
 from ascend_session.compat.tensorflow_names import tf
-from ascend_session.compat.unavailable import refuse
+from ascend_session.errors import UnsupportedError
 
 HALF_OR_FLOAT = ("float16", "float32")
 """Attribute T of most operators for the device's cores."""
@@ -89,10 +89,8 @@ def _check_attributes(kind: str, given: Mapping[str, Any], only: Mapping[str, An
     """Refuse values of attributes that the device's operators do not take."""
     for name, value in only.items():
         if name in given and given[name] != value:
-            raise refuse(
-                f"npu_bridge: {kind}",
-                f"it takes no {name}={given[name]!r}, and neither does the device's, only "
-                f"{value!r}",
+            raise UnsupportedError(
+                f"{kind} takes no {name}={given[name]!r}, neither here nor on a device.",
                 hint=f"Leave {name} at {value!r}.",
             )
 

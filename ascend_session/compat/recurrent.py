@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional
 
 from ascend_session.compat.operators import HALF_OR_FLOAT, SAME, last_only, operator
 from ascend_session.compat.tensorflow_names import tf
-from ascend_session.compat.unavailable import refuse
+from ascend_session.errors import UnsupportedError
 
 FORWARD, BACKWARD = "UNIDIRECTIONAL", "REDIRECTIONAL"
 
@@ -58,11 +58,9 @@ def _masked(new: Any, old: Any, mask: Any) -> Any:
 
 def _check_direction(kind: str, direction: str, *known: str) -> None:
     if direction not in known:
-        raise refuse(
-            f"npu_bridge: {kind}",
-            f"direction={direction!r} is not {' or '.join(known)}, which are all that the "
-            "device's operator takes",
-            hint=f"Write direction={known[0]!r}.",
+        raise UnsupportedError(
+            f"{kind} takes no direction={direction!r}, neither here nor on a device.",
+            hint=f"Write direction={' or '.join(map(repr, known))}.",
         )
 
 
@@ -196,7 +194,10 @@ def _compute_gru(
     kind = "DynamicGruV2" if weight_att is None else "DynamicAUGRU"
     _check_direction(kind, direction, FORWARD)
     if gate_order not in ("zrh", "rzh"):
-        raise refuse(f"npu_bridge: {kind}", f"gate_order={gate_order!r} is neither zrh nor rzh")
+        raise UnsupportedError(
+            f"{kind} takes no gate_order={gate_order!r}, neither here nor on a device.",
+            hint="Write gate_order='zrh' or 'rzh'.",
+        )
     masks = _masks_of(x, seq_length)
     inputs = [x] if masks is None else [x, masks]
     if weight_att is not None:

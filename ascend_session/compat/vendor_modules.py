@@ -5,18 +5,20 @@ public scripts; such names are looked up when they are asked for.
 """
 
 import importlib
+import importlib.util
 import inspect
 from typing import Any, Callable, Dict, List, Tuple
 
-from ascend_session.compat.unavailable import define_unavailable
+from ascend_session.compat.placeholders import absent_attribute, names_of
 
-_NPU = "ascend_session.compat.npu_bridge."
+_ROOM = "ascend_session.compat."
+_NPU = f"{_ROOM}npu_bridge."
 _NAMES = "ascend_session.compat.tensorflow_names:"
 _PY = "tensorflow.python."
 
 # place -> names of it: modules, or attributes of a module that ends with a colon
 _PLACES = {
-    "": "atexit os sys json time math random string numbers collections threading six",
+    "": "atexit os sys json time random string collections threading six",
     "enum:": "Enum",
     "inspect:": "signature",
     "ascend_session.compat.hccl.manage.api:": (
@@ -36,9 +38,7 @@ _PLACES = {
     ),
     _NPU: "tf_adapter",
     f"{_NPU}estimator.": "npu_ops",
-    f"{_NPU}estimator.npu.": (
-        "keras_to_npu npu_hook npu_plugin npu_rnn npu_scope npu_strategy util"
-    ),
+    f"{_NPU}estimator.npu.": ("npu_plugin npu_rnn npu_scope npu_strategy util"),
     f"{_NPU}estimator.npu.npu_callbacks:": "NPUBroadcastGlobalVariablesCallback",
     f"{_NPU}estimator.npu.npu_common:": "NPUBasics",
     f"{_NPU}estimator.npu.npu_config:": (
@@ -60,42 +60,30 @@ _PLACES = {
         "npu_distributed_optimizer_wrapper"
     ),
     f"{_NPU}estimator.npu.npu_plugin:": "npu_close",
-    f"{_NPU}estimator.npu.npu_saver:": "NPUSaver",
-    f"{_NPU}estimator.npu_ops:": "DEFAULT_GRAPH_SEED get_seed",
-    f"{_NPU}experimental.get_shape:": "getshape",
+    f"{_NPU}estimator.npu_ops:": "DEFAULT_GRAPH_SEED",
     f"{_NPU}hccl.": "hccl_ops",
     f"{_NPU}helper.": "helper",
     f"{_NPU}npu_cpu.": "npu_cpu_ops",
-    f"{_NPU}profiler.": "profiler",
-    f"{_NPU}scoped_graph_manager.": "scoped_graph_manager",
-    f"{_PY}client.": "session",
     f"{_PY}distribute.": "distribute_lib one_device_strategy",
     f"{_PY}eager.": "context",
     f"{_PY}framework.": "ops dtypes constant_op",
     f"{_PY}keras.": "optimizers",
-    f"{_PY}keras.estimator:": "model_to_estimator",
     f"{_PY}keras.optimizer_v2.": "optimizer_v2",
     f"{_PY}ops.": (
         "array_ops control_flow_ops gen_control_flow_ops gen_math_ops init_ops math_ops "
-        "resource_variable_ops state_ops variable_scope variables"
+        "resource_variable_ops state_ops variable_scope"
     ),
     f"{_PY}training.": (
         "optimizer server_lib session_run_hook basic_session_run_hooks training_util"
     ),
-    f"{_PY}training.saver:": "BulkSaverBuilder Saver",
-    f"{_PY}training.saving.": "saveable_object_util",
     f"{_PY}util.": "compat function_utils tf_inspect",
     "tensorflow.compat.v1:": "keras",
     "tensorflow.core.framework.": "attr_value_pb2 variable_pb2",
-    "tensorflow.core.protobuf.": "config_pb2 rewriter_config_pb2 saver_pb2",
+    "tensorflow.core.protobuf.": "config_pb2 rewriter_config_pb2",
     "tensorflow.core.protobuf.rewriter_config_pb2:": "RewriterConfig",
-    "tensorflow_estimator.python.estimator.": "run_config",
 }
 
-_LIBRARIES = (
-    *("gen_hccl_ops", "gen_npu_cpu_ops", "gen_npu_image_ops", "gen_npu_ops"),
-    *("npu_aicore_ops", "npu_unary_ops"),
-)
+_LIBRARIES = ("gen_hccl_ops", "gen_npu_cpu_ops", "gen_npu_ops", "npu_unary_ops")
 
 # name -> module, or module:attribute
 _HOMES: Dict[str, str] = {
@@ -116,32 +104,42 @@ _HOMES: Dict[str, str] = {
 def mirror(namespace: Dict[str, Any], names: str = "") -> Tuple[Callable[[str], Any], List[str]]:
     """Complete a mirrored module, at its end: make its ``__getattr__`` (PEP 562) and ``__all__``.
 
-    What it has and cannot do here is added to it. ``import *`` gives what the vendor's does, but
-    for modules that not every TensorFlow has: functions and classes that the module defines, and
-    these names. Exceptions are left out, for the vendor's modules define none.
+    A package finds its modules that way, too. Whatever there is not is a placeholder. ``import *``
+    gives what the vendor's does, but for modules that not every TensorFlow has: functions and
+    classes that the module defines, these names, and what only a device runs. Exceptions are left
+    out, for the vendor's modules define none.
 
     Args:
         namespace: Its ``globals()``, where what was looked up stays.
         names: What else the vendor's has, its constants and imports, with blanks between.
     """
-    define_unavailable(namespace)
     module, others = namespace["__name__"], names.split()
+    vendors_module = module[len(_ROOM) :]
 
     def load(name: str) -> Any:
-        if name not in others:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        home, _, attribute = _HOMES[name].partition(":")
-        try:
-            value: Any = importlib.import_module(home)
-        except ImportError as error:
-            raise AttributeError(f"module {module!r} has no {name!r} here: {error}") from error
-        value = getattr(value, attribute) if attribute else value
+        home = _HOMES.get(name, "") if name in others else ""
+        if "__path__" in namespace and importlib.util.find_spec(f"{module}.{name}"):
+            home = f"{module}.{name}"
+        value = _import_from(home) if home else absent_attribute(vendors_module, name)
         namespace[name] = value
         return value
 
     own = [name for name, value in namespace.items() if _is_vendors(name, value, module)]
     late = (_PY, "tensorflow_estimator")
-    return load, [*own, *(name for name in others if not _HOMES.get(name, "").startswith(late))]
+    others_at_once = [name for name in others if not _HOMES.get(name, "").startswith(late)]
+    return load, [*own, *others_at_once, *names_of(vendors_module)]
+
+
+def _import_from(home: str) -> Any:
+    """Import ``module`` or ``module:attribute``; what this TensorFlow has not says so when used."""
+    module, _, attribute = home.partition(":")
+    try:
+        value: Any = importlib.import_module(module)
+    except ImportError as error:
+        from ascend_session.compat.tensorflow_names import absent_class
+
+        return absent_class(attribute or module, f"{error}.")
+    return getattr(value, attribute) if attribute else value
 
 
 def _is_vendors(name: str, value: Any, module: str) -> bool:

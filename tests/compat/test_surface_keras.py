@@ -1,4 +1,4 @@
-"""What the vendor's package has for Keras: optimizers, callbacks, sessions, estimators."""
+"""What the vendor's package has for Keras: optimizers, callbacks, sessions and strategies."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ascend_session import UnsupportedError
-from tests.compat.surface import has_estimators, module, of_estimator
+from tests.compat.surface import module, of_estimator
 from tests.training.conftest import Equals, equals
 
 names = module("tensorflow_names")
@@ -72,46 +72,9 @@ def test_without_graph_keras_that_is_said_when_it_is_used() -> None:
         optimizers.KerasDistributeOptimizer(None)
 
 
-@has_estimators
-@pytest.mark.filterwarnings("ignore:.*(set_learning_phase|state_updates):UserWarning")
-def test_a_keras_model_becomes_an_npuestimator(tf: Any, tmp_path: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(common.NPUBasics, "_only", None)
-    monkeypatch.setenv("JOB_ID", "1")
-    NPURunConfig = of_estimator("npu_config").NPURunConfig  # noqa: N806
-    fitted = model(tf)
-    fitted.compile(sgd(tf, 0.25), "mse")
-    folder = str(tmp_path / "model")
-    estimator = of_estimator("keras_to_npu").model_to_npu_estimator(
-        fitted, model_dir=folder, config=NPURunConfig(model_dir=folder)
-    )
-    assert isinstance(estimator, of_estimator("npu_estimator").NPUEstimator)
-
-    def points() -> Any:
-        x = np.ones([2, 1], "float32")
-        return tf.data.Dataset.from_tensors((x, 3 * x)).repeat()
-
-    estimator.train(points, max_steps=2)
-    assert estimator.evaluate(points, steps=1)["global_step"] == 2
-    predicted = next(estimator.predict(lambda: points().take(1)))
-    (value,) = predicted.values()
-    np.testing.assert_allclose(value, [2.5])
-
-
 def test_a_strategy_has_one_replica_in_each_rank(tf: Any, monkeypatch: Any) -> None:
     strategies = of_estimator("npu_strategy")
     monkeypatch.setenv("RANK_SIZE", "8")
     assert strategies.NPUStrategy().num_replicas_in_sync == 8
     with pytest.raises(ValueError, match="only support"):
         strategies.NPUStrategy("/gpu:0")
-
-
-def test_a_saver_saves_and_restores(tf: Any, tmp_path: Any) -> None:
-    value = tf.get_variable("value", [], tf.float32, tf.zeros_initializer())
-    saver = of_estimator("npu_saver").NPUSaver(max_to_keep=1)
-    with tf.Session() as sess:
-        sess.run(value.assign(5.0))
-        path = saver.save(sess, str(tmp_path / "model"))
-        sess.run(value.assign(6.0))
-        saver.restore(sess, path)
-        assert sess.run(value) == 5.0
-    assert isinstance(saver, tf.train.Saver)

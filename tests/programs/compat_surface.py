@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any, Iterator
 
-from ascend_session.compat import signature_of
+from ascend_session.compat import install, signature_of
 
 TABLE = json.loads((Path(__file__).parents[1] / "compat/vendor_surface.json").read_text())
 EMPTY = inspect.Parameter.empty
@@ -15,11 +15,7 @@ EMPTY = inspect.Parameter.empty
 
 def differences(release: str) -> Iterator[str]:
     for module_name, names in TABLE[release].items():
-        try:
-            module = importlib.import_module(f"ascend_session.compat.{module_name}")
-        except ImportError as error:
-            yield f"{module_name}: {error}"
-            continue
+        module = importlib.import_module(module_name)
         for name, signature in names.items():
             where = f"{release} {module_name}.{name}"
             found: Any = module
@@ -83,5 +79,6 @@ def of_scripts() -> Any:
     return tensorflow if tensorflow.__version__.startswith("1.") else tensorflow.compat.v1
 
 
+install()
 found = [*differences("new"), *differences("old"), *star()]
 sys.stdout.write("".join(f"{line}\n" for line in found) + "compared\n")

@@ -14,13 +14,23 @@ import pytest
 
 from tests.fake_host import FakeHost
 from tests.fake_host.vendor import environment, live_host
-from tests.vendor.test_collectives import CHIEF, table
 
 pytestmark = pytest.mark.nightly
 
 _PROGRAM = Path(__file__).with_name("programs") / "ranks.py"
 _LIMIT = 120.0  # seconds for a job
 RANKS = 3
+
+_CHIEF = {"CM_CHIEF_IP": "10.0.0.1", "CM_CHIEF_PORT": "60001", "CM_CHIEF_DEVICE": "0"}
+
+
+def table() -> Dict[str, Any]:
+    """A rank table of one server."""
+    devices = [
+        {"device_id": str(n), "device_ip": f"10.0.0.{n}", "rank_id": str(n)} for n in range(RANKS)
+    ]
+    servers = [{"server_id": "node_0", "device": devices}]
+    return {"version": "1.0", "status": "completed", "server_count": "1", "server_list": servers}
 
 
 class Job:
@@ -69,7 +79,7 @@ def said(tmp_path_factory: Any) -> Iterator[List[Dict[str, Any]]]:
     folder: Path = tmp_path_factory.mktemp("ranks")
     host = live_host(folder)
     path = folder / "table.json"
-    path.write_text(json.dumps(table([range(RANKS)])))
+    path.write_text(json.dumps(table()))
     # 2 s after a link is set up, and long for the first time: processes begin far apart.
     common = {
         "RANK_TABLE_FILE": str(path),
@@ -185,7 +195,7 @@ def test_faults_change_what_ranks_get(tmp_path: Path) -> None:
         "hccl-world",
         "hccl-gradient",
     )
-    common = {**CHIEF, "CM_WORKER_SIZE": "2"}
+    common = {**_CHIEF, "CM_WORKER_SIZE": "2"}
     job = Job(host, "faulty", [common, common], faults=",".join(faults))
     try:
         zero, one = job.said(0), job.said(1)
@@ -210,7 +220,7 @@ def test_faults_change_what_ranks_get(tmp_path: Path) -> None:
 def test_without_a_table_the_ranks_find_each_other_at_the_chief(tmp_path: Path) -> None:
     host = live_host(tmp_path)
     # Device 1 is the chief; the ranks are numbered by their devices all the same.
-    common = {**CHIEF, "CM_CHIEF_DEVICE": "1", "CM_WORKER_SIZE": "2"}
+    common = {**_CHIEF, "CM_CHIEF_DEVICE": "1", "CM_WORKER_SIZE": "2"}
     job = Job(host, "nobody_comes", [common, common])
     try:
         waiting = job.said(0)

@@ -1,1 +1,5 @@
 """The vendor's package ``hccl``, for machines without a device."""
+
+from ascend_session.compat.vendor_modules import mirror as _mirror
+
+__getattr__, _ = _mirror(globals())

@@ -10,6 +10,7 @@ from ascend_session.compat.npu_bridge.estimator.npu.npu_plugin import npu_close
 from ascend_session.compat.npu_bridge.hccl import hccl_ops
 from ascend_session.compat.npu_bridge.helper import helper
 from ascend_session.compat.npu_bridge.helper.helper import npu_bridge_handle, version
+from ascend_session.compat.vendor_modules import mirror
 
 __all__ = [
     "atexit",
@@ -21,5 +22,7 @@ __all__ = [
 ]
 
 __version__ = version
+
+__getattr__, _ = mirror(globals())
 
 atexit.register(npu_close)

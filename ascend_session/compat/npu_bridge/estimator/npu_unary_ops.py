@@ -4,7 +4,8 @@ Source: npu_unary_ops.py.
 """
 
 from ascend_session.compat.npu_bridge.helper import helper
-
-__all__ = ["npu_unary_ops"]
+from ascend_session.compat.vendor_modules import mirror
 
 npu_unary_ops = helper.get_gen_ops()
+
+__getattr__, __all__ = mirror(globals(), "npu_unary_ops")

@@ -13,8 +13,8 @@ from typing import Any, Callable, Dict
 
 from ascend_session.compat import formulas, recurrent, sessions
 from ascend_session.compat.operators import function_name, operators_of
+from ascend_session.compat.placeholders import absent_attribute
 from ascend_session.compat.tensorflow_names import tf
-from ascend_session.compat.unavailable import refusal, unavailable_operators
 from ascend_session.compat.vendor_modules import mirror
 
 version = "v1.15.0"
@@ -35,10 +35,6 @@ def _npu_shutdown(name: Any = None) -> Any:
 def _operation(kind: str, function: Callable[[], object], name: Any) -> Any:
     with tf.device("/device:CPU:0"):
         return tf.numpy_function(function, [], [], name=name or kind)
-
-
-def _get_shape(x: Any, name: Any = None) -> Any:
-    return tf.shape(x, name=name)
 
 
 def _log_time_stamp(logid: str, notify: bool, name: Any = None) -> Any:
@@ -80,7 +76,6 @@ class _GeneratedOperators:
 
     def __init__(self) -> None:
         functions = {
-            "GetShape": _get_shape,
             "LogTimeStamp": _log_time_stamp,
             "NPUInit": _npu_init,
             "NPUShutdown": _npu_shutdown,
@@ -88,14 +83,12 @@ class _GeneratedOperators:
             **operators_of(recurrent),
             **{operator: _hcom(operator) for operator in _HCOM},
         }
-        for operator, why in unavailable_operators():
-            functions[operator] = refusal(f"{_LIBRARY}.{function_name(operator)}", why)
         for operator, function in functions.items():
             setattr(self, function_name(operator), function)
             setattr(self, operator, function)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        raise AttributeError(f"module '{_LIBRARY}' has no attribute {name!r}")
+        return absent_attribute(_LIBRARY, name)
 
 
 npu_bridge_handle = _GeneratedOperators()

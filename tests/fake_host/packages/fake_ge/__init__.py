@@ -6,32 +6,32 @@ ASSUMED says so in this word. Files of the vendor's adapter are named without th
 (tests/vendor):
 
 Reading the entry
-    validated by the first run, read for each signature   adapter.py; test_options, test_running
+    validated by the first run, read for each signature   adapter.py; test_options
     GE starts only with something offloaded or NPUInit    adapter.py; test_life
     without package or list all is on the CPU             operators.py; test_options, test_loading
 What a bad option does
     aborts, exceptions                                    checks.py, running.py, acceleration.py;
-                                                          test_options, test_running, test_verdicts
-    ASCEND_DEVICE_ID, DEVICE_ID                           environment.py; test_options, test_nodes
+                                                          test_options, test_verdicts
+    ASCEND_DEVICE_ID, DEVICE_ID                           environment.py; test_options
     accepted: unknown names, wrong fields, above int32,
     jobs, two entries                                     entry.py; test_options
 Defaults of an empty entry                                entry.py; test_options
     iterations_per_loop and jit_compile                   not modelled: they go to the graph, whose
                                                           options this GE does not record
 Life of GE in a process                                   engine.py, adapter.py; test_life
-    NPUInit synchronous, runs asynchronous, failures      engine.py; test_faults
-    kernels end with the session object                   proxy.py; test_faults (early-destroy)
+    NPUInit synchronous, runs asynchronous, failures      engine.py
+    kernels end with the session object                   proxy.py
     npu_resource_init                                     npu_plugin.py; test_life
     exit handler, os._exit                                engine.py; test_loading
 The device of a process
-    session_device_id, own device                         adapter.py, environment.py; test_nodes
+    session_device_id, own device                         adapter.py, environment.py
     the last session's id names the data channels         not modelled: there are no channels
-    no upper limit of the adapter                         nodes.py: the device refuses; test_nodes
+    no upper limit of the adapter                         nodes.py: the device refuses
 Importing npu_bridge
     npu_init patches sessions, plain import does not      npu_init.py; test_loading
     memory_optimization = OFF is MANUAL                   npu_init.py; test_loading (the number)
     the distributed optimizer without JOB_ID              not modelled: there is no optimizer
-    a collective outside an offloaded graph               adapter.py; test_collectives
+    a collective outside an offloaded graph               adapter.py
     stock TensorFlow ignores an entry                     test_loading
 Collectives between processes (guides/facts/launch.md, guides/facts/failures.md)
     ranks, with a table and without                       ranks.py, negotiation.py; test_ranks
@@ -39,8 +39,8 @@ Collectives between processes (guides/facts/launch.md, guides/facts/failures.md)
     what each operator computes                           values.py; test_ranks
 
 Training
-    a loop of steps in one run                            loops.py, npu/util.py; test_training
-    mode and status of overflow                           float_status.py; test_training
+    a loop of steps in one run                            loops.py, npu/util.py
+    mode and status of overflow                           float_status.py
 
 Not modelled beside it: data-transfer channels and datasets on the device; sessions
 of another job ("worker"), which share one GE session (geop_npu.cc, ps_worker_session); AOE itself,

@@ -10,6 +10,7 @@ from typing import Any, Callable, List
 from ascend_session.compat.npu_bridge.estimator.npu.npu_callbacks import broadcast_global_variables
 from ascend_session.compat.optimizers import rank_count
 from ascend_session.compat.tensorflow_names import keras_backend
+from ascend_session.compat.vendor_modules import mirror
 
 _graphs: List[str] = []
 
@@ -33,3 +34,5 @@ if hasattr(keras_backend, "_initialize_variables"):
     keras_backend._initialize_variables = npu_keras_var_broadcast_decorator(
         keras_backend._initialize_variables
     )
+
+__getattr__, __all__ = mirror(globals())

@@ -15,7 +15,6 @@ from tensorflow.python.util import function_utils, tf_inspect
 from ascend_session.compat.npu_bridge.estimator.npu import npu_hook, util
 from ascend_session.compat.npu_bridge.estimator.npu.npu_common import NPUBasics
 from ascend_session.compat.npu_bridge.estimator.npu.npu_config import NPURunConfig
-from ascend_session.compat.npu_bridge.estimator.npu.npu_saver import NPUSaver
 from ascend_session.compat.run_config import add_entry
 from ascend_session.compat.signatures import with_signature
 from ascend_session.compat.tensorflow_names import Estimator, EstimatorSpec
@@ -189,7 +188,7 @@ def _for_training(spec: Any, folder: Any, config: Any, device: Any) -> Any:
                 checkpoint_dir=folder,
                 save_secs=config.save_checkpoints_secs,
                 save_steps=config.save_checkpoints_steps,
-                saver=NPUSaver(max_to_keep=config.keep_checkpoint_max),
+                saver=tf1.train.Saver(max_to_keep=config.keep_checkpoint_max),
             )
         )
     if isinstance(spec, NPUEstimatorSpec):

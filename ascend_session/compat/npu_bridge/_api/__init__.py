@@ -1,1 +1,0 @@
-"""Names under their short path."""

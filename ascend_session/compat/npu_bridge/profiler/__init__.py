@@ -1,1 +1,0 @@
-"""Profiling from the script."""
