@@ -94,11 +94,14 @@ def own_operators(graph: Any) -> ContextManager[None]:
     return scope
 
 
+def is_own(operation: Any) -> bool:
+    """Tell whether an operator was marked as our own."""
+    return _OWN in operation.node_def.attr
+
+
 def operators_of_user(graph: Any, types: Collection[str]) -> List[Any]:
     """List the operators of some types in a graph, without those that were marked as our own."""
-    return [
-        op for op in graph.get_operations() if op.type in types and _OWN not in op.node_def.attr
-    ]
+    return [op for op in graph.get_operations() if op.type in types and not is_own(op)]
 
 
 @contextlib.contextmanager

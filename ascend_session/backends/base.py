@@ -62,13 +62,17 @@ class Loop(abc.ABC):
     def load(self, session: Any) -> None:
         """Tell a ``tf.Session`` how many steps a run makes."""
 
-    def make_before(self, session: Any, feeds: Any) -> None:  # noqa: B027
+    def make_before(self, session: Any, feeds: Any) -> Optional[Dict[Any, Any]]:
         """Make all steps but the last now, if the host makes them; the next run makes that one.
 
         Args:
             session: A session that was loaded.
             feeds: What that run is fed, or None.
+
+        Returns:
+            What that run has to be fed besides.
         """
+        return None
 
 
 class HostDevices(NamedTuple):
@@ -202,10 +206,7 @@ class Backend(abc.ABC):
         """
         from ascend_session.backends.host_loop import HostLoop
 
-        loop = HostLoop(train_op, steps)
-        if session is not None:
-            loop.load(session)
-        return loop
+        return HostLoop(train_op, steps, session)
 
     @property
     def operators(self) -> Any:

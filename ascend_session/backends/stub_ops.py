@@ -295,7 +295,8 @@ def _iteration(graph: Any) -> List[Any]:
     """
     if type(graph).__name__ != _BODY or type(graph.outer_graph).__name__ == _BODY:
         return []
-    with graph.outer_graph.as_default(), tf1().control_dependencies(None):
+    outer = graph.outer_graph
+    with outer.as_default(), tf1().control_dependencies(None), own_operators(outer):
         # Made once in each run of the outer graph, and the same for all iterations.
         loop = tf1().numpy_function(lambda: _number(next(_loop_numbers)), [], tf1().int64)
     return [loop, graph.inputs[0]]

@@ -3,7 +3,7 @@
 Source: util.py, ``IterationPerLoop``; npu_hook.py, ``SetIterationsVarHook``.
 """
 
-from typing import Any, Dict
+from typing import Any, Dict, Optional
 
 from ascend_session.backends.host_loop import HostLoop
 from ascend_session.compat.sessions import session_log
@@ -63,11 +63,10 @@ class LateLoop(HostLoop):
         if inner is not None:
             inner._hooks = creator._hooks = [*inner._hooks, _StepsBefore(self)]
 
-    def make_before(self, session: Any, feeds: Any) -> None:
+    def make_before(self, session: Any, feeds: Any) -> Optional[Dict[Any, Any]]:
         """Make all steps but the last, which the next run of the operation makes."""
         self._steps = self._steps_by_session.get(self._numbers.get(session, 0), 1)
-        if self._steps > 1:
-            super().make_before(session, feeds)
+        return super().make_before(session, feeds) if self._steps > 1 else None
 
     def _make_others(self, number: Any, *values: Any) -> Any:
         self._steps = self._steps_by_session.get(int(number), 1)
@@ -83,8 +82,8 @@ class _StepsBefore(_Hook):  # type: ignore[misc]
     def __init__(self, loop: LateLoop) -> None:
         self.loop = loop
 
-    def before_run(self, run_context: Any) -> None:
-        make_steps_before(self.loop, run_context)
+    def before_run(self, run_context: Any) -> Any:
+        return make_steps_before(self.loop, run_context)
 
 
 def check_loop(session: Any, steps: int) -> None:

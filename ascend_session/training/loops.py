@@ -1,10 +1,11 @@
 """Several training steps in one ``session.run``.
 
 On the device the vendor's loop makes them (npu/util.py, ``set_iteration_per_loop``), on the stub
-the host. What is fed is fed to each step. What is fetched beside the operation belongs to the last
-step, but on the stub to the first, unless the session has an `IterationsPerLoopHook` and the run's
-own ``feed_dict`` has every placeholder of the step; and only what is fed to placeholders reaches
-the later steps there.
+the host. What the host feeds is the same for each step, and so is the batch, unless
+``enable_data_pre_proc`` has the device draw it. What is fetched beside the operation belongs to the
+last step, but on the stub to the first, unless the session has an `IterationsPerLoopHook` and the
+run's own ``feed_dict`` has every placeholder of the step; and only what is fed to placeholders
+reaches the later steps there.
 """
 
 from typing import Any, NamedTuple, Optional
@@ -39,9 +40,10 @@ class _LoopOfGraph(NamedTuple):
 def iterations_per_loop(session: Any, train_op: Any, n: int) -> Any:
     """Return an operation of which each run makes ``n`` steps of training.
 
-    After k runs the global step is k times n; with a dataset each step draws its own batch. If the
-    data end in the midst, the run raises OutOfRangeError, and the steps before have been made. A
-    graph has one such operation; for another session call this again.
+    After k runs the global step is k times n. All steps of a run share a batch, unless the session
+    has ``enable_data_pre_proc=True`` and the batch comes from an initializable iterator: then each
+    step draws its own. If the data end in the midst, the run raises OutOfRangeError, and the steps
+    before have been made. A graph has one such operation; for another session call this again.
 
     Args:
         session: The ``tf.Session`` in which it will run, after its variables were initialised. None
@@ -56,7 +58,8 @@ def iterations_per_loop(session: Any, train_op: Any, n: int) -> Any:
         ConfigError: If ``n`` is not positive, or the session was opened for another number.
         LifecycleError: For a finalized graph, one with another looped operation, or one that reads
             from a one-shot iterator.
-        UnsupportedError: For a step that the host cannot make several times in a run, on the stub.
+        UnsupportedError: On the stub, for a step that the host cannot make several times in a run,
+            or a batch that it cannot hand on from one step to the next.
 
     Warns:
         AscendConfigWarning: If the session's configuration does not say the number.
@@ -182,18 +185,23 @@ class IterationsPerLoopHook(_Hook):  # type: ignore[misc]
                 hint="Call iterations_per_loop(None, train_op, n) while you build the graph.",
             )
 
-    def before_run(self, run_context: Any) -> None:
+    def before_run(self, run_context: Any) -> Any:
         """Let the run make the last step, where it has the looped operation and no device."""
         looped: Optional[_LoopOfGraph] = getattr(run_context.session.graph, _ATTRIBUTE, None)
-        if looped is not None:
-            make_steps_before(looped.loop, run_context)
+        return None if looped is None else make_steps_before(looped.loop, run_context)
 
 
-def make_steps_before(loop: Loop, run_context: Any) -> None:
-    """Make all steps of a loop but the last, if the run of a hook's context makes that one."""
+def make_steps_before(loop: Loop, run_context: Any) -> Any:
+    """Make all steps of a loop but the last, if the run of a hook's context makes that one.
+
+    Returns:
+        What the hook adds to the run: ``SessionRunArgs``, or None.
+    """
     arguments = run_context.original_args
-    if _contains(arguments.fetches, loop.operation):
-        loop.make_before(run_context.session, arguments.feed_dict)
+    if not _contains(arguments.fetches, loop.operation):
+        return None
+    feeds = loop.make_before(run_context.session, arguments.feed_dict)
+    return tf1().train.SessionRunArgs(None, feeds) if feeds else None
 
 
 def _contains(fetches: Any, operation: Any) -> bool:

@@ -251,6 +251,27 @@ def test_a_hook_loops_what_the_script_has_called_so(tf: Any) -> None:
         assert sess.run(read) == 20
 
 
+@pytest.mark.parametrize(("offloaded", "expected"), [(False, 3), (True, 15)])
+def test_its_steps_share_a_batch_unless_the_device_draws_it(
+    tf: Any, offloaded: bool, expected: int
+) -> None:
+    iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(100))
+    total = tf.get_variable("total", [], tf.int64, tf.zeros_initializer())
+    looped = tf.group(tf.assign_add(total, iterator.get_next()), name="IterationOp")
+    proto = tf.ConfigProto()
+    entry = proto.graph_options.rewrite_options.custom_optimizers.add()
+    entry.name = "NpuOptimizer"
+    entry.parameter_map["iterations_per_loop"].i = 3
+    entry.parameter_map["enable_data_pre_proc"].b = offloaded
+    tf.add_to_collection(tf.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
+    with tf.train.MonitoredTrainingSession(
+        config=proto, hooks=[hooks.SetIterationsVarHook(3)]
+    ) as sess:
+        sess.run(looped)
+        sess.run(looped)
+        assert sess.run(total) == expected
+
+
 def test_tensors_are_handed_over_several_runs_at_a_time(tf: Any) -> None:
     number = tf.placeholder(tf.float32, [], name="number")
     got: List[Any] = []

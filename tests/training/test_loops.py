@@ -21,10 +21,15 @@ from ascend_session.training import IterationsPerLoopHook, iterations_per_loop
 
 
 def looping(n: int) -> AscendConfig:
+    """A configuration for loops of n steps, each with a batch of its own."""
+    return options(n, enable_data_pre_proc=True)
+
+
+def options(n: int, **others: Any) -> AscendConfig:
     """A configuration for loops of n steps."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return AscendConfig(iterations_per_loop=n, enable_data_pre_proc=True)
+        return AscendConfig(iterations_per_loop=n, **others)
 
 
 @pytest.fixture(autouse=True)
@@ -425,3 +430,97 @@ class TestRefusals:
         train = tf.group(tf.identity(handle))
         with pytest.raises(UnsupportedError, match="cannot hand on what is fed"):
             iterations_per_loop(None, train, 2)
+
+
+class TestWhatTheHostFeeds:
+    """The same for all steps of a run, as by the adapter."""
+
+    @pytest.mark.parametrize(("offloaded", "expected"), [(False, -3.0), (True, -15.0)])
+    def test_the_steps_of_a_run_share_a_batch_unless_the_device_draws_it(
+        self, tf: Any, offloaded: bool, expected: float
+    ) -> None:
+        own = step_of(tf, 100)
+        weight = tf.get_variable("weight", initializer=0.0)
+        loss = weight * tf.cast(own.read, tf.float32)
+        train = tf.train.GradientDescentOptimizer(1.0).minimize(loss)
+        with ascend_session(options(3, enable_data_pre_proc=offloaded)) as sess:
+            start(tf, sess, own)
+            loop = iterations_per_loop(sess, train, 3)
+            for _ in range(2):
+                sess.run(loop)
+            assert sess.run(weight) == expected
+
+    def test_sessions_of_one_graph_may_differ(self, tf: Any) -> None:
+        own = step_of(tf)
+        with ascend_session(options(3)) as one, ascend_session(looping(3)) as two:
+            for sess in (one, two):
+                start(tf, sess, own)
+                sess.run(iterations_per_loop(sess, own.train, 3))
+                sess.run(iterations_per_loop(sess, own.train, 3))
+            assert [sess.run(own.total) for sess in (one, two)] == [3, sum(range(6))]
+
+    @pytest.mark.parametrize("is_fed_too", [False, True])
+    def test_with_the_hook_the_last_step_has_the_batch_of_the_others(
+        self, tf: Any, is_fed_too: bool
+    ) -> None:
+        iterator = tf.data.make_initializable_iterator(
+            tf.data.Dataset.range(100).map(lambda number: (number, number * 2))
+        )
+        read, label = iterator.get_next()
+        rate = tf.placeholder_with_default(tf.constant(1, tf.int64), [])
+        total = tf.get_variable("total", initializer=tf.constant(0, tf.int64))
+        loop = iterations_per_loop(None, tf.assign_add(total, read * rate).op, 3)
+        scaffold = tf.train.Scaffold(
+            local_init_op=tf.group(tf.local_variables_initializer(), iterator.initializer)
+        )
+        feeds = {rate: 1} if is_fed_too else None
+        with ascend_system(options(3)) as system:
+            with tf.train.MonitoredTrainingSession(
+                config=system.session_config(), scaffold=scaffold, hooks=[IterationsPerLoopHook()]
+            ) as sess:
+                found = [sess.run([loop, read, label], feeds)[1:] for _ in range(3)]
+                in_all = sess.run_step_fn(lambda step_context: step_context.session.run(total))
+        assert found == [[0, 0], [1, 2], [2, 4]]
+        assert in_all == 3 * (0 + 1 + 2)
+
+    def test_a_python_function_gives_all_steps_of_a_run_the_same(self, tf: Any) -> None:
+        numbers = iter(range(100))
+        drawn = tf.py_func(lambda: next(numbers), [], tf.int64)
+        total = tf.get_variable("total", initializer=tf.constant(0, tf.int64))
+        train = tf.assign_add(total, drawn)
+        with ascend_session(looping(3)) as sess:
+            sess.run(tf.global_variables_initializer())
+            loop = iterations_per_loop(sess, train, 3)
+            for _ in range(2):
+                sess.run(loop)
+            assert sess.run(total) == 3
+
+    def test_sparse_batches_are_refused_unless_the_device_draws_them(self, tf: Any) -> None:
+        element = tf.SparseTensor([[0]], [2.0], [1])
+        data = tf.data.Dataset.from_tensors(element).repeat()
+        iterator = tf.data.make_initializable_iterator(data)
+        total = tf.get_variable("total", initializer=0.0)
+        train = tf.assign_add(total, tf.sparse_reduce_sum(iterator.get_next()))
+        with pytest.raises(UnsupportedError, match=r"IteratorGetNext.*sparse tensors") as refused:
+            with ascend_session(options(3)) as sess:
+                iterations_per_loop(sess, train, 3)
+        assert "enable_data_pre_proc=True" in str(refused.value.hint)
+        with ascend_session(looping(3)) as sess:
+            sess.run([tf.global_variables_initializer(), iterator.initializer])
+            sess.run(iterations_per_loop(sess, train, 3))
+            assert sess.run(total) == 6.0
+
+    @pytest.mark.parametrize("place", ["condition", "order"])
+    def test_a_batch_that_the_host_cannot_hand_on_is_refused(self, tf: Any, place: str) -> None:
+        iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(9))
+        total = tf.get_variable("total", initializer=tf.constant(0, tf.int64))
+        if place == "condition":
+            tf.disable_control_flow_v2()
+            flag = tf.placeholder_with_default(True, [])
+            train = tf.assign_add(total, tf.cond(flag, iterator.get_next, lambda: total + 0))
+        else:
+            with tf.control_dependencies([iterator.get_next()]):
+                train = tf.assign_add(total, 1)
+        with pytest.raises(UnsupportedError, match="cannot be handed on"):
+            with ascend_session(options(3)) as sess:
+                iterations_per_loop(sess, train, 3)

@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional
 
 from tensorflow.python.ops import summary_ops_v2
 
+from ascend_session.backends.host_loop import HostInputs
 from ascend_session.compat.loops import check_loop, plain_session
 from ascend_session.compat.npu_bridge.estimator.npu import util
 from ascend_session.compat.optimizers import broadcast_values
@@ -107,6 +108,7 @@ class SetIterationsVarHook(_Hook):  # type: ignore[misc]
     def __init__(self, iterations_per_loop: Any = None) -> None:
         self._iterations_per_loop = iterations_per_loop
         self._variables: List[Any] = []
+        self._inputs: Optional[HostInputs] = None
 
     def begin(self) -> None:
         """Makes the variables of the device's loop, which nothing reads here."""
@@ -117,28 +119,33 @@ class SetIterationsVarHook(_Hook):  # type: ignore[misc]
 
         Raises:
             LifecycleError: With a one-shot iterator, where the adapter aborts.
+            UnsupportedError: For a step that cannot be made several times in a run.
 
         Warns:
             AscendConfigWarning: If the session's entry says another number.
         """
         check_loop(plain_session(session), self._iterations_per_loop)
+        names = [operation.name for operation in session.graph.get_operations()]
+        if self._iterations_per_loop > 1 and ITERATION_OP in names:
+            self._inputs = HostInputs(session.graph.get_operation_by_name(ITERATION_OP))
+            self._inputs.open(plain_session(session))
         for variable, value in zip(self._variables, (self._iterations_per_loop - 1, 0, 0, 1)):
             session.run(variable.initializer, {variable.initializer.inputs[1]: value})
         print("load iterations_per_loop value -----------")
         print(session.run(self._variables[0]))
 
-    def before_run(self, run_context: Any) -> None:
-        """Makes the steps before the last."""
+    def before_run(self, run_context: Any) -> Any:
+        """Makes the steps before the last, which gets what they got from the host."""
         request = run_context.original_args
         fetched = tf1.nest.flatten(request.fetches) if request.fetches is not None else []
-        for fetch in fetched:
-            if getattr(fetch, "name", fetch) == ITERATION_OP:
-                for _ in range(self._iterations_per_loop - 1):
-                    run_context.session.run(fetch, request.feed_dict)
-                if self._iterations_per_loop > 1:
-                    session = plain_session(run_context.session)
-                    session_log().note_loop(session, self._iterations_per_loop, runs=1)
-                return
+        if self._inputs is None or ITERATION_OP not in [getattr(f, "name", f) for f in fetched]:
+            return None
+        session = plain_session(run_context.session)
+        feeds = self._inputs.draw(session, request.feed_dict)
+        for _ in range(self._iterations_per_loop - 1):
+            session.run(ITERATION_OP, {**(request.feed_dict or {}), **feeds})
+        session_log().note_loop(session, self._iterations_per_loop, runs=1)
+        return tf1.train.SessionRunArgs(None, feeds)
 
 
 def broadcast_global_variables(root_rank: Any, index: Any = None) -> Any:
