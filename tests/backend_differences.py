@@ -73,6 +73,20 @@ DIFFERENCES = (
     ),
     Difference(
         None,
+        "The steps of a loop share any batch that the host feeds, and all else that it computes.",
+        "They share what Python can hold; without enable_data_pre_proc other batches are refused.",
+        "refusal",
+        "test_sparse_batches_are_refused_unless_the_device_draws_them",
+    ),
+    Difference(
+        None,
+        "A sharded saver may fail: uninitialized value. It depends on the list of operators.",
+        "Each saver saves; SaveOnPreemptionHook takes one that is not sharded on both.",
+        "test",
+        "test_a_sharded_saver_is_not_used",
+    ),
+    Difference(
+        None,
         "A device in saturation mode shows an overflow in its status, not in the values.",
         "It shows in the gradients: infinite, or no number.",
         "test",

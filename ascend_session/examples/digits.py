@@ -249,6 +249,8 @@ def training_session(system: AscendSystem, arguments: argparse.Namespace) -> Any
         master=system.target,
         config=system.session_config(),
         checkpoint_dir=str(folder) if folder is not None and system.rank == 0 else None,
+        # The session's own saver would be sharded, which the vendor's adapter may fail to run.
+        scaffold=tf.train.Scaffold(saver=tf.train.Saver()),
         hooks=hooks,
         save_checkpoint_secs=None,
         save_checkpoint_steps=arguments.checkpoint_steps,

@@ -42,7 +42,9 @@ def with_ascend_session(folder: Path) -> Dict[str, float]:
         loss = plane.build_loss(features, labels)
         optimizer = training.DistributedOptimizer(tf.train.GradientDescentOptimizer(plane.RATE))
         train_op = optimizer.minimize(loss, tf.train.get_or_create_global_step())
-        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+        # An estimator's own saver is sharded, which the vendor's adapter may fail to run.
+        scaffold = tf.train.Scaffold(saver=tf.train.Saver())
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, scaffold=scaffold)
 
     with ascend_system(CONFIG) as system:
         # A folder for each rank: an estimator reads its own checkpoints again.

@@ -45,6 +45,8 @@ def with_ascend_session(folder: Path) -> Dict[str, float]:
             master=system.target,
             config=system.session_config(),
             checkpoint_dir=str(folder) if system.rank == 0 else None,
+            # The session's own saver would be sharded, which the vendor's adapter may fail to run.
+            scaffold=tf.train.Scaffold(saver=tf.train.Saver()),
             hooks=[training.BroadcastGlobalVariablesHook(0), tf.train.StopAtStepHook(plane.STEPS)],
         ) as sess:
             while not sess.should_stop():

@@ -37,7 +37,8 @@ def with_ascend_session(folder: Path) -> Dict[str, float]:
         dataset = plane.batches(system.rank, system.size)
         loss = plane.build_loss(*tf.data.make_one_shot_iterator(dataset).get_next())
         optimizer = training.DistributedOptimizer(tf.train.GradientDescentOptimizer(plane.RATE))
-        train_op = optimizer.minimize(loss)
+        # The step is a second variable: the adapter fails to look whether a single one is ready.
+        train_op = optimizer.minimize(loss, tf.train.get_or_create_global_step())
         start = training.broadcast_global_variables(0)  # before the graph is finalized
         logdir = str(folder) if system.rank == 0 else None
         supervisor = tf.train.Supervisor(logdir=logdir, summary_op=None)

@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 import threading
-from typing import Any, List, Optional
+from typing import Any, List, Optional, Set
 
 from ascend_session import hccl
 from ascend_session.backends._tensorflow import tf1
@@ -39,7 +39,9 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
 
     Args:
         checkpoint_dir: Folder of the checkpoint. Only rank 0 writes there; others may have None.
-        saver: The ``tf.train.Saver``; None means the one of ``scaffold``, or the graph's only one.
+        saver: The ``tf.train.Saver``; None means the one of ``scaffold``, or the graph's, or a new
+            one of all variables. Instead of a sharded one, which the adapter may fail to run, one
+            of the same variables is made that is not (guides/facts/adapter.md#checkpoints).
         scaffold: The ``tf.train.Scaffold`` of the session, if it was given one.
         checkpoint_basename: As in ``tf.train.CheckpointSaverHook``.
 
@@ -64,12 +66,13 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
         self._directory = folder
         if saver is not None and scaffold is not None:
             raise ValueError(f"{_NAME} takes a saver or a scaffold, which has one; not both.")
-        self._saver_arguments = {
-            "saver": saver,
-            "scaffold": scaffold,
-            "checkpoint_basename": checkpoint_basename,
-        }
+        self._given_saver = saver
+        self._scaffold = scaffold
+        self._basename = checkpoint_basename
         self._saver: Any = None
+        self._is_new = False  # a saver of this hook's own, not the session's
+        self._saved: Optional[Set[str]] = None  # the variables, if it is to save all
+        self._saving_hook: Any = None
         self._size = 1
         self._is_first_rank = True
         self._step: Any = None
@@ -104,7 +107,8 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
 
         Raises:
             TypeError: If this is rank 0, which saves, and it has no folder.
-            LifecycleError: If the graph has no global step, or nothing advances it.
+            LifecycleError: If the graph has no global step, or nothing advances it; or it has
+                several savers.
         """
         tf = tf1()
         graph = tf.get_default_graph()
@@ -126,23 +130,31 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
                 step = tf.cast(tf.reshape(self._step.read_value(), [1]), tf.int64)
                 self._steps = hccl.allgather(step, self._size)
         if self._is_first_rank:
-            self._saver = tf.train.CheckpointSaverHook(
-                self._directory, save_secs=None, save_steps=1, **self._saver_arguments
+            self._saver = self._find_saver(graph)
+            self._saving_hook = tf.train.CheckpointSaverHook(
+                self._directory,
+                save_secs=None,
+                save_steps=1,
+                saver=self._saver,
+                checkpoint_basename=self._basename,
             )
-            self._saver.begin()
+            self._saving_hook.begin()
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Compare the ranks' global steps, and take SIGTERM.
 
         Raises:
             CollectiveError: If a rank begins with another step than rank 0.
-            LifecycleError: Outside the main thread, to which signals belong.
+            LifecycleError: Outside the main thread, to which signals belong; or if a later hook
+                has added variables that would not be saved.
         """
         if threading.current_thread() is not threading.main_thread():
             raise LifecycleError(
                 f"{_NAME} takes SIGTERM, which only the main thread can.",
                 hint="Create the session in the main thread.",
             )
+        if self._is_first_rank:
+            self._check_saved(session.graph)
         if self._steps is not None:
             _check_steps(session.run(self._steps).tolist())
         if self._is_first_rank:
@@ -179,14 +191,57 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
             os.kill(os.getpid(), signal.SIGTERM)
 
     def _save(self, session: Any) -> None:
-        if self._saver is not None:
-            self._saver.end(session)
+        if self._saving_hook is not None:
+            self._keep_earlier_checkpoints()
+            self._saving_hook.end(session)
             _logger.warning(
                 "SIGTERM: saved step %d in %s; the job ends with exit code %d.",
                 *(int(session.run(self._step)), self._directory, _EXIT_CODE),
             )
         if self._size > 1:  # nobody ends before it is saved: the first end is that of all
             session.run(self._agreed, {self._request: [1]})
+
+    def _find_saver(self, graph: Any) -> Any:
+        """Find the saver of this hook, before the session has made its own."""
+        tf = tf1()
+        found = [] if self._given_saver is None else [self._given_saver]
+        if self._scaffold is not None and self._scaffold.saver is not None:
+            found = [self._scaffold.saver]
+        found = found or graph.get_collection(tf.GraphKeys.SAVERS)
+        if len(found) > 1:
+            raise LifecycleError(
+                f"The graph has {len(found)} savers.", hint=f"Write {_NAME}(..., saver=...)."
+            )
+        saver = found[0] if found else tf.train.Saver(sharded=True, defer_build=True)
+        if type(saver) is not tf.train.Saver or not saver._sharded:
+            return saver
+        self._is_new = True
+        if saver._var_list is None:
+            self._saved = {variable.name for variable in tf.global_variables()}
+        return tf.train.Saver(
+            saver._var_list,
+            max_to_keep=saver._max_to_keep,
+            keep_checkpoint_every_n_hours=saver._keep_checkpoint_every_n_hours,
+            save_relative_paths=saver._save_relative_paths,
+        )
+
+    def _check_saved(self, graph: Any) -> None:
+        """Refuse variables that a later hook has made: a checkpoint without them is of no use."""
+        if self._saved is None:
+            return
+        names = {each.name for each in graph.get_collection(tf1().GraphKeys.GLOBAL_VARIABLES)}
+        missing = sorted(names - self._saved)
+        if missing:
+            raise LifecycleError(
+                f"{_NAME} would not save {', '.join(missing)}, which a later hook has made.",
+                hint=f"Put {_NAME} last among the hooks.",
+            )
+
+    def _keep_earlier_checkpoints(self) -> None:
+        """Have a new saver keep, and count, the checkpoints that the session's has written."""
+        state = tf1().train.get_checkpoint_state(self._directory)
+        if self._is_new and state is not None:
+            self._saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
 
     def _note_signal(self, number: int, frame: Any) -> None:
         if self._is_ending:

@@ -3,7 +3,7 @@
 import os
 import signal
 from pathlib import Path
-from typing import Any, Callable, List
+from typing import Any, Callable, Iterator, List, Sequence
 
 import numpy as np
 import pytest
@@ -222,3 +222,92 @@ class TestAJob:
 
 def _stdout(result: LaunchResult, rank: int) -> List[str]:
     return Path(result.ranks[rank].stdout).read_text().splitlines()
+
+
+class TestTheSaver:
+    """Of the hook, in a job of one."""
+
+    @pytest.fixture(autouse=True)
+    def _sigterm(self) -> Iterator[None]:
+        before = signal.getsignal(signal.SIGTERM)
+        yield
+        signal.signal(signal.SIGTERM, before)
+
+    @staticmethod
+    def _train(tf: Any, folder: Path, hooks: Sequence[Any], **arguments: Any) -> None:
+        """Two steps, and SIGTERM in the second; the session itself saves before the first."""
+        train_op = tf.train.get_or_create_global_step().assign_add(1)
+
+        def train() -> None:
+            with tf.train.MonitoredTrainingSession(
+                checkpoint_dir=str(folder),
+                hooks=hooks,
+                save_checkpoint_secs=None,
+                save_checkpoint_steps=100,
+                save_summaries_steps=None,
+                **arguments,
+            ) as sess:
+                sess.run(train_op)
+                os.kill(os.getpid(), signal.SIGTERM)
+                sess.run(train_op)
+
+        with pytest.raises(SystemExit, match="143"):
+            train()
+
+    @pytest.mark.parametrize("is_given", [False, True])
+    def test_a_sharded_saver_is_not_used(self, tf: Any, tmp_path: Path, is_given: bool) -> None:
+        weight = tf.get_variable("weight", initializer=5.0)
+        other = tf.get_variable("other", initializer=6.0)
+        tf.train.get_or_create_global_step()
+        variables = [weight, *tf.get_collection(tf.GraphKeys.GLOBAL_STEP)]
+        saver = tf.train.Saver(variables, sharded=True, max_to_keep=3) if is_given else None
+        hook = SaveOnPreemptionHook(str(tmp_path), saver)
+        self._train(tf, tmp_path, [hook])
+        assert not hook._saver._sharded
+        saved = {name for name, _ in tf.train.list_variables(str(tmp_path / "model.ckpt-2"))}
+        assert saved == {"global_step", "weight", *([] if is_given else [other.op.name])}
+        # The one that the session's own saver has written is kept.
+        kept = [Path(each).name for each in _checkpoints(tf, tmp_path)]
+        assert kept == ["model.ckpt-0", "model.ckpt-2"]
+
+    def test_the_graphs_saver_is_taken_as_it_is_if_it_is_not_sharded(
+        self, tf: Any, tmp_path: Path
+    ) -> None:
+        tf.train.get_or_create_global_step()
+        saver = tf.train.Saver(max_to_keep=1)
+        tf.add_to_collection(tf.GraphKeys.SAVERS, saver)
+        hook = SaveOnPreemptionHook(str(tmp_path))
+        self._train(tf, tmp_path, [hook])
+        assert hook._saver is saver
+        assert [Path(each).name for each in _checkpoints(tf, tmp_path)] == ["model.ckpt-2"]
+
+    def test_a_scaffold_may_have_a_saver_of_its_own(self, tf: Any, tmp_path: Path) -> None:
+        tf.train.get_or_create_global_step()
+        scaffold = tf.train.Scaffold(saver=tf.train.Saver())
+        self._train(tf, tmp_path, [SaveOnPreemptionHook(str(tmp_path))], scaffold=scaffold)
+        assert tf.train.load_variable(str(tmp_path), "global_step") == 2
+
+    def test_variables_of_a_later_hook_are_refused_rather_than_left_out(
+        self, tf: Any, tmp_path: Path
+    ) -> None:
+        class Adds(tf.train.SessionRunHook):  # type: ignore[misc,name-defined]
+            def begin(self) -> None:
+                tf.get_variable("late", initializer=1.0)
+
+        tf.train.get_or_create_global_step().assign_add(1)
+        with pytest.raises(LifecycleError, match="would not save late:0") as refused:
+            tf.train.MonitoredSession(hooks=[SaveOnPreemptionHook(str(tmp_path)), Adds()])
+        assert "last among the hooks" in str(refused.value.hint)
+
+    def test_several_savers_are_refused(self, tf: Any, tmp_path: Path) -> None:
+        tf.train.get_or_create_global_step().assign_add(1)
+        for _ in range(2):
+            tf.add_to_collection(tf.GraphKeys.SAVERS, tf.train.Saver())
+        with pytest.raises(LifecycleError, match="The graph has 2 savers"):
+            SaveOnPreemptionHook(str(tmp_path)).begin()
+
+
+def _checkpoints(tf: Any, folder: Path) -> Sequence[str]:
+    """The checkpoints that the folder's state file names, the oldest first."""
+    paths: Sequence[str] = tf.train.get_checkpoint_state(str(folder)).all_model_checkpoint_paths
+    return paths
