@@ -12,6 +12,7 @@ from hardware_tests import limits
 from hardware_tests.first_contact import make_contact
 from hardware_tests.needs import missing_device
 from hardware_tests.page import Machine, Page
+from hardware_tests.running import stop_ignoring_signals
 
 _NO_DEVICE_CODE = 3
 
@@ -56,6 +57,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         folder.mkdir(parents=True)
     except OSError as error:
         parser.error(f"--folder: {folder} cannot be made: {error.strerror}")
+    stop_ignoring_signals()
     # What runs is ended before this process ends.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:

@@ -7,15 +7,18 @@ from typing import Any, Generator, Iterator, List, Optional
 import pytest
 
 from ascend_session import current_system, devices
-from ascend_session.hardware import DeviceReport
 from hardware_tests import limits
 from hardware_tests.first_try import why_it_ends
+from hardware_tests.graph_mode import tensorflow_in_graph_mode
 from hardware_tests.needs import MARKER, missing_for, needs_packages
-from hardware_tests.running import LEFTOVER
+from hardware_tests.running import LEFTOVER, stop_ignoring_signals
 from hardware_tests.summary import Tally
-from tests.graph_mode import tensorflow_in_graph_mode
 
-pytest.register_assert_rewrite("tests.backend_contract", "tests.collective_contract")
+pytest.register_assert_rewrite(
+    "hardware_tests.backend_contract", "hardware_tests.collective_contract"
+)
+
+stop_ignoring_signals()
 
 _HERE = Path(__file__).resolve().parent
 _TALLY = pytest.StashKey[Tally]()
@@ -116,7 +119,7 @@ def environment_without_leftovers() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def report() -> DeviceReport:
+def report() -> Any:
     """What this machine says of its devices."""
     return devices(timeout=limits.ANSWER)
 

@@ -9,15 +9,23 @@ import contextlib
 import json
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from ascend_session.text import format_ranges
 from hardware_tests import limits
 from hardware_tests.jobs import find_rank_table, why_no_job
-from hardware_tests.page import FAILED, NOT_RUN, PASSED, Machine, Page, Step, look_at_machine
+from hardware_tests.page import (
+    CLI,
+    FAILED,
+    NOT_RUN,
+    PASSED,
+    Machine,
+    Page,
+    Step,
+    look_at_machine,
+    name_devices,
+)
 from hardware_tests.running import environment_of_programs
 
 __all__ = ["make_contact"]
@@ -65,7 +73,7 @@ def _judge_presence(machine: Machine, elapsed_s: float) -> Step:
             if entry["check"] in checks
         )
     outcome = FAILED if error else PASSED
-    devices = format_ranges([one["logical_id"] for one in machine.visible])
+    devices = name_devices([one["logical_id"] for one in machine.visible])
     return Step("presence", devices, outcome, elapsed_s, error=error)
 
 
@@ -106,7 +114,7 @@ def _run_steps(
     limit_s: float,
 ) -> Iterator[Step]:
     """Run these steps in order; none after one that failed, and none if there is an obstacle."""
-    shown = format_ranges(devices)
+    shown = name_devices(devices)
     for name in names:
         if obstacle:
             yield Step(name, shown, NOT_RUN, error=obstacle)
@@ -120,7 +128,7 @@ def _run_steps(
 def _run(name: str, devices: Sequence[int], folder: Path, limit_s: float) -> Step:
     """Run one step on these devices, as a job of its own."""
     folder.mkdir(parents=True)
-    command = [sys.executable, "-m", "ascend_session.cli", "launch"]
+    command = [*CLI, "launch"]
     command += ["-n", str(len(devices)), "--devices", ",".join(map(str, devices))]
     command += ["--backend", "npu", "--json", "--show", "none", "--cwd", str(folder)]
     command += ["--log-dir", str(folder / "logs"), "--grace", str(limits.GRACE)]
@@ -149,7 +157,7 @@ def _run(name: str, devices: Sequence[int], folder: Path, limit_s: float) -> Ste
         error += " Its process cannot be ended, and may hold the device until a restart."
     outcome = FAILED if error else PASSED
     times = _read_times(folder)
-    return Step(name, format_ranges(devices), outcome, elapsed_s, times, error, str(folder))
+    return Step(name, name_devices(devices), outcome, elapsed_s, times, error, str(folder))
 
 
 def _end(process: "subprocess.Popen[bytes]") -> bool:

@@ -1,13 +1,11 @@
 """How long the device may take, in seconds; generous, for a first run compiles its operators."""
 
-from ascend_session.hardware import TIME_LIMIT
-
 # A program of hardware_tests/programs, from its start to its end.
 PROGRAM = 600.0
 # A step of the first contact, with all that its ranks import.
 STEP = 300.0
 # One answer of npu-smi.
-ANSWER = TIME_LIMIT
+ANSWER = 10.0
 # Until a device is free whose holder was killed.
 RELEASE = 120.0
 # How long a system waits for a device that stays held.

@@ -1,25 +1,35 @@
 """The page about a run on devices that can be sent: what was run, on what, and how it ended."""
 
-import contextlib
-import io
 import json
 import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
+from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
-from ascend_session.cli import show_facts, show_finding, show_table
-from ascend_session.files import replace_file
-from ascend_session.findings import SEVERITIES, Finding
 from hardware_tests.running import environment_of_programs
 
-__all__ = ["FAILED", "NOT_RUN", "PASSED", "Machine", "Page", "Step", "look_at_machine"]
+__all__ = [
+    "CLI",
+    "FAILED",
+    "NOT_RUN",
+    "PASSED",
+    "Machine",
+    "Page",
+    "Step",
+    "look_at_machine",
+    "name_devices",
+]
 
 PASSED, FAILED, NOT_RUN = "passed", "failed", "not run"
 
-_CLI = [sys.executable, "-m", "ascend_session.cli"]
+CLI = (sys.executable, "-m", "ascend_session")
+"""The command ``ascend-session`` of this interpreter."""
+
+# Findings of ``doctor`` that are on the page, the most serious first.
+_SEVERITIES = ("error", "warning", "not checked")
 _LOOK_S = 180.0  # doctor imports TensorFlow and the adapter, which it gives up after two minutes
 
 
@@ -111,10 +121,29 @@ class Page:
 
     def as_text(self) -> str:
         """Give the page as a person reads it, lines ending as in a file."""
-        text = io.StringIO()
-        with contextlib.redirect_stdout(text):
-            self._show()
-        return text.getvalue()
+        doctor = self.machine.doctor
+        facts = [("run", f"{self.title}, {self._began_text()}, {self.elapsed_s:.0f} s")]
+        facts += [(name, str(value)) for name, value in doctor.get("facts", {}).items()]
+        facts += [(f"device {one['logical_id']}", _describe(one)) for one in self.machine.visible]
+        facts += [("folder", self.folder)]
+        lines = _align(facts)
+        if self.steps:
+            table = [["step", "devices", "outcome", "seconds", ""], *map(_row, self.steps)]
+            lines += ["", *_align(table)]
+        for _, alike in groupby(self.steps, lambda step: (step.outcome, step.error)):
+            steps = list(alike)
+            if steps[0].error:
+                names = ", ".join(dict.fromkeys(step.name for step in steps))
+                on = f" on {steps[0].devices}" if steps[0].devices else ""
+                details = [*steps[0].error.splitlines(), *filter(None, [steps[0].log])]
+                lines += ["", f"{names}{on}, {steps[0].outcome}:"]
+                lines += [f"  {detail}" for detail in details]
+        lines += ["", *self.machine.problems]
+        found = [one for one in doctor.get("findings", []) if one["severity"] in _SEVERITIES]
+        for one in sorted(found, key=lambda one: _SEVERITIES.index(one["severity"])):
+            lines.append(f"  {one['severity']}: {one['said']}")
+            lines += [f"    hint: {one['hint']}"] if one["hint"] else []
+        return "\n".join([*lines, "", self.verdict, ""])
 
     def write_json(self, path: str) -> None:
         """Write the page as JSON.
@@ -122,33 +151,7 @@ class Page:
         Raises:
             OSError: If that is not possible.
         """
-        replace_file(path, (json.dumps(self.as_dict(), indent=2) + "\n").encode())
-
-    def _show(self) -> None:
-        doctor = self.machine.doctor
-        facts = [("run", f"{self.title}, {self._began_text()}, {self.elapsed_s:.0f} s")]
-        facts += [(name, str(value)) for name, value in doctor.get("facts", {}).items()]
-        facts += [(f"device {one['logical_id']}", _describe(one)) for one in self.machine.visible]
-        facts += [("folder", self.folder)]
-        show_facts(facts)
-        if self.steps:
-            print()
-            show_table(["step", "devices", "outcome", "seconds", ""], list(map(_row, self.steps)))
-        for _, alike in groupby(self.steps, lambda step: (step.outcome, step.error)):
-            steps = list(alike)
-            if steps[0].error:
-                names = ", ".join(dict.fromkeys(step.name for step in steps))
-                on = f" on {steps[0].devices}" if steps[0].devices else ""
-                lines = [*steps[0].error.splitlines(), *filter(None, [steps[0].log])]
-                print("\n  ".join([f"\n{names}{on}, {steps[0].outcome}:", *lines]))
-        print()
-        for problem in self.machine.problems:
-            print(problem)
-        for entry in sorted(doctor.get("findings", []), key=_severity_rank):
-            if entry["severity"] not in ("ok", "info"):
-                check, severity = entry["check"], entry["severity"]
-                show_finding(Finding(severity, entry["said"], entry["hint"], rule=check))
-        print(f"\n{self.verdict}")
+        Path(path).write_text(json.dumps(self.as_dict(), indent=2) + "\n")
 
     def _began_text(self) -> str:
         return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.began))
@@ -161,7 +164,7 @@ def look_at_machine() -> Machine:
     for command in ("doctor", "devices"):
         try:
             ended = subprocess.run(
-                [*_CLI, command, "--json"],
+                [*CLI, command, "--json"],
                 env=environment_of_programs(),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -188,5 +191,16 @@ def _row(step: Step) -> List[str]:
     return [step.name, step.devices, step.outcome, f"{step.elapsed_s:.1f}", times]
 
 
-def _severity_rank(entry: Dict[str, Any]) -> int:
-    return SEVERITIES.index(entry["severity"])
+def name_devices(ids: Sequence[int]) -> str:
+    """Name devices by their logical ids: ``0-7`` if none is left out between, else ``0,2``."""
+    if len(ids) > 1 and list(ids) == list(range(ids[0], ids[-1] + 1)):
+        return f"{ids[0]}-{ids[-1]}"
+    return ",".join(map(str, ids))
+
+
+def _align(rows: Sequence[Sequence[str]]) -> List[str]:
+    """Put rows below each other, so that columns begin at the same place."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows
+    ]

@@ -18,7 +18,15 @@ from typing import Any, Dict, Iterator, List, NamedTuple
 
 from hardware_tests import limits
 
-__all__ = ["LEFTOVER", "Ended", "Program", "environment_of_programs", "run", "started"]
+__all__ = [
+    "LEFTOVER",
+    "Ended",
+    "Program",
+    "environment_of_programs",
+    "run",
+    "started",
+    "stop_ignoring_signals",
+]
 
 _HERE = Path(__file__).resolve().parent
 # What makes a job of a process (guides/facts/launch.md#variables-of-a-rank), and what adds or
@@ -28,6 +36,23 @@ LEFTOVER = re.compile(
 )
 _MARK = "@ "
 _PATIENCE = 2.0  # seconds for the rest of the output of a program that has ended
+
+
+def stop_ignoring_signals() -> None:
+    """Let programs that this process starts have the default handlers of signals.
+
+    A shell lets what it starts in the background ignore SIGINT and SIGQUIT, and ``nohup`` lets it
+    ignore SIGHUP. A program inherits what is ignored, and not what is handled: so that this process
+    goes on to survive its terminal, it handles SIGHUP, and does nothing.
+    """
+    handlers: Dict[signal.Signals, Any] = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGQUIT: signal.SIG_DFL,
+        signal.SIGHUP: lambda number, frame: None,
+    }
+    for number, handler in handlers.items():
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 class Ended(NamedTuple):

@@ -4,18 +4,17 @@ from typing import Any
 
 import pytest
 
-from ascend_session.hardware import DeviceReport
+from hardware_tests.collective_answers import Answers, answers_of
+from hardware_tests.collective_cases import section_of
+from hardware_tests.collective_contract import CollectiveContract, sections_asked_for
 from hardware_tests.jobs import ATLAS_TRAINING, launch_settings, why_no_job
-from tests.collective_answers import Answers, answers_of
-from tests.collective_cases import section_of
-from tests.collective_contract import CollectiveContract, sections_asked_for
 
 # allreduce.md, reduce.md and allgather.md: what Atlas training does not have
 _NOT_ON_ATLAS_TRAINING = ("int16", "bfloat16")
 
 
 @pytest.fixture(scope="class")
-def answers(request: Any, report: DeviceReport, tmp_path_factory: Any) -> Answers:
+def answers(request: Any, report: Any, tmp_path_factory: Any) -> Answers:
     """What so many ranks said as the class has."""
     ranks = request.cls.ranks
     obstacle = why_no_job([device.family for device in report.visible], ranks)
@@ -31,7 +30,7 @@ class OnDevices(CollectiveContract):
     """What is the same for any number of devices."""
 
     @pytest.fixture(autouse=True)
-    def only_what_the_product_has(self, request: Any, report: DeviceReport) -> None:
+    def only_what_the_product_has(self, request: Any, report: Any) -> None:
         params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
         section = section_of(params.get("check", "end"))
         if section in _missing(report):
@@ -41,7 +40,7 @@ class OnDevices(CollectiveContract):
     test_nothing_of_nothing_is_nothing = None  # type: ignore[assignment]
 
 
-def _missing(report: DeviceReport) -> Any:
+def _missing(report: Any) -> Any:
     families = {device.family for device in report.visible}
     return _NOT_ON_ATLAS_TRAINING if ATLAS_TRAINING in families else ()
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ascend_session import AscendConfig, ascend_session
-from tests.backend_contract import BackendContract, entry
+from hardware_tests.backend_contract import BackendContract, entry
 
 
 class TestNpu(BackendContract):

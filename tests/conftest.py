@@ -13,19 +13,16 @@ from typing import Any, Dict, Iterator, List, Set, Union
 import psutil
 import pytest
 
-from tests.graph_mode import tensorflow_in_graph_mode
+from hardware_tests.graph_mode import tensorflow_in_graph_mode
+from hardware_tests.running import stop_ignoring_signals
 from tests.running import Host
 from tests.time_limit import TimeLimit
 
-pytest.register_assert_rewrite("tests.backend_contract", "tests.collective_contract")
+pytest.register_assert_rewrite(
+    "hardware_tests.backend_contract", "hardware_tests.collective_contract"
+)
 
-# A shell lets what it starts in the background ignore these, and so would all that tests start.
-for _number, _handler in [
-    (signal.SIGINT, signal.default_int_handler),
-    (signal.SIGQUIT, signal.SIG_DFL),
-]:
-    if signal.getsignal(_number) is signal.SIG_IGN:
-        signal.signal(_number, _handler)
+stop_ignoring_signals()
 
 # The variables that the product or the vendor's adapter reads.
 _READ = re.compile(

@@ -11,9 +11,10 @@ import sys
 from types import FrameType
 from typing import Dict, List, Mapping, NamedTuple, Optional
 
-from environments import Environment, Lock, locate, make_current
-from installing import make
+from environments import Environment, Lock, locate, locate_beside, make_current
+from installing import Steps, make, steps_for_folder, steps_for_venv
 from interpreters import Interpreter, Need, SetupError, best, requested
+from vendor_python import PYTEST, VendorPython, find_vendor_python, tests_hardware
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # Names the TensorFlow to install, such as "tensorflow-cpu==2.15.*", instead of the newest.
@@ -49,7 +50,10 @@ class StoppedError(Exception):
 
 
 def main(arguments: List[str], environ: Mapping[str, str]) -> int:
-    """Run ``KIND ARGUMENTS...`` or ``find VERSION``; return the exit code if no program ran."""
+    """Run ``KIND ARGUMENTS...``, ``test ARGUMENTS...`` or ``find VERSION``.
+
+    Returns the exit code if no program ran.
+    """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _stop)
@@ -57,9 +61,9 @@ def main(arguments: List[str], environ: Mapping[str, str]) -> int:
         if arguments[0] == "find":
             print(_find(arguments[1], environ).executable)
             return 0
-        environment = _prepare(KINDS[arguments[0]], environ)
+        command = _command(arguments, environ)
         sys.stdout.flush()
-        os.execve(environment.python, [environment.python, *arguments[1:]], dict(environ))
+        os.execve(command[0], command, dict(environ))
     except StoppedError as exc:
         _say("Stopped before the environment was ready; nothing half-made is left, run this again.")
         return 128 + int(exc.args[0])
@@ -70,13 +74,57 @@ def main(arguments: List[str], environ: Mapping[str, str]) -> int:
     return 1
 
 
-def _prepare(kind: Kind, environ: Mapping[str, str]) -> Environment:
-    """Return the kind's complete environment, locked against being replaced."""
+def _command(arguments: List[str], environ: Mapping[str, str]) -> List[str]:
+    """Return what to run, whose environment is complete and locked against being replaced."""
+    kind, *rest = arguments
+    if kind != "test":
+        return [_prepare_venv(KINDS[kind], environ).python, *rest]
+    if tests_hardware(rest, TOP):
+        found = find_vendor_python(environ, TOP)
+        if found is not None:
+            folder = None if found.has_pytest else _prepare_folder(found, environ).directory
+            return [*found.command(folder), *rest]
+        print(
+            "No npu_bridge is found: what needs it is skipped. PYTHON=... names the Python that "
+            "has it.",
+            flush=True,
+        )
+    return [_prepare_venv(KINDS["project"], environ).python, "-m", "pytest", *rest]
+
+
+def _prepare_folder(python: VendorPython, environ: Mapping[str, str]) -> Environment:
+    """Return the folder that has pytest for the vendor's interpreter."""
+    name = f"pytest-py{python.version[0]}{python.version[1]}"
+    environment = locate_beside(TOP, name, python.executable, [PYTEST])
+    title = f"Installing pytest into .venv/{name} for {python.executable}, which stays as it is."
+    _prepare(environment, steps_for_folder(environment, [PYTEST]), title, environ)
+    return environment
+
+
+def _prepare_venv(kind: Kind, environ: Mapping[str, str]) -> Environment:
+    """Return the kind's environment, in an interpreter of its own."""
     interpreter = _choose(kind, environ)
     wanted = ["--editable", f"{TOP}[{kind.extras}]"]
     if kind.need.tensorflow and environ.get(PIN):
         wanted.append(environ[PIN])
     environment = locate(TOP, kind.prefix, interpreter, wanted)
+    title = (
+        f"Setting up .venv/{environment.name} with Python {interpreter.release} "
+        f"({interpreter.executable}); this happens once and takes some minutes."
+    )
+    steps = steps_for_venv(environment, interpreter, wanted)
+    _prepare(environment, steps, title, environ, becomes_current=kind.need.tensorflow)
+    return environment
+
+
+def _prepare(
+    environment: Environment,
+    steps: Steps,
+    title: str,
+    environ: Mapping[str, str],
+    becomes_current: bool = False,
+) -> None:
+    """Make an environment unless it is complete, and lock it against being replaced."""
     os.makedirs(environment.folder, exist_ok=True)
     lock = Lock(environment.directory + ".lock")
     lock.take(fcntl.LOCK_SH, f"Waiting for the script that is setting up {environment.name}.")
@@ -86,22 +134,13 @@ def _prepare(kind: Kind, environ: Mapping[str, str]) -> Environment:
         setup.take(fcntl.LOCK_EX, "Waiting for another script that is setting up its environment.")
         if not environment.is_complete():
             lock.take(fcntl.LOCK_EX, f"Waiting for what still runs in {environment.name}.")
-            _announce(environment, interpreter)
-            make(environment, interpreter, wanted, environ)
-            if kind.need.tensorflow:
+            print(title, flush=True)
+            make(environment, steps, environ)
+            if becomes_current:
                 make_current(environment)
         # Before `setup` is let go, so that nobody replaces the environment in between.
         lock.take(fcntl.LOCK_SH, f"Waiting for {environment.name}.")
         setup.release()
-    return environment
-
-
-def _announce(environment: Environment, interpreter: Interpreter) -> None:
-    print(
-        f"Setting up .venv/{environment.name} with Python {interpreter.release} "
-        f"({interpreter.executable}); this happens once and takes some minutes.",
-        flush=True,
-    )
 
 
 def _choose(kind: Kind, environ: Mapping[str, str]) -> Interpreter:

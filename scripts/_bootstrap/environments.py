@@ -4,6 +4,7 @@
 .venv/py37/              one environment per interpreter and TensorFlow asked for
 .venv/py37/complete      its stamp: written last, so what has no stamp is half-made
 .venv/py37.log           what venv and pip said while it was made
+.venv/pytest-py37/       a folder of packages for an interpreter that is used as it is
 .venv/py37.lock          shared by the scripts that run in it, exclusive for replacing it
 .venv/setup.lock         one set-up at a time: all of them write the same egg-info folder
 .venv/current -> py37    the environment made last; .venv/bin and so on lead there
@@ -24,11 +25,12 @@ LINKS = ("bin", "include", "lib", "lib64", "pyvenv.cfg")
 
 
 class Environment(NamedTuple):
-    """One virtual environment, made or not."""
+    """One virtual environment, or a folder of packages for `python`; made or not."""
 
     top: str
     name: str
     fingerprint: str
+    python: str
 
     @property
     def folder(self) -> str:
@@ -39,11 +41,6 @@ class Environment(NamedTuple):
     def directory(self) -> str:
         """The environment's own folder."""
         return os.path.join(self.folder, self.name)
-
-    @property
-    def python(self) -> str:
-        """The environment's interpreter."""
-        return os.path.join(self.directory, "bin", "python")
 
     @property
     def log(self) -> str:
@@ -101,7 +98,15 @@ def locate(top: str, prefix: str, interpreter: Interpreter, wanted: Sequence[str
         [f"{prefix}py{interpreter.version[0]}{interpreter.version[1]}"]
         + [re.sub(r"[^A-Za-z0-9.]+", "-", each).strip("-.") for each in wanted[2:]]
     )
-    return Environment(top, name, fingerprint)
+    python = os.path.join(top, ".venv", name, "bin", "python")
+    return Environment(top, name, fingerprint, python)
+
+
+def locate_beside(top: str, name: str, python: str, wanted: Sequence[str]) -> Environment:
+    """Return the folder that has ``wanted`` for this interpreter, whatever else it has."""
+    facts = json.dumps([top, python, *wanted])
+    fingerprint = hashlib.sha256(facts.encode("utf-8")).hexdigest()
+    return Environment(top, name, fingerprint, python)
 
 
 def make_current(environment: Environment) -> None:

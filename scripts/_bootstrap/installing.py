@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
-from typing import List, Mapping, Sequence
+from typing import List, Mapping, Sequence, Tuple
 
 from environments import Environment
 from interpreters import Interpreter, SetupError
@@ -36,12 +36,32 @@ LOOK_EVERY_S, LOOK_EVERY_IN_FILE_S = 0.5, 30.0
 LEAST_FREE_BYTES = 16 * 1024 * 1024
 
 
-def make(
-    environment: Environment,
-    interpreter: Interpreter,
-    wanted: Sequence[str],
-    environ: Mapping[str, str],
-) -> None:
+Steps = Sequence[Tuple[str, Sequence[str]]]
+"""What is run to make an environment, in order: a title and a command each."""
+
+
+def steps_for_venv(
+    environment: Environment, interpreter: Interpreter, wanted: Sequence[str]
+) -> Steps:
+    """Make a virtual environment, and install ``wanted`` (pip's arguments) in it."""
+    venv = [interpreter.executable, "-I", "-m", "venv", environment.directory]
+    pip = [environment.python, "-I", "-m", "pip", "install"]
+    return (
+        ("virtual environment", venv),
+        # Older ones cannot install a pyproject.toml in editable form.
+        ("pip", [*pip, "pip>=21.3"]),
+        # Python compiles what is imported itself: a small part of TensorFlow.
+        ("packages, the longest step", [*pip, "--no-compile", *wanted]),
+    )
+
+
+def steps_for_folder(environment: Environment, wanted: Sequence[str]) -> Steps:
+    """Install ``wanted`` for the interpreter into the folder, and nothing into the interpreter."""
+    pip = [environment.python, "-I", "-m", "pip", "install"]
+    return ((" and ".join(wanted), [*pip, "--target", environment.directory, *wanted]),)
+
+
+def make(environment: Environment, steps: Steps, environ: Mapping[str, str]) -> None:
     """Make the environment from nothing; whatever goes wrong leaves nothing half-made.
 
     Raises:
@@ -49,15 +69,6 @@ def make(
         OSError: the checkout cannot be written.
     """
     begin = time.monotonic()
-    venv = [interpreter.executable, "-I", "-m", "venv", environment.directory]
-    pip = [environment.python, "-I", "-m", "pip", "install"]
-    steps = (
-        ("virtual environment", venv),
-        # Older ones cannot install a pyproject.toml in editable form.
-        ("pip", [*pip, "pip>=21.3"]),
-        # Python compiles what is imported itself: a small part of TensorFlow.
-        ("packages, the longest step", [*pip, "--no-compile", *wanted]),
-    )
     try:
         _remove(environment.directory)
         with open(environment.log, "wb"):
@@ -102,7 +113,7 @@ def _pip_trouble(text: str) -> str:
 def _run(command: Sequence[str], environment: Environment, environ: Mapping[str, str]) -> None:
     """Run venv or pip to its end, and show meanwhile how far it is."""
     # A question, for instance for a password, would wait for ever behind the log.
-    quiet = dict(environ, PIP_NO_INPUT="1", PIP_DISABLE_PIP_VERSION_CHECK="1")
+    quiet = dict(environ, PIP_NO_INPUT="1", PIP_DISABLE_PIP_VERSION_CHECK="1", PIP_USER="0")
     is_terminal = sys.stdout.isatty()
     pause_s = LOOK_EVERY_S if is_terminal else LOOK_EVERY_IN_FILE_S
     begin = time.monotonic()

@@ -4,7 +4,7 @@ from typing import Any, List, Optional
 
 import pytest
 
-from tests.collective_cases import MOVED, SECTIONS, section_of
+from hardware_tests.collective_cases import MOVED, SECTIONS, section_of
 
 
 @pytest.hookimpl(tryfirst=True)

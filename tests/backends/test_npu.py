@@ -25,7 +25,7 @@ from ascend_session import (
 )
 from ascend_session.failures import FailureClass, failure_of
 from ascend_session.option_files import OpPrecision
-from tests.backend_contract import open_and_close
+from hardware_tests.backend_contract import open_and_close
 from tests.fake_host.vendor import live_host, loaded
 
 TABLE = "usr/local/Ascend/rank_table.json"

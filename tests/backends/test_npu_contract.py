@@ -5,7 +5,7 @@ from typing import Any, Iterator
 
 import pytest
 
-from tests.backend_contract import BackendContract
+from hardware_tests.backend_contract import BackendContract
 from tests.fake_host.vendor import live_host, loaded
 
 

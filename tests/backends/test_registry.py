@@ -12,7 +12,7 @@ from ascend_session.backends import FEATURES, Backend, HostDevices, backend_clas
 from ascend_session.cluster.job import Job
 from ascend_session.errors import DeviceError, UnsupportedError
 from ascend_session.launcher import make_plan
-from tests.backend_contract import BackendContract
+from hardware_tests.backend_contract import BackendContract
 
 
 class Third(Backend):

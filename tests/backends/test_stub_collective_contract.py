@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.collective_answers import Answers, answers_of
-from tests.collective_contract import CollectiveContract, sections_asked_for
+from hardware_tests.collective_answers import Answers, answers_of
+from hardware_tests.collective_contract import CollectiveContract, sections_asked_for
 
 
 @pytest.fixture(scope="class")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ascend_session.backends import backend_class
-from tests.backend_contract import BackendContract
+from hardware_tests.backend_contract import BackendContract
 from tests.backend_differences import DIFFERENCES
 
 StubBackend: Any = backend_class("stub")
@@ -25,7 +25,9 @@ def test_each_missing_capability_is_a_listed_difference() -> None:
 
 
 def test_each_difference_is_shown_by_a_test_that_exists() -> None:
-    text = "".join(path.read_text() for path in Path(__file__).parents[1].glob("**/*.py"))
+    top = Path(__file__).parents[2]
+    files = [file for tests in ("tests", "hardware_tests") for file in top.glob(f"{tests}/**/*.py")]
+    text = "".join(file.read_text() for file in files)
     shown = {difference.shown_by for difference in DIFFERENCES}
     assert {name for name in shown if f"def {name}(" not in text} == set()
     assert {d.answer for d in DIFFERENCES} == {"refusal", "warning", "test"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.graph_mode import tensorflow_in_graph_mode
+from hardware_tests.graph_mode import tensorflow_in_graph_mode
 
 tensorflow_in_graph_mode()
 

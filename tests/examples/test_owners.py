@@ -13,7 +13,7 @@ from ascend_session import ascend_session
 from ascend_session.examples._plane import POINTS, SLOPES, points, share_of_batch
 from ascend_session.examples._side_by_side import hand_made_proto
 from ascend_session.requirements import tensorflow_hint
-from tests.backend_contract import entry
+from hardware_tests.backend_contract import entry
 from tests.examples.running import launch, run
 
 HOME = "ascend_session.examples"

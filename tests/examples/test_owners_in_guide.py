@@ -9,7 +9,7 @@ from typing import Any, Dict, List
 import pytest
 
 from ascend_session import AscendConfig, ascend_system
-from tests.backend_contract import entry
+from hardware_tests.backend_contract import entry
 from tests.examples.running import TOP, launch, run
 
 CONFIG = AscendConfig(precision_mode="allow_mix_precision", deterministic=1)

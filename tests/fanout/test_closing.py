@@ -16,7 +16,7 @@ from ascend_session import (
 )
 from ascend_session.errors import FanOutError
 from ascend_session.fanout import fan_out
-from tests.backend_contract import steps
+from hardware_tests.backend_contract import steps
 
 
 def enter_only(block: Any) -> None:

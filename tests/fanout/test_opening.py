@@ -14,7 +14,7 @@ from ascend_session import (
     current_system,
 )
 from ascend_session.fanout import FanOut, fan_out
-from tests.backend_contract import entry, steps
+from hardware_tests.backend_contract import entry, steps
 from tests.fanout.conftest import device_of
 
 

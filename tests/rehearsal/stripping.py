@@ -18,9 +18,7 @@ from typing import Any, Iterator, Optional
 
 __all__ = ["install", "quiet", "run_program", "unjudged"]
 
-_REPOSITORY = Path(__file__).resolve().parents[2]
-_TESTS = _REPOSITORY / "hardware_tests"
-_CONTRACTS = [_REPOSITORY / "tests" / f"{of}_contract.py" for of in ("backend", "collective")]
+_TESTS = Path(__file__).resolve().parents[2] / "hardware_tests"
 _INSTEAD = {"raises": "unjudged", "warns": "quiet"}
 
 
@@ -77,7 +75,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> Optional[Any]:
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         origin = Path((spec and spec.origin) or "/")
-        if spec is None or not (_TESTS in origin.parents or origin in _CONTRACTS):
+        if spec is None or _TESTS not in origin.parents:
             return None
         spec.loader = _Loader(fullname, str(origin))
         return spec

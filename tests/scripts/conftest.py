@@ -15,16 +15,6 @@ import pytest
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 SECONDS = 60
 
-# A test run in the background ignores these signals, and so would what it starts.
-RECEPTIVE = (
-    sys.executable,
-    "-ESc",
-    "import os, signal, sys\n"
-    "for each in (signal.SIGHUP, signal.SIGINT):\n"
-    "    signal.signal(each, signal.SIG_DFL)\n"
-    "os.execv(sys.argv[1], sys.argv[1:])",
-)
-
 # Answers the probe as told, makes environments whose python is itself, "installs" by noting pip's
 # arguments, and says what it is asked to run. Everything else goes to the real interpreter.
 STAND_IN = """#!{python} -ES
@@ -119,7 +109,7 @@ class Checkout:
         base = {"PATH": f"{self.bin}:/usr/bin:/bin", "HOME": str(self.top)}
         options: Dict[str, Any] = {"universal_newlines": True, "start_new_session": True}
         process = subprocess.Popen(
-            [*RECEPTIVE, str(self.top / "scripts" / script), *arguments],
+            [str(self.top / "scripts" / script), *arguments],
             env={**base, **environ},
             cwd=str(self.top),
             stdin=subprocess.DEVNULL,

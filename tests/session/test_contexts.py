@@ -14,7 +14,7 @@ from ascend_session import (
     ascend_system,
     current_system,
 )
-from tests.backend_contract import entry, open_and_close, steps
+from hardware_tests.backend_contract import entry, open_and_close, steps
 
 
 class TestSharing:

@@ -5,7 +5,7 @@ from typing import Any
 
 from ascend_session import ascend_system
 from ascend_session.session import Event
-from tests.backend_contract import steps
+from hardware_tests.backend_contract import steps
 
 
 def test_events_are_noted_in_order_with_their_time(system: Any) -> None:

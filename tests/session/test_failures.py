@@ -22,7 +22,7 @@ from ascend_session import (
     current_system,
 )
 from ascend_session.backends import backend_class
-from tests.backend_contract import open_and_close, steps
+from hardware_tests.backend_contract import open_and_close, steps
 from tests.running import Host
 from tests.session.backends import (
     WORDS,

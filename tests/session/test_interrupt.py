@@ -13,7 +13,7 @@ from typing import Any, Callable, Iterator, List
 import pytest
 
 from ascend_session import ascend_system
-from tests.backend_contract import steps
+from hardware_tests.backend_contract import steps
 from tests.running import Ended, Host
 
 TERMINATED = -signal.SIGTERM

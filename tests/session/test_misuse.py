@@ -26,7 +26,7 @@ from ascend_session import (
     launch,
 )
 from ascend_session.session import SessionContext
-from tests.backend_contract import entry, open_and_close, steps
+from hardware_tests.backend_contract import entry, open_and_close, steps
 from tests.running import Host
 
 

@@ -7,7 +7,7 @@ import numpy
 import pytest
 
 from ascend_session import AscendConfig, LifecycleError, ascend_session, ascend_system
-from tests.backend_contract import entry, steps
+from hardware_tests.backend_contract import entry, steps
 
 pytestmark = pytest.mark.smoke
 

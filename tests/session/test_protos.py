@@ -9,7 +9,7 @@ import pytest
 
 from ascend_session import AscendConfig, ConfigError, ascend_session, ascend_system
 from ascend_session.option_files import OpPrecision
-from tests.backend_contract import entry, open_and_close
+from hardware_tests.backend_contract import entry, open_and_close
 
 
 def read(proto: Any) -> Any:

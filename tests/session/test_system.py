@@ -18,7 +18,7 @@ from ascend_session import (
     ascend_system,
 )
 from ascend_session.option_files import OpPrecision
-from tests.backend_contract import open_and_close, steps
+from hardware_tests.backend_contract import open_and_close, steps
 
 
 def test_a_process_alone_is_rank_0_of_1(system: Any) -> None:

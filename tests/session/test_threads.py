@@ -21,7 +21,7 @@ from ascend_session import (
     current_system,
 )
 from ascend_session.cluster import RANK_FOLDER, read_members
-from tests.backend_contract import open_and_close, steps
+from hardware_tests.backend_contract import open_and_close, steps
 from tests.session.backends import FailingStart, FailingStop, Waiting, WaitingStop
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict
 
 from ascend_session import CollectiveError, ascend_system, hccl, training
-from tests.graph_mode import tensorflow_in_graph_mode
+from hardware_tests.graph_mode import tensorflow_in_graph_mode
 from tests.training.programs.models import BATCH, STEPS, batches, digest, embedding_model
 
 Found = Dict[str, Any]

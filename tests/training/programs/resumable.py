@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from ascend_session import ascend_system, training
-from tests.graph_mode import tensorflow_in_graph_mode
+from hardware_tests.graph_mode import tensorflow_in_graph_mode
 
 STEPS = 9
 

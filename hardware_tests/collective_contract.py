@@ -8,8 +8,8 @@ from typing import Any, List
 
 import pytest
 
-from tests.collective_answers import Answers
-from tests.collective_cases import (
+from hardware_tests.collective_answers import Answers
+from hardware_tests.collective_cases import (
     EMPTY,
     GROUP_FACTS,
     GROUP_VALUES,

@@ -6,7 +6,7 @@ All inputs are fed, for what depends on constants alone may be computed while a 
 import zlib
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
 
-from tests.collective_cases import REDUCED, REDUCING
+from hardware_tests.collective_cases import REDUCED, REDUCING
 
 __all__ = ["Answer", "Graph", "Rank", "of_type", "reduced"]
 

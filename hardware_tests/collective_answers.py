@@ -6,13 +6,13 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Sequence
 
-from ascend_session import LaunchResult
-from tests.collective_cases import section_of, split_section, tolerance
-from tests.launched import launched
+from ascend_session import LaunchConfig, LaunchResult, launch
+from hardware_tests.collective_cases import section_of, split_section, tolerance
+from hardware_tests.running import environment_of_programs
 
 __all__ = ["Answers", "answers_of"]
 
-_PROGRAM = "collectives.py"
+_PROGRAM = Path(__file__).resolve().parent / "programs" / "collectives.py"
 _MARK = "@ "
 _LAST_LINES = 15
 _ENOUGH_S = 3600.0  # after which no other job is started
@@ -109,9 +109,20 @@ def answers_of(
     parts = list(sections)
     end = time.monotonic() + _ENOUGH_S
     while True:
-        words = [backend, json.dumps(parts)]
-        result = launched(_PROGRAM, ranks, folder, backend=backend, args=words, **asked)
-        parts = answers.add(result, parts)
+        config = LaunchConfig(
+            script=str(_PROGRAM),
+            args=[backend, json.dumps(parts)],
+            processes=ranks,
+            backend=backend,
+            cwd=str(folder),
+            show="none",
+            env={
+                "PYTHONPATH": environment_of_programs()["PYTHONPATH"],
+                "TF_CPP_MIN_LOG_LEVEL": "2",
+            },
+            **asked,
+        )
+        parts = answers.add(launch(config), parts)
         if not parts or time.monotonic() > end:
             return answers
 
