@@ -11,7 +11,7 @@ guides/facts/launch.md#collectives-that-are-switched-off, guides/facts/devices.m
 
 import os
 import re
-from typing import TYPE_CHECKING, Dict, List, Mapping, Sequence
+from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence
 
 from ascend_session.backends import backend_class
 from ascend_session.cluster.schedulers import IDENTITY_VARIABLES, has_scheduler
@@ -84,16 +84,23 @@ _STAND_INS = os.path.join(
 )
 
 
-def rank_environments(plan: "Plan", folders: Sequence[str]) -> List[Dict[str, str]]:
+INTEROP_THREADS = "TF_NUM_INTEROP_THREADS"
+_LEAST_INTEROP_THREADS = 4
+
+
+def rank_environments(
+    plan: "Plan", folders: Sequence[str], cpus: Sequence[Optional[Sequence[int]]]
+) -> List[Dict[str, str]]:
     """Build the whole environment of each rank of a plan that has all but its ranks.
 
     What ranks do not inherit goes to the plan's `removed`, and what the user should know to its
-    notes. A job with a chief has no ``RANK_SIZE`` and no ``RANK_ID``, which would switch
-    collectives off; there ``LOCAL_RANK`` is the rank.
+    notes and to `bound`. A job with a chief has no ``RANK_SIZE`` and no ``RANK_ID``, which would
+    switch collectives off; there ``LOCAL_RANK`` is the rank.
 
     Args:
         plan: The attempt.
         folders: The own folder of each rank.
+        cpus: Those that each rank is bound to; None for one that is not.
     """
     config, environ, backend = plan.config, plan.environ, backend_class(plan.backend)
     local_size = len(plan.devices)
@@ -117,6 +124,7 @@ def rank_environments(plan: "Plan", folders: Sequence[str]) -> List[Dict[str, st
         for name in (LOG_PATH, WORK_PATH)
         if environ.get(name) and name not in config.env
     )
+    threads = _interop_threads(plan, cpus)
     environments = []
     for local, (device, folder) in enumerate(zip(plan.devices, folders)):
         # Scripts that read DEVICE_ID find a number also where devices have no /dev/davinci<N>.
@@ -134,6 +142,7 @@ def rank_environments(plan: "Plan", folders: Sequence[str]) -> List[Dict[str, st
             own[LAUNCHED] = " ".join(f"{name}={value}" for name, value in sorted(exported.items()))
         environment = {
             "TF_CPP_MIN_LOG_LEVEL": "1",  # without what TensorFlow says of itself when all is well
+            **threads,
             **{name: value for name, value in environ.items() if name not in plan.removed},
             "PYTHONUNBUFFERED": "1",
             RANK_FOLDER: folder,
@@ -155,6 +164,23 @@ def rank_environments(plan: "Plan", folders: Sequence[str]) -> List[Dict[str, st
             environment["PYTHONPATH"] = _STAND_INS + (os.pathsep + path if path else "")
         environments.append(environment)
     return environments
+
+
+def _interop_threads(plan: "Plan", cpus: Sequence[Optional[Sequence[int]]]) -> Dict[str, str]:
+    """Give ranks on devices enough inter-op threads, of which TensorFlow starts one for each CPU.
+
+    The adapter blocks some of them, and with the last of them the run hangs for ever. What the user
+    has set stays. What is set is also told in the plan's `bound`.
+
+    Source: guides/facts/launch.md#inter-op-threads
+    """
+    available = os.sched_getaffinity(0)
+    fewest = min(len(available if own is None else own) for own in cpus)
+    is_given = INTEROP_THREADS in plan.environ or INTEROP_THREADS in plan.config.env
+    if is_given or fewest >= _LEAST_INTEROP_THREADS or not backend_class(plan.backend).holds_npus:
+        return {}
+    plan.bound += f"; each has {_LEAST_INTEROP_THREADS} inter-op threads ({INTEROP_THREADS})"
+    return {INTEROP_THREADS: str(_LEAST_INTEROP_THREADS)}
 
 
 def _find_removed(

@@ -306,7 +306,7 @@ def _complete(plan: Plan, command: Tuple[str, ...], run: Optional[str]) -> None:
         plan.folder = os.path.join(plan.logs, plan.run, f"attempt_{plan.attempt}")
         numbers = range(plan.first_rank, plan.first_rank + local_size)
         folders = [os.path.join(plan.folder, f"rank_{rank}") for rank in numbers]
-        environments = rank_environments(plan, folders)
+        environments = rank_environments(plan, folders, cpus)
         plan.ranks = tuple(
             RankPlan(
                 rank=rank,

@@ -28,6 +28,7 @@ _OWN = {
     "PYTHONPATH": str(_ROOT),
     "TERM": "dumb",
     "TF_CPP_MIN_LOG_LEVEL": "3",
+    "TF_NUM_INTEROP_THREADS": "8",  # which the launcher sets where there are few CPUs
 }
 _NOT_READ = ("FORCE_COLOR", "NO_COLOR", "PYTHONWARNINGS", "TMPDIR", "XDG_CACHE_HOME")
 _ROOMY = os.statvfs_result((4096, 4096, 2**28, 2**27, 2**27, 2**20, 2**19, 2**19, 0, 255))

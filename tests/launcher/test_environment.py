@@ -67,7 +67,8 @@ def test_each_rank_on_the_stub_is_a_job(bench: Bench, count: int) -> None:
         assert Job.detect(rank.environment)[:5] == (number, count, number, count, number)
 
 
-def test_a_rank_is_told_who_it_is(bench: Bench) -> None:
+def test_a_rank_is_told_who_it_is(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(192)))
     bench.nodes([4, 5, 6, 7])
     rank = bench.with_table(job_id="mine", log_dir="/logs").ranks[2]
     folder = "/logs/mine/attempt_1/rank_2"
