@@ -212,7 +212,9 @@ def _note_end() -> None:
 
 
 def _describe(error: BaseException) -> str:
-    return one_line(f"{type(error).__name__}: {error}".rstrip(": "), _LONGEST_ERROR)
+    from ascend_session.failures import describe_error  # only what fails needs it
+
+    return one_line(describe_error(error), _LONGEST_ERROR)
 
 
 def _offer_stacks(folder: str) -> None:

@@ -15,6 +15,7 @@ from ascend_session.failures.failure import (
     Role,
     Weight,
 )
+from ascend_session.failures.graph_error import describe_error, parse_graph_error
 from ascend_session.failures.record import (
     STACK_SIGNAL,
     STACKS_NAME,
@@ -40,8 +41,10 @@ __all__ = [
     "Role",
     "Weight",
     "classify",
+    "describe_error",
     "explain",
     "failure_of",
+    "parse_graph_error",
     "read_record",
     "read_stacks",
     "root_cause",

@@ -24,6 +24,7 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Pattern
 
 from ascend_session.errors import AscendError, InitializationError
 from ascend_session.failures.failure import Definition, Failure, Message, Role, Weight
+from ascend_session.failures.graph_error import parse_graph_error
 from ascend_session.failures.table import ROWS
 from ascend_session.text import blanked
 
@@ -34,7 +35,6 @@ _LEAD = 80  # of these, before the code, if the line has to be cut
 _NEAR = 400  # characters before a common wording in which the word it needs must stand
 _BLOCK = 1 << 16  # characters that are looked at together
 _REACH = 48  # characters before a number in which it must be called a return code
-_NODE = "[[{{node"  # begins a line in which TensorFlow says where the error is from
 
 # In a printed exception a line begins with the two characters \n.
 _STANDS_ALONE = r"(?:(?<![0-9A-Za-z_/-]E)|(?<=\\[nrt]E))"
@@ -272,8 +272,8 @@ def _get_text(error: BaseException) -> str:
 
 
 def _find_line(text: str) -> str:
-    """Find the line with what went wrong: TensorFlow 2 puts where it happened around it."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    nodes = [number for number, line in enumerate(lines) if line.startswith(_NODE)]
-    number = nodes[0] - 1 if nodes else 0
-    return lines[max(number, 0)] if lines else ""
+    """Find the line with what went wrong: TensorFlow puts where it happened around it."""
+    graph_error = parse_graph_error(text)
+    if graph_error is not None:
+        return graph_error.reason
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")

@@ -165,7 +165,7 @@ class _Judge:
                 sentence = describe_elsewhere(first, failure)
                 cause = self._blame(first, _exit_code_of_launch(first), sentence, failure)
                 return replace(cause, elsewhere=absent, advice=_ELSEWHERE.format(absent))
-        sentence = describe_end(first)
+        sentence = describe_end(first, self._plan.of(first.rank).cwd)
         sentence += describe_failure(failure, sentence)
         if is_of_another and is_one_node:
             self._conditions.add(Condition.NO_PRIMARY)

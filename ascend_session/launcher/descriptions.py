@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.cluster.member import JoinedProcess
-from ascend_session.failures import JOB_CANNOT_GO_ON, Failure
+from ascend_session.failures import JOB_CANNOT_GO_ON, Failure, parse_graph_error
 from ascend_session.failures.record import (
     STACKS_NAME,
     ErrorRecord,
@@ -41,14 +41,21 @@ def describe_not_started(planned: "RankPlan", event: "NotStarted") -> str:
     return f"Rank {planned.rank} could not be {event.tried}: {what}{text}."
 
 
-def describe_end(rank: RankResult) -> str:
-    """Say how a failed rank ended; its exception counts, if there was one."""
+def describe_end(rank: RankResult, folder: str) -> str:
+    """Say how a failed rank ended; its exception counts, if there was one.
+
+    Args:
+        rank: The rank.
+        folder: The folder that it was started in, for paths that are relative to it.
+    """
     status, error = rank.status, rank.error
     if rank.outcome == Outcome.NOT_STARTED:
         return rank.trouble
     if error is not None and error.type != "SystemExit":
         message = _first_line(error.message)
-        return f"Rank {rank.rank} raised {error.name}{f': {message}' if message else '.'}"
+        operator = _describe_operator(error, folder)
+        more = f" {operator[0].upper()}{operator[1:]}." if operator else ""
+        return f"Rank {rank.rank} raised {error.name}{f': {message}' if message else '.'}{more}"
     if status is not None and status < 0 and error is None:
         return f"Rank {rank.rank} was ended by {_describe_signal(-status)}."
     code = rank.exit_code if error is None else error.exit_code
@@ -137,14 +144,29 @@ def _explains_less(member: JoinedProcess) -> Tuple[int, float]:
 
 
 def _first_line(message: str) -> str:
-    """Take the first line of a message that says anything, with a full stop.
+    """Take the first line of a message that says why, with a full stop.
 
-    TensorFlow puts where it happened before the sentence of a rank that lost another one.
+    TensorFlow puts where it happened before that, also before the sentence of a rank that lost
+    another one.
     """
     _, why, rest = message.partition(JOB_CANNOT_GO_ON)
-    lines = [line.strip() for line in (why + rest or message).splitlines() if line.strip()]
+    graph_error = None if why else parse_graph_error(message)
+    text = why + rest or (message if graph_error is None else graph_error.reason)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     line = shorten(blanked(lines[0]), _WIDTH) if lines else ""
     return line if not line or line.endswith((".", "!", "?")) else f"{line}."
+
+
+def _describe_operator(error: ErrorRecord, folder: str) -> str:
+    """Name the operator that failed, and the line that made it; empty if it is not known."""
+    if JOB_CANNOT_GO_ON in error.message:
+        return ""  # what happened is that another rank is missing
+    graph_error = parse_graph_error(error.message)
+    if graph_error is None or not graph_error.operator:
+        return ""
+    own = [frame for frame in graph_error.frames if _is_users(frame, folder)]
+    where = f", which was made in {_describe_frame(own[-1])}" if own else ""
+    return f"the operator is {graph_error.operator!r}{where}"
 
 
 def _describe_signal(number: int) -> str:
@@ -159,8 +181,7 @@ CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.
 
 _CALLERS, _LIBRARY_FRAMES, _MESSAGE_LINES, _WIDTH = 6, 4, 5, 400
 _LIBRARY = re.compile(r"\S*/(?:site-packages|dist-packages|lib(?:64)?/python3\.\d+)/")
-# TensorFlow puts stacks into its messages.
-_END_OF_MESSAGE = ("Original stack trace", "Traceback (most recent call last)", "Detected at node")
+_END_OF_MESSAGE = "Traceback (most recent call last)"
 _MOST_SOURCE_BYTES = 1 << 22
 
 
@@ -181,7 +202,7 @@ def describe_exception(rank: int, error: ErrorRecord, folder: str) -> List[str]:
         return _describe_frames(head, error.frames[: own[-1]], folder) if own else []
     if not error.frames:
         return []
-    return [*_describe_frames(head, error.frames, folder), *_message_lines(error)]
+    return [*_describe_frames(head, error.frames, folder), *_message_lines(error, folder)]
 
 
 def describe_crash(rank: int, rank_folder: str, folder: str) -> List[str]:
@@ -287,15 +308,35 @@ def _read_source(path: str, line: int) -> str:
     return clean(source, colour=False).decode().strip()[:_WIDTH]
 
 
-def _message_lines(error: ErrorRecord) -> List[str]:
-    lines = []
-    for line in error.message.split("\n"):
-        if line.startswith(_END_OF_MESSAGE):
-            break
-        lines += [_LIBRARY.sub("", line.strip())] if line.strip() else []
+def _message_lines(error: ErrorRecord, folder: str) -> List[str]:
+    graph_error = parse_graph_error(error.message)
+    if graph_error is None:
+        lines = _first_lines(error.message)
+    else:
+        lines = [graph_error.reason, *_operator_lines(error, graph_error.frames, folder)]
     first, *more = lines or [""]
     shown = [f"  {error.name}: {first}" if first else f"  {error.name}"]
     shown += [f"    {line}" for line in more[: _MESSAGE_LINES - 1]]
     shown += ["    ..."] if len(more) >= _MESSAGE_LINES else []
     written = clean("\n".join(shown).encode("utf-8", "backslashreplace"), colour=False).decode()
     return [shorten(line, _WIDTH) for line in written.split("\n")]
+
+
+def _first_lines(message: str) -> List[str]:
+    """Take the lines of a message before a stack."""
+    lines = []
+    for line in message.split("\n"):
+        if line.startswith(_END_OF_MESSAGE):
+            break
+        lines += [_LIBRARY.sub("", line.strip())] if line.strip() else []
+    return lines
+
+
+def _operator_lines(error: ErrorRecord, frames: Sequence[Frame], folder: str) -> List[str]:
+    """Name the operator that failed, and show the line that made it."""
+    operator = _describe_operator(error, folder)
+    own = [frame for frame in frames if _is_users(frame, folder)]
+    if not operator or not own:
+        return [operator] if operator else []
+    source = _read_source(os.path.join(folder, own[-1].path), own[-1].line)
+    return [f"{operator}:", f"    {source}"] if source else [operator]

@@ -24,7 +24,7 @@ from ascend_session.config.entry import FileStore, adapter_part, flatten
 from ascend_session.config.proto import SessionProto, add_to_entry, build_proto
 from ascend_session.config.rules import validate, validate_opening
 from ascend_session.errors import AscendError, LifecycleError, warn
-from ascend_session.failures import RetryPolicy, translate
+from ascend_session.failures import RetryPolicy, describe_error, translate
 from ascend_session.session.conditions import (
     Leftovers,
     check_conditions,
@@ -423,7 +423,7 @@ class AscendSystem:
         has_exited = isinstance(error, SystemExit) and not error.code
         if not (has_exited or isinstance(error, GeneratorExit)):
             member.fail(error)
-            self._backend.interrupt(f"{type(error).__name__}: {error}".rstrip(": "), error)
+            self._backend.interrupt(describe_error(error), error)
 
     def close(self) -> Failed:
         """Close all sessions, shut the device down, give the signals back.

@@ -17,6 +17,7 @@ from ascend_session.backends.exchange.reductions import make_plan, reduce_arrays
 from ascend_session.backends.exchange.rendezvous import Rank
 from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import CollectiveError
+from ascend_session.failures import describe_error
 from ascend_session.failures.record_writer import remove_record, write_record
 
 _LATE_S = 10.0  # for which nothing happens before a predecessor counts as missing
@@ -166,7 +167,7 @@ class ProcessGroup:
                 at once, for they would wait for this rank.
         """
         if failure is not None:
-            self.fail(f"{type(failure).__name__}: {failure}".rstrip(": "), failure)
+            self.fail(describe_error(failure), failure)
         with self._lock:
             self.ended = self.ended or "This rank has closed its system."
         self.order.stop()
@@ -249,7 +250,7 @@ class Collective:
                 group.order.end(operation.key)
             if group.peer is not None and isinstance(error, Exception):
                 # The others would wait for a rank that does not come.
-                message = getattr(error, "message", None) or f"{type(error).__name__}: {error}"
+                message = getattr(error, "message", None) or describe_error(error)
                 group.fail(f'in "{operation.name}": {message}', error)
             raise
         group.order.end(operation.key)

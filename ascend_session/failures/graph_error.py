@@ -1,0 +1,91 @@
+"""What TensorFlow says of an operator that failed in a graph: why, and where it was made.
+
+TensorFlow 1.15 puts the reason first, unless several operators failed, and the stack below which
+the operator was made last. TensorFlow 2 begins with "Graph execution error:" and such a stack, and
+the reason follows. Both may put "2 root error(s) found." before numbered reasons.
+Source: ``_do_call`` in tensorflow/python/client/session.py, ``interpolate`` in
+tensorflow/python/framework/error_interpolation.py, ``StatusGroup`` in
+tensorflow/core/platform/status.cc.
+"""
+
+import re
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+from ascend_session.failures.record import Frame
+
+_TITLE = "Graph execution error:"
+_STACK = re.compile(r"(?:Detected at node|Original stack trace for) '?([^' ]+?)'?(?: defined at|:)")
+_FRAME = re.compile(r'\s*File "(.*)", line ([0-9]+), in (.*)')
+_OPERATOR = re.compile(r"\[\[\{?\{?node ([^ }\]]+)")
+_ROOTS = re.compile(r"[0-9]+ root error\(s\) found\.")
+_ROOT = re.compile(r"\([0-9]+\) ([A-Za-z_ ]+): (.*)")
+# What stands around a reason: the function that it happened in, and the operation that ran it.
+_AROUND = re.compile(r"\{\{function_node [^}]*\}\}\s*|\s*\[Op:[^]]*\](?: name: \S*)?")
+
+
+class GraphError(NamedTuple):
+    """The failure of an operator.
+
+    Attributes:
+        reason: What went wrong, in one line.
+        operator: Its name in the graph; empty if it is not known.
+        frames: The stack in which it was made, the innermost frame last; empty if it is not known,
+            as of an operator in the function of a dataset.
+    """
+
+    reason: str
+    operator: str
+    frames: Tuple[Frame, ...]
+
+
+def describe_error(error: BaseException) -> str:
+    """Give the type and the text of an exception; of an operator's failure only the reason."""
+    text = str(error)
+    graph_error = parse_graph_error(text)
+    reason = text if graph_error is None else graph_error.reason
+    return f"{type(error).__name__}: {reason}".rstrip(": ")
+
+
+def parse_graph_error(message: str) -> Optional[GraphError]:
+    """Parse the message of an exception; None if it does not speak of an operator's failure."""
+    lines, stacks = _split(message)
+    is_one = bool(stacks) or lines[:1] == [_TITLE] or any(map(_OPERATOR.search, lines))
+    lines = lines[1:] if lines[:1] == [_TITLE] else lines
+    if lines and _ROOTS.fullmatch(lines[0]):
+        is_one, lines = True, _pick_root(lines[1:])
+    reason = _AROUND.sub("", lines[0]).strip() if lines else ""
+    if not is_one or not reason:
+        return None
+    operators = [match[1] for match in map(_OPERATOR.search, lines) if match]
+    operator = (operators or list(stacks) or [""])[0]
+    return GraphError(reason, operator, tuple(stacks.get(operator, ())))
+
+
+def _split(message: str) -> Tuple[List[str], Dict[str, List[Frame]]]:
+    """Split a message into its lines that are not empty, and the stacks by operator."""
+    lines: List[str] = []
+    stacks: Dict[str, List[Frame]] = {}
+    stack: Optional[List[Frame]] = None
+    for line in message.split("\n"):
+        head, frame = _STACK.match(line), _FRAME.match(line)
+        if head is not None:
+            stack = stacks[head[1]] = []
+        elif stack is not None and frame is not None:
+            stack.append(Frame(frame[1], int(frame[2]), frame[3]))
+        elif line.strip() and not (stack is not None and line.startswith(" ")):  # a frame's source
+            stack = None
+            if not line.startswith("Node: "):
+                lines.append(line.strip())
+    return lines, stacks
+
+
+def _pick_root(lines: List[str]) -> List[str]:
+    """Pick the lines about the first of several failed operators that others did not cancel."""
+    starts = [(number, match) for number, match in enumerate(map(_ROOT.match, lines)) if match]
+    if not starts:
+        return lines
+    number, match = next(
+        (start for start in starts if start[1][1].lower() != "cancelled"), starts[0]
+    )
+    end = next((other for other, _ in starts if other > number), len(lines))
+    return [match[2], *lines[number + 1 : end]]
