@@ -40,6 +40,7 @@ from ascend_session.launcher.descriptions import (
     describe_lost,
     describe_stopped,
     find_stacks,
+    lacks_interpreter,
     read_crash,
     without_runner,
 )
@@ -72,6 +73,7 @@ _HIDDEN_FAILURE = 1  # the exit code of a launch whose ranks ended with 0
 _READ_SCRIPT = (
     "Read their output where the script sends it. A bare `wait` gives 0 even if they failed."
 )
+_NO_INTERPRETER = "Begin it with a line '#!/bin/bash', or put bash before it: --no-python bash {}"
 _NOT_STARTED = (
     "See that the program runs when it is started by hand in the ranks' folder, and that 'ulimit "
     "-a' leaves room for so many processes."
@@ -224,7 +226,11 @@ class _Judge:
         elif failure is None and has_crashed:
             advice = _CRASHED if stacks else _CRASHED_SILENTLY
         if rank.outcome == Outcome.NOT_STARTED:
-            advice = _NOT_STARTED
+            program = planned.command[0]
+            is_script = rank.start_errno == errno.ENOEXEC and lacks_interpreter(program)
+            advice = (
+                _NO_INTERPRETER.format(os.path.normpath(program)) if is_script else _NOT_STARTED
+            )
         tail = _last_lines(planned.stderr) or _last_lines(planned.stdout)
         place: List[str] = []
         if rank.error is not None:

@@ -1,5 +1,6 @@
 """What happened to a rank or to the launcher, in a sentence; and where, in lines for a person."""
 
+import contextlib
 import errno
 import os
 import re
@@ -36,9 +37,39 @@ def describe_not_started(planned: "RankPlan", event: "NotStarted") -> str:
     what, text = "", event.text
     if event.tried == "started":
         what = f"{planned.command[0]}: "
-        if event.number == errno.ENOENT and os.path.isfile(planned.command[0]):
-            text += " (the file is there; the interpreter that its first line names is not)"
+        why = _explain_program(planned.command[0], event.number)
+        text += f" ({why})" if why else ""
     return f"Rank {planned.rank} could not be {event.tried}: {what}{text}."
+
+
+def _explain_program(path: str, number: int) -> str:
+    """Say what about a program's file keeps the kernel from starting it; empty if nothing."""
+    begin = _read_begin(path)
+    if number == errno.ENOENT and begin.startswith(b"#!") and begin.rstrip(b"\n").endswith(b"\r"):
+        return "its lines end as on Windows, so the interpreter's name ends with a carriage return"
+    if number == errno.ENOENT and begin:
+        return "the file is there; the interpreter that its first line names is not"
+    if number == errno.ENOEXEC and not begin:
+        return "the file is empty"
+    if number == errno.ENOEXEC and lacks_interpreter(path):
+        return "it is a script, but no first line such as '#!/bin/bash' says what runs it"
+    if number == errno.ENOEXEC:
+        return "it is no program for this machine, or damaged"
+    return ""
+
+
+def lacks_interpreter(path: str) -> bool:
+    """Tell whether a file is text that does not name its interpreter in the first line."""
+    begin = _read_begin(path)
+    is_text = bool(begin) and b"\0" not in begin and not begin.startswith(b"\x7fELF")
+    return is_text and not begin.startswith(b"#!")
+
+
+def _read_begin(path: str) -> bytes:
+    """Read the first line of a file, as far as the kernel looks; empty if it cannot be read."""
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        return file.readline(256)
+    return b""
 
 
 def describe_end(rank: RankResult, folder: str) -> str:

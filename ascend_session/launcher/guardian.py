@@ -393,7 +393,8 @@ class GuardedJob:
             left = _terminate_outside(set(self._alive))
             if not self._alive:
                 self._has_swept = True
-                self._channel.send(("left_behind", tuple(left), time.time()))
+                if left:
+                    self._channel.send(("left_behind", tuple(left), time.time()))
         if self._kill_at is not None and now >= self._kill_at:
             self._kill()
 

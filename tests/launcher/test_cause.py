@@ -126,7 +126,8 @@ def said_by(situation: Situation) -> str:
         (
             lambda s: s.not_started(1, errno.ENOEXEC),
             126,
-            "Rank 1 could not be started: /bin/sh: Exec format error.",
+            "Rank 1 could not be started: /bin/sh: Exec format error (it is no program for this "
+            "machine, or damaged).",
         ),
         (
             lambda s: s.not_started(1, errno.EACCES, "started in /closed"),
@@ -161,6 +162,30 @@ def test_a_killed_rank_comes_with_the_limit_of_cpu_time_if_there_is_one(
 
 def test_a_rank_that_was_not_started_comes_with_advice_on_its_program(tmp_path: Path) -> None:
     assert "by hand" in Situation(tmp_path, 1).not_started(0, errno.EAGAIN).cause().advice
+
+
+@pytest.mark.parametrize(
+    ("number", "content", "why"),
+    [
+        (errno.ENOEXEC, b"echo hi\n", "it is a script, but no first line such as '#!/bin/bash'"),
+        (errno.ENOEXEC, b"", "the file is empty"),
+        (errno.ENOEXEC, b"\x7fELF\x02\x01", "it is no program for this machine, or damaged"),
+        (errno.ENOENT, b"#!/bin/bash\r\necho\r\n", "its lines end as on Windows"),
+        (errno.ENOENT, b"#!/bin/none\n", "the interpreter that its first line names is not"),
+    ],
+    ids=["script", "empty", "binary", "windows", "interpreter"],
+)
+def test_a_file_that_is_no_program_says_what_is_wrong_with_it(
+    tmp_path: Path, number: int, content: bytes, why: str
+) -> None:
+    program = tmp_path / "train.sh"
+    program.write_bytes(content)
+    made = Situation(tmp_path / "logs", 1)
+    planned = made.plan.ranks[0]._replace(command=(str(program),))
+    made.plan = replace(made.plan, ranks=(planned,))
+    cause = made.not_started(0, number).cause()
+    assert why in cause.said
+    assert (f"--no-python bash {program}" in cause.advice) is why.startswith("it is a script")
 
 
 def all_fail_late(situation: Situation, code: str) -> Situation:

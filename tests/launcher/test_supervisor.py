@@ -23,6 +23,7 @@ from ascend_session.launcher import (
     Started,
     Stopping,
 )
+from ascend_session.launcher.events import LeftBehind
 from tests.launcher.supervised import PATIENCE, Gate, alive, in_launcher, job
 
 # A rank that says that it is there and then stays.
@@ -193,6 +194,14 @@ def test_a_program_that_cannot_be_started_says_why_and_stops_the_others(tmp_path
     # The others may have been stopped before they came so far.
     refused = [r for r in run.attempt.ranks if "Exec format error" in r.trouble]
     assert {(rank.pid, rank.started) for rank in refused} == {(None, None)}
+
+
+def test_what_ends_by_itself_after_its_rank_was_not_left_behind(tmp_path: Path) -> None:
+    for number in range(5):
+        arguments = ["-c", "sleep 0.02 & exit 0"]
+        run = job(tmp_path / str(number), "", ranks=1, program="/bin/sh", args=arguments)
+        left = [event.processes for event in run.events if isinstance(event, LeftBehind)]
+        assert () not in left
 
 
 def test_a_working_directory_that_has_gone_is_said(tmp_path: Path) -> None:
