@@ -27,7 +27,7 @@ from ascend_session.launcher.output import Latest, Outlet, Output
 from ascend_session.launcher.preflight import checked_plan
 from ascend_session.launcher.process import Signals, signal_name
 from ascend_session.launcher.pump import Notices
-from ascend_session.text import format_count
+from ascend_session.text import format_count, format_duration, format_ranges
 
 if TYPE_CHECKING:
     from ascend_session.launcher.config import LaunchConfig
@@ -206,6 +206,11 @@ class _Screen:
         elif isinstance(event, events.LeftBehind):
             left = ", ".join(event.processes)
             self._say(f"The ranks have ended, but left processes behind, which end now: {left}.")
+        elif isinstance(event, events.PassedOn):
+            self._say(_describe_passed_on(event))
+        elif isinstance(event, events.Continued):
+            paused = format_duration(event.paused_s)
+            self._say(f"The ranks were stopped for {paused}, as the launcher was, and go on.")
         elif isinstance(event, events.StallNote):
             self._say(f"note: {event.note}")
         elif isinstance(event, events.Stalled):
@@ -252,6 +257,14 @@ class _Screen:
         self._sentences.append(sentence)
         if self._output is not None:
             self._output.say(sentence)
+
+
+def _describe_passed_on(event: events.PassedOn) -> str:
+    name = signal_name(event.signal)
+    if not event.processes:
+        return f"{name} was passed on to nobody: no rank catches it."
+    noun = "process" if len(event.processes) == 1 else "processes"
+    return f"{name} was passed on to {noun} {format_ranges(event.processes)}."
 
 
 class StatusLine:

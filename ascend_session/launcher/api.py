@@ -47,8 +47,9 @@ def launch(
 ) -> LaunchResult:
     """Run a job on this server, and return when no process of it lives any more.
 
-    While it runs, SIGINT, SIGTERM, SIGHUP and SIGQUIT end the job, if this is the main thread; the
-    signal is sent again when that is done, so that Ctrl-C is a KeyboardInterrupt here too.
+    While it runs, a signal that ends a process ends the job, if this is the main thread; the signal
+    is sent again when that is done, so that Ctrl-C is a KeyboardInterrupt here too. SIGUSR1 and
+    SIGUSR2 go on to the ranks that catch them, and SIGTSTP (Ctrl-Z) stops the ranks as well.
 
     Args:
         config: The options of the launch.
@@ -220,7 +221,7 @@ class _Launch:
         what = "could not be planned"
         try:
             if self._signals.noted:  # while ranks ran, or since
-                self._is_interrupted = bool(self._signals.take())
+                self._is_interrupted = bool(self._signals.take_ending())
                 return None
             self._pass_on(Restarting(why, wait_s, time.time()))
             self._output.say(f"{why} The job is started again in {wait_s:g} s.")
@@ -254,7 +255,9 @@ class _Launch:
         """Sleep; a signal ends that by an exception."""
         poll = select.poll()
         poll.register(self._signals, select.POLLIN)
-        poll.poll(seconds * 1000)
-        self._is_interrupted = bool(self._signals.take())
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and not self._is_interrupted:
+            poll.poll(max(0.0, until - time.monotonic()) * 1000)
+            self._is_interrupted = bool(self._signals.take_ending())
         if self._is_interrupted:
             raise _InterruptedError

@@ -226,7 +226,7 @@ class _Judge:
         elif failure is None and has_crashed:
             advice = _CRASHED if stacks else _CRASHED_SILENTLY
         if rank.outcome == Outcome.NOT_STARTED:
-            program = planned.command[0]
+            program = os.path.normpath(planned.command[0])
             is_script = rank.start_errno == errno.ENOEXEC and lacks_interpreter(program)
             advice = (
                 _NO_INTERPRETER.format(os.path.normpath(program)) if is_script else _NOT_STARTED

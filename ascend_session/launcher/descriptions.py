@@ -133,7 +133,7 @@ def describe_elsewhere(rank: RankResult, failure: Failure) -> str:
 
 def describe_interrupt(number: int) -> str:
     """Report that the launcher got a signal."""
-    key = _KEYS.get(signal.Signals(number), "")
+    key = next((text for of, text in _KEYS.items() if of == number), "")
     return f"The launcher was stopped by {signal_name(number)}{key}."
 
 

@@ -88,6 +88,27 @@ class LeftBehind(NamedTuple):
     time: float
 
 
+class PassedOn(NamedTuple):
+    """A signal to the launcher went on to these processes, which catch it."""
+
+    signal: int
+    processes: Tuple[int, ...]
+    time: float
+
+
+class Paused(NamedTuple):
+    """Every process of the job is stopped, as the launcher is (Ctrl-Z)."""
+
+    time: float
+
+
+class Continued(NamedTuple):
+    """They go on, after so many seconds."""
+
+    paused_s: float
+    time: float
+
+
 class StallNote(NamedTuple):
     """Ranks have waited long for others; ``note`` is a sentence that says who for whom."""
 
@@ -145,8 +166,21 @@ class Finished(NamedTuple):
     time: float
 
 
-FromGuardian = Union[NotBound, Started, NotStarted, Ended, Stopping, Killing, LeftBehind, Over]
-Event = Union[Planned, FromGuardian, Resumed, StallNote, Stalled, Restarting, Waiting, Finished]
+FromGuardian = Union[
+    NotBound, Started, NotStarted, Ended, PassedOn, Stopping, Killing, LeftBehind, Over
+]
+Event = Union[
+    Planned,
+    FromGuardian,
+    Paused,
+    Continued,
+    Resumed,
+    StallNote,
+    Stalled,
+    Restarting,
+    Waiting,
+    Finished,
+]
 
 EVENTS: Dict[str, Type[Any]] = {
     "plan": Planned,
@@ -154,6 +188,9 @@ EVENTS: Dict[str, Type[Any]] = {
     "start": Started,
     "not_started": NotStarted,
     "exit": Ended,
+    "passed_on": PassedOn,
+    "paused": Paused,
+    "continued": Continued,
     "stopping": Stopping,
     "killing": Killing,
     "left_behind": LeftBehind,

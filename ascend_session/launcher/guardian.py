@@ -18,6 +18,8 @@ launcher may send
 
 * ``("stop", signal, grace)``: ask everyone to end, and end them ``grace`` seconds later;
 * ``("kill",)``: end everyone now;
+* ``("pass on", signal)``: send it to the processes that catch it;
+* ``("pause",)`` and ``("continue",)``: stop everyone, and let everyone go on;
 
 and the guardian sends the events of `events.EVENTS` that are its own, under their names there and
 with the values of their fields; ranks are counted from 0 in the order of the job. ``over`` is the
@@ -179,6 +181,23 @@ def _terminate_outside(groups: Collection[int]) -> List[str]:
     return descriptions
 
 
+def _find_catchers(process: Any, number: int) -> List[Any]:
+    """Find what a signal to a process is meant for: itself, or the first below it to catch it.
+
+    A shell that does not is in the way of what it has started; what has started workers of its own
+    is meant itself.
+    """
+    import psutil
+
+    with contextlib.suppress(psutil.Error, OSError, LookupError, ValueError):
+        with open(f"/proc/{process.pid}/status", encoding="ascii", errors="replace") as file:
+            caught = int(file.read().partition("SigCgt:")[2].split()[0], 16)
+        if caught >> (number - 1) & 1:
+            return [process]
+        return [each for child in process.children() for each in _find_catchers(child, number)]
+    return []
+
+
 _LENGTH = 4  # bytes of a message's length
 
 
@@ -233,11 +252,11 @@ class MessageChannel:
                 return
             del self._unsent[:sent]
 
-    def wait(self, event: int) -> None:
+    def wait(self, event: int, limit_ms: Optional[int] = None) -> None:
         """Wait for an event of poll(2), or the end of the channel."""
         poll = select.poll()
         poll.register(self.fd, event)
-        poll.poll()
+        poll.poll(limit_ms)
 
     @property
     def events(self) -> int:
@@ -250,6 +269,7 @@ _BEFORE_SWEEP_S = 0.02
 _BETWEEN_KILLS_S, _LONGEST_BETWEEN_S = 0.05, 1.0
 # What SIGKILL does not end within this time waits for a device or a file server.
 _GIVE_UP_S = 30.0
+_BETWEEN_LOOKS_MS = 1000  # for a signal, while the start of the other ranks has to wait
 _LONGEST_WAIT_S = 3600.0  # poll(2) takes no more than 24 days
 
 
@@ -271,6 +291,7 @@ class GuardedJob:
         self._has_failed = False
         self._got_signal = False
         self._is_stopping = False
+        self._is_paused = False
         self._has_swept = False
         self._sweep_at: Optional[float] = None
         self._kill_at: Optional[float] = None
@@ -329,6 +350,9 @@ class GuardedJob:
             # one has failed, or everyone is to end, no other is needed.
             self._reap()
             self._obey(self._channel.receive())
+            while self._is_paused and self._channel.is_open and not self._got_signal:
+                self._channel.wait(select.POLLIN, _BETWEEN_LOOKS_MS)
+                self._obey(self._channel.receive())
             is_ending = self._got_signal or self._is_stopping or not self._channel.is_open
             if self._has_failed or is_ending:
                 break
@@ -405,12 +429,38 @@ class GuardedJob:
                 self._stop(message[1], "asked")
             elif message[0] == "kill":
                 self._kill_at = time.monotonic()
+            elif message[0] == "pass on":
+                self._pass_on(message[1])
+            elif not self._is_stopping:  # who is to end has to run for it
+                self._is_paused = message[0] == "pause"
+                self._signal_all(signal.SIGSTOP if self._is_paused else signal.SIGCONT)
+
+    def _pass_on(self, number: int) -> None:
+        """Send a signal to what catches it; anything else would end by it."""
+        import psutil
+
+        told = []
+        for child in psutil.Process().children():
+            for process in _find_catchers(child, number):
+                with contextlib.suppress(psutil.Error):
+                    process.send_signal(number)
+                    told.append(process.pid)
+        self._channel.send(("passed_on", number, tuple(told), time.time()))
+
+    def _signal_all(self, number: int) -> None:
+        """Send a signal to every process of the job, first to the ranks' groups at once."""
+        self._signal_groups(number)
+        import psutil
+
+        for process in _list_descendants():
+            with contextlib.suppress(psutil.Error):
+                process.send_signal(number)
 
     def _stop(self, number: int, why: str) -> None:
         """Ask every process of the job to end, once."""
         if self._is_stopping:
             return
-        self._is_stopping = True
+        self._is_stopping, self._is_paused = True, False
         # Before the signals, so that whoever ends later, ends because of them.
         self._channel.send(("stopping", why, time.time()))
         self._signal_groups(number)
@@ -426,19 +476,16 @@ class GuardedJob:
             self._is_stopping = True
             self._give_up_at = now + _GIVE_UP_S
             self._channel.send(("killing", time.time()))
-        self._signal_groups(signal.SIGKILL)
-        import psutil  # first what needs nothing
-
-        for process in _list_descendants():
-            with contextlib.suppress(psutil.Error):
-                process.kill()
+        self._signal_all(signal.SIGKILL)
         self._kill_at = now + self._between_kills
         self._between_kills = min(2 * self._between_kills, _LONGEST_BETWEEN_S)
 
     def _signal_groups(self, number: int) -> None:
+        # One that was stopped has to wake for a signal that ends it.
+        then = () if number in (signal.SIGSTOP, signal.SIGCONT) else (signal.SIGCONT,)
         # A rank that is not reaped keeps its pid, so its group is nobody else's.
         for pid in self._alive:
-            for each in (number, signal.SIGCONT):  # one that was stopped has to wake for it
+            for each in (number, *then):
                 try:
                     os.killpg(pid, each)
                 except ProcessLookupError:  # it has been forked, and has no group yet

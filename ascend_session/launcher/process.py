@@ -9,7 +9,24 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ascend_session.errors import JobError
 
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+PASSED_ON = (signal.SIGUSR1, signal.SIGUSR2)
+"""Signals that mean something to the ranks that catch them, and nothing to the launcher."""
+
+ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+"""Signals by which a person or a program asks a process to end."""
+
+# Those that end a process as well, unless it does something about them. What a fault raises in the
+# process itself is not among them, nor are SIGPIPE and SIGXFSZ, which Python ignores.
+_OTHERS = (
+    signal.SIGALRM,
+    signal.SIGVTALRM,
+    signal.SIGPROF,
+    signal.SIGXCPU,
+    signal.SIGIO,
+    signal.SIGPWR,
+    getattr(signal, "SIGSTKFLT", 16),  # has a name in Python from 3.11 on
+    *range(signal.SIGRTMIN, signal.SIGRTMAX + 1),
+)
 
 
 def find_signal_name(number: int) -> Optional[str]:
@@ -26,10 +43,14 @@ def signal_name(number: int) -> str:
 
 
 class Signals:
-    """Notes the signals that end a process, which do nothing else within its block.
+    """Notes the signals that end or stop a process, which do nothing else within its block.
 
-    One that was ignored, as SIGHUP is below ``nohup``, stays ignored. Signals reach the main thread
-    only: in another one nothing is noted, and nothing is changed.
+    One that was ignored, as SIGHUP is below ``nohup``, stays ignored. Those by which nobody asks a
+    process to end, such as SIGALRM, are left to a program that has a handler for them. Signals
+    reach the main thread only: in another one nothing is noted, and nothing is changed.
+
+    Attributes:
+        noted: Those that end the job, in order.
     """
 
     def __init__(self) -> None:
@@ -37,15 +58,19 @@ class Signals:
         self._previous: Dict[int, Any] = {}
         self._read, self._write = -1, -1
         self._pid = os.getpid()
+        self._has_ranks = False
 
     def __enter__(self) -> "Signals":
         self._read, self._write = os.pipe()
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
         if threading.current_thread() is threading.main_thread():
-            for number in _ENDING:
+            for number in (*ASKING, *PASSED_ON, signal.SIGTSTP, *_OTHERS):
+                handler = signal.getsignal(number)
                 # None: a handler that was not set by Python, and could not be put back
-                if signal.getsignal(number) not in (signal.SIG_IGN, None):
+                is_free = handler is signal.SIG_DFL
+                is_asking = number in ASKING and handler not in (signal.SIG_IGN, None)
+                if is_free or is_asking:
                     self._previous[number] = signal.signal(number, self._note)
         return self
 
@@ -66,10 +91,30 @@ class Signals:
         except BlockingIOError:
             return []
 
+    def take_ending(self) -> List[int]:
+        """Take those of them that end the job."""
+        return [number for number in self.take() if number not in (*PASSED_ON, signal.SIGTSTP)]
+
     def raise_again(self) -> None:
         """Send this process the first signal that was noted, for whoever else waits for it."""
         if self.noted:
             os.kill(os.getpid(), self.noted[0])
+
+    @contextlib.contextmanager
+    def over_ranks(self) -> Iterator[None]:
+        """Take SIGTSTP like the others within a block; whoever takes it calls `stop_process`."""
+        self._has_ranks = True
+        try:
+            yield
+        finally:
+            self._has_ranks = False
+
+    def stop_process(self) -> None:
+        """Stop this process as SIGTSTP does, until it is continued."""
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        # To this thread, the main one: so it has stopped before the next line.
+        signal.pthread_kill(threading.get_ident(), signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, self._note)
 
     def _note(self, number: int, frame: Any) -> None:
         if os.getpid() != self._pid:
@@ -77,7 +122,11 @@ class Signals:
             signal.signal(number, self._previous[number])
             os.kill(os.getpid(), number)
             return
-        self.noted.append(number)
+        if number == signal.SIGTSTP and not self._has_ranks:
+            self.stop_process()
+            return
+        if number not in (*PASSED_ON, signal.SIGTSTP):
+            self.noted.append(number)
         with contextlib.suppress(BlockingIOError):  # thousands of them wait
             os.write(self._write, bytes([number]))
 

@@ -94,10 +94,17 @@ class StallWatch:
         self._looked = self._sign = self._next = self._next_measure = time.monotonic()
         self._asked: Dict[Any, float] = {}  # the age of a wait at which ranks are asked again
         self._noted: Dict[Any, float] = {}  # the age at which the same is noted again
+        self._pauses: List[Tuple[float, float]] = []
 
     def next_look_s(self) -> float:
         """Compute the seconds until `look` should be called; before that it does nothing."""
         return max(0.0, self._next - time.monotonic())
+
+    def leave_out(self, began: float, ended: float) -> None:
+        """Count a time in which all ranks were stopped neither as a wait nor as silence."""
+        self._pauses.append((began, ended))
+        self._sign += ended - began
+        self._looked = self._next = self._next_measure = ended
 
     def look(self, alive: Mapping[int, int]) -> Union[Stalled, StallNote, None]:
         """Look for waits and for signs of life of any rank; the end of a rank is one, too.
@@ -143,9 +150,10 @@ class StallWatch:
         """Note what stands still for long, once and then after twice the time."""
         members = _read_members(self._plan, self._alive)
         first = _find_longest_wait(members)
-        if first is not None and now - first.since >= self._note_s:
+        waited_s = 0.0 if first is None else self._elapsed_s(first.since, now)
+        if first is not None and waited_s >= self._note_s:
             about: Any = (first.key, first.since)
-            age_s, limit_s = now - first.since, self._note_s
+            age_s, limit_s = waited_s, self._note_s
         elif now - self._sign >= _SILENCE_FACTOR * self._note_s:
             first, about = None, self._sign
             age_s, limit_s = now - self._sign, _SILENCE_FACTOR * self._note_s
@@ -161,6 +169,11 @@ class StallWatch:
         if first is None:
             sentence = f"{_describe_silence(now - self._sign)}; {sentence}"
         return StallNote(f"{sentence}.", time.time())
+
+    def _elapsed_s(self, since: float, now: float) -> float:
+        """Compute the seconds since then in which the ranks were not stopped."""
+        pauses = (max(0.0, ended - max(began, since)) for began, ended in self._pauses)
+        return now - since - sum(pauses)
 
     def _report_stall(self, now: float) -> Stalled:
         """Write down what each rank does, and say it in a sentence."""
@@ -245,7 +258,7 @@ class StallWatch:
         subject = (tuple(groups), None if wait is None else wait.what)
         if wait is None:
             return subject, "; ".join(parts)
-        ranks, time_s = sorted(waiting), format_duration(now - wait.since)
+        ranks, time_s = sorted(waiting), format_duration(self._elapsed_s(wait.since, now))
         whom = "it" if len(late) == 1 else "them"
         if is_elsewhere:
             whom = f"{_name(sorted(set(wait.ranks) - waiting.keys()))}, some on other nodes"

@@ -23,6 +23,7 @@ from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import JobError
 from ascend_session.launcher.events import (
     EVENTS,
+    Continued,
     Ended,
     Event,
     FromGuardian,
@@ -30,6 +31,7 @@ from ascend_session.launcher.events import (
     NotBound,
     NotStarted,
     Over,
+    Paused,
     Planned,
     Resumed,
     Stalled,
@@ -39,7 +41,7 @@ from ascend_session.launcher.events import (
 from ascend_session.launcher.guardian import MessageChannel
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, RankPlan
-from ascend_session.launcher.process import Signals, enough_open_files
+from ascend_session.launcher.process import ASKING, PASSED_ON, Signals, enough_open_files
 from ascend_session.launcher.pump import Pump
 from ascend_session.launcher.result import Attempt, judge_ranks
 from ascend_session.training.progress import read_first_step
@@ -153,6 +155,18 @@ class GuardianProcess:
         """End every process of the job now."""
         self._send(("kill",))
 
+    def pass_on(self, number: int) -> None:
+        """Send a signal to the processes that catch it."""
+        self._send(("pass on", int(number)))
+
+    def pause(self) -> None:
+        """Stop every process of the job, until `resume`."""
+        self._send(("pause",))
+
+    def resume(self) -> None:
+        """Let every process of the job go on."""
+        self._send(("continue",))
+
     def close(self) -> None:
         """Close the socket, on which a guardian that still runs ends its job; wait for it."""
         self._socket.close()
@@ -199,7 +213,8 @@ def supervise(
         try:
             guardian = GuardianProcess(plan.ranks, pipes, plan.config.grace, open_files)
             try:
-                _Supervision(plan, attempt, guardian, signals, on_event, pump, output).run()
+                with signals.over_ranks():
+                    _Supervision(plan, attempt, guardian, signals, on_event, pump, output).run()
             except BaseException:
                 guardian.kill()
                 raise
@@ -270,13 +285,29 @@ class _Supervision:
                 self._on_event(Resumed(step, time.time()))
 
     def _obey(self, number: int) -> None:
-        if self._attempt.signal is None:
+        if number in PASSED_ON:
+            self._guardian.pass_on(number)
+        elif number == signal.SIGTSTP:
+            self._pause()
+        elif self._attempt.signal is None:
             self._attempt.signal = number
             self._filter.note_stop()
             # At a terminal, Ctrl-C means an interruption; whatever else comes means the end.
             self._guardian.stop(number if number == signal.SIGINT else signal.SIGTERM)
-        else:
+        elif number in ASKING:  # the kernel repeats some others, such as SIGXCPU
             self._guardian.kill()
+
+    def _pause(self) -> None:
+        """Stop the ranks and this process, until it is continued."""
+        self._on_event(Paused(time.time()))
+        began = time.monotonic()
+        self._guardian.pause()
+        self._signals.stop_process()
+        self._guardian.resume()
+        ended = time.monotonic()
+        if self._stall is not None:
+            self._stall.leave_out(began, ended)
+        self._on_event(Continued(ended - began, time.time()))
 
     def _note(self, event: FromGuardian) -> FromGuardian:
         """Note an event in the attempt; return it with what is known besides."""
