@@ -39,10 +39,5 @@ def tensorflow_hint(
     return f"pip install '{'tensorflow-cpu' if is_x86_64 else 'tensorflow'}>=2.8'"
 
 
-def protobuf_command(python: Tuple[int, ...] = sys.version_info[:2]) -> str:
-    """Return the command that installs a protobuf this Python's TensorFlow works with."""
-    return f"pip install {_protobuf(python)}"
-
-
 def _protobuf(python: Tuple[int, ...]) -> str:
     return "'protobuf<3.21'" if python < (3, 8) else "protobuf"

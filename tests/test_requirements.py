@@ -10,7 +10,6 @@ import pytest
 from ascend_session.requirements import (
     EXAMPLES_COMMAND,
     VENDOR_WHEEL_COMMAND,
-    protobuf_command,
     tensorflow_hint,
 )
 
@@ -49,11 +48,6 @@ def test_python_3_8_gets_a_sentence_and_no_command(machine):
     hint = tensorflow_hint((3, 8), machine)
     assert hint.startswith("Use Python 3.7 for TensorFlow 1.15, or 3.9 or newer for 2.x")
     assert "pip install" not in hint
-
-
-def test_protobuf_has_the_pin_of_tensorflow_1_15_where_that_runs():
-    assert protobuf_command((3, 7)) == "pip install 'protobuf<3.21'"
-    assert protobuf_command((3, 8)) == protobuf_command((3, 11)) == "pip install protobuf"
 
 
 def test_examples_need_what_the_extra_demo_brings():

@@ -1,4 +1,4 @@
-"""Commands and options that have left the program, each with what to do instead.
+"""Commands, options and kinds of files that have left the program, with what to do instead.
 
 A key is what was typed behind ``ascend-session``; a value ends the sentence that refuses it.
 """
@@ -18,6 +18,11 @@ REMOVED: Dict[str, str] = {
     "audit --port": "call AscendConfig.from_config_proto(config) in the script",
     "audit --sarif": "use --json, which has the file, line and column of each finding",
     "audit --update-baseline": _KNOWN,
+    "config check-file insert_op_file": "GE checks the content of an AIPP file itself",
+    "config check-file op_compiler_cache_dir": (
+        "set the limits of the cache with ASCEND_MAX_OP_CACHE_SIZE and "
+        "ASCEND_REMAIN_CACHE_SIZE_RATIO"
+    ),
     "precision explain": (
         "see `ascend-session guide facts/precision` for the order in which modes count"
     ),
@@ -25,11 +30,11 @@ REMOVED: Dict[str, str] = {
 
 
 def explain_removal(command: str, word: str) -> Optional[str]:
-    """Return the sentence that refuses a removed command or option; None for any other word.
+    """Return the sentence that refuses what was removed; None for any other word.
 
     Args:
         command: The command as it was typed, with the name of the program.
-        word: The name of the subcommand or option behind it.
+        word: The subcommand, option or argument behind it.
     """
     name = " ".join([*command.split()[1:], word])
     instead = REMOVED.get(name)

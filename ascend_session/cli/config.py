@@ -24,6 +24,7 @@ from ascend_session.cli._parameters import (
     argument,
     new_group,
 )
+from ascend_session.cli._removed import explain_removal
 from ascend_session.errors import ConfigError
 from ascend_session.findings import INFO, Finding
 from ascend_session.text import did_you_mean, format_count
@@ -78,6 +79,7 @@ def check(
 
 @app.command("check-file")
 def check_file(
+    context: typer.Context,
     option: Annotated[str, argument("OPTION")],
     file: File,
     fix: Annotated[
@@ -110,6 +112,9 @@ def check_file(
     from ascend_session.option_files import TYPE_NAMES
 
     if option not in TYPE_NAMES:
+        removed = explain_removal(context.command_path, option)
+        if removed is not None:
+            context.fail(removed)
         raise typer.BadParameter(_explain_option(option, file), param_hint="OPTION")
     if not fix and (force or output is not None):
         raise typer.BadParameter("needs --fix.", param_hint="--force" if force else "-o")

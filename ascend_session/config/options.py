@@ -226,7 +226,7 @@ class AdapterOptions(ConfigModel):
     HCCL_algorithm: Annotated[Optional[str], Option("s", "init", "Collective algorithm description passed to HCCL.", also=("session",))] = None
     device_type: Annotated[Optional[str], Option("s", "init", "Device type hint.", adapter="default_device_type")] = None
     soc_config: Annotated[Optional[str], Option("s", "init", "SoC version to compile for.")] = None
-    insert_op_file: Annotated[Optional[types.AippFile], Option("s", "session", "AIPP (image preprocessing) insertion file.")] = None
+    insert_op_file: Annotated[Optional[types.PathText], Option("s", "session", "AIPP (image preprocessing) insertion file.")] = None
 
     distribute: Annotated[Optional[object], Option(None, "NPURunConfig", group="Read by NPURunConfig only", doc="ParameterServerStrategy object that turns the Estimator into a PS/worker job.", pages="0")] = None
     model_dir: Annotated[Optional[types.PathText], Option(None, "NPURunConfig", "Checkpoint/summary folder handed to tf.estimator.RunConfig.")] = None

@@ -180,7 +180,6 @@ if TYPE_CHECKING:
     CustomDtypesFile = Union[str, PathLike, Mapping[str, Any], option_files.CustomDtypes]
     FusionSwitchFile = Union[str, PathLike, Mapping[str, Any], option_files.FusionSwitch]
     OpDebugFile = Union[str, PathLike, Mapping[str, Any], option_files.OpDebugConfig]
-    AippFile = Union[str, PathLike, Mapping[str, Any], option_files.Aipp]
     AoeFile = Union[str, PathLike, Mapping[str, Any], option_files.AoeConfigFile]
 else:
     OpPrecisionFile = Annotated[Any, FileGrammar("op_precision_mode")]
@@ -188,5 +187,4 @@ else:
     CustomDtypesFile = Annotated[Any, FileGrammar("customize_dtypes")]
     FusionSwitchFile = Annotated[Any, FileGrammar("fusion_switch_file")]
     OpDebugFile = Annotated[Any, FileGrammar("op_debug_config")]
-    AippFile = Annotated[Any, FileGrammar("insert_op_file")]
     AoeFile = Annotated[Any, FileGrammar("aoe_config_file")]

@@ -189,7 +189,6 @@ class Plan:
             "notes": self.notes,
             "bound": self.bound,
             "coordinator": self.nodes.coordinator,
-            "ports": [],  # there are none any more; the key stays for those who read it
             "ranks": [rank.as_dict() for rank in self.ranks],
         }
 

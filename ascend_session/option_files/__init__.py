@@ -10,20 +10,16 @@ from typing import TYPE_CHECKING, Type
 from ascend_session.lazy import late_names
 
 if TYPE_CHECKING:
-    from ascend_session.option_files.aipp import Aipp as Aipp
-    from ascend_session.option_files.aipp import AippOp as AippOp
     from ascend_session.option_files.aoe_config import AoeConfigFile as AoeConfigFile
     from ascend_session.option_files.base import OptionFile as OptionFile
     from ascend_session.option_files.customize_dtypes import DTYPES as DTYPES
     from ascend_session.option_files.customize_dtypes import CustomDtypes as CustomDtypes
     from ascend_session.option_files.customize_dtypes import Dtypes as Dtypes
     from ascend_session.option_files.fusion_switch import FusionSwitch as FusionSwitch
-    from ascend_session.option_files.fusion_switch import Switching as Switching
     from ascend_session.option_files.mixlist import LISTS as LISTS
     from ascend_session.option_files.mixlist import MixList as MixList
     from ascend_session.option_files.mixlist import Policy as Policy
     from ascend_session.option_files.mixlist import built_in_lists as built_in_lists
-    from ascend_session.option_files.op_cache import OpCache as OpCache
     from ascend_session.option_files.op_debug import DEBUG_ITEMS as DEBUG_ITEMS
     from ascend_session.option_files.op_debug import OpDebugConfig as OpDebugConfig
     from ascend_session.option_files.op_precision import MODES as MODES
@@ -32,13 +28,11 @@ if TYPE_CHECKING:
     from ascend_session.option_files.op_precision import with_mode as with_mode
 
 _NAMES = {
-    "aipp": ("Aipp", "AippOp"),
     "aoe_config": ("AoeConfigFile",),
     "base": ("OptionFile",),
     "customize_dtypes": ("DTYPES", "CustomDtypes", "Dtypes"),
-    "fusion_switch": ("FusionSwitch", "Switching"),
+    "fusion_switch": ("FusionSwitch",),
     "mixlist": ("LISTS", "MixList", "Policy", "built_in_lists"),
-    "op_cache": ("OpCache",),
     "op_debug": ("DEBUG_ITEMS", "OpDebugConfig"),
     "op_precision": ("MODES", "OpPrecision", "implemented_modes", "with_mode"),
 }
@@ -51,19 +45,14 @@ TYPE_NAMES = {
     "fusion_switch_file": "FusionSwitch",
     "op_debug_config": "OpDebugConfig",
     "aoe_config_file": "AoeConfigFile",
-    "insert_op_file": "Aipp",
-    # Not the option's own file, but one in the directory that it names
-    "op_compiler_cache_dir": "OpCache",
 }
-"""The options that point to a file, and the type of that file."""
-
-FILE_OPTIONS = tuple(option for option in TYPE_NAMES if option != "op_compiler_cache_dir")
+"""The options that take the content of a file as an object, and the type of that object."""
 
 __getattr__, __dir__ = late_names(__name__, _HOMES, globals())
 
 
 def file_type(option: str) -> "Type[OptionFile]":
-    """Give the type of the file that ``option`` points to, or that lies where it points to.
+    """Return the type of the file that ``option`` points to.
 
     Raises:
         KeyError: If there is no such option.

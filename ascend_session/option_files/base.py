@@ -28,14 +28,6 @@ PathLike = Union[str, "os.PathLike[str]"]
 _File = TypeVar("_File", bound="OptionFile")
 
 
-class Brief:
-    """A dataclass that prints only what is not its default."""
-
-    def __repr__(self) -> str:
-        fields = (f"{name}={value!r}" for name, value in _changed_fields(self))
-        return f"{type(self).__name__}({', '.join(fields)})"
-
-
 def _changed_fields(instance: Any) -> Iterator[Tuple[str, Any]]:
     for field in dataclasses.fields(instance):
         value = getattr(instance, field.name)
@@ -56,7 +48,7 @@ class ExaminedFile(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class OptionFile(Brief):
+class OptionFile:
     """A file that an option points to, as an object; frozen.
 
     Attributes:
@@ -71,14 +63,17 @@ class OptionFile(Brief):
     WHAT: ClassVar[str]
     READER: ClassVar[str] = "GE"
 
+    def __repr__(self) -> str:
+        fields = (f"{name}={value!r}" for name, value in _changed_fields(self))
+        return f"{type(self).__name__}({', '.join(fields)})"
+
     @classmethod
     def read(cls: Type[_File], path: PathLike) -> _File:
         """Read a file, exactly as the vendor's reader takes it.
 
         Raises:
             ConfigError: If the vendor's reader refuses it, with file, line, column and rule; all
-                faults at once. And if the object could not say all that is in it, as it is not
-                known here.
+                faults at once.
         """
         return cls.parse(cls._load(path), os.fsdecode(path))
 
@@ -122,17 +117,11 @@ class OptionFile(Brief):
         return cls._build(source, fields), source.warnings()
 
     @classmethod
-    def fixed_text(cls: Type[_File], content: Union[str, bytes], name: str = "<text>") -> _File:
-        """Read the content of a file; as `fixed`."""
-        return cls._build(*cls._examine(name, content, fix=True))
-
-    @classmethod
     def examined(cls, path: PathLike) -> ExaminedFile:
         """Tell all there is to say about a file, also if the vendor's reader refuses it.
 
         Raises:
             ConfigError: If the file cannot be read.
-            UnsupportedError: If what it takes to read it is not installed.
         """
         source, _ = cls._examine(os.fsdecode(path), cls._load(path))
         return ExaminedFile(source.errors(), source.warnings())
@@ -255,9 +244,6 @@ class OptionFile(Brief):
     @classmethod
     def _build(cls: Type[_File], source: SourceFile, fields: Dict[str, Any]) -> _File:
         source.raise_errors(cls.OPTION)
-        if source.unknown is not None:
-            message = f"{source.name}:{source.unknown} It would be lost in an object of this "
-            raise cls._unusable(f"{message}package.")
         return cls(**fields)
 
     @classmethod

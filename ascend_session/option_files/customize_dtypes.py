@@ -92,11 +92,6 @@ class CustomDtypes(OptionFile):
         self._freeze_mapping("by_name", "Dtypes", functools.partial(_read_entry, False))
         self._freeze_mapping("by_type", "Dtypes", functools.partial(_read_entry, True))
 
-    def dtypes_of(self, op_type: str, name: Optional[str] = None) -> Optional[Dtypes]:
-        """Give what an operator gets, None if the file does not name it; its name counts first."""
-        dtypes = None if name is None else self.by_name.get(name)
-        return self.by_type.get(op_type) if dtypes is None else dtypes
-
     def text(self) -> str:
         """Write one line for each operator: names first, then types."""
         lines = [_write_line(name, dtypes, False) for name, dtypes in self.by_name.items()]

@@ -15,7 +15,7 @@ import functools
 import json
 import re
 from dataclasses import dataclass
-from typing import Any, ClassVar, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, ClassVar, Dict, List, Mapping, Tuple
 
 from ascend_session.findings import Place
 from ascend_session.jsonfile import BOM, JsonError, Member, Node
@@ -32,13 +32,6 @@ _OLD_FORM = (
     "This is the older form, Pass:on. GE's newer framework of fusion passes reads JSON only, so "
     "that none of its passes is switched by this file."
 )
-
-
-class Switching(NamedTuple):
-    """Whether a pass runs, as far as the file decides it; None if it does not. And why."""
-
-    on: Optional[bool]
-    why: str
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,18 +74,6 @@ class FusionSwitch(OptionFile):
         graph = self.graph if ub else {**self.graph, name: on}
         switches = {**self.ub, name: on} if ub else self.ub
         return FusionSwitch(graph, switches, self.graph_priority, self.ub_priority, self.keep_at_o1)
-
-    def switch_of(self, name: str, *, ub: bool = False) -> Switching:
-        """Tell whether a pass runs, and why."""
-        switches = self.ub if ub else self.graph
-        if name in switches:
-            on, why = switches[name], "The file names it."
-        elif _ALL in switches:
-            on = switches[_ALL]
-            why = f"{_ALL} applies, unless the toolkit's fusion_config.json names the pass."
-        else:
-            return Switching(None, "The file does not name it, so it is on, as in the toolkit.")
-        return Switching(on, why if on else f"{why} A pass that must not be closed runs anyway.")
 
     def text(self) -> str:
         """Write JSON, whatever form was read: the older one cannot tell graph from UB fusion."""

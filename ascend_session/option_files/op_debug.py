@@ -49,11 +49,6 @@ class OpDebugConfig(OptionFile):
         if (self.names or self.types) and not self.items:
             raise self._unusable(f"GE ignores {_LIST} without {_CONFIG}.", "Give items.")
 
-    def covers(self, op_type: str, name: str) -> bool:
-        """Whether an operator is compiled with the items."""
-        everything = not self.names and not self.types
-        return bool(self.items) and (everything or name in self.names or op_type in self.types)
-
     def text(self) -> str:
         """Write one or two lines."""
         listed = [*self.names, *(f"OpType::{name}" for name in self.types)]

@@ -113,12 +113,6 @@ class OpPrecision(OptionFile):
             return OpPrecision(self.by_type, {**self.by_node, operator: mode})
         return OpPrecision({**self.by_type, operator: mode}, self.by_node)
 
-    def unset(self, operator: str, *, node: bool = False) -> "OpPrecision":
-        """Make a copy without the mode of one operator; nothing changes if it has none."""
-        kept = dict(self.by_node if node else self.by_type)
-        kept.pop(operator, None)
-        return OpPrecision(self.by_type, kept) if node else OpPrecision(kept, self.by_node)
-
     def against(self, implemented: Mapping[str, Any]) -> Tuple[str, ...]:
         """List the modes that do nothing with an installed toolkit, in sentences, without nodes.
 

@@ -62,7 +62,6 @@ class SourceFile:
         text: The text; a byte that is no UTF-8 is a surrogate, as with ``surrogateescape``.
         fix: Whether to take what a person means where the vendor's reader does not.
         encoding: What it is instead of UTF-8 text; see `foreign_encoding`.
-        unknown: The first thing that a newer reader may know and this package does not.
     """
 
     def __init__(self, name: str, content: Union[str, bytes], fix: bool = False) -> None:
@@ -76,7 +75,6 @@ class SourceFile:
         if fix and self.encoding == "UTF-16":
             with contextlib.suppress(UnicodeDecodeError):
                 self.text, self.encoding = content.decode("utf-16"), None
-        self.unknown: Optional[Finding] = None
         self._places = TextPlaces(self.text)
         self._errors: List[Finding] = []
         self._warnings: List[Finding] = []
@@ -133,11 +131,6 @@ class SourceFile:
         if not self._warnings_left_out:
             self._first_left_out = place
         self._warnings_left_out += 1
-
-    def skip_unknown(self, place: Place, message: str, hint: Hint = None) -> None:
-        """Note what a newer reader may know; an object of this package would lose it."""
-        self.unknown = self.unknown or Finding(WARNING, message, place=place)
-        self.skip(place, message, hint)
 
     def parse_json(self) -> Optional[Node]:
         """Read the JSON value of the text; None if it is none, which is noted."""

@@ -145,7 +145,6 @@ def test_what_a_copy_does_not_have_is_told(call: Any, write: Any) -> None:
             b'{"tune_ops_name": ["a"], // x\n"new": 1}',
             "its effect is unknown. No copy was",
         ),
-        ("insert_op_file", b"aipp_op { aipp_mode: dynamic max_src_image_size: 9 new: 1 }", "lost"),
     ],
 )
 def test_a_file_whose_content_would_be_lost_is_not_copied(

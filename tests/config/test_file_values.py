@@ -14,9 +14,7 @@ import pytest
 from ascend_session import AscendConfig, ConfigError
 from ascend_session.config import FileStore
 from ascend_session.option_files import (
-    FILE_OPTIONS,
-    Aipp,
-    AippOp,
+    TYPE_NAMES,
     AoeConfigFile,
     CustomDtypes,
     Dtypes,
@@ -33,7 +31,6 @@ OBJECTS: Dict[str, Any] = {
     "fusion_switch_file": FusionSwitch({"ALL": False}, graph_priority={"A": 5}, keep_at_o1=["B"]),
     "op_debug_config": OpDebugConfig(("oom",), ("a",), ("Relu",)),
     "aoe_config_file": AoeConfigFile(("a",), tune_optimization_level="O1"),
-    "insert_op_file": Aipp([AippOp("dynamic", max_src_image_size=1024)]),
 }
 NEEDED: Dict[str, Any] = {"precision_mode": "allow_mix_precision", "aoe_mode": "2"}
 
@@ -43,7 +40,7 @@ def config(**more: Any) -> AscendConfig:
 
 
 def test_every_option_with_a_type_takes_its_object() -> None:
-    assert set(OBJECTS) == set(FILE_OPTIONS)
+    assert set(OBJECTS) == set(TYPE_NAMES)
     made = config()
     assert {name: getattr(made, name) for name in OBJECTS} == OBJECTS
     assert made == config()
@@ -57,7 +54,7 @@ def test_every_option_with_a_type_takes_its_object() -> None:
     assert made.replace(modify_mixlist=None).modify_mixlist is None
 
 
-@pytest.mark.parametrize("option", FILE_OPTIONS)
+@pytest.mark.parametrize("option", TYPE_NAMES)
 def test_an_object_is_given_in_a_file_as_a_mapping_of_its_fields(
     option: str, tmp_path: Path
 ) -> None:
@@ -103,6 +100,15 @@ def test_what_is_no_such_file_is_refused(given: Any, said: str) -> None:
     assert [problem.option for problem in caught.value.problems] == ["op_precision_mode"]
 
 
+def test_aipp_is_a_path_only(tmp_path: Path) -> None:
+    (tmp_path / "aipp.cfg").write_text("aipp_op { whatever GE takes")
+    path = str(tmp_path / "aipp.cfg")
+    assert AscendConfig(insert_op_file=path).parameter_map() == {"insert_op_file": path}
+    AscendConfig(insert_op_file=tmp_path / "aipp.cfg").check_host({})
+    with pytest.raises(ConfigError, match="a value of type dict is not among the accepted forms"):
+        AscendConfig(insert_op_file={"ops": []})
+
+
 def test_rules_between_options_see_objects_too() -> None:
     with pytest.raises(ConfigError, match=r"modify_mixlist=MixList.* edits the lists of mixed"):
         AscendConfig(modify_mixlist=MixList())
@@ -113,7 +119,7 @@ def test_the_parameter_map_has_the_path_and_writes_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     made = config().parameter_map()
-    for option in FILE_OPTIONS:
+    for option in TYPE_NAMES:
         assert os.path.dirname(made[option]) == str(tmp_path / "ascend_option_files")
     assert not list(tmp_path.iterdir())
     assert AscendConfig.from_parameter_map(made).parameter_map() == made
@@ -126,7 +132,7 @@ def test_arguments_for_the_vendor_are_paths_of_files_that_are_there(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     arguments = config().to_run_config_kwargs()
-    for option in FILE_OPTIONS:
+    for option in TYPE_NAMES:
         assert type(OBJECTS[option]).read(arguments[option]) == OBJECTS[option]
     assert config().to_run_config_kwargs() == arguments
 

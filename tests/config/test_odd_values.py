@@ -9,7 +9,6 @@ import pytest
 
 from ascend_session import AscendConfig, ConfigError, DumpConfig, DynamicInputConfig, MemoryConfig
 from ascend_session.option_files import (
-    AippOp,
     AoeConfigFile,
     FusionSwitch,
     MixList,
@@ -266,18 +265,6 @@ def test_a_file_of_an_option_takes_its_name_in_bytes(tmp_path: Path) -> None:
     made.write(name)
     assert MixList.read(name) == made
     assert made.store(bytes(tmp_path)) == made.store(tmp_path)
-
-
-@pytest.mark.parametrize("word", ["\u00b2", "\uff12"])
-def test_only_ascii_digits_are_the_number_of_a_word(word: str) -> None:
-    assert AippOp("1", input_format="3").input_format == "RGB888_U8"
-    with pytest.raises(ConfigError, match=r"input_format=.*one of UNDEFINED"):
-        AippOp("static", input_format=word)
-
-
-def test_a_whole_number_beyond_single_precision_is_infinite() -> None:
-    made = AippOp("static", input_format="RGB888_U8", min_chn_0=10**400)
-    assert made.min_chn_0 == float("inf")
 
 
 def test_a_cluster_that_cannot_be_read_is_none() -> None:

@@ -1,6 +1,7 @@
 """customize_dtypes as GE's parser takes it, which refuses the documented sample."""
 
 import contextlib
+import functools
 import pickle
 import random
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from ascend_session import ConfigError
 from ascend_session.option_files import DTYPES, CustomDtypes, Dtypes
+from tests.option_files.fixing import fix
 
 BLANKS = b" \t\n\v\f\r"
 TYPES = {name.upper().encode() for name in DTYPES}
@@ -211,10 +213,14 @@ def test_no_bytes_whatever_crash_the_reader() -> None:
     rng = random.Random(6)
     for _ in range(800):
         content = bytes(rng.choice(b":,\nInputDtype\xff\x00 #") for _ in range(rng.randrange(40)))
-        for read in (CustomDtypes.parse, CustomDtypes.check_text, CustomDtypes.fixed_text):
+        for read in (
+            CustomDtypes.parse,
+            CustomDtypes.check_text,
+            functools.partial(fix, CustomDtypes),
+        ):
             with contextlib.suppress(ConfigError):
                 read(content)
-    assert CustomDtypes.fixed_text("\n#\n") == CustomDtypes()
+    assert fix(CustomDtypes, "\n#\n") == CustomDtypes()
 
 
 # What is written ------------------------------------------------------------------------------
@@ -261,11 +267,3 @@ def test_what_no_line_can_say_is_refused() -> None:
 
 def test_slots_left_alone_at_the_end_say_nothing() -> None:
     assert Dtypes(("INT8", None, "")) == Dtypes(("int8",))  # type: ignore[arg-type]
-
-
-def test_the_name_counts_before_the_type() -> None:
-    name = "resnet_v1_50/block1/unit_3/bottleneck_v1/Relu"
-    made = CustomDtypes({name: Dtypes(("int8",))}, {"Relu": BOTH})
-    assert made.dtypes_of("Relu", name) == Dtypes(("int8",))
-    assert made.dtypes_of("Relu", "other") == BOTH
-    assert made.dtypes_of("Conv2D") is None

@@ -11,19 +11,17 @@ import pytest
 from ascend_session import ConfigError
 from ascend_session.option_files import (
     TYPE_NAMES,
-    Aipp,
-    AippOp,
     AoeConfigFile,
     CustomDtypes,
     Dtypes,
     FusionSwitch,
     MixList,
-    OpCache,
     OpDebugConfig,
     OpPrecision,
     OptionFile,
     file_type,
 )
+from tests.option_files.fixing import fix
 
 ESCAPED = "n\udcff"  # a byte that is no UTF-8, as in a name in another encoding
 EXAMPLES: Dict[str, OptionFile] = {
@@ -40,10 +38,6 @@ EXAMPLES: Dict[str, OptionFile] = {
     ),
     "op_debug_config": OpDebugConfig(("oom", ESCAPED), ("a", "b"), ("Relu",)),
     "aoe_config_file": AoeConfigFile(("a", "b"), ("Relu",), "O1", ("deeper_opat",)),
-    "insert_op_file": Aipp(
-        [AippOp("static", input_format="RGB888_U8", mean_chn_0=-3, min_chn_0=0.1)]
-    ),
-    "op_compiler_cache_dir": OpCache(500, 80, "1", ESCAPED),
 }
 
 
@@ -65,7 +59,7 @@ def refused_or_read(kind: Type[OptionFile], content: bytes) -> None:
         assert kind.parse(made.text().encode("utf-8", "surrogateescape")) == made, content
         assert kind.of(made.to_dict()) == made
     try:
-        fixed = kind.fixed_text(content)
+        fixed = fix(kind, content)
     except ConfigError:
         return
     assert kind.parse(fixed.text()) == fixed, content

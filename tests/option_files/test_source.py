@@ -10,9 +10,10 @@ import pytest
 from ascend_session import ConfigError, JobError
 from ascend_session.files import load_file
 from ascend_session.findings import TextPlaces
-from ascend_session.option_files import CustomDtypes, MixList, OpCache, OpPrecision
+from ascend_session.option_files import AoeConfigFile, CustomDtypes, MixList, OpPrecision
 from ascend_session.option_files.source import SourceFile, encode
 from ascend_session.text import is_writable
+from tests.option_files.fixing import fix
 
 
 def refusal(path):
@@ -64,7 +65,7 @@ def test_utf_16_is_a_remark_where_ge_only_skips(encoding: str) -> None:
     assert OpPrecision.parse(content) == OpPrecision()
     (found,) = OpPrecision.check_text(content)
     assert str(found).startswith("1:1: This is UTF-16, not UTF-8 text; GE reads an operator")
-    assert OpPrecision.fixed_text(content) == OpPrecision({"Relu": "high_precision"})
+    assert fix(OpPrecision, content) == OpPrecision({"Relu": "high_precision"})
 
 
 def test_compressed_text_is_refused_where_ge_refuses_the_bytes(tmp_path: Path) -> None:
@@ -81,9 +82,9 @@ def test_an_error_has_the_type_that_the_caller_wants(tmp_path: Path) -> None:
 
 
 def test_sentences_name_the_reader_as_it_is_called_inside_a_sentence(tmp_path: Path) -> None:
-    (tmp_path / "op_cache.ini").write_bytes(b"\x1f\x8b")
-    (found,) = OpCache.check(tmp_path / "op_cache.ini")
-    assert "not UTF-8 text; the operator compiler reads" in found.message
+    (tmp_path / "aoe.json").write_bytes(b"\x1f\x8b")
+    with pytest.raises(ConfigError, match="not UTF-8 text; AOE reads"):
+        AoeConfigFile.check(tmp_path / "aoe.json")
 
 
 def test_what_is_written_is_read_back_byte_for_byte() -> None:

@@ -15,17 +15,18 @@ from ascend_session.config.rules.rule import (
     source,
     warning,
 )
-from ascend_session.errors import ConfigError, UnsupportedError
+from ascend_session.errors import ConfigError
 from ascend_session.files import load_file
 from ascend_session.findings import Finding
-from ascend_session.option_files import FILE_OPTIONS, file_type
+from ascend_session.option_files import TYPE_NAMES, file_type
 
 RULES = RuleBook()
 OPENING_RULES = RuleBook()
 
 # Files that GE or AOE reads when it initialises (guides/facts/option_files.md)
 _FILES = (
-    *FILE_OPTIONS,
+    *TYPE_NAMES,
+    "insert_op_file",
     "compress_weight_conf",
     "graph_parallel_option_path",
     "resource_config_path",
@@ -167,37 +168,30 @@ _AOE = "aoe_config_file"
 _MOST_REMARKS = 5
 
 
-@RULES.add(*FILE_OPTIONS, "aoe_mode", variables=("AOE_MODE",))
+@RULES.add(*TYPE_NAMES, "aoe_mode", variables=("AOE_MODE",))
 @source("guides/facts/option_files.md; hicann/ge, config parsers")
 def files_say_what_ge_reads(entry: FlatOptions) -> RuleFindings:
     """GE, and AOE while it tunes, accepts the files of options, and skips nothing in them."""
-    for option in FILE_OPTIONS:
+    for option in TYPE_NAMES:
         path = entry.get(option)
         if not isinstance(path, str) or (option == _AOE and tuning_mode(entry) is None):
             continue
         # That a file is there is for the rules about paths.
         if not os.path.exists(path) or os.path.isdir(path):
             continue
-        unchecked = f"{option}: its content was not checked: "
         try:
             # An empty file to GE, which some of its parsers refuse
             is_empty = os.path.realpath(path) == os.devnull
             content = b"" if is_empty else load_file(path, file_type(option).WHAT)
         except ConfigError as error_here:  # GE may read it all the same
-            yield warning(unchecked + error_here.message, option=option)
+            message = f"{option}: its content was not checked: {error_here.message}"
+            yield warning(message, option=option)
             continue
-        try:
-            yield from _find_remarks(option, path, content)
-        except UnsupportedError as missing:
-            yield warning(unchecked + missing.message, missing.hint, option=option)
+        yield from _find_remarks(option, path, content)
 
 
 def _find_remarks(option: str, path: str, content: bytes) -> Iterator[Finding]:
-    """Find what GE refuses or skips in a file.
-
-    Raises:
-        UnsupportedError: If what it takes to read it is not installed.
-    """
+    """Find what GE refuses or skips in a file."""
     try:
         remarks = file_type(option).check_text(content, path)
     except ConfigError as refusal:
