@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ascend_session.compat.report import compare_ranks as compare_ranks
     from ascend_session.compat.report import report_lines as report_lines
     from ascend_session.compat.sessions import session_log as session_log
-    from ascend_session.compat.sessions import unwatch_sessions as unwatch_sessions
     from ascend_session.compat.sessions import watch_sessions as watch_sessions
     from ascend_session.compat.signatures import signature_of as signature_of
     from ascend_session.compat.verdicts import EntryVerdict as EntryVerdict
@@ -35,7 +34,6 @@ _HOMES = {
     "report_lines": "report",
     "session_log": "sessions",
     "signature_of": "signatures",
-    "unwatch_sessions": "sessions",
     "watch_sessions": "sessions",
 }
 

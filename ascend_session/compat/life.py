@@ -186,12 +186,6 @@ def begin_in_fork() -> None:
         multiprocessing.Finalize(None, finish, exitpriority=0)
 
 
-def forget() -> None:
-    """Take `begin` back."""
-    atexit.unregister(finish)
-    _RunEnd.reset()
-
-
 def fail(error: BaseException, request: Mapping[str, str]) -> None:
     """Report before Python prints what ends the program; what to do about it comes after it.
 

@@ -379,18 +379,6 @@ def watch_sessions(request: Optional[Dict[str, str]] = None) -> None:
     module.BaseSession.__init__ = __init__
 
 
-def unwatch_sessions() -> None:
-    """Close the system, put TensorFlow's own constructor back, and forget the sessions."""
-    from tensorflow.python.client import session as module
-
-    life.end()
-    if _Watch.original is not None:
-        module.BaseSession.__init__ = _Watch.original
-    _Watch.original, _Watch.is_kept = None, False
-    _Watch.log = SessionLog()
-    life.forget()
-
-
 def _is_none_of_the_scripts() -> bool:
     """Whether the session is one of this package's own, or of a fork that can open no system."""
     if life.is_opening():

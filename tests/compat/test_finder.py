@@ -8,7 +8,8 @@ from typing import Any, Iterator
 
 import pytest
 
-from ascend_session.compat import PACKAGES, install, unwatch_sessions
+from ascend_session.compat import PACKAGES, install
+from tests.compat.watching import unwatch_sessions
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from ascend_session import AscendConfigWarning, UnsupportedError
-from ascend_session.compat import unwatch_sessions
 from ascend_session.session import current_system
 from tests.compat.surface import module
+from tests.compat.watching import unwatch_sessions
 from tests.rank_processes import Ranks
 
 ESTIMATOR = "npu_bridge.estimator"

@@ -9,10 +9,11 @@ from typing import Any, Callable, Iterator
 import pytest
 
 from ascend_session import AscendConfigWarning, ConfigError, ascend_session, current_system
-from ascend_session.compat import session_log, unwatch_sessions, watch_sessions
+from ascend_session.compat import session_log, watch_sessions
 from ascend_session.config.proto import add_to_entry
 from ascend_session.errors import DeviceError, LifecycleError
 from tests.compat.surface import of_estimator
+from tests.compat.watching import unwatch_sessions
 
 
 @pytest.fixture(autouse=True)

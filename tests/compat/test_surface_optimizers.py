@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ascend_session import AscendConfigWarning, UnsupportedError
-from ascend_session.compat import unwatch_sessions
 from tests.compat.surface import module, of_estimator
+from tests.compat.watching import unwatch_sessions
 from tests.training.conftest import Equals, equals
 
 optimizers = of_estimator("npu_optimizer")

@@ -1,0 +1,18 @@
+"""Takes back what `watch_sessions` does to a process, which a script never wants."""
+
+import atexit
+
+from ascend_session.compat import life, sessions
+
+
+def unwatch_sessions() -> None:
+    """Close the system, put TensorFlow's own constructor back, and forget the sessions."""
+    from tensorflow.python.client import session as module
+
+    life.end()
+    if sessions._Watch.original is not None:
+        module.BaseSession.__init__ = sessions._Watch.original
+    sessions._Watch.original, sessions._Watch.is_kept = None, False
+    sessions._Watch.log = sessions.SessionLog()
+    atexit.unregister(life.finish)
+    life._RunEnd.reset()
