@@ -32,6 +32,8 @@ _VALUES_CHECKED_BY_GE: Dict[str, str] = {
     "input_shape": "",
     "profiling_options": "profiling_mode",
 }
+# guides/facts/options.md#numbers-of-cores-and-streams
+_CORES_THAT_GE_TAKES = r"0|[1-9][0-9]{0,8}|([1-9][0-9]{0,8})?\|[0-9]{0,9}"
 _CHECKS_OF_GE: Set[Callable[..., Any]] = {
     accuracy.mixlist_needs_mixed_precision,
     accuracy.one_kind_of_dump,
@@ -154,8 +156,10 @@ def _find_refusals_of_ge(
     for key, switch in _VALUES_CHECKED_BY_GE.items():
         value = values.get(key, "")
         is_read = value != "" and (not switch or values.get(switch) is True)
-        # guides/facts/options.md#numbers-of-cores-and-streams
-        if is_read and not (key == "aicore_num" and re.fullmatch("[1-9][0-9]{0,8}", value)):
+        # guides/facts/dynamic.md#dynamic-inputs
+        if key == "dynamic_inputs_shape_range":
+            is_read &= values.get("dynamic_graph_execute_mode") != "lazy_recompile"
+        if is_read and not (key == "aicore_num" and re.fullmatch(_CORES_THAT_GE_TAKES, value)):
             yield from check_value(key, value)
     refused = {key for key, value in values.items() if check_value(key, value)}
     options = FlatOptions(values, refused, environ=environ)

@@ -224,7 +224,9 @@ def _not_allowed(name: str, given: Any, allowed: List[Any]) -> Finding:
     twin = next((v for v in allowed if str(v).lower() == text.lower()), None)
     if isinstance(given, bool):
         twin = next((v for v in (twin, int(given), str(int(given))) if v in allowed), None)
-    near = twin if twin is not None else did_you_mean(text, [str(v) for v in allowed])
+    near = twin
+    if near is None and isinstance(given, str):
+        near = did_you_mean(text, [each for each in allowed if isinstance(each, str)])
     return Finding(ERROR, message, None if near is None else f"Write {name}={near!r}.", option=name)
 
 

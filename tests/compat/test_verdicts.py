@@ -67,6 +67,11 @@ ENDING: List[Tuple[str, Dict[str, Any]]] = [
     ("variable_use_1g_huge_page", {"variable_use_1g_huge_page": 2**32 + 3}),
     # What GE refuses
     ("aicore_num", {"aicore_num": "x|1"}),
+    ("aicore_num", {"aicore_num": "0|48"}),
+    (
+        "dynamic_inputs_shape_range",
+        {"dynamic_input": True, "dynamic_inputs_shape_range": "data:[x]"},
+    ),
     ("enable_dump_debug", {"enable_dump": True, "enable_dump_debug": True, "dump_path": "/tmp"}),
     # Dynamic profiles
     ("dynamic_dims", {**PROFILES, "compile_dynamic_mode": True}),
@@ -109,6 +114,10 @@ RUNNING: List[Dict[str, Any]] = [
     {"graph_run_mode": -1},
     {"session_device_id": 2**40},
     {"aicore_num": "24"},
+    {"aicore_num": "0"},
+    {"aicore_num": "|"},
+    {"aicore_num": "|48"},
+    {"aicore_num": "24|0"},
     {"experimental_accelerate_train_mode": "fast|loss|1.2 "},
     {"experimental_accelerate_train_mode": "fast|loss|nan"},
     {"enable_dump": True, "dump_path": "/tmp", "dump_step": "5-"},
@@ -121,6 +130,11 @@ RUNNING: List[Dict[str, Any]] = [
     {"dump_path": "/not/here"},
     {"dynamic_graph_execute_mode": 2},
     {"dynamic_inputs_shape_range": "x", "dynamic_input": 1},
+    {
+        "dynamic_inputs_shape_range": "data:[x]",
+        "dynamic_input": True,
+        "dynamic_graph_execute_mode": "lazy_recompile",
+    },
     {"work_path": ""},
     {"aoe_mode": ""},
     {"static_memory_policy": 7},

@@ -39,12 +39,25 @@ def mixed_computing_runs_single_steps(entry: FlatOptions) -> RuleFindings:
 @RULES.add("iterations_per_loop", "enable_data_pre_proc")
 @source("guides/facts/options.md#iterations-per-loop; manual, NPURunConfig Options")
 def loops_need_offloaded_input(entry: FlatOptions) -> RuleFindings:
-    """iterations_per_loop > 1 needs enable_data_pre_proc=True and tf.data input."""
+    """iterations_per_loop > 1 needs enable_data_pre_proc=True, else all steps share a batch."""
     loops = entry.get("iterations_per_loop", 1)
     if loops > 1 and not entry.is_on("enable_data_pre_proc"):
         yield warning(
             f"iterations_per_loop={loops} needs enable_data_pre_proc=True and a tf.data input "
-            "with an initializable iterator; a raw session's default is False."
+            f"with an initializable iterator; a raw session's default is False, and all {loops} "
+            "steps of a run then share one batch."
+        )
+
+
+@RULES.add("frozen_variable", "variable_placement")
+@source("guides/facts/options.md#frozen-variables; frozen_variable_pass.cc")
+def frozen_variables_are_read_on_the_host(entry: FlatOptions) -> RuleFindings:
+    """frozen_variable=True needs variables that the host has initialised or restored."""
+    if entry.is_on("frozen_variable") and entry.get("variable_placement") != "Host":
+        yield warning(
+            "frozen_variable=True makes the adapter read the variables on the host, and the first "
+            "run fails if the device has initialised them.",
+            "Load a frozen graph instead, or initialise and restore the variables on the host.",
         )
 
 
@@ -160,6 +173,7 @@ def expandable_memory_runs_one_graph(entry: FlatOptions) -> RuleFindings:
 # (guides/facts/adapter.md#options-that-nobody-checks): from here on it is more than a minute.
 _GRAPHS_A_MINUTE = 38_500
 _SECONDS_A_GRAPH = 27 / 17_340
+_SECONDS_A_DAY = 86_400
 
 
 @RULES.add("graph_max_parallel_model_num")
@@ -168,10 +182,13 @@ def parallel_graphs_are_added_one_by_one(entry: FlatOptions) -> RuleFindings:
     """A large graph_max_parallel_model_num takes long: the adapter adds the graph that often."""
     count = entry.get("graph_max_parallel_model_num", 1)
     if count >= _GRAPHS_A_MINUTE:
+        seconds = count * _SECONDS_A_GRAPH
+        effect = f"which takes {format_duration(seconds)} or more"
+        if seconds > _SECONDS_A_DAY:
+            effect = "and hangs for good"
         yield warning(
             f"graph_max_parallel_model_num={count}: the adapter adds the graph that many times "
-            f"before its first run, which takes {format_duration(count * _SECONDS_A_GRAPH)} or "
-            "more.",
+            f"before its first run, {effect}.",
             "Give the number of threads that run the graph at the same time.",
         )
 
