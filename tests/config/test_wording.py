@@ -92,6 +92,14 @@ MISTAKES: Dict[str, Tuple[Dict[str, Any], str]] = {
         {"graph_run_mode": "1"},
         "graph_run_mode='1' (str) is not one of 0, 1.\n  hint: Write graph_run_mode=1.",
     ),
+    "a number that is not allowed": (
+        {"op_debug_level": -1},
+        "op_debug_level=-1 is not one of 0, 1, 2, 3, 4.",
+    ),
+    "a text that is not allowed": (
+        {"graph_run_mode": "-1"},
+        "graph_run_mode='-1' (str) is not one of 0, 1.",
+    ),
     "a number in quotes": (
         {"iterations_per_loop": "10"},
         "iterations_per_loop='10': this must be a whole number (int), not str.\n"

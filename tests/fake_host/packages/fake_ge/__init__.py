@@ -38,9 +38,14 @@ Collectives between processes (guides/facts/launch.md, guides/facts/failures.md)
     what is sent, in which order, time limits, failures   communicator.py, turns.py; test_ranks
     what each operator computes                           values.py; test_ranks
 
+Checkpoints, and graphs that fail (guides/facts/adapter.md)
+    a sharded saver, reports, an unfed placeholder        parts.py; test_parts
+    which parts a graph falls into                        not modelled: see parts.py
+
 Training
-    a loop of steps in one run                            loops.py, npu/util.py
-    mode and status of overflow                           float_status.py
+    a loop of steps in one run                            loops.py, npu/util.py; test_training
+    what the host feeds in it                             loops.py; test_training
+    mode and status of overflow                           float_status.py; test_training
 
 Not modelled beside it: data-transfer channels and datasets on the device; sessions
 of another job ("worker"), which share one GE session (geop_npu.cc, ps_worker_session); AOE itself,

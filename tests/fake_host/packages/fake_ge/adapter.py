@@ -21,13 +21,14 @@ from fake_ge import nodes, outputs
 from fake_ge.checks import check
 from fake_ge.engine import ENGINE
 from fake_ge.entry import Entry, entries, init_options, stick
-from fake_ge.fatal import internal_error
+from fake_ge.fatal import error_of, internal_error
 from fake_ge.faults import fault
 from fake_ge.graphs import Output, op_type, pruned, vendor_type
 from fake_ge.journal import note
-from fake_ge.loops import ITERATION_OP, times
+from fake_ge.loops import ITERATION_OP, shared, times
 from fake_ge.messages import nested, said
 from fake_ge.operators import supported
+from fake_ge.parts import folds_constants, obstacle, reports
 from fake_ge.running import check_run, check_session
 from fake_ge.turns import Site, running, sites_of
 
@@ -44,6 +45,9 @@ class Work(NamedTuple):
         collective: The first collective operator's name.
         sites: Its collectives, in the order in which they are numbered.
         iterates: Whether GE runs it as often as the session's counter says.
+        shared: What the host feeds, which is the same for all iterations.
+        reports: Which of the fetches tell what is not initialised.
+        obstacle: Name and message of the error that an offloaded run raises.
     """
 
     init: Tuple[str, ...]
@@ -52,6 +56,9 @@ class Work(NamedTuple):
     collective: Optional[str]
     sites: Tuple[Site, ...] = ()
     iterates: bool = False
+    shared: Tuple[Output, ...] = ()
+    reports: Tuple[int, ...] = ()
+    obstacle: Optional[Tuple[str, str]] = None
 
 
 class _GeSession(NamedTuple):
@@ -79,6 +86,7 @@ class Session:
         self.name = f"direct{KERNELS.named}"
         self._owner = weakref.ref(owner)
         self._entries = entries(proto)
+        self._folds = folds_constants(proto)
         self._works: Dict[Any, Work] = {}
         self._steps: Dict[Work, int] = {}
         self._init_kernels: Set[str] = set()
@@ -108,6 +116,15 @@ class Session:
             note("Run", session=self.name, offloaded=False, device=None)
         if work.shutdown:
             _shut_down()
+
+    def shared(self, work: Work) -> Dict[Output, Any]:
+        """What the host feeds to all iterations, with the outputs that TensorFlow's code knows."""
+        owner = self._owner()
+        assert owner is not None
+        name = "{}:{}".format
+        return {
+            one: owner.graph.get_tensor_by_name(name(*one))._as_tf_output() for one in work.shared
+        }
 
     def times(self, real: Any, handle: Any, work: Work) -> int:
         """How often a run computes the values."""
@@ -164,13 +181,18 @@ class Session:
         # npu_sys_ctl_ops.cc: the kernel counts itself when it is made, once a session
         KERNELS.init += len(set(init) - self._init_kernels)
         self._init_kernels.update(init)
+        offloaded = self._offloaded(needed, known)
+        has_one_part = bool(offloaded) and not self._entry.get("mix_compile_mode")
         return Work(
             init=init,
             shutdown=any(kind == "NPUShutdown" for kind, _ in system),
-            offloaded=self._offloaded(needed, known),
+            offloaded=offloaded,
             collective=next((name for kind, name in system if kind.startswith("Hcom")), None),
             sites=tuple(site for _, site in sites),
             iterates=any(one.name == ITERATION_OP for one in needed),
+            shared=shared(needed, bool(self._entry.get("enable_data_pre_proc"))),
+            reports=reports(owner.graph, fetches) if has_one_part else (),
+            obstacle=obstacle(needed, has_one_part, self._folds) if offloaded else None,
         )
 
     def _offloaded(self, needed: List[Any], known: FrozenSet[str]) -> Tuple[Tuple[str, str], ...]:
@@ -202,6 +224,8 @@ class Session:
             note("Run", session=self.name, offloaded=True, device=device)
             step = self._steps.get(work, 0)
             self._steps[work] = step + 1
+        if work.obstacle is not None:
+            raise error_of(*work.obstacle)
         code = fault("run", "EZ9999")
         if code is not None:
             raise internal_error(said("GeOp1_0GEOP::::DoRunAsync Failed", nested(code)))

@@ -8,7 +8,7 @@ from typing import Any
 
 from fake_ge.journal import note
 
-__all__ = ["DEVICE_ID", "abort", "internal_error", "invalid_argument"]
+__all__ = ["DEVICE_ID", "abort", "error_of", "internal_error", "invalid_argument"]
 
 _SLEEP = 3.0  # seconds; ge_plugin.cc kFatalSleepTime
 
@@ -50,6 +50,11 @@ def internal_error(message: str) -> Any:
 def invalid_argument(message: str) -> Any:
     """TensorFlow's InvalidArgumentError: ``errors::InvalidArgument`` of the adapter."""
     return _errors().InvalidArgumentError(None, None, message)
+
+
+def error_of(kind: str, message: str) -> Any:
+    """An error of ``tf.errors``, by its name."""
+    return getattr(_errors(), kind)(None, None, message)
 
 
 def _errors() -> Any:

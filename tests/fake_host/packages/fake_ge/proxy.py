@@ -7,9 +7,9 @@ looks at a few functions. No class that Python code can see is changed.
 
 import contextlib
 import sys
-from typing import Any, Dict, FrozenSet, Set, Tuple
+from typing import Any, Dict, FrozenSet, List, Set, Tuple
 
-from fake_ge import outputs, results
+from fake_ge import loops, outputs, results
 from fake_ge.adapter import Session, Work
 from fake_ge.environment import collectives
 from fake_ge.fatal import internal_error
@@ -78,12 +78,19 @@ class Proxy:
         known = self._known(session)
         work = known.prepare(*self._signature(feeds, fetches, targets))
         known.run(work)
-        for left in reversed(range(known.times(self._real, session, work))):
+
+        def compute(more: Dict[Any, Any], wanted: List[Any], is_last: bool) -> List[Any]:
+            filled = metadata if is_last else None
             with outputs.computed_on_the_device(work.offloaded), known.computing(work):
-                wanted = None if left else metadata
-                fetched = self._real.TF_SessionRun_wrapper(
-                    session, options, results.fed(feeds), fetches, targets, wanted
+                fed = {**results.fed(feeds), **more}
+                values: List[Any] = self._real.TF_SessionRun_wrapper(
+                    session, options, fed, wanted, targets, filled
                 )
+                return values
+
+        count = known.times(self._real, session, work)
+        fetched = loops.run(compute, count, fetches, known.shared(work), self._output)
+        fetched = results.without_reports(fetched, work.reports)
         if metadata is not None and work.offloaded and self._wants_graphs(options):
             self._metadata[id(metadata)] = work
         return results.returned(fetched, work.offloaded)
