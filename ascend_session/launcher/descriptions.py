@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from ascend_session.launcher.events import NotStarted
     from ascend_session.launcher.plan import RankPlan
 
+# In EI0002, on which rank the other one waited in vain; "unknown" is none.
+_REMOTE_RANK = re.compile(r"remote rank:? ?\[([0-9]{1,7})\]")
 _KEYS = {signal.SIGINT: " (Ctrl-C)", signal.SIGQUIT: " (Ctrl-\\)"}
 
 
@@ -109,7 +111,9 @@ def describe_failure(failure: Optional[Failure], before: str = "") -> str:
     if failure is None:
         return ""
     if failure.meaning:
-        return f" It reported {failure.code}: {failure.meaning}."
+        remote = _REMOTE_RANK.search(failure.line)
+        named = f"; it waited for rank {remote[1]}" if remote else ""
+        return f" It reported {failure.code}: {failure.meaning}{named}."
     if JOB_CANNOT_GO_ON in failure.line:
         return "" if JOB_CANNOT_GO_ON in before else f" It reported: {_first_line(failure.line)}"
     return f" It reported '{failure.code}'."

@@ -294,8 +294,8 @@ def join_errors(
 ) -> Optional[BaseException]:
     """Return what the user sees of several errors: ``first``, else an interrupt, else any.
 
-    The others are logged and attached to it: in the attribute ``closing_errors`` and, from Python
-    3.11 on, in the notes.
+    The others are attached to it in the attribute ``closing_errors``. Those that are failures, and
+    not interrupts, are logged, and from Python 3.11 on they are in its notes.
     """
     others = sorted(others, key=lambda error: isinstance(error, Exception))
     if first is None:
@@ -303,10 +303,12 @@ def join_errors(
             return None
         first = others.pop(0)
     for error in others:
-        name = type(first).__name__
-        log(_logger.error, "Closing failed after %s: %s", name, error, exc_info=error)
         earlier = getattr(first, "closing_errors", None) or ()
         first.closing_errors = [*earlier, error]  # type: ignore[attr-defined]
+        if not isinstance(error, Exception):
+            continue
+        name = type(first).__name__
+        log(_logger.error, "Closing failed after %s: %s", name, error, exc_info=error)
         if hasattr(first, "add_note"):
             first.add_note(f"Closing failed as well: {error}")
     return first

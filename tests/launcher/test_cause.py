@@ -68,6 +68,25 @@ def test_a_failure_that_may_follow_from_another_one_is_not_reported_at_once(tmp_
     assert made.raised(1, "ValueError", "x", 12.0).cause().rank == 1
 
 
+@pytest.mark.parametrize(
+    ("remote", "named"),
+    [(" [1]", "; it waited for rank 1"), (": [1]", "; it waited for rank 1"), (" [unknown]", "")],
+)
+def test_the_rank_that_another_one_waited_for_is_named(
+    tmp_path: Path, remote: str, named: str
+) -> None:
+    line = (
+        "EI0002: [PID: 7277] 2024-11-28-11:59:30.645.648 The wait execution of the Notify register "
+        "times out. Reason: The Notify register has not received the Notify record from remote "
+        f"rank{remote}.base information: [streamID:[14], taskID[4]]"
+    )
+    cause = Situation(tmp_path, 2).ended(0, 1).wrote(0, line).stopped(1).cause()
+    assert cause.said == (
+        "Rank 0 ended with exit code 1. It reported EI0002: another rank did not answer in "
+        f"time{named}."
+    )
+
+
 def test_finding_the_failure_to_report_at_once_changes_nothing(tmp_path: Path) -> None:
     made = Situation(tmp_path, 2).raised(1, "ValueError", "x", 5.0)
     before = deepcopy(made.attempt)

@@ -54,3 +54,14 @@ def test_the_traceback_names_it_where_exceptions_take_notes() -> None:
         assert body.__notes__ == ["Closing failed as well: the door is stuck"]
     else:
         assert not hasattr(body, "__notes__")
+
+
+def test_an_interrupt_while_closing_is_no_failure_to_close(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    body: Any = KeyboardInterrupt()
+    another = KeyboardInterrupt()
+    assert join_errors(body, [another]) is body
+    assert body.closing_errors == [another]
+    assert caplog.records == []
+    assert not getattr(body, "__notes__", [])
