@@ -149,12 +149,15 @@ def _list_others(cause: Optional[Cause], ranks: Sequence[RankResult]) -> Iterato
     why = ""
     if cause is not None and cause.rank in failed:
         why = f", because rank {cause.rank} failed"
+    elif cause is not None and cause.rank in cause.left:
+        why = f", because rank {cause.rank} left early"
     for rank in ranks:
         if cause is None or rank.rank != cause.rank:
             end = why if rank.outcome == Outcome.STOPPED else _describe_end(rank)
             groups.setdefault((rank.outcome, end), []).append(rank.rank)
     labels = {
         Outcome.FAILED: "Failed too",
+        Outcome.LEFT: "Left early",
         Outcome.NOT_STARTED: "Not started",
         Outcome.STOPPED: "Stopped",
         Outcome.SUCCEEDED: "Succeeded",
@@ -177,6 +180,8 @@ def _describe_end(rank: RankResult) -> str:
         why = rank.trouble.replace(f"Rank {rank.rank} ", "", 1)
         why = why.replace("was not started, because ", "", 1)
         return f": {why}" if why else ""
+    if rank.outcome == Outcome.LEFT and rank.status == 0:
+        return ", exit code 0"
     if rank.outcome != Outcome.FAILED or rank.status is None:
         return ""
     if rank.error is not None:  # the launcher may have ended it before it could end by itself

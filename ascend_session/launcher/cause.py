@@ -37,6 +37,7 @@ from ascend_session.launcher.descriptions import (
     describe_failure,
     describe_guardian,
     describe_interrupt,
+    describe_left,
     describe_lost,
     describe_stopped,
     find_stacks,
@@ -47,6 +48,7 @@ from ascend_session.launcher.descriptions import (
 from ascend_session.launcher.environment import LOG_PATH
 from ascend_session.launcher.lines import clean, is_blank
 from ascend_session.launcher.result import Attempt, Cause, Outcome, RankResult
+from ascend_session.launcher.suspect import Suspect, find_suspect
 from ascend_session.text import shorten
 
 if TYPE_CHECKING:
@@ -151,7 +153,7 @@ class _Judge:
         )
 
     def blame_rank(self) -> Cause:
-        """Blame one of the failed ranks, or a stopped one that says more than all of them."""
+        """Blame one of the failed ranks, or one that says more or is named by it."""
         first, weight, failure = self.find_heaviest()
         if weight is not Weight.OWN:
             speaker = self._find_speaker()
@@ -161,19 +163,74 @@ class _Judge:
                 return self._blame(rank, _exit_code_of_launch(first), sentence, own_failure)
         is_of_another = weight is Weight.OF_ANOTHER
         is_one_node = self._plan.nodes.count == 1
-        if is_of_another and failure is not None and not is_one_node:
-            absent = _find_absent_rank(failure)
-            if absent is not None and all(rank.rank != absent for rank in self._ranks):
-                sentence = describe_elsewhere(first, failure)
-                cause = self._blame(first, _exit_code_of_launch(first), sentence, failure)
-                return replace(cause, elsewhere=absent, advice=_ELSEWHERE.format(absent))
+        suspect = None if failure is None else self._find_suspect(first, weight)
+        if failure is not None and suspect is not None:
+            cause = self._blame_suspect(suspect, first, failure)
+            if cause is not None:
+                return cause
         sentence = describe_end(first, self._plan.of(first.rank).cwd)
         sentence += describe_failure(failure, sentence)
+        left: Tuple[int, ...] = ()
         if is_of_another and is_one_node:
             self._conditions.add(Condition.NO_PRIMARY)
+            if failure is not None and JOB_CANNOT_GO_ON not in failure.line:
+                left = self._find_ended_before(first)
+            sentence += describe_left(left)
         elif is_of_another:
             sentence += " The cause may be on another node: see what the launchers there say."
-        return self._blame(first, _exit_code_of_launch(first), sentence, failure)
+        cause = self._blame(first, _exit_code_of_launch(first), sentence, failure)
+        return replace(cause, left=left)
+
+    def _find_ended_before(self, first: RankResult) -> Tuple[int, ...]:
+        """Find the ranks that had ended with 0 when this one failed because others were missing."""
+        return tuple(
+            rank.rank
+            for rank in self._ranks
+            if rank.outcome == Outcome.SUCCEEDED and _failed_at(rank) < _failed_at(first)
+        )
+
+    def _find_suspect(self, first: RankResult, weight: Weight) -> Optional[Suspect]:
+        """Find the rank that ``first`` names, or others do if that cannot explain itself."""
+        speakers = [first]
+        if weight is not Weight.OWN:
+            speakers += [rank for rank in self._ranks if rank is not first]
+        for rank in speakers:
+            texts = _texts(self._plan.of(rank.rank), rank, self._limit)
+            suspect = find_suspect(texts, self._plan, rank.rank)
+            if suspect is not None:
+                return suspect
+        return None
+
+    def _blame_suspect(
+        self, suspect: Suspect, first: RankResult, failure: Failure
+    ) -> Optional[Cause]:
+        """Blame the rank that is named; None if its own end does not allow that."""
+        code = _exit_code_of_launch(first)
+        here = [rank for rank in self._ranks if rank.rank in suspect.ranks]
+        if not here:
+            sentence = describe_elsewhere(first, suspect.why)
+            cause, named = self._blame(first, code, sentence, failure), suspect.ranks[0]
+            return replace(cause, elsewhere=named, advice=_ELSEWHERE.format(named))
+        guilty = here[0]
+        sentence = suspect.why
+        if guilty.outcome in (Outcome.FAILED, Outcome.NOT_STARTED):
+            if not suspect.is_by_hccl or guilty is first:
+                return None
+            sentence = f"{describe_end(guilty, self._plan.of(guilty.rank).cwd)} {suspect.why}"
+            code = _exit_code_of_launch(guilty)
+        elif guilty.outcome == Outcome.SUCCEEDED:
+            sentence += f" Rank {guilty.rank} had ended with exit code 0."
+        end = describe_end(first, self._plan.of(first.rank).cwd)
+        if not suspect.is_by_hccl and JOB_CANNOT_GO_ON not in end:
+            sentence += f" {end}"
+        if self._plan.nodes.count == 1:
+            self._conditions.add(Condition.NO_PRIMARY)
+        cause = self._blame(guilty, code, sentence, failure)
+        if guilty.error is None and first.error is not None:
+            folder = self._plan.of(first.rank).cwd
+            cause = replace(cause, place=tuple(describe_exception(first.rank, first.error, folder)))
+        gone = (Outcome.SUCCEEDED, Outcome.STOPPED)
+        return replace(cause, left=tuple(rank.rank for rank in here if rank.outcome in gone))
 
     def blame_stall(self, sentence: str, *advice: str) -> Cause:
         """Report a stall, with what a rank said before it."""
@@ -252,12 +309,6 @@ class _Judge:
             stacks=stacks,
             plogs=tuple(_find_plogs(planned, rank.pid)),
         )
-
-
-def _find_absent_rank(failure: Failure) -> Optional[int]:
-    """Find the rank, or the first, of which a rank on the stub says that it did not do its part."""
-    match = re.search(rf"{JOB_CANNOT_GO_ON}ranks? ([0-9]{{1,7}})\b", failure.line)
-    return None if match is None else int(match[1])
 
 
 def _has_failed(rank: RankResult) -> bool:

@@ -128,11 +128,19 @@ def describe_stopped(rank: RankResult, failure: Failure, first: RankResult) -> s
     )
 
 
-def describe_elsewhere(rank: RankResult, failure: Failure) -> str:
-    """Report that a rank of another node, which the failure names, is the cause."""
-    _, _, why = _first_line(failure.line).partition(JOB_CANNOT_GO_ON)
-    why = why.split(". ")[0].rstrip(".")
-    return f"The cause is on another node: {why}. Rank {rank.rank} failed because of that."
+def describe_elsewhere(rank: RankResult, why: str) -> str:
+    """Report that a rank of another node, which is named, is the cause."""
+    first = why.split(". ")[0].rstrip(".")
+    first = first[0].lower() + first[1:] if first.startswith("Rank") else first
+    return f"The cause is on another node: {first}. Rank {rank.rank} failed because of that."
+
+
+def describe_left(ranks: Sequence[int]) -> str:
+    """Add the ranks that had ended in order before others failed; empty if there are none."""
+    if not ranks:
+        return ""
+    noun = "Rank" if len(ranks) == 1 else "Ranks"
+    return f" {noun} {format_ranges(ranks)} had ended with exit code 0 before that."
 
 
 def describe_interrupt(number: int) -> str:

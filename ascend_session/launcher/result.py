@@ -27,6 +27,9 @@ class Outcome:
     STOPPED = "stopped"
     """Because the launcher ended it, or because another rank failed, whatever code it had then."""
 
+    LEFT = "left early"
+    """With exit code 0 or because it was stopped, but other ranks failed for want of it."""
+
     NOT_STARTED = "not started"
     """Its program could not be started."""
 
@@ -98,6 +101,7 @@ class Cause:
         stacks: The file with the stacks of a rank that crashed; empty if there are none.
         plogs: The vendor's log files of the rank's process.
         elsewhere: The rank on another node because of which ``rank`` failed, or None.
+        left: Ranks that did not fail, but ended or left while others needed them.
     """
 
     rank: Optional[int]
@@ -112,6 +116,7 @@ class Cause:
     stacks: str = ""
     plogs: Tuple[str, ...] = ()
     elsewhere: Optional[int] = None
+    left: Tuple[int, ...] = ()
 
     def as_dict(self) -> Dict[str, Any]:
         """Convert the cause to plain values; the failure to its code and the line with it."""
@@ -255,6 +260,8 @@ def judge(plan: Plan, attempt: Attempt) -> None:
         lost = find_lost(plan, attempt)
         if has_failed:
             attempt.cause = find_cause(plan, attempt)
+            for number in attempt.cause.left:
+                attempt.of(number).outcome = Outcome.LEFT
         elif lost:
             attempt.cause = lost.pop(0)
         attempt.lost = tuple(cause.said for cause in lost)

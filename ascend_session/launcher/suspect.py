@@ -1,0 +1,93 @@
+"""Which rank another one names as the reason why it cannot go on.
+
+On the stub the sentence of a rank that waits says so. On devices HCCL does, if the ranks send each
+other heartbeats: "Cluster Exception Location[IP/ID]:[10.0.0.1/3]" is the server, and the N of the
+``/dev/davinciN``, which is not the rank. Source: ``GetUId`` and ``MakeErrMsg`` in
+src/framework/cluster_maintenance/health/heartbeat/heartbeat.cc of hicann/hccl.
+"""
+
+import re
+from typing import TYPE_CHECKING, Iterable, List, NamedTuple, Optional, Tuple
+
+from ascend_session.failures import JOB_CANNOT_GO_ON
+from ascend_session.text import blanked, shorten
+
+if TYPE_CHECKING:
+    from ascend_session.launcher.plan import Plan
+
+_LONGEST = 400  # characters of what is quoted
+_NAMED = "ranks? [0-9]{1,7}(?:(?:, | and | to )(?:rank )?[0-9]{1,7})*"
+_ABSENT = re.compile(
+    rf"{JOB_CANNOT_GO_ON}(({_NAMED})(?: of [0-9]+|, which [^,\n]*,)? "
+    r"(?:(?:has|have) (?:left|ended|failed|not answered)|did not come|failed:)[^\n]*)"
+)
+_RANGE = re.compile(r"([0-9]+)(?: to ([0-9]+))?")
+_LOCATION = re.compile(
+    r"Cluster Exception Location\[IP/ID\]:\[([^\]/\s]{1,64})/([0-9]{1,4})\]([^\n]{0,400})"
+)
+_KIND = re.compile(r"ExceptionType:\[([^\]]{1,80})\]")
+_REASON = re.compile(r"Possible Reason:\s*([^\n\]]{1,200})")
+
+
+class Suspect(NamedTuple):
+    """Who is named, and why.
+
+    Attributes:
+        ranks: The ranks, the first one named first.
+        why: The sentence with which they are named.
+        is_by_hccl: Whether HCCL names the rank, and not the stub.
+    """
+
+    ranks: Tuple[int, ...]
+    why: str
+    is_by_hccl: bool
+
+
+def find_suspect(texts: Iterable[str], plan: "Plan", reporter: int) -> Optional[Suspect]:
+    """Find whom a rank names in what it has written; None if nobody but itself.
+
+    Args:
+        texts: What it has written.
+        plan: The job.
+        reporter: The rank.
+    """
+    for text in texts:
+        match = _ABSENT.search(text)
+        if match is not None:
+            ranks = tuple(_expand(match[2]))
+            why = shorten(blanked(match[1]).strip(), _LONGEST)
+            if reporter not in ranks:
+                return Suspect(ranks, f"{why[0].upper()}{why[1:]}", is_by_hccl=False)
+        for location in _LOCATION.finditer(text):
+            rank = _find_rank(plan, location[1], int(location[2]))
+            if rank is not None and rank != reporter:
+                return Suspect((rank,), _describe_location(rank, reporter, location[3]), True)
+    return None
+
+
+def _expand(names: str) -> List[int]:
+    ranks: List[int] = []
+    for first, last in _RANGE.findall(names):
+        ranks += range(int(first), min(int(last or first), int(first) + 10_000) + 1)
+    return ranks
+
+
+def _find_rank(plan: "Plan", server: str, device: int) -> Optional[int]:
+    """Find the rank that opens a device of a server; None if that is not known."""
+    table = plan.nodes.table
+    if plan.nodes.count > 1:
+        nodes = () if table is None else table.nodes
+        devices = [each for node in nodes for each in node.devices]
+        of_server = (each for each in devices if server in (each.server_id, each.host_ip))
+        return next((each.rank_id for each in of_server if each.device_id == device), None)
+    for rank in plan.ranks:
+        if device == (rank.device_id if rank.physical_id is None else rank.physical_id):
+            return rank.rank
+    return None
+
+
+def _describe_location(rank: int, reporter: int, more: str) -> str:
+    kind, reason = _KIND.search(more), _REASON.search(more)
+    what = f"'{kind[1]}'" if kind else "an exception"
+    possible = f" (possible reasons: {blanked(reason[1]).strip()})" if reason else ""
+    return f"HCCL reports {what} at rank {rank}, on rank {reporter}{possible}."
