@@ -25,7 +25,7 @@ from ascend_session.launcher.devices import not_bound
 from ascend_session.launcher.lines import clean
 from ascend_session.launcher.output import Latest, Outlet, Output
 from ascend_session.launcher.preflight import checked_plan
-from ascend_session.launcher.process import Signals, signal_name
+from ascend_session.launcher.process import Signals, drop_signals_for_ranks, signal_name
 from ascend_session.launcher.pump import Notices
 from ascend_session.text import format_count, format_duration, format_ranges
 
@@ -61,7 +61,7 @@ def run_job(
     """
     environ = dict(os.environ)
     try:
-        with exit_on_signals():
+        with exit_on_signals(), drop_signals_for_ranks():
             plan = checked_plan(config, environ, complain)
     except KeyboardInterrupt:
         complain("Interrupted before anything was started.")

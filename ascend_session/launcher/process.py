@@ -131,6 +131,20 @@ class Signals:
             os.write(self._write, bytes([number]))
 
 
+@contextlib.contextmanager
+def drop_signals_for_ranks() -> Iterator[None]:
+    """Let no signal end this process that is meant for ranks, while there are none yet."""
+    numbers = [number for number in PASSED_ON if signal.getsignal(number) is signal.SIG_DFL]
+    # No SIG_IGN, which programs that are started meanwhile would inherit.
+    for number in numbers:
+        signal.signal(number, lambda number, frame: None)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+
+
 _FILES_PER_RANK, _OTHER_FILES = 6, 64
 
 

@@ -16,6 +16,7 @@ import pytest
 from ascend_session import LaunchConfig, launch
 from ascend_session.launcher import StallWatch
 from ascend_session.launcher.events import PassedOn
+from ascend_session.launcher.process import drop_signals_for_ranks
 from tests.launcher.supervised import PATIENCE, Gate
 from tests.launcher.test_stall import Ranks
 
@@ -127,6 +128,13 @@ def test_a_shell_that_does_not_catch_a_signal_is_no_obstacle_for_it(
     said = launcher.end()
     assert launcher.process.returncode == 0, said
     assert "SIGUSR1 was passed on to process " in said
+
+
+def test_a_signal_for_ranks_does_not_end_a_launcher_that_has_none_yet() -> None:
+    with drop_signals_for_ranks():
+        os.kill(os.getpid(), signal.SIGUSR1)
+        os.kill(os.getpid(), signal.SIGUSR2)
+    assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
 
 
 _ENDING = ["SIGALRM", "SIGVTALRM", "SIGPROF", "SIGXCPU", "SIGIO", "SIGPWR", "SIGRTMIN", "SIGRTMAX"]
