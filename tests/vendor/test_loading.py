@@ -59,7 +59,7 @@ def test_each_loading_starts_fresh(
             importlib.import_module("npu_bridge")
             with tf.Session(config=proto(op_debug_level=1)) as sess:
                 sess.run(product)
-            assert ge.calls[:2] == ["TdtOutFeedInit", "GEInitialize"]
+            assert ge.calls[:3] == ["TdtOutFeedInit", "ParserInitialize", "GEInitialize"]
     assert [entry["call"] for entry in recorded(host)].count("GEInitialize") == 2
 
 
@@ -133,8 +133,9 @@ def test_at_exit_ge_is_finalised_with_sessions_still_open(host: FakeHost) -> Non
     assert ended.returncode == 0, ended.stderr
     assert "Exception ignored" not in ended.stderr
     names = [entry["call"] for entry in recorded(host)]
-    assert names[-1] in ("GEFinalize", "GESessionDestroy")
-    assert names[names.index("Run") + 1 :][:2] == ["exit handler", "GEFinalize"]
+    assert names[-1] in ("ParserFinalize", "GESessionDestroy")
+    closed = ["exit handler", "GEFinalize", "ParserFinalize"]
+    assert names[names.index("Run") + 1 :][:3] == closed
 
 
 def test_an_exit_that_skips_handlers_cleans_up_nothing(host: FakeHost) -> None:

@@ -84,8 +84,12 @@ class Engine:
             self.up, self.failure, self.is_global = True, failure, is_global
             self.age += 1
 
-    def finalise(self) -> None:
-        """GePlugin::Finalize; nothing if GE is down."""
+    def finalise(self, with_data_transfer: bool = True) -> None:
+        """GePlugin::Finalize; nothing if GE is down.
+
+        Args:
+            with_data_transfer: Whether the data-transfer host goes, too.
+        """
         with self.lock:
             if self.up:
                 self.up = False
@@ -94,13 +98,17 @@ class Engine:
                 self.unlink()
                 if self.failure is None:
                     note("GEFinalize")
+                # guides/facts/process.md#life-of-ge-in-a-process: the parser, then TDT
+                note("ParserFinalize")
+                if with_data_transfer and not data_transfer_skipped():
+                    note("TdtOutFeedDestroy")
                 nodes.release()
 
     def end(self) -> None:
         """NpuClose: what the exit handler does."""
         # guides/facts/process.md#the-end-of-a-process
         note("exit handler")
-        self.finalise()
+        self.finalise(with_data_transfer=False)  # ge_plugin.cc, NpuClose
 
     def linked(self) -> Links:
         """The links of a rank of several, made when they are needed first."""
@@ -128,6 +136,7 @@ class Engine:
         code = fault("parser", "4294967295")
         if code is not None:
             abort(f"[GePlugin] Initialize parser failed, ret : {code}", f"{_SOURCE}:341")
+        note("ParserInitialize")
 
     def _start(self, options: Dict[str, Any], is_async: bool) -> Optional[str]:
         """GEInitialize; returns what it failed with."""
