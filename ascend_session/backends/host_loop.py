@@ -24,6 +24,7 @@ from typing import (
     MutableMapping,
     NamedTuple,
     Optional,
+    Set,
 )
 
 from ascend_session.backends._tensorflow import is_own, outermost, own_operators, tf1
@@ -37,9 +38,9 @@ from ascend_session.vendor import ITERATION_OP
 _sessions: MutableMapping[int, Any] = weakref.WeakValueDictionary()
 _session_numbers = itertools.count(1)
 
-_GET_NEXT = "IteratorGetNext"
 # What runs on the host and may give something else each time: how the types of operators begin.
-# Queues do not, for the device has operators of its own for them.
+# Queues are not among them, for the device has operators of its own for these.
+_GET_NEXT = "IteratorGetNext"
 _FUNCTIONS = ("PyFunc", "EagerPyFunc")
 _VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
 _CANNOT_BE_HANDED_ON = ("resource", "variant")
@@ -113,11 +114,10 @@ class HostLoop(Loop):
         Returns:
             What that run has to be fed besides, so that its step gets what the others got.
         """
-        keys = tf1().nest.flatten(list(feeds or ()), expand_composites=True)
-        fed = {getattr(key, "name", key) for key in keys}
+        fed = _fed_names(feeds)
         if not all(tensor().name in fed for tensor in self._placeholders):
             return None
-        same = self._inputs.draw(session, feeds, fed)
+        same = self._inputs.draw(session, feeds)
         for _ in range(self._steps - 1):
             session.run(self._train_op(), {**(feeds or {}), **same})
         self._steps_before[self._numbers[session]] = self._steps - 1
@@ -196,15 +196,15 @@ class HostInputs:
                 )
         self._repeated[session] = repeated
 
-    def draw(self, session: Any, feeds: Any, fed: Collection[str] = ()) -> Dict[str, Any]:
+    def draw(self, session: Any, feeds: Any) -> Dict[str, Any]:
         """Draw what the steps of a run share, as what they are to be fed.
 
         Args:
             session: A session that was opened.
-            feeds: What the run is fed, or None.
-            fed: The names of the tensors among it.
+            feeds: What the run is fed, or None; what is among it is not drawn.
         """
         names = [tensor().name for each in self._repeated[session] for tensor in each.tensors]
+        fed = _fed_names(feeds)
         names = [name for name in names if name not in fed]
         return dict(zip(names, session.run(names, feeds)))
 
@@ -256,6 +256,12 @@ def _is_input(function: Any, read: Collection[str]) -> bool:
     return any(each.name in read for each in function.outputs) and not any(
         each.type in _VARIABLES for each in _walk_inputs(function)
     )
+
+
+def _fed_names(feeds: Any) -> Set[str]:
+    """Give the names of all tensors that a ``feed_dict``, or None, has a value for."""
+    keys = tf1().nest.flatten(list(feeds or ()), expand_composites=True)
+    return {getattr(key, "name", key) for key in keys}
 
 
 def _dtype(tensor: Any) -> str:
