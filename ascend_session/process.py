@@ -7,6 +7,7 @@ when it is imported.
 
 import atexit
 import contextlib
+import ctypes
 import os
 from typing import Callable, Dict, List
 
@@ -46,6 +47,23 @@ def on_fork(function: Callable[[], None]) -> None:
     in order what it has inherited would close it for its parent.
     """
     _forgetters.append(function)
+
+
+def skip_exit_handlers_of_parent() -> None:
+    """Have a forked child end without what compiled libraries do when a process ends.
+
+    Such handlers and destructors are inherited, and would finalise for the parent what they belong
+    to. All that Python does at its end is done before, and the exit code stays what it is. What a
+    library adds in the child runs, too. Does nothing where the C library has no ``on_exit``.
+
+    The C library runs the handlers of a process in reverse order, after Python has ended: the one
+    that is added here ends the process before it comes to those of the parent.
+    """
+    libc = ctypes.CDLL(None)
+    with contextlib.suppress(AttributeError):
+        # Called as _exit(status, NULL), which takes the first.
+        libc.on_exit(libc._exit, None)
+        libc.__cxa_atexit(libc.fflush, None, None)  # of all streams of C, and before _exit
 
 
 def _close() -> None:

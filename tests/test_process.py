@@ -9,9 +9,8 @@ from ascend_session import process
 def run(program):
     ended = subprocess.run(
         [sys.executable, "-c", f"import os, sys\nfrom ascend_session import process\n{program}"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        universal_newlines=True,
+        capture_output=True,
+        text=True,
         timeout=60,
     )
     return ended.returncode, ended.stdout.split(), ended.stderr
@@ -84,3 +83,68 @@ def test_a_forked_child_closes_what_it_has_opened_itself():
         "os.waitpid(child, 0)\n"
     )
     assert words == ["child", "parent"]
+
+
+# What a compiled library of the parent does at the end of a process: it removes the marker.
+FORKED = """
+import atexit, ctypes, threading, time
+libc = ctypes.CDLL(None)
+libc.strdup.restype = ctypes.c_void_p
+path = libc.strdup(sys.argv[1].encode())  # which outlives Python
+libc.__cxa_atexit(libc.remove, ctypes.c_void_p(path), None)
+child = os.fork()
+if not child:
+    if sys.argv[2] == "skip":
+        process.skip_exit_handlers_of_parent()
+    exec(sys.argv[3])
+else:
+    status = os.waitpid(child, 0)[1]
+    print("left", os.path.exists(sys.argv[1]), "status", status, flush=True)
+    os._exit(0)
+"""
+
+
+def end_child(tmp_path, program, how="skip"):
+    marker = tmp_path / "marker"
+    marker.write_text("")
+    begin = "import os, sys\nfrom ascend_session import process\n"
+    ended = subprocess.run(
+        [sys.executable, "-c", begin + FORKED, str(marker), how, program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return ended.stdout.splitlines(), ended.stderr
+
+
+def test_a_forked_child_inherits_what_libraries_do_at_the_end(tmp_path):
+    lines, _ = end_child(tmp_path, "pass", "inherit")
+    assert lines == ["left False status 0"]
+
+
+@pytest.mark.parametrize(
+    ("program", "said", "code", "error"),
+    [
+        ("pass", [], 0, ""),
+        ("sys.stdout.write('not flushed')", ["not flushed"], 0, ""),
+        ("libc.printf(b'of C')", ["of C"], 0, ""),
+        ("sys.exit(3)", [], 3, ""),
+        ("sys.exit('no data')", [], 1, "no data"),
+        ("raise KeyError('x')", [], 1, "KeyError: 'x'"),
+        ("atexit.register(print, 'at exit')", ["at exit"], 0, ""),
+        (
+            "threading.Timer(0.2, print, ['thread']).start(); atexit.register(print, 'after')",
+            ["thread", "after"],
+            0,
+            "",
+        ),
+        ("grandchild = os.fork(); grandchild and os.waitpid(grandchild, 0)", [], 0, ""),
+    ],
+)
+def test_a_child_that_skips_it_ends_otherwise_as_any_process(tmp_path, program, said, code, error):
+    lines, errors = end_child(tmp_path, program)
+    *before, last = "\n".join(lines).replace("left", "\nleft").split("\n")
+    assert last == f"left True status {code << 8}"
+    assert [line for line in before if line] == said
+    assert errors.strip().endswith(error)
+    assert bool(errors) == bool(error)

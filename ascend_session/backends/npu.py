@@ -22,6 +22,7 @@ from ascend_session.cluster.variables import uses_collectives
 from ascend_session.errors import BackendError, CollectiveError, DeviceError
 from ascend_session.findings import errors_of
 from ascend_session.hardware.nodes import VISIBLE_VARIABLE, device_nodes, host_root, node_name
+from ascend_session.process import skip_exit_handlers_of_parent
 from ascend_session.requirements import VENDOR_WHEEL_COMMAND
 
 if TYPE_CHECKING:
@@ -200,6 +201,7 @@ class NpuBackend(Backend):
         """Have a forked process leave the device alone, also when it ends."""
         super().forget_in_child()
         unregister_exit_handler()
+        skip_exit_handlers_of_parent()  # guides/facts/process.md#the-end-of-a-process
 
 
 def unregister_exit_handler() -> None:
