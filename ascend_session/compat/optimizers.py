@@ -198,16 +198,12 @@ def broadcast_values(variables: Sequence[Any], root_rank: Any) -> Any:
     return tf.group([variable.assign(value).op for variable, value in zip(variables, received)])
 
 
-def downscaled(pairs: Sequence[Any], scale: Any) -> List[Any]:
-    """Divide the gradients by the scale; IndexedSlices become dense, as with the vendor's."""
-    factor = tf.reciprocal(scale)
-    results = []
-    for gradient, variable in pairs:
-        if gradient is not None:
-            dense = tf.convert_to_tensor(gradient)
-            gradient = dense * tf.cast(factor, dense.dtype.base_dtype)
-        results.append((gradient, variable))
-    return results
+def multiply_dense(gradient: Any, factor: Any) -> Any:
+    """Multiply a gradient, if there is one; IndexedSlices become dense, as with the vendor's."""
+    if gradient is None:
+        return None
+    dense = tf.convert_to_tensor(gradient)
+    return dense * tf.cast(factor, dense.dtype.base_dtype)
 
 
 def own_rank() -> int:

@@ -76,9 +76,73 @@ def DistributedOptimizer(  # noqa: N802  (it stands for a class, as the vendor's
 
 
 class WrappingOptimizer(_TrainOptimizer):  # type: ignore[misc]
-    """An optimizer whose slots and variables are those of the one that it wraps, ``_opt``."""
+    """An optimizer around another, which computes, applies, and has the slots and variables.
 
-    _opt: Any
+    This one scales the loss and leaves out steps with an overflow. Over which ranks gradients are
+    averaged and an overflow counts is what its subclasses add.
+
+    Args:
+        optimizer: The wrapped optimizer, a ``tf.train.Optimizer``.
+        manager: Scales the loss, or None.
+        name: The optimizer's name.
+    """
+
+    def __init__(self, optimizer: Any, manager: Optional[Any], name: str) -> None:
+        super().__init__(use_locking=False, name=name)
+        self._opt = optimizer
+        self._manager = manager
+        self._overflow = Overflow(self.get_name())
+
+    def compute_gradients(self, loss: Any, *args: Any, **kwargs: Any) -> List[Any]:
+        """Return the averaged gradients and their variables; see ``tf.train.Optimizer``."""
+        if self._manager is None:
+            return self._average(self._opt.compute_gradients(loss, *args, **kwargs))
+        scale = self._manager.get_loss_scale()
+        scaled = scale_loss(loss, scale)
+        pairs = self._average(self._opt.compute_gradients(scaled, *args, **kwargs))
+        # The tensor that has scaled the loss, not the variable, which this step may change.
+        factor = 1.0 / scale
+        return [(self._multiply(gradient, factor), variable) for gradient, variable in pairs]
+
+    def apply_gradients(
+        self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None
+    ) -> Any:
+        """Apply them with the wrapped optimizer, if nothing has overflown on any rank."""
+        pairs = list(grads_and_vars)
+
+        def apply() -> Any:
+            return self._opt.apply_gradients(pairs, global_step, name)
+
+        if self._manager is None:
+            return apply()
+        finite = self._is_finite([gradient for gradient, _ in pairs])
+        if finite is None:
+            return tf1().group(apply(), self._manager.update_loss_scale(tf1().constant(True)))
+        return apply_if_finite(finite, apply, self._manager)
+
+    def _average(self, pairs: Sequence[Any]) -> List[Any]:
+        """Average the gradients of pairs of a gradient and its variable."""
+        return list(pairs)
+
+    def _multiply(self, gradient: Any, factor: Any) -> Any:
+        """Multiply a gradient, if there is one, by a float32 scalar."""
+        tf = tf1()
+        if gradient is None:
+            return None
+        if is_slices(gradient):  # the vendor's makes it dense
+            values = gradient.values * tf.cast(factor, gradient.values.dtype)
+            return tf.IndexedSlices(values, gradient.indices, dense_shape=gradient.dense_shape)
+        return gradient * tf.cast(factor, gradient.dtype.base_dtype)
+
+    def _is_finite(self, gradients: Sequence[Any]) -> Any:
+        """Make a bool tensor, True if nothing has overflown; None if the manager wants no check."""
+        if not checks_overflow(self._manager):
+            return None
+        return self._overflow.none_anywhere(gradients, self._rank_count())
+
+    def _rank_count(self) -> int:
+        """Give the number of ranks whose overflows count."""
+        return 1
 
     def get_slot(self, *args: Any, **kwargs: Any) -> Any:
         """Return the wrapped optimizer's slot."""
@@ -94,11 +158,11 @@ class WrappingOptimizer(_TrainOptimizer):  # type: ignore[misc]
 
 
 class _DistributedTrain(WrappingOptimizer):
-    """The wrapper of a ``tf.train.Optimizer``, which computes and applies.
+    """The wrapper of a ``tf.train.Optimizer`` in the job that the system knows.
 
     Args:
-        optimizer: The wrapped optimizer.
-        manager: Scales the loss, or None.
+        optimizer: As of the base.
+        manager: As of the base.
         is_tailing: Whether the last exchange waits for the overflow's, as the vendor's does.
         name: The optimizer's name.
     """
@@ -106,60 +170,20 @@ class _DistributedTrain(WrappingOptimizer):
     def __init__(
         self, optimizer: Any, manager: Optional[Any], is_tailing: bool, name: Optional[str]
     ) -> None:
-        super().__init__(name=name or f"Distributed{type(optimizer).__name__}", use_locking=False)
-        self._opt = optimizer
-        self._manager = manager
-        self._is_tailing = is_tailing
-        self._overflow: Optional[Overflow] = None
-        if manager is not None and checks_overflow(manager):
-            self._overflow = Overflow(self.get_name())
+        super().__init__(optimizer, manager, name or f"Distributed{type(optimizer).__name__}")
+        self._looks_early = is_tailing and manager is not None and checks_overflow(manager)
 
-    def compute_gradients(self, loss: Any, *args: Any, **kwargs: Any) -> List[Any]:
-        """Return the averaged gradients and their variables; see ``tf.train.Optimizer``."""
-        if self._manager is None:
-            return self._average(self._opt.compute_gradients(loss, *args, **kwargs))
-        scale = self._manager.get_loss_scale()
-        scaled = scale_loss(loss, scale)
-        pairs = self._average(self._opt.compute_gradients(scaled, *args, **kwargs))
-        # The tensor that has scaled the loss, not the variable, which this step may change.
-        return [(_multiply(gradient, 1.0 / scale), variable) for gradient, variable in pairs]
-
-    def _average(self, pairs: List[Any]) -> List[Any]:
+    def _average(self, pairs: Sequence[Any]) -> List[Any]:
         gradients = [gradient for gradient, _ in pairs]
-        size = job_size("DistributedOptimizer")
+        size = self._rank_count()
         waits: List[Any] = []
-        if self._is_tailing and self._overflow is not None and size > 1:
+        if self._looks_early and size > 1:
             waits = self._overflow.look_early(gradients, size)
         means = averaged(gradients, self.get_name(), waits)
         return [(mean, variable) for mean, (_, variable) in zip(means, pairs)]
 
-    def apply_gradients(
-        self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None
-    ) -> Any:
-        """Apply them with the wrapped optimizer, if nothing has overflown on any rank."""
-        tf = tf1()
-        pairs = list(grads_and_vars)
-
-        def apply() -> Any:
-            return self._opt.apply_gradients(pairs, global_step, name)
-
-        if self._manager is None:
-            return apply()
-        if self._overflow is None:
-            return tf.group(apply(), self._manager.update_loss_scale(tf.constant(True)))
-        size = job_size("DistributedOptimizer")
-        finite = self._overflow.none_anywhere([gradient for gradient, _ in pairs], size)
-        return apply_if_finite(finite, apply, self._manager)
-
-
-def _multiply(gradient: Any, factor: Any) -> Any:
-    tf = tf1()
-    if gradient is None:
-        return None
-    if is_slices(gradient):  # the vendor's makes it dense
-        values = gradient.values * tf.cast(factor, gradient.values.dtype)
-        return tf.IndexedSlices(values, gradient.indices, dense_shape=gradient.dense_shape)
-    return gradient * tf.cast(factor, gradient.dtype.base_dtype)
+    def _rank_count(self) -> int:
+        return job_size("DistributedOptimizer")
 
 
 class _DistributedKeras:

@@ -12,7 +12,7 @@ from ascend_session.compat.npu_bridge.estimator.npu.npu_common import NPUBasics
 from ascend_session.compat.optimizers import (
     COMPUTE_GRADIENTS,
     averaged_in_job,
-    downscaled,
+    multiply_dense,
     own_pairs,
     own_rank,
     rank_count,
@@ -22,8 +22,7 @@ from ascend_session.compat.signatures import with_signature
 from ascend_session.compat.tensorflow_names import OptimizerV2
 from ascend_session.compat.tensorflow_names import tf as tf1
 from ascend_session.compat.vendor_modules import mirror
-from ascend_session.training.gradients import Overflow, is_slices
-from ascend_session.training.loss_scale import apply_if_finite, scale_loss
+from ascend_session.training.gradients import is_slices
 from ascend_session.training.optimizer import WrappingOptimizer
 from ascend_session.vendor import WORLD_GROUP
 
@@ -97,39 +96,27 @@ class NPUOptimizer(WrappingOptimizer):
     ) -> None:
         if is_loss_scale and loss_scale_manager is None:
             raise ValueError("is_loss_scale is True, loss_scale_manager can not be None")
-        self._opt = opt
         self._loss_scale_manager = loss_scale_manager
         self._is_distributed = is_distributed
         self._is_loss_scale = is_loss_scale
         self._is_tailing_optimization = is_tailing_optimization
-        super().__init__(name=name or f"NPUOptimizer{type(opt).__name__}", use_locking=False)
+        manager = loss_scale_manager if is_loss_scale else None
+        super().__init__(opt, manager, name or f"NPUOptimizer{type(opt).__name__}")
 
-    @with_signature(COMPUTE_GRADIENTS)
-    def compute_gradients(self, loss: Any, **given: Any) -> List[Any]:
-        """Gradients and variables; see ``tf.train.Optimizer``."""
-        scale = None
-        if self._is_loss_scale:
-            scale = self._loss_scale_manager.get_loss_scale()
-            loss = scale_loss(loss, scale)
-        pairs: List[Any] = self._opt.compute_gradients(loss, **given)
-        if self._is_distributed:
-            pairs = averaged_in_job(pairs, self.get_name())
-        return pairs if scale is None else downscaled(pairs, scale)
+    compute_gradients = with_signature(COMPUTE_GRADIENTS)(WrappingOptimizer.compute_gradients)
 
-    def apply_gradients(
-        self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None
-    ) -> Any:
-        """Applies them; with a scaled loss only if nothing has overflown on any rank."""
-        pairs = list(grads_and_vars)
-        if not self._is_loss_scale:
-            return self._opt.apply_gradients(pairs, global_step, name)
-        size = NPUBasics("").size() if self._is_distributed else 1
-        finite = Overflow(self.get_name()).none_anywhere([gradient for gradient, _ in pairs], size)
-        return apply_if_finite(
-            finite,
-            lambda: self._opt.apply_gradients(pairs, global_step, name),
-            self._loss_scale_manager,
-        )
+    def _average(self, pairs: Sequence[Any]) -> List[Any]:
+        return averaged_in_job(pairs, self.get_name()) if self._is_distributed else list(pairs)
+
+    def _multiply(self, gradient: Any, factor: Any) -> Any:
+        return multiply_dense(gradient, factor)
+
+    def _rank_count(self) -> int:
+        return NPUBasics("").size() if self._is_distributed else 1
+
+    def _is_finite(self, gradients: Sequence[Any]) -> Any:
+        # Whatever the manager wants, as the vendor's.
+        return self._overflow.none_anywhere(gradients, self._rank_count())
 
 
 class NPUDistributedOptimizer(WrappingOptimizer):
@@ -150,9 +137,9 @@ class NPUDistributedOptimizer(WrappingOptimizer):
     ) -> None:
         if isinstance(is_weight_update_sharding, str):
             name, is_weight_update_sharding = is_weight_update_sharding, False
-        self._optimizer = self._opt = optimizer
+        self._optimizer = optimizer
         self._is_weight_update_sharding = is_weight_update_sharding
-        super().__init__(name=name or f"Distributed{type(optimizer).__name__}", use_locking=False)
+        super().__init__(optimizer, None, name or f"Distributed{type(optimizer).__name__}")
 
     def compute_gradients(self, *args: Any, **kwargs: Any) -> List[Any]:
         """The averaged gradients and their variables; see ``tf.train.Optimizer``.
@@ -160,7 +147,9 @@ class NPUDistributedOptimizer(WrappingOptimizer):
         Raises:
             ValueError: With sharding, if there are fewer gradients than ranks.
         """
-        pairs = self._optimizer.compute_gradients(*args, **kwargs)
+        return super().compute_gradients(*args, **kwargs)
+
+    def _average(self, pairs: Sequence[Any]) -> List[Any]:
         if not self._is_weight_update_sharding:
             return averaged_in_job(pairs, self.get_name())
         size = rank_count()
@@ -181,7 +170,7 @@ class NPUDistributedOptimizer(WrappingOptimizer):
         """Applies them; with sharding this rank's, and has the others' sent."""
         pairs = list(grads_and_vars)
         if rank_count() <= 1 or not self._is_weight_update_sharding:
-            return self._optimizer.apply_gradients(pairs, global_step, name)
+            return super().apply_gradients(pairs, global_step, name)
         own, gradients = own_pairs(pairs)
         applied = self._optimizer.apply_gradients(own, global_step, name)
         scope = f"{self.get_name()}_Broadcast_Weight_Update_Sharding"
