@@ -14,9 +14,10 @@ from typing import Any, Callable, Iterator
 import pytest
 
 from ascend_session import UnsupportedError
-from ascend_session.compat import PACKAGES, install, unwatch_sessions
+from ascend_session.compat import PACKAGES, install
 from ascend_session.compat.placeholders import Placeholder
 from tests.compat.run_scripts import run_script
+from tests.compat.watching import unwatch_sessions
 
 LINES = Path(__file__).with_name("imports.txt").read_text().splitlines()
 
