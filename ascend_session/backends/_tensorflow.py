@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from traceback import walk_stack
+from traceback import walk_stack, walk_tb
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Collection, ContextManager, Iterator, List, Optional
 
@@ -129,6 +129,31 @@ def destroy(session: Any) -> None:
     session.close()
     if not is_running(session):
         session.__del__()
+
+
+def destroy_failed(error: BaseException, spared: Optional[Any]) -> None:
+    """Close and free the ``tf.Session`` objects that calls which have failed were working with.
+
+    The exception's traceback keeps them, such as one whose first run failed while
+    MonitoredTrainingSession made it, and on a device they have to go before its shutdown.
+
+    Args:
+        error: What they have raised, with its causes.
+        spared: One that is needed still.
+    """
+    chain: List[BaseException] = []
+    links: List[Optional[BaseException]] = [error]
+    while links:
+        link = links.pop()
+        if link is not None and not any(link is known for known in chain):
+            chain.append(link)
+            links += [link.__cause__, link.__context__]
+    session_types = (tf1().Session, tf1().InteractiveSession)
+    for frame, _ in (each for link in chain for each in walk_tb(link.__traceback__)):
+        for value in list(frame.f_locals.values()):
+            is_session = isinstance(value, session_types) and value is not spared
+            if is_session and getattr(value, "_session", None) is not None:
+                destroy(value)
 
 
 def is_running(session: Any) -> bool:

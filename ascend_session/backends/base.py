@@ -23,7 +23,7 @@ from typing import (
     Tuple,
 )
 
-from ascend_session.backends._tensorflow import destroy, disown, tf1
+from ascend_session.backends._tensorflow import destroy, destroy_failed, disown, tf1
 from ascend_session.backends.collectives import Groups
 from ascend_session.cluster.job import Job
 from ascend_session.errors import LifecycleError, UnsupportedError
@@ -316,6 +316,10 @@ class Backend(abc.ABC):
             reason: Why, for other ranks.
             error: The exception because of which, if it is one.
         """
+
+    def destroy_failed(self, error: BaseException) -> None:
+        """Close and free the sessions of calls that have failed, but not the keeper."""
+        destroy_failed(error, self._keeper)
 
     def shutdown(self) -> None:
         """Run the shutdown op, unless the end of the keeper has taken the device down."""

@@ -155,6 +155,7 @@ class AscendSystem:
         self._is_launched = bool(os.environ.get(RANK_FOLDER))
         self.uses: List[Use] = []
         self._set_state("opening")
+        self._failure: Optional[BaseException] = None  # which ends the last block
         self._is_up = False  # from the initialisation until the shutdown begins
         self._closing = threading.RLock()  # garbage collection may leave a block meanwhile
         self.signals = SignalGuard(self._interrupt, lambda: log_failures(self.close()))
@@ -422,6 +423,7 @@ class AscendSystem:
         """
         has_exited = isinstance(error, SystemExit) and not error.code
         if not (has_exited or isinstance(error, GeneratorExit)):
+            self._failure = error
             member.fail(error)
             self._backend.interrupt(describe_error(error), error)
 
@@ -440,6 +442,10 @@ class AscendSystem:
             self._is_up = False
             self._begin_closing()
             sessions: List[Closer] = [("closing a session", use.close) for use in self.uses]
+            if self._failure is not None and self._backend.holds_npus:
+                failed_calls = partial(self._backend.destroy_failed, self._failure)
+                sessions.insert(0, ("closing the sessions of failed calls", failed_calls))
+            self._failure = None
             try:
                 failed = self._close(*sessions[::-1], ("shutdown_system", self._shut_down_device))
                 if self._is_launched:

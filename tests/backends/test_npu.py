@@ -342,6 +342,20 @@ class TestFailures:
         assert isinstance(failed.value.__cause__, tf.errors.InternalError)
         assert current_system() is None
 
+    def test_a_session_that_fails_in_the_hands_of_others_is_closed_before_the_shutdown(
+        self, tf: Any, host: Any
+    ) -> None:
+        def make_session(system: Any) -> None:
+            sess = tf.Session(system.target, config=system.session_config())
+            sess.run(product(tf))
+
+        with loaded(host, faults="run=EI0002") as ge:
+            with pytest.raises(tf.errors.InternalError) as failed:
+                with ascend_system() as system:
+                    make_session(system)
+            assert failed.value.__traceback__ is not None  # it keeps the session
+            assert life(ge.calls)[-3:] == ["GESessionDestroy", "GEFinalize", "NPUShutdown"]
+
     def test_a_failing_shutdown_is_said_with_everything_closed(self, tf: Any, host: Any) -> None:
         with loaded(host, faults="shutdown") as ge:
             with pytest.raises(ShutdownError, match="shutdown_system"):
