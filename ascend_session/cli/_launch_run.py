@@ -211,6 +211,14 @@ class _Screen:
         elif isinstance(event, events.Continued):
             paused = format_duration(event.paused_s)
             self._say(f"The ranks were stopped for {paused}, as the launcher was, and go on.")
+        elif isinstance(event, events.Awaiting):
+            numbers = [int(rank) for rank in event.ranks if rank.isdigit()]
+            who = format_ranges(numbers) or ", ".join(event.ranks)
+            noun = "rank" if len(event.ranks) == 1 else "ranks"
+            self._say(
+                f"note: the script has ended without waiting for {noun} {who}, which it has "
+                "started; the job goes on until they end. Write `wait` at its end."
+            )
         elif isinstance(event, events.StallNote):
             self._say(f"note: {event.note}")
         elif isinstance(event, events.Stalled):

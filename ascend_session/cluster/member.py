@@ -24,13 +24,16 @@ from ascend_session.text import one_line
 LONG_WAIT_S = 0.5
 """After which a wait for other ranks is written down."""
 
+STARTED = "started"
 OPEN, CLOSED, FAILED, ENDED = "open", "closed", "failed", "ended"
-"""States of a process: it has a system or makes one; has closed it in order; an exception has ended
-its work; it came to its end in order."""
+"""States of a process: it has begun; it has a system or makes one; has closed it in order; an
+exception has ended its work; it came to its end in order."""
 
 _UNREADABLE = (UnreadableError, ValueError, TypeError, KeyError, AttributeError)
 _PREFIX, _SUFFIX = "process_", ".json"
 _LONGEST_ERROR, _MOST_BYTES = 400, 1 << 16
+_BETWEEN_LOOKS_S = 0.3
+_NEXT_PROGRAM_S = 5.0  # in which what only prepares a rank is followed by the rank
 
 
 class CollectiveWait(NamedTuple):
@@ -63,6 +66,10 @@ class JoinedProcess(NamedTuple):
         error: The exception that ended it, in one line; may be empty.
         time: When it last wrote that, as `time.monotonic` counts.
         waits: What it waits in.
+        joined: Whether it has joined the job; if not, `script_rank` has written it.
+        rank_id: Its RANK_ID, which may be no number.
+        output: What its standard error goes to: a file, a pipe.
+        uses_vendor: Whether it has imported the vendor's packages.
     """
 
     pid: int
@@ -71,6 +78,10 @@ class JoinedProcess(NamedTuple):
     error: str
     time: float
     waits: Tuple[CollectiveWait, ...]
+    joined: bool = True
+    rank_id: str = ""
+    output: str = ""
+    uses_vendor: bool = True
 
     @property
     def is_alive(self) -> bool:
@@ -80,14 +91,19 @@ class JoinedProcess(NamedTuple):
     @property
     def is_lost(self) -> bool:
         """Whether an exception or a signal ended it; for one that does not live any more."""
-        return self.state in (OPEN, FAILED)
+        return self.state in (STARTED, OPEN, FAILED)
 
 
 class _Record:
     """The file of this process, which has what is known of it as its only line."""
 
     def __init__(self, folder: str, rank: int) -> None:
-        self.known = JoinedProcess(os.getpid(), rank, OPEN, "", 0.0, ())
+        output = ""
+        with contextlib.suppress(OSError):
+            output = os.readlink("/proc/self/fd/2")
+        self.known = JoinedProcess(
+            os.getpid(), rank, OPEN, "", 0.0, (), rank_id=str(rank), output=output
+        )
         self.is_exiting = False
         self._path = os.path.join(folder, f"{_PREFIX}{self.known.pid}{_SUFFIX}")
         self._lock = threading.Lock()
@@ -172,8 +188,13 @@ def waiting(
 
 
 def read_members(folder: str) -> List[JoinedProcess]:
-    """Read what the processes below a rank have written, in the order of their ranks."""
-    members = []
+    """Read what the processes below a rank that have joined have written, in order of rank."""
+    return [process for process in read_processes(folder) if process.joined]
+
+
+def read_processes(folder: str) -> List[JoinedProcess]:
+    """Read what all processes below a rank have written, in the order of their ranks."""
+    processes = []
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
             if name.startswith(_PREFIX) and name.endswith(_SUFFIX):
@@ -182,8 +203,62 @@ def read_members(folder: str) -> List[JoinedProcess]:
                     path = os.path.join(folder, name)
                     values = json.loads(read_regular_file(path, _MOST_BYTES).decode())
                     waits = tuple(CollectiveWait(**each) for each in values.pop("waits"))
-                    members.append(JoinedProcess(**values, waits=waits))
-    return sorted(members, key=lambda member: (member.rank, member.time))
+                    processes.append(JoinedProcess(**values, waits=waits))
+    return sorted(processes, key=lambda process: (process.rank, process.time))
+
+
+def find_lost(processes: Sequence[JoinedProcess]) -> List[JoinedProcess]:
+    """Find those that an exception, a code other than 0 or a signal has ended; none lives any more.
+
+    A script may try something in another process before or after its ranks, or beside them, and end
+    it. So what has not joined and not used the vendor's packages counts only where no other process
+    was that rank.
+    """
+    joined = {process.rank for process in processes if process.joined}
+    in_order = joined | {process.rank for process in processes if process.state == ENDED}
+    lost = []
+    for process in processes:
+        excused = in_order if process.state == STARTED else joined
+        is_rank = process.joined or (process.state == FAILED and process.uses_vendor)
+        if process.is_lost and (is_rank or process.rank not in excused):
+            lost.append(process)
+    return lost
+
+
+class AbsentRanks:
+    """The ranks of a script's job that one of them waits for, as far as they have ended already.
+
+    Args:
+        rank: The one that waits.
+        size: The number of ranks.
+    """
+
+    def __init__(self, rank: int, size: int) -> None:
+        self._rank, self._size = rank, size
+        self._folder = os.environ.get(RANK_FOLDER, "")
+        self._ended: Dict[int, float] = {}  # pid -> when that was seen first
+        self._next_look = 0.0
+
+    def find_ended(self) -> Optional[JoinedProcess]:
+        """Find one that an exception or a signal has ended before it came, and is not replaced."""
+        now = time.monotonic()
+        if not self._folder or now < self._next_look:
+            return None
+        self._next_look = now + _BETWEEN_LOOKS_S
+        processes = read_processes(self._folder)
+        own = [each for each in processes if each.rank == self._rank and each.pid != os.getpid()]
+        # The script's last job, which this one follows, has ended with the end of this rank there.
+        began = max((each.time for each in own if not each.is_alive), default=0.0)
+        newest = {process.rank: process for process in sorted(processes, key=_get_time)}
+        for rank, process in newest.items():
+            is_lost = process.state == FAILED or (process.state == STARTED and not process.is_alive)
+            if process.joined or not is_lost or process.time < began:
+                continue
+            since = self._ended.setdefault(process.pid, now)
+            has_failed = process.state == FAILED and process.uses_vendor
+            if 0 <= rank < self._size and (has_failed or now - since > _NEXT_PROGRAM_S):
+                return process
+        return None
 
 
 def stacks_name(pid: int) -> str:
@@ -198,6 +273,10 @@ def _forget_in_child() -> None:
 
 
 on_fork(_forget_in_child)
+
+
+def _get_time(process: JoinedProcess) -> float:
+    return process.time
 
 
 def _note_end() -> None:

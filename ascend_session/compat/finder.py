@@ -163,9 +163,22 @@ def install(request: "Optional[Dict[str, str]]" = None) -> VendorFinder:
 
 def take_over(name: str) -> None:
     """Make a module of ``inherited`` that of this room, and have the others found there, too."""
+    script_rank().note_import()
     spec = install({"child": "1"}).find_spec(name)
     module = sys.modules[name] = spec.loader.create_module(spec)
     spec.loader.exec_module(module)
+
+
+def script_rank() -> "Any":
+    """Load `cluster.script_rank` by its path, once; the packages that it needs may be missing."""
+    name = "_ascend_session_script_rank"
+    if name not in sys.modules:
+        path = os.path.join(os.path.dirname(_HERE), "cluster", "script_rank.py")
+        external = sys.modules["_frozen_importlib_external"]  # type: Any
+        module = type(sys)(name)
+        exec(external.SourceFileLoader(name, path).get_code(name), vars(module))
+        sys.modules[name] = module
+    return sys.modules[name]
 
 
 def run_end() -> "Any":

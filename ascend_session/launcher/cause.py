@@ -5,8 +5,8 @@ secondary failure is no cause where there is a primary one (guides/facts/failure
 
 A rank may be a script that starts ranks itself. Most scripts for eight devices end with a bare
 ``wait``, which gives 0 whatever became of these (guides/facts/launch.md#scripts-for-eight-devices).
-What counts is what the processes have written down that had joined the job (`cluster.member`). Any
-other program is the script's business.
+What counts is what its ranks have written down (`cluster.member`, `cluster.script_rank`) and what
+the guardian has seen of them (`script_ranks`). Any other program is the script's business.
 """
 
 import errno
@@ -18,7 +18,7 @@ import signal
 from dataclasses import replace
 from typing import TYPE_CHECKING, Iterable, Iterator, List, Optional, Set, Tuple
 
-from ascend_session.cluster.member import read_members
+from ascend_session.cluster import member
 from ascend_session.failures import (
     JOB_CANNOT_GO_ON,
     Condition,
@@ -30,6 +30,7 @@ from ascend_session.failures import (
 from ascend_session.files import read_end
 from ascend_session.launcher.descriptions import (
     CRASHES,
+    describe_announced,
     describe_crash,
     describe_elsewhere,
     describe_end,
@@ -39,6 +40,7 @@ from ascend_session.launcher.descriptions import (
     describe_interrupt,
     describe_left,
     describe_lost,
+    describe_missing,
     describe_stopped,
     find_stacks,
     lacks_interpreter,
@@ -48,6 +50,7 @@ from ascend_session.launcher.descriptions import (
 from ascend_session.launcher.environment import LOG_PATH
 from ascend_session.launcher.lines import clean, is_blank
 from ascend_session.launcher.result import Attempt, Cause, Outcome, RankResult
+from ascend_session.launcher.script_ranks import read_announced_size
 from ascend_session.launcher.suspect import Suspect, find_suspect
 from ascend_session.text import shorten
 
@@ -76,6 +79,11 @@ _READ_SCRIPT = (
     "Read their output where the script sends it. A bare `wait` gives 0 even if they failed."
 )
 _NO_INTERPRETER = "Begin it with a line '#!/bin/bash', or put bash before it: --no-python bash {}"
+_NO_VENDOR = re.compile("No module named '?(npu_bridge|hccl)")
+_KEEP_PATH = (
+    "The ranks do not find the stub's packages, which `launch` puts on PYTHONPATH: the script has "
+    'replaced that. Let it add to it: export PYTHONPATH="FOLDER:$PYTHONPATH".'
+)
 _NOT_STARTED = (
     "See that the program runs when it is started by hand in the ranks' folder, and that 'ulimit "
     "-a' leaves room for so many processes."
@@ -124,13 +132,47 @@ def find_lost(plan: "Plan", attempt: Attempt) -> List[Cause]:
     lost = []
     for rank in attempt.ranks:
         if rank.ended is not None and (attempt.stopped is None or rank.ended <= attempt.stopped):
-            members = read_members(plan.of(rank.rank).folder)
-            below = [member for member in members if member.pid != rank.pid]
-            ended = [member for member in below if member.is_lost]
+            swept = {int(words.split()[0]) for words in attempt.swept}
+            processes = member.read_processes(plan.of(rank.rank).folder)
+            below = [
+                process
+                for process in processes
+                if process.pid != rank.pid and not (process.pid in swept and not process.joined)
+            ]
+            ended = member.find_lost(below)
             if ended:
                 sentence = describe_lost(rank, ended, len(below))
                 lost.append(Cause(rank.rank, _HIDDEN_FAILURE, sentence, advice=_READ_SCRIPT))
     return lost
+
+
+def find_missing(plan: "Plan", attempt: Attempt) -> Optional[Cause]:
+    """Find out whether a script has started ranks of which none has joined a job.
+
+    A Python that has come to its end in order did what it was to do, without the device.
+
+    Returns:
+        What is the cause then, if the script has ended with 0.
+    """
+    rank, planned = attempt.ranks[0], plan.ranks[0]
+    processes = member.read_processes(planned.folder)
+    if plan.size != 1 or any(each.joined or each.state == member.ENDED for each in processes):
+        return None
+    seen = attempt.script_ranks
+    tail = _last_lines(planned.stderr) or _last_lines(planned.stdout)
+    if seen:
+        last = seen[-1]
+        own = _last_lines(last.output) if os.path.isfile(last.output) else []
+        sentence = describe_missing(rank, seen, own)
+        tail = own or tail
+    else:
+        size = read_announced_size(planned.command, planned.cwd)
+        if size is None:
+            return None
+        sentence = describe_announced(rank, size)
+    hides_stub = any(_NO_VENDOR.search(line) for line in tail)
+    advice = _KEEP_PATH if hides_stub else _READ_SCRIPT
+    return Cause(rank.rank, _HIDDEN_FAILURE, sentence, advice=advice, tail=tuple(tail))
 
 
 class _Judge:

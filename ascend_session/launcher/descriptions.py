@@ -26,7 +26,7 @@ from ascend_session.text import blanked, format_ranges, shorten
 from ascend_session.user_code import is_user_file
 
 if TYPE_CHECKING:
-    from ascend_session.launcher.events import NotStarted
+    from ascend_session.launcher.events import NotStarted, ScriptRank
     from ascend_session.launcher.plan import RankPlan
 
 # In EI0002, on which rank the other one waited in vain; "unknown" is none.
@@ -159,13 +159,13 @@ def describe_guardian(died: bool) -> str:
 
 
 def describe_lost(rank: RankResult, ended: Sequence[JoinedProcess], count: int) -> str:
-    """Report the processes of the job below a rank that failed, of so many that had joined."""
+    """Report the ranks below a rank that failed, of so many; or before they had joined the job."""
     hides = ", which its exit code 0 hides" if rank.status == 0 else ""
     first = min(ended, key=_explains_less)
-    others = sorted({member.rank for member in ended} - {first.rank})
+    others = sorted({process.rank for process in ended} - {first.rank, -1})
     kind, _, text = first.error.partition(": ")
     if kind in ("SystemExit", "Terminated"):
-        how = f"ended with exit code {text}"
+        how = f"ended with exit code {text}" if text.lstrip("-").isdigit() else f"ended: {text}"
     elif first.error:
         how = f"raised {first.error}"
     else:
@@ -173,9 +173,33 @@ def describe_lost(rank: RankResult, ended: Sequence[JoinedProcess], count: int) 
     how = how if how.endswith((".", "!", "?")) else f"{how}."
     noun = "other was rank" if len(others) == 1 else "others were ranks"
     more = f" The {noun} {format_ranges(others)}." if others else ""
+    have_joined = all(process.joined for process in ended)
+    which = "processes that joined the job" if have_joined else "ranks that were started"
+    file = f" Its output is in {first.output}." if os.path.isfile(first.output) else ""
     return (
-        f"{len(ended)} of the {count} processes that joined the job below rank {rank.rank} ended "
-        f"with an exception or a signal{hides}: rank {first.rank} {how}{more}"
+        f"{len(ended)} of the {count} {which} below rank {rank.rank} ended with an exception or a "
+        f"signal{hides}: rank {first.rank_id} {how}{more}{file}"
+    )
+
+
+def describe_missing(rank: RankResult, seen: Sequence["ScriptRank"], output: List[str]) -> str:
+    """Report ranks that a script has started and that never joined a job; output is the last's."""
+    last = seen[-1]
+    command, size = shorten(blanked(last.command), _WIDTH), len(seen)
+    those = "the rank that it has" if size == 1 else f"the {size} ranks that it has"
+    end = f" It wrote last: {_first_line(output[-1])}" if output else ""
+    file = f" Its output is in {last.output}." if os.path.isfile(last.output) else ""
+    return (
+        f"Rank {rank.rank} is a script that ended with 0, but none of {those} started has joined a "
+        f"job, or told how it ended. Rank {last.rank_id} ran: {command}.{end}{file}"
+    )
+
+
+def describe_announced(rank: RankResult, size: int) -> str:
+    """Report a script for so many ranks that has started none that anybody saw."""
+    return (
+        f"Rank {rank.rank} is a script for {size} ranks that ended with 0, but no process has come "
+        "so far as to be one of them: nothing was trained."
     )
 
 

@@ -14,6 +14,7 @@ guides/facts/launch.md#binding-to-cpus
 
 import os
 import re
+import shlex
 from collections import Counter
 from typing import (
     TYPE_CHECKING,
@@ -28,13 +29,16 @@ from typing import (
 )
 
 from ascend_session.backends import backend_class
+from ascend_session.cluster.schedulers import has_scheduler
 from ascend_session.errors import DeviceError, JobError
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
-from ascend_session.text import format_count
+from ascend_session.text import format_count, shorten
 
 if TYPE_CHECKING:
     from ascend_session.launcher.plan import Plan
 
+STUB_DEVICES = "ASCEND_SESSION_STUB_DEVICES"
+_LONGEST_COMMAND = 200
 _EXAMPLE = 'Write logical ids, from 0, as in "0-3,6".'
 
 
@@ -48,6 +52,26 @@ class RankDevice(NamedTuple):
 
     logical: LogicalDeviceId
     physical: Optional[PhysicalDeviceId]
+
+
+def _refuse_uncounted_program(plan: "Plan") -> None:
+    """Refuse a program of which nothing says how many ranks it is.
+
+    Most shell scripts start a rank for each device themselves, and would do so once for each.
+
+    Raises:
+        JobError: If it is one.
+    """
+    config, environ = plan.config, plan.environ
+    is_counted = config.rank_table or environ.get(STUB_DEVICES) or has_scheduler(environ)
+    if config.program is None or is_counted:
+        return
+    words = " ".join(map(shlex.quote, (config.program, *config.args)))
+    raise JobError(
+        f"Nothing says how many ranks are to run {shorten(words, _LONGEST_COMMAND)}.",
+        hint="Give processes=1 (-n 1) if it is a script that starts the ranks itself; else as many "
+        "as are to run it.",
+    )
 
 
 def choose_devices(plan: "Plan") -> Tuple[RankDevice, ...]:
@@ -70,6 +94,8 @@ def choose_devices(plan: "Plan") -> Tuple[RankDevice, ...]:
             f"processes={count}, but devices={given!r} names {len(ids)}.",
             hint="Leave out one of them, or make them agree.",
         )
+    if count is None and given is None and not table:
+        _refuse_uncounted_program(plan)
     count = count or len(ids) or len(table)  # 0 for all that there are
     if part is not None and count != len(table):
         raise JobError(

@@ -59,6 +59,23 @@ class Ended(NamedTuple):
     time: float
 
 
+class ScriptRank(NamedTuple):
+    """A script has started a rank itself; its command, and what its standard error goes to."""
+
+    pid: int
+    rank_id: str
+    command: str
+    output: str
+    time: float
+
+
+class Awaiting(NamedTuple):
+    """The script has ended, and ranks that it has started have not; each by its RANK_ID."""
+
+    ranks: Tuple[str, ...]
+    time: float
+
+
 class Stopping(NamedTuple):
     """Everyone is asked to end; who ends later, ends because of that.
 
@@ -167,7 +184,17 @@ class Finished(NamedTuple):
 
 
 FromGuardian = Union[
-    NotBound, Started, NotStarted, Ended, PassedOn, Stopping, Killing, LeftBehind, Over
+    NotBound,
+    Started,
+    NotStarted,
+    Ended,
+    PassedOn,
+    ScriptRank,
+    Awaiting,
+    Stopping,
+    Killing,
+    LeftBehind,
+    Over,
 ]
 Event = Union[
     Planned,
@@ -191,6 +218,8 @@ EVENTS: Dict[str, Type[Any]] = {
     "passed_on": PassedOn,
     "paused": Paused,
     "continued": Continued,
+    "script_rank": ScriptRank,
+    "awaiting": Awaiting,
     "stopping": Stopping,
     "killing": Killing,
     "left_behind": LeftBehind,

@@ -6,6 +6,8 @@ It
 * notices ends by SIGCHLD, and stops everyone at the first end that is no success;
 * adopts what ranks leave behind (it is a subreaper, prctl(2)), so that every process of the job is
   below it, whatever happened to the processes between;
+* sees the ranks that a script starts itself, and waits for them when the script does not
+  (`script_ranks`);
 * talks with the launcher through a socket, and stops everyone when that is closed;
 * leaves when it has no child, which for a subreaper means that no process of the job lives.
 
@@ -39,6 +41,8 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Collection, Dict, List, Optional, Tuple
+
+    from ascend_session.launcher.script_ranks import ScriptWatch
 
 # By which a process is asked to end.
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
@@ -279,7 +283,8 @@ class GuardedJob:
     Args:
         channel: The way to the launcher.
         job: ``ranks``, each with ``command``, ``cwd``, ``environment``, ``cpus``, ``stdout``,
-            ``stderr`` and ``open_files``; ``grace``; ``psutil``, the folders it is found in.
+            ``stderr`` and ``open_files``; ``grace``; ``psutil``, the folders it is found in;
+            ``watched``, the folder of the only rank, which may be a script that starts ranks.
     """
 
     def __init__(self, channel: MessageChannel, job: Dict[str, Any]) -> None:
@@ -297,6 +302,14 @@ class GuardedJob:
         self._kill_at: Optional[float] = None
         self._give_up_at: Optional[float] = None
         self._between_kills = _BETWEEN_KILLS_S
+        self._watch: Optional[ScriptWatch] = None
+        self._look_at: Optional[float] = None
+        self._is_awaiting = False
+        if job.get("watched") is not None:
+            from ascend_session.launcher.script_ranks import ScriptWatch
+
+            self._watch = ScriptWatch(job["watched"])
+            self._look_at = self._watch.next_look()
         self._wake = self._wake_by_signals()
 
     def run(self, messages: List[Any]) -> None:
@@ -406,10 +419,14 @@ class GuardedJob:
             self._stop(signal.SIGTERM, "told")
         elif self._has_failed:
             self._stop(signal.SIGTERM, "failure")
-        elif not self._alive:
+        elif not self._alive and not self._has_awaited_ranks():
             self._stop(signal.SIGTERM, "left behind")
         now = time.monotonic()
-        if not self._alive and not self._has_swept and self._sweep_at is None:
+        if self._watch is not None and self._look_at is not None and now >= self._look_at:
+            self._look_at = None if self._is_stopping else self._watch.next_look()
+            for rank in self._watch.find_new():
+                self._channel.send(("script_rank", *rank, time.time()))
+        if not self._alive and self._is_stopping and not self._has_swept and self._sweep_at is None:
             self._has_swept = True
             self._sweep_at = now + _BEFORE_SWEEP_S
         if self._sweep_at is not None and now >= self._sweep_at:
@@ -421,6 +438,16 @@ class GuardedJob:
                     self._channel.send(("left_behind", tuple(left), time.time()))
         if self._kill_at is not None and now >= self._kill_at:
             self._kill()
+
+    def _has_awaited_ranks(self) -> bool:
+        """Tell whether ranks of a script live on that has ended; say so the first time."""
+        if self._watch is None or self._is_stopping:
+            return False
+        ranks = self._watch.find_awaited()
+        if ranks and not self._is_awaiting:
+            self._is_awaiting = True
+            self._channel.send(("awaiting", tuple(ranks), time.time()))
+        return ranks is not None
 
     def _obey(self, messages: List[Any]) -> None:
         for message in messages:
@@ -495,7 +522,8 @@ class GuardedJob:
 
     def _next_due_ms(self) -> Optional[float]:
         """Compute the milliseconds until something is due, for poll(2)."""
-        due = [at for at in (self._sweep_at, self._kill_at, self._give_up_at) if at is not None]
+        times = (self._look_at, self._sweep_at, self._kill_at, self._give_up_at)
+        due = [at for at in times if at is not None]
         if not due:
             return None
         return min(max(0.0, min(due) - time.monotonic()), _LONGEST_WAIT_S) * 1000 + 1

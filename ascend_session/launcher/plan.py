@@ -8,6 +8,7 @@ needed for a chief. On node 0 of several on the stub, the plan holds the coordin
 
 import contextlib
 import os
+import shlex
 import shutil
 import sys
 import time
@@ -403,6 +404,12 @@ def _find_command(config: LaunchConfig, folder: str, environ: Mapping[str, str])
         raise JobError(
             f"There is no script {path}.",
             hint="Give its path from the ranks' working directory, or an absolute one.",
+        )
+    if script.endswith((".sh", ".bash")):
+        raise JobError(
+            f"{script} is a shell script, and no Python script.",
+            hint=f"Write ascend-session launch -n 1 --no-python bash {shlex.quote(script)}, if it "
+            "starts the ranks itself, or -n 8, if it is one of eight; in Python, give program.",
         )
     if script.startswith("-"):  # one called -m would be taken for a module
         script = os.path.join(os.curdir, script)

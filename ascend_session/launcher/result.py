@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
 
-from ascend_session.cluster.member import read_members
+from ascend_session.cluster.member import read_processes
 
 if TYPE_CHECKING:
     from ascend_session.failures import Failure, FailureClass
     from ascend_session.failures.record import ErrorRecord
-    from ascend_session.launcher.events import NotBound
+    from ascend_session.launcher.events import NotBound, ScriptRank
     from ascend_session.launcher.plan import Plan
 
 
@@ -147,6 +147,8 @@ class Attempt:
         stall: What the ranks were doing when they stalled, in sentences; empty if they did not.
         guardian_died: Whether the guardian did not live to the end.
         not_bound: The ranks that could not be bound to their CPUs.
+        script_ranks: The ranks that its only rank, a script, was seen to start.
+        awaited: The RANK_ID of each of these that lived on when the script had ended.
         lost: Sentences about processes below ranks that failed, besides those of the cause.
         first_step: The global step with which rank 0 began, as `training.SaveOnPreemptionHook`
             has noted it; None if nothing did.
@@ -167,6 +169,8 @@ class Attempt:
     stall: Tuple[str, ...] = ()
     guardian_died: bool = False
     not_bound: Tuple[NotBound, ...] = ()
+    script_ranks: Tuple[ScriptRank, ...] = ()
+    awaited: Tuple[str, ...] = ()
     lost: Tuple[str, ...] = ()
     first_step: Optional[int] = None
 
@@ -254,16 +258,21 @@ def judge(plan: Plan, attempt: Attempt) -> None:
     """
     judge_ranks(plan, attempt)
     has_failed = any(rank.outcome != Outcome.SUCCEEDED for rank in attempt.ranks)
-    if has_failed or _have_started_members(plan, attempt):
-        from ascend_session.launcher.cause import find_cause, find_lost
+    if has_failed or _have_started_ranks(plan, attempt):
+        from ascend_session.launcher.cause import find_cause, find_lost, find_missing
 
         lost = find_lost(plan, attempt)
+        if attempt.awaited and attempt.stopped is not None:
+            lost = []  # they were asked to end
+            has_failed = True
         if has_failed:
             attempt.cause = find_cause(plan, attempt)
             for number in attempt.cause.left:
                 attempt.of(number).outcome = Outcome.LEFT
         elif lost:
             attempt.cause = lost.pop(0)
+        else:
+            attempt.cause = find_missing(plan, attempt)
         attempt.lost = tuple(cause.said for cause in lost)
 
 
@@ -297,13 +306,18 @@ def judge_ranks(plan: Plan, attempt: Attempt) -> None:
             rank.outcome = Outcome.STOPPED
 
 
-def _have_started_members(plan: Plan, attempt: Attempt) -> bool:
-    """Tell whether processes below the ranks have joined the job; a script may hide their end."""
-    return any(
-        member.pid != rank.pid
+def _have_started_ranks(plan: Plan, attempt: Attempt) -> bool:
+    """Tell whether there were ranks below the ranks, or should have been; a script may hide it."""
+    if attempt.script_ranks or any(
+        process.pid != rank.pid
         for rank in attempt.ranks
-        for member in read_members(plan.of(rank.rank).folder)
-    )
+        for process in read_processes(plan.of(rank.rank).folder)
+    ):
+        return True
+    from ascend_session.launcher.script_ranks import read_announced_size
+
+    planned = plan.ranks[0]
+    return plan.size == 1 and bool(read_announced_size(planned.command, planned.cwd))
 
 
 def _judge_rank(rank: RankResult, stopped: Optional[float]) -> str:

@@ -23,6 +23,7 @@ from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import JobError
 from ascend_session.launcher.events import (
     EVENTS,
+    Awaiting,
     Continued,
     Ended,
     Event,
@@ -34,6 +35,7 @@ from ascend_session.launcher.events import (
     Paused,
     Planned,
     Resumed,
+    ScriptRank,
     Stalled,
     Started,
     Stopping,
@@ -69,6 +71,7 @@ class GuardianProcess:
             guardian has them.
         grace: Seconds from SIGTERM to SIGKILL.
         open_files: The limits of open files that the ranks get; None means the launcher's.
+        is_alone: Whether the job has but one rank, which may start others itself.
 
     Raises:
         JobError: If it cannot be started.
@@ -80,6 +83,7 @@ class GuardianProcess:
         pipes: Sequence[Tuple[int, int]],
         grace: float,
         open_files: Optional[Tuple[int, int]] = None,
+        is_alone: bool = False,
     ) -> None:
         self._grace = grace
         self._ranks = [rank.rank for rank in ranks]
@@ -104,7 +108,8 @@ class GuardianProcess:
             psutil = importlib.util.find_spec("psutil")  # where it is, without loading it
             places = [] if psutil is None or psutil.origin is None else [psutil.origin]
             folders = [os.path.dirname(os.path.dirname(place)) for place in places]
-            job = {"ranks": commands, "grace": grace, "psutil": folders}
+            watched = ranks[0].folder if is_alone else None
+            job = {"ranks": commands, "grace": grace, "psutil": folders, "watched": watched}
             self._socket, theirs = socket.socketpair()
             try:
                 fd, pid = str(theirs.fileno()), str(os.getpid())
@@ -211,7 +216,9 @@ def supervise(
                 os.close(fd)
             raise
         try:
-            guardian = GuardianProcess(plan.ranks, pipes, plan.config.grace, open_files)
+            guardian = GuardianProcess(
+                plan.ranks, pipes, plan.config.grace, open_files, is_alone=plan.size == 1
+            )
             try:
                 with signals.over_ranks():
                     _Supervision(plan, attempt, guardian, signals, on_event, pump, output).run()
@@ -333,6 +340,10 @@ class _Supervision:
             attempt.stopped = event.time
             if event.why == "failure":
                 event = event._replace(rank=self._find_first_failed())
+        elif isinstance(event, ScriptRank):
+            attempt.script_ranks += (event,)
+        elif isinstance(event, Awaiting):
+            attempt.awaited = event.ranks
         elif isinstance(event, LeftBehind):
             attempt.swept = event.processes
         elif isinstance(event, Over):
@@ -359,7 +370,8 @@ class _Supervision:
             self._stall = StallWatch(self._pump, self._plan, timeout_s, note_s)
 
     def _look_for_stall(self) -> None:
-        if self._stall is None or self._attempt.stopped is not None or self._guardian.is_over:
+        is_ending = self._attempt.stopped is not None or self._guardian.is_over
+        if self._stall is None or is_ending or self._attempt.awaited:
             return
         event = self._stall.look(self._attempt.alive)
         if event is not None:

@@ -42,7 +42,7 @@ def test_a_program_is_looked_for_as_in_a_shell(bench: Bench) -> None:
         {"program": "tool", "env": {"PATH": "bin"}},
         {"program": "bin/tool"},
     ):
-        assert bench.plan(**asked).ranks[0].command == (str(tool),)
+        assert bench.plan(processes=1, **asked).ranks[0].command == (str(tool),)
 
 
 @pytest.mark.parametrize("name", ["-c", "-m"])
@@ -57,8 +57,11 @@ def test_a_script_that_begins_with_a_dash_is_no_option(bench: Bench, name: str) 
     ("asked", "said"),
     [
         ({"script": "no.py"}, "There is no script /"),
-        ({"program": "no_such_tool"}, "program='no_such_tool': no folder of PATH='/usr/bin:/bin'"),
-        ({"program": "./train.py"}, "train.py does not exist or is not executable"),
+        (
+            {"program": "no_such_tool", "processes": 1},
+            "program='no_such_tool': no folder of PATH='/usr/bin:/bin'",
+        ),
+        ({"program": "./train.py", "processes": 1}, "train.py does not exist or is not executable"),
         ({"python": "no_such_python"}, "python='no_such_python': no folder of PATH"),
         ({"cwd": "/no/such/folder"}, "there is no folder /no/such/folder"),
     ],

@@ -194,7 +194,10 @@ def test_a_rank_of_a_script_that_fails_fails_the_job(
     assert result.code == 1
     assert result.cause is not None
     assert result.cause.rank == 0
-    assert result.cause.said in {sentence.format(*ranks) for ranks in [(1, 2), (2, 1)]}
+    sentences = {sentence.format(*ranks) for ranks in [(1, 2), (2, 1)]}
+    said, _, output = result.cause.said.partition(" Its output is in ")
+    assert said in sentences
+    assert output.startswith(f"{tmp_path}/train_")
     assert "Read their output where the script sends it" in result.cause.advice
     assert result.ranks[0].exit_code == 0
 
@@ -225,4 +228,5 @@ def test_the_code_of_a_script_that_says_that_it_failed_counts(tmp_path: Path) ->
     (tmp_path / "train.py").write_text(_MEMBER + "if rank == 1: raise ValueError('boom')")
     result = _launch(tmp_path, _THREE + "exit 7")
     assert result.code == 7
-    assert f"1 {_HEAD}: rank 1 raised ValueError: boom." in result.notes
+    output = f"Its output is in {tmp_path / 'train_1.log'}."
+    assert f"1 {_HEAD}: rank 1 raised ValueError: boom. {output}" in result.notes

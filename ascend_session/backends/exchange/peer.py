@@ -114,6 +114,7 @@ class Peer:
         self.memory: Any = None
         self._who = who
         self._timeout_s = timeout_s
+        self._absent = member.AbsentRanks(who.rank, who.size)
         self._system = 0
         self._hub: Optional[Hub] = None
         self._hub_rank = 0
@@ -162,7 +163,7 @@ class Peer:
             if answer["event"] == "refused":
                 raise InitializationError(str(answer["reason"]))
             self._hub_rank = int(answer["hub"])
-            if not self._wait_until(lambda: bool(self.nodes), deadline):
+            if not self._wait_until(self._are_together, deadline):
                 complaint = {"kind": "give_up", "seconds": self._timeout_s}
                 self._complain(complaint, lambda: bool(self.nodes))
             if not self.nodes:
@@ -274,6 +275,19 @@ class Peer:
         if self._connection is not None:
             self._connection.close()
 
+    def _are_together(self) -> bool:
+        """Tell whether all ranks are there; one of a script that never comes ends the wait."""
+        if not self.nodes and not self.ended:
+            absent = self._absent.find_ended()
+            if absent is not None:
+                self._end(self._describe_absent(absent))
+        return bool(self.nodes)
+
+    def _describe_absent(self, absent: member.JoinedProcess) -> str:
+        how = f": {absent.error}" if absent.error else ", as by a signal"
+        end = "" if how.endswith((".", "!", "?")) else "."
+        return f"{CANNOT_GO_ON}rank {absent.rank} has ended before it joined the job{how}{end}"
+
     def _is_joined(self) -> bool:
         return bool(self.nodes) and not (self.ended or self._is_leaving or self._is_disconnected)
 
@@ -288,6 +302,9 @@ class Peer:
             InitializationError: If it does, but does not answer in time.
         """
         who = self._who
+        absent = self._absent.find_ended()
+        if absent is not None:
+            raise InitializationError(self._describe_absent(absent))
         if who.is_hub:
             try:
                 self._hub = hub_of(who, self._system)

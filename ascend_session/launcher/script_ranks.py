@@ -1,0 +1,175 @@
+"""The ranks that a script starts itself, as the guardian sees them from outside.
+
+Three witnesses together keep a launch from a success that was none:
+
+* each Python that is a rank notes how it ended (`cluster.script_rank`, and `cluster.member` once it
+  has joined the job). It is exact, but needs the launcher's PYTHONPATH;
+* the guardian looks at the processes below it, here. It sees every program that lives long enough,
+  and what its output goes to, but not how it ended;
+* the text of the script says that it is for several ranks, if nothing was seen of them at all.
+
+The guardian waits for ranks that outlive the script. `cause` decides with all three what failed.
+It works with what the guardian may import.
+"""
+
+import contextlib
+import os
+import re
+import time
+
+from ascend_session.cluster.script_rank import PROCESS, is_rank_of_script
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Dict, Iterator, List, Optional, Sequence, Set, Tuple
+
+    Seen = Tuple[int, str, str, str]  # pid, RANK_ID, command and what standard error goes to
+
+_SHELLS = ("ash", "bash", "busybox", "dash", "ksh", "sh", "zsh")
+# A program that cannot start its own one lives for milliseconds; later, ranks have begun.
+_OFTEN_S, _SELDOM_S, _BEGIN_S = 0.02, 0.2, 20.0
+_SHELL_S = 1.0  # that a shell which a script leaves behind has to start a rank
+_DEEPEST = 20
+
+
+class ScriptWatch:
+    """Looks for the ranks that a launch's only rank has started, below this process.
+
+    Args:
+        folder: The rank's.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._known: Set[int] = set()
+        self._began = self._last_seen = time.monotonic()
+        self._is_over = False
+
+    def next_look(self) -> float:
+        """Give the time of the next look, as `time.monotonic` counts."""
+        now = time.monotonic()
+        is_early = now - self._began < _BEGIN_S and not self._is_over
+        return now + (_OFTEN_S if is_early else _SELDOM_S)
+
+    def find_new(self) -> "List[Seen]":
+        """Find the ranks that were not there before."""
+        new = [rank for rank in _find_ranks(os.getpid()) if rank[0] not in self._known]
+        self._known.update(rank[0] for rank in new)
+        return new
+
+    def find_awaited(self) -> "Optional[List[str]]":
+        """Give the RANK_ID of each rank that lives, once the script has ended; None if that is all.
+
+        A board or a pager has the last one's variables if a script starts it below its loop. So
+        what has not joined the job does not count where another process was that rank. A shell may
+        be about to become a rank, and is given a moment.
+        """
+        from ascend_session.cluster.member import STARTED, read_processes
+
+        if not self._is_over:
+            self._is_over, self._last_seen = True, time.monotonic()
+        processes = read_processes(self._folder)
+        joined = {process.pid for process in processes if process.joined}
+        others = {process.rank_id for process in processes if process.state != STARTED}
+        ranks = _find_ranks(os.getpid())
+        awaited = [rank for pid, rank, _, _ in ranks if pid in joined or rank not in others]
+        if awaited:
+            self._last_seen = time.monotonic()
+        elif time.monotonic() - self._last_seen > _SHELL_S or not _has_shell(os.getpid()):
+            return None
+        return awaited
+
+
+def _find_ranks(pid: int, depth: int = 0) -> "Iterator[Seen]":
+    """Find the first ranks below a process; what a rank starts is its own business."""
+    for child in _list_children(pid):
+        environ = _read_environ(child)
+        is_rank = PROCESS not in environ and is_rank_of_script(environ)
+        name = _name(child)
+        if is_rank and name not in _SHELLS:
+            words = _read(child, "cmdline").rstrip(b"\0").replace(b"\0", b" ")
+            if words:  # else it has just ended
+                output = ""
+                with contextlib.suppress(OSError):
+                    output = os.readlink(f"/proc/{child}/fd/2")
+                command = words.decode("utf-8", "backslashreplace")
+                yield child, environ["RANK_ID"], command, output
+        elif depth < _DEEPEST:
+            yield from _find_ranks(child, depth + 1)
+
+
+def _has_shell(pid: int) -> bool:
+    """Tell whether a shell lives right below a process."""
+    return any(_name(child) in _SHELLS and _read(child, "cmdline") for child in _list_children(pid))
+
+
+def _name(pid: int) -> str:
+    return _read(pid, "comm").decode("utf-8", "replace").strip()
+
+
+def _list_children(pid: int) -> "List[int]":
+    """List the processes that a process's main thread has started, or the process has adopted."""
+    return [int(word) for word in _read(pid, f"task/{pid}/children").split()]
+
+
+def _read_environ(pid: int) -> "Dict[str, str]":
+    pairs = (os.fsdecode(entry).partition("=") for entry in _read(pid, "environ").split(b"\0"))
+    return {name: value for name, _, value in pairs}
+
+
+def _read(pid: int, name: str) -> bytes:
+    try:
+        with open(f"/proc/{pid}/{name}", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+_MOST_BYTES = 1 << 18
+_ASSIGNED = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*)=[\"']?(\$?\{?[A-Za-z0-9_]+)")
+_COMMENT = re.compile(r"(?m)(?:^|(?<=\s))#.*$")
+_SCRIPT_NAME = re.compile(r"[\w.-]+\.sh\b")
+
+
+def read_announced_size(words: "Sequence[str]", folder: str) -> "Optional[int]":
+    """Read from the text of a shell script how many ranks it starts, as it announces with numbers.
+
+    Args:
+        words: A command: ``bash train.sh``, ``./train.sh``, ``bash -c TEXT``.
+        folder: Where it was started.
+
+    Returns:
+        The largest ``RANK_SIZE`` above 1; None if it sets none, or no ``RANK_ID``.
+    """
+    texts = [words[at + 1] for at in range(len(words) - 1) if words[at] in ("-c", "-ec", "-exc")]
+    paths = [os.path.join(folder, word) for word in words if not word.startswith("-")]
+    read: Set[str] = set()
+    while paths:
+        path = os.path.realpath(paths.pop())
+        text = "" if path in read else _read_script(path)
+        read.add(path)
+        texts.append(text)
+        here = os.path.dirname(path)
+        paths += [os.path.join(here, name) for name in set(_SCRIPT_NAME.findall(text))]
+    assigned = [pair for text in texts for pair in _ASSIGNED.findall(_COMMENT.sub("", text))]
+    numbers = {name: value for name, value in assigned if value.isdigit()}
+    sizes = [value.strip("${") for name, value in assigned if name == "RANK_SIZE"]
+    counts = [numbers.get(size, size) for size in sizes]
+    large = [
+        int(count) for count in counts if count.isdigit() and len(count) < 7 and int(count) > 1
+    ]
+    sets_rank = any(name == "RANK_ID" for name, _ in assigned)
+    return max(large) if large and sets_rank else None
+
+
+def _read_script(path: str) -> str:
+    """Read a file that is a shell script; empty if it is anything else."""
+    if not os.path.isfile(path):
+        return ""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_MOST_BYTES)
+    except OSError:
+        return ""
+    is_script = path.endswith(".sh") or re.match(rb"#!.*\b(?:ba|da|k|z|a)?sh\b", data)
+    return data.decode("utf-8", "replace") if is_script and b"\0" not in data else ""

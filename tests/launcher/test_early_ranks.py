@@ -1,0 +1,251 @@
+"""Ranks of a script that fail before they join a job, or that nobody waits for."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, List, Tuple
+
+import pytest
+
+from ascend_session import LaunchConfig, LaunchResult, launch
+from ascend_session.errors import AscendError
+from ascend_session.launcher import events
+from ascend_session.launcher.script_ranks import read_announced_size
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def _launch(folder: Path, script: str, **more: Any) -> LaunchResult:
+    (folder / "train.sh").write_text(script)
+    env = {"PYTHON": sys.executable, "PYTHONWARNINGS": "ignore"}
+    path = {"PYTHONPATH": str(_ROOT)}
+    config = LaunchConfig(
+        program="bash",
+        args=["train.sh"],
+        processes=1,
+        backend="stub",
+        cwd=str(folder),
+        show="none",
+        env={**env, **path},
+    )
+    return launch(config, **more)
+
+
+_TWO = """
+export RANK_SIZE=2
+for RANK_ID in 0 1; do
+    export RANK_ID; $PYTHON train.py > train_$RANK_ID.log 2>&1 &
+done
+"""
+_MEMBER = """
+import os, time
+from ascend_session.cluster import member
+member.join(int(os.environ["RANK_ID"]))
+"""
+_HEAD = (
+    "1 of the 2 ranks that were started below rank 0 ended with an exception or a signal, which "
+    "its exit code 0 hides: rank 1 "
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "end"),
+    [
+        ("raise ValueError('no data')", "raised ValueError: no data."),
+        ("import a_tensorflow", "raised ModuleNotFoundError: No module named 'a_tensorflow'."),
+        ("sys.exit(3)", "ended with exit code 3."),
+        ("sys.exit('no data')", "ended: no data."),
+        ("\n try: sys.exit(3)\n finally: print()", "ended with exit code 3."),
+        ("exit(3)", "ended with exit code 3."),
+        ("os._exit(3)", "ended with exit code 3."),
+        ("\n with open('train.py'): sys.exit(3)", "ended with exit code 3."),
+        ("os.kill(os.getpid(), 9)", "ended without an exception, as after a signal."),
+    ],
+)
+def test_a_rank_that_fails_before_it_joins_fails_the_job(
+    tmp_path: Path, code: str, end: str
+) -> None:
+    (tmp_path / "train.py").write_text(f"import os, sys\nif os.environ['RANK_ID'] == '1': {code}")
+    result = _launch(tmp_path, _TWO + "wait")
+    assert result.code == 1
+    assert result.cause is not None
+    assert result.cause.said == f"{_HEAD}{end} Its output is in {tmp_path / 'train_1.log'}."
+
+
+def test_a_rank_whose_program_python_cannot_open_fails_the_job(tmp_path: Path) -> None:
+    result = _launch(tmp_path, _TWO + "wait")
+    assert result.cause is not None
+    assert "Python could not open train.py" in result.cause.said
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "print('prepared')",
+        "try:\n with open('train.py'): sys.exit(3)\n"
+        "except SystemExit: print('went on')\nprint('and on')",
+        "import subprocess\n"
+        "subprocess.call([sys.executable, '-c', 'import os; os.kill(os.getpid(), 9)'])",
+        "if not os.fork(): os._exit(3)\nos.wait()",
+    ],
+    ids=["ends", "catches what sys.exit raises", "has a child that is killed", "forks"],
+)
+def test_a_rank_that_comes_to_its_end_without_a_job_is_none_that_failed(
+    tmp_path: Path, code: str
+) -> None:
+    def main(text: str) -> str:
+        lines = "\n".join(f"    {line}" for line in text.split("\n"))
+        return f"import os, sys\ndef main():\n{lines}\nmain()\n"
+
+    (tmp_path / "train.py").write_text(main(code))
+    result = _launch(tmp_path, _TWO + "wait")
+    assert result.ok, result.cause
+    assert result.notes == ()
+
+
+def _watch(folder: Path, script: str) -> Tuple[LaunchResult, List[events.Event]]:
+    seen: List[events.Event] = []
+    return _launch(folder, script, on_event=seen.append), seen
+
+
+def test_ranks_that_the_script_does_not_wait_for_are_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(_MEMBER + "time.sleep(2)\nprint('trained')\nmember.leave()")
+    result, seen = _watch(tmp_path, _TWO)
+    assert result.ok, result.cause
+    assert [(tmp_path / f"train_{rank}.log").read_text() for rank in (0, 1)] == ["trained\n"] * 2
+    (awaited,) = [event for event in seen if isinstance(event, events.Awaiting)]
+    assert set(awaited.ranks) <= {"0", "1"}
+
+
+def test_a_rank_that_is_waited_for_fails_the_job(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(_MEMBER + "time.sleep(1)\nraise ValueError('late')")
+    result = _launch(tmp_path, _TWO)
+    assert result.code == 1
+    assert result.cause is not None
+    assert "raised ValueError: late" in result.cause.said
+
+
+def test_what_has_a_ranks_variables_beside_the_rank_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(_MEMBER + "member.leave()")
+    board = "$PYTHON -c 'import time; time.sleep(600)' &\ntail -f train.sh &\n"
+    result, seen = _watch(tmp_path, f"{_TWO}wait\n{board}")
+    assert result.ok, result.cause
+    assert not [event for event in seen if isinstance(event, events.Awaiting)]
+    assert len(result.attempts[0].swept) == 2
+
+
+def test_a_script_that_replaces_pythonpath_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import time; time.sleep(0.3); import npu_bridge")
+    result = _launch(tmp_path, "export PYTHONPATH=/nowhere" + _TWO + "wait")
+    assert result.code == 1
+    assert result.cause is not None
+    assert "No module named 'npu_bridge'" in result.cause.said
+    assert "script has replaced that" in result.cause.advice
+
+
+def test_a_script_for_ranks_of_which_none_starts_fails(tmp_path: Path) -> None:
+    script = "export RANK_SIZE=8\nfor i in 0 1; do RANK_ID=$i no_such_python train.py & done; wait"
+    result = _launch(tmp_path, script)
+    assert result.code == 1
+    assert result.cause is not None
+    assert "is a script for 8 ranks that ended with 0" in result.cause.said
+    assert any("no_such_python" in line for line in result.cause.tail)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "",
+        "hostname",
+        "$PYTHON -c 'print(1)'",
+        "mkdir data; touch data/train; ls data",
+        "$PYTHON -c 'raise ValueError'; true",
+        "# export RANK_SIZE=8 RANK_ID=0\nexport RANK_SIZE=1 RANK_ID=0; $PYTHON -c 'print(1)'",
+        "sleep 0.02 & exit 0",
+    ],
+)
+def test_an_innocent_script_succeeds_without_a_note(tmp_path: Path, script: str) -> None:
+    result, seen = _watch(tmp_path, script)
+    assert result.ok, result.cause
+    assert result.notes == ()
+    assert not [event for event in seen if isinstance(event, (events.Awaiting, events.LeftBehind))]
+
+
+_JOIN = """
+import os, sys
+from ascend_session.backends.stub_job import open_job
+from ascend_session.cluster.job import Job
+job = Job.detect(os.environ)
+if job.rank == 1:
+    raise ValueError("no data")
+open_job(job, {}, os.environ)
+"""
+
+
+def test_the_others_hear_at_once_of_a_rank_that_never_joins(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(_JOIN)
+    began = time.monotonic()
+    result = _launch(tmp_path, _TWO + "wait")
+    assert time.monotonic() - began < 100  # of the 140 s that ranks wait for each other
+    assert result.cause is not None
+    assert "rank 1 raised ValueError: no data. The other was rank 0." in result.cause.said
+    text = (tmp_path / "train_0.log").read_text()
+    assert "rank 1 has ended before it joined the job: ValueError: no data." in text
+
+
+def test_a_program_needs_a_number_of_ranks(tmp_path: Path) -> None:
+    (tmp_path / "train.sh").write_text("hostname")
+    asked = {"backend": "stub", "cwd": str(tmp_path)}
+    with pytest.raises(AscendError, match="Nothing says how many ranks"):
+        launch(LaunchConfig(program="bash", args=["train.sh"], **asked))
+    with pytest.raises(AscendError, match="is a shell script") as caught:
+        launch(LaunchConfig(script="train.sh", processes=1, **asked))
+    assert "--no-python bash train.sh" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("export RANK_SIZE=8\nexport RANK_ID=$i", 8),
+        ("RANK_SIZE='4' RANK_ID=$i python3 train.py", 4),
+        ("num=2\nexport RANK_SIZE=${num}\nexport RANK_ID=0", 2),
+        ("export RANK_SIZE=1 RANK_ID=0", None),
+        ("export RANK_SIZE=8", None),
+        ("# export RANK_SIZE=8 RANK_ID=0", None),
+        ("export RANK_SIZE=$1 RANK_ID=0", None),
+    ],
+)
+def test_the_text_of_a_script_says_for_how_many_ranks_it_is(
+    tmp_path: Path, text: str, size: int
+) -> None:
+    (tmp_path / "train.sh").write_text(text)
+    (tmp_path / "outer.sh").write_text("bash ./train.sh --epochs 3")
+    assert read_announced_size(["/bin/bash", "train.sh"], str(tmp_path)) == size
+    assert read_announced_size(["/bin/bash", "outer.sh"], str(tmp_path)) == size
+    assert read_announced_size(["/bin/bash", "-c", text], str(tmp_path)) == size
+
+
+def test_the_next_sitecustomize_is_loaded_too(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.path.append('/of/the/site')")
+    stand_ins = _ROOT / "ascend_session" / "compat" / "inherited"
+    path = os.pathsep.join([str(stand_ins), str(tmp_path)])
+    code = (
+        "import sys, sitecustomize; print(sys.path[-1], sys.path[1], sitecustomize.__file__, "
+        "'_ascend_session_script_rank' in sys.modules)"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout
+    assert printed.split() == [
+        "/of/the/site",
+        str(stand_ins),
+        str(tmp_path / "sitecustomize.py"),
+        "False",
+    ]
