@@ -26,6 +26,7 @@ import warnings
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from ascend_session.findings import Finding
+from ascend_session.spelling import as_message
 
 
 class AscendError(Exception):
@@ -42,9 +43,9 @@ class AscendError(Exception):
     failure_class: Any = None
 
     def __init__(self, message: str, *, hint: Optional[str] = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message = as_message(message)
+        super().__init__(self.message)
+        self.hint = None if hint is None else as_message(hint)
 
     def __str__(self) -> str:
         return self.message if self.hint is None else f"{self.message}\n  hint: {self.hint}"
@@ -77,7 +78,7 @@ class ConfigError(AscendError, ValueError):
         if len(problems) == 1:
             return cls(problems[0].message, hint=problems[0].hint, problems=problems)
         lines = [f"{len(problems)} problems in {where}:"]
-        lines += [f"  {number}. {problem}" for number, problem in enumerate(problems, 1)]
+        lines += [f"  {number}. {problem.template}" for number, problem in enumerate(problems, 1)]
         return cls("\n".join(lines), problems=problems)
 
 

@@ -8,6 +8,7 @@ import stat
 from typing import Iterator, Optional, Type
 
 from ascend_session.errors import AscendError, ConfigError
+from ascend_session.spelling import option
 
 _OTHER_FILE = "Name the file itself."
 _MISSING = "Relative paths start in the working directory; ~ is not expanded."
@@ -144,7 +145,9 @@ def write_file(
                 os.unlink(temporary)
         _sync_folder(folder)
     except FileExistsError:
-        raise error(f"{path} already exists.", hint="Give force to replace it.") from None
+        raise error(
+            f"{path} already exists.", hint=f"Give {option('force')} to replace it."
+        ) from None
     except OSError as reason:
         raise error(f"{path} cannot be written: {reason.strerror}.") from reason
     except ValueError:

@@ -2,6 +2,8 @@
 
 from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
 
+from ascend_session.spelling import as_message, template_of
+
 ERROR = "error"
 """A job would fail, hang, or quietly do something else than it was asked."""
 
@@ -77,7 +79,19 @@ class TextPlaces:
             last_feed = max(last_feed, self._text.rfind("\n", start, start + _BLOCK_CHARS))
 
 
-class Finding(NamedTuple):
+class _Fields(NamedTuple):
+    severity: str
+    message: str
+    hint: Optional[str] = None
+    rule: str = ""
+    option: Optional[str] = None
+    place: Union[str, Place, None] = None
+    source: Optional[str] = None
+    certain: bool = True
+    effect: str = ""
+
+
+class Finding(_Fields):
     """One thing that was found.
 
     Attributes:
@@ -93,19 +107,35 @@ class Finding(NamedTuple):
             ``host``.
     """
 
-    severity: str
-    message: str
-    hint: Optional[str] = None
-    rule: str = ""
-    option: Optional[str] = None
-    place: Union[str, Place, None] = None
-    source: Optional[str] = None
-    certain: bool = True
-    effect: str = ""
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        severity: str,
+        message: str,
+        hint: Optional[str] = None,
+        rule: str = "",
+        option: Optional[str] = None,
+        place: Union[str, Place, None] = None,
+        source: Optional[str] = None,
+        certain: bool = True,
+        effect: str = "",
+    ) -> "Finding":
+        """Make the placeholders in its sentences readable."""
+        message, hint = as_message(message), None if hint is None else as_message(hint)
+        return super().__new__(
+            cls, severity, message, hint, rule, option, place, source, certain, effect
+        )
+
+    @property
+    def template(self) -> str:
+        """Place, message and hint with their placeholders, to make them part of a message."""
+        message = template_of(self.message)
+        text = f"{self.place}: {message}" if self.place else message
+        return text if self.hint is None else f"{text} {template_of(self.hint)}"
 
     def __str__(self) -> str:
-        text = f"{self.place}: {self.message}" if self.place else self.message
-        return text if self.hint is None else f"{text} {self.hint}"
+        return str(as_message(self.template))
 
 
 def errors_of(findings: Iterable[Finding]) -> List[Finding]:

@@ -29,9 +29,9 @@ import warnings
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple
 
+import click
 import pytest
-from typer.core import TyperCommand
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from tests.fake_host import FakeHost
 
@@ -222,7 +222,7 @@ def test_a_command_of_a_page_is_one_that_there_is(
 ) -> None:
     reached = []
     monkeypatch.setattr(
-        TyperCommand, "invoke", lambda self, context: reached.append(self.name), raising=False
+        click.Command, "invoke", lambda self, context: reached.append(self.name), raising=False
     )
     words = shlex.split(line, comments=True)
     programs = [os.path.basename(word) for word in words]

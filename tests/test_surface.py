@@ -39,7 +39,7 @@ FIXED = {
     "launch",
     "training",
 }
-SLOW = ("tensorflow", "numpy", "rich", "typer", "click", "yaml", "psutil", "tenacity")
+SLOW = ("tensorflow", "numpy", "rich", "click", "yaml", "psutil", "tenacity")
 
 
 def typed_names() -> Dict[str, str]:

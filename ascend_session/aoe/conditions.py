@@ -36,6 +36,7 @@ from ascend_session.findings import ERROR, NOT_CHECKED, OK, Finding
 from ascend_session.hardware.devices import Device, DeviceReport
 from ascend_session.hardware.families import family
 from ascend_session.hardware.program import find_program, run_program
+from ascend_session.spelling import as_message, option, template_of
 from ascend_session.text import one_line
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ def judge(
 
     The other arguments are those of `TuningCondition`; a fulfilled one has no hint.
     """
+    message, hint = as_message(message), None if hint is None else as_message(hint)
     if fulfilled:
         return TuningCondition(name, OK, measured, needed, message, None, unit)
     verdict = NOT_CHECKED if fulfilled is None else FAILS
@@ -127,7 +129,8 @@ def _ask(
 ) -> TuningCondition:
     """Make a condition that could not be checked without those facts that are None."""
     asks = tuple(fact for fact, value in known.items() if value is None)
-    return judge(name, None, measured, needed, message, f"Give {' and '.join(asks)}.", unit, asks)
+    hint = f"Give {' and '.join(map(option, asks))}."
+    return judge(name, None, measured, needed, message, hint, unit, asks)
 
 
 def format_value(value: Value, unit: str = "") -> str:
@@ -176,14 +179,16 @@ class KnownFacts:
             if name == "static_operators" or (value is None and name != "processes"):
                 continue
             if type(value) is not int or value < 1:
-                message = f"{name}={value!r} is not a whole number of 1 or more{unit}."
+                message = f"{option(name, value)} is not a whole number of 1 or more{unit}."
                 problems.append(Finding(ERROR, message, option=name))
         parallel = self.tuning_parallel_num
         if type(parallel) is int and parallel > MOST_PARALLEL:
-            message = f"tuning_parallel_num={parallel} is more than {MOST_PARALLEL}, AOE's limit."
+            given = option("tuning_parallel_num", parallel)
+            message = f"{given} is more than {MOST_PARALLEL}, AOE's limit."
             problems.append(Finding(ERROR, message, option="tuning_parallel_num"))
         if self.static_operators not in (None, True, False):
-            message = f"static_operators={self.static_operators!r} is neither True nor False."
+            given = option("static_operators", self.static_operators)
+            message = f"{given} is neither True nor False."
             problems.append(Finding(ERROR, message, option="static_operators"))
         if problems:
             raise ConfigError.of(problems, "what was asked")
@@ -286,7 +291,7 @@ def _check_home(environ: Mapping[str, str]) -> TuningCondition:
 
 
 def _check_tuners(tuners: Parallel) -> TuningCondition:
-    name, message = "TUNING_PARALLEL_NUM", f"{tuners.origin}."
+    name, message = "TUNING_PARALLEL_NUM", f"{template_of(tuners.origin)}."
     return judge(name, tuners.legal, tuners.number, "1 to 64", message, "Correct aoe.ini.")
 
 
@@ -295,7 +300,7 @@ def _check_memory(run: TuningRun) -> TuningCondition:
     each, tuners = run.known.training_memory, run.tuners.legal_number
     message = f"{format_value(have, 'bytes')} of host memory are available."
     if each is None or (tuners is None and have >= each):
-        message += " The tuning needs training_memory times TUNING_PARALLEL_NUM."
+        message += f" The tuning needs {option('training_memory')} times TUNING_PARALLEL_NUM."
         return _ask(
             "memory", have, None, message, "bytes", training_memory=each, tuning_parallel_num=tuners
         )
@@ -335,7 +340,7 @@ def _check_cpus(run: TuningRun) -> TuningCondition:
         formula = f"{processes} x (2 x {threads} + {programs})"
     if have >= needed and (tuners is None or compilers is None):
         asks = ("tuning_parallel_num",) if tuners is None else ()
-        hint = "Give tuning_parallel_num." if asks else "Correct TE_PARALLEL_COMPILER."
+        hint = f"Give {option('tuning_parallel_num')}." if asks else "Correct TE_PARALLEL_COMPILER."
         message += f". Recommended are {formula}."
         return judge("CPUs", None, have, None, message, hint, "CPUs", asks)
     message += f". Recommended are {formula} = {needed}{' or more' if tuners is None else ''}."
@@ -434,7 +439,7 @@ def _check_device_memory(device: Optional[Device], known: KnownFacts) -> TuningC
         message = "Device memory depends on the model and how far it is overcommitted."
         if free is not None:
             message += f" {format_value(free, 'bytes')} of it are free."
-        hint = "Give device_memory." if asks else ELSEWHERE
+        hint = f"Give {option('device_memory')}." if asks else ELSEWHERE
         return judge(DEVICE_MEMORY, None, free, needed, message, hint, "bytes", asks)
     message = f"{format_value(free, 'bytes')} of the device's memory are free."
     hint = "Tune with a smaller batch, or on a device with more memory."

@@ -12,6 +12,7 @@ from typing import Mapping, NamedTuple, Optional
 
 from ascend_session.hardware.installation import below
 from ascend_session.hardware.nodes import read_host_file
+from ascend_session.spelling import Message, option
 
 MOST_PARALLEL = 64
 """The highest TUNING_PARALLEL_NUM."""
@@ -77,7 +78,7 @@ def count_tuners(given: Optional[int], environ: Mapping[str, str], root: str) ->
         root: Root of the host.
     """
     if given is not None:
-        return Parallel(given, f"tuning_parallel_num={given}, as was given")
+        return Parallel(given, Message(f"{option('tuning_parallel_num', given)}, as was given"))
     named = [below(root, environ[name]) for name in _HOMES if environ.get(name)]
     for folder in (*named, *_PLACES):
         for name in _FILES:

@@ -31,6 +31,7 @@ from ascend_session.hardware.devices import survey
 from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.program import TIME_LIMIT
 from ascend_session.option_files import AoeConfigFile
+from ascend_session.spelling import option
 
 if TYPE_CHECKING:
     from ascend_session.config.ascend_config import AscendConfig
@@ -238,9 +239,11 @@ def _check_static_operators(run: TuningRun) -> TuningCondition:
         hint = "Tune with fixed shapes: AOE tunes static operators only."
         return judge(name, False, "dynamic", needed, message, hint)
     if run.known.static_operators:
-        return judge(name, True, "static", needed, "They are static, as static_operators says.")
+        return judge(
+            name, True, "static", needed, f"They are static, as {option('static_operators')} says."
+        )
     message = "Whether all operators of the model have static shapes cannot be measured."
-    hint = "If they have, give static_operators."
+    hint = f"If they have, give {option('static_operators')}."
     return judge(name, None, None, needed, message, hint, asks=("static_operators",))
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Mapping, NamedTuple, Tuple, Type
 
 from ascend_session.errors import BackendError
 from ascend_session.lazy import late_names
+from ascend_session.spelling import Message, option
 
 if TYPE_CHECKING:
     from ascend_session.backends._tensorflow import tf1
@@ -69,7 +70,7 @@ def choose(backend: str, environ: Mapping[str, str]) -> Choice:
         BackendError: If the name is neither ``auto`` nor that of a backend.
     """
     if check_name(backend) != "auto":
-        return Choice(backend, f'backend="{backend}" is set')
+        return Choice(backend, Message(f"{_name_backend(backend)} is set"))
     variable = environ.get(BACKEND_VARIABLE) or "auto"
     if check_name(variable, BACKEND_VARIABLE) != "auto":
         return Choice(variable, f"{BACKEND_VARIABLE}={variable} is set")
@@ -77,7 +78,11 @@ def choose(backend: str, environ: Mapping[str, str]) -> Choice:
     return next(Choice(name, reason, True) for name, reason in reasons if reason is not None)
 
 
-def check_name(name: str, where: str = "backend") -> str:
+def _name_backend(name: str) -> str:
+    return option("backend", name, write='"{}"'.format)
+
+
+def check_name(name: str, variable: str = "") -> str:
     """Return ``name`` if it is ``auto`` or that of a backend.
 
     Raises:
@@ -85,9 +90,8 @@ def check_name(name: str, where: str = "backend") -> str:
     """
     known = ("auto", *_REGISTRY)
     if name not in known:
-        raise BackendError(
-            f"{where}={name!r} is not a backend.", hint=f"Choose from {', '.join(known)}."
-        )
+        given = f"{variable}={name!r}" if variable else option("backend", name)
+        raise BackendError(f"{given} is not a backend.", hint=f"Choose from {', '.join(known)}.")
     return name
 
 

@@ -24,11 +24,13 @@ from ascend_session.findings import errors_of
 from ascend_session.hardware.nodes import VISIBLE_VARIABLE, device_nodes, host_root, node_name
 from ascend_session.process import skip_exit_handlers_of_parent
 from ascend_session.requirements import VENDOR_WHEEL_COMMAND
+from ascend_session.spelling import option
 
 if TYPE_CHECKING:
     from ascend_session.failures import RetryPolicy
 
-_ANOTHER_BACKEND = 'Or run on the CPU: backend="stub", or export ASCEND_SESSION_BACKEND=stub.'
+_STUB = option("backend", "stub", write='"{}"'.format)
+_ANOTHER_BACKEND = f"Or run on the CPU: {_STUB}, or export ASCEND_SESSION_BACKEND=stub."
 
 
 # npu/util.py and npu_hook.py: the variables by which the device counts, and what they begin with
@@ -86,7 +88,7 @@ class NpuBackend(Backend):
             raise DeviceError(visible.traps[0], hint=f"Correct or unset {VISIBLE_VARIABLE}.")
         raise DeviceError(
             "This machine has no Ascend device (there is no /dev/davinci<N>).",
-            hint='Pass the nodes into the container, or choose the CPU with backend="stub".',
+            hint=f"Pass the nodes into the container, or choose the CPU with {_STUB}.",
         )
 
     def find_job(self, environ: Mapping[str, str]) -> Job:

@@ -20,6 +20,7 @@ from ascend_session.hardware.nodes import control_node_notes, host_root, node_no
 from ascend_session.hardware.processes import Holder
 from ascend_session.hardware.program import DEVICES_HELD, TIME_LIMIT
 from ascend_session.ids import PhysicalDeviceId
+from ascend_session.spelling import option
 from ascend_session.text import format_ranges, one_line
 
 _NODES, _HEALTH = "device nodes", "health"
@@ -29,7 +30,7 @@ HOLDERS = "holders"
 
 _LONGEST_COMMAND = 100  # characters
 _MOST_NAMED = 3  # of the processes that hold a device
-_WAIT = "wait until it is free (wait_for_devices=600)"
+_WAIT = f"wait until it is free ({option('wait_for_devices', 600)})"
 _LOOK_EVERY_S = 1.0
 _SHORTEST_ANSWER_S = 1.0  # that npu-smi is given in any case
 

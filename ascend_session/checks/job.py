@@ -24,6 +24,7 @@ from ascend_session.cluster.variables import (
 from ascend_session.findings import ERROR, NOT_CHECKED, OK, WARNING, Finding
 from ascend_session.hardware.families import family
 from ascend_session.hardware.nodes import VISIBLE_VARIABLE, read_visible
+from ascend_session.spelling import option
 
 _VARIABLES = "environment"
 _VISIBLE = "visible devices"
@@ -170,7 +171,8 @@ def check_module(name: str, folder: str, environ: Mapping[str, str]) -> Iterator
         yield Finding(OK, f"The module {name} is found.", rule=PROGRAM)
     elif "." not in missing:
         message = f"There is no module {missing} in {folder}, in PYTHONPATH or in this Python."
-        yield Finding(ERROR, message, "Give cwd, or add its folder to PYTHONPATH.", rule=PROGRAM)
+        hint = f"Give {option('cwd')}, or add its folder to PYTHONPATH."
+        yield Finding(ERROR, message, hint, rule=PROGRAM)
     else:
         # Some packages, such as TensorFlow 1.15, find their parts in their own way.
         message = f"The module {missing} is not found where its package is."
@@ -210,7 +212,7 @@ def check_folder(path: str, least_mb: int = 16, scarce_mb: int = 512) -> Iterato
     fault = _find_fault(nearest)
     if fault:
         message = f"The folder {path} cannot be made: {nearest} {fault}."
-        hint = "Give log_dir, a folder in which this user may write."
+        hint = f"Give {option('log_dir')}, a folder in which this user may write."
         yield Finding(ERROR, message, hint, rule=FOLDER)
         return
     try:
@@ -219,7 +221,7 @@ def check_folder(path: str, least_mb: int = 16, scarce_mb: int = 512) -> Iterato
         yield Finding(NOT_CHECKED, f"The disk of {nearest}: {error.strerror}.", rule=_SPACE)
         return
     name = f"The disk of {nearest}, to which logs are written,"
-    hint = "Make room, or give log_dir on another disk."
+    hint = f"Make room, or give {option('log_dir')} on another disk."
     free_mb = (disk.f_bfree if os.geteuid() == 0 else disk.f_bavail) * disk.f_frsize >> 20
     if disk.f_blocks == 0:
         yield Finding(NOT_CHECKED, f"{name} does not report its free space.", rule=_SPACE)

@@ -14,7 +14,7 @@ from typing import (
     Tuple,
 )
 
-import typer
+import click
 
 from ascend_session.aoe.result_files import (
     OPERATORS,
@@ -233,39 +233,39 @@ def show_view(view: View, as_json: bool = False) -> None:
 def _show_text(view: View) -> None:
     """Print the report; the worst comes last."""
     for file in view.results.files:
-        typer.echo(f"{printable(file.name)}: {format_count(len(file.tasks), 'task')}")
+        click.echo(f"{printable(file.name)}: {format_count(len(file.tasks), 'task')}")
         if file.tasks:
             show_table(_TASK_COLUMNS, list(_task_rows(file)))
-        typer.echo()
+        click.echo()
     for sentence in _model_sentences(view.results):
-        typer.echo(sentence)
+        click.echo(sentence)
     for section in view.sections:
         _show_section(view, section)
     if not view.sections:
-        typer.echo("There is nothing to show: no operator or subgraph was added or updated.")
+        click.echo("There is nothing to show: no operator or subgraph was added or updated.")
     failed = view.results.failed
     if failed:
         count = format_count(len(failed), "operator")
-        typer.echo(f"Tuning failed for {count}: {_join_names(failed)}.")
+        click.echo(f"Tuning failed for {count}: {_join_names(failed)}.")
     labelled = list(_remarks(view.results))
     for label, sentence in labelled[:_FEW]:
-        typer.echo(f"{label}: {sentence}")
+        click.echo(f"{label}: {sentence}")
     if len(labelled) > _FEW:
-        typer.echo(f"... and {len(labelled) - _FEW:,} more remarks; --json has them.")
+        click.echo(f"... and {len(labelled) - _FEW:,} more remarks; --json has them.")
 
 
 def _show_section(view: View, section: Section) -> None:
-    typer.echo(f"{section}\n")
+    click.echo(f"{section}\n")
     items = section.items[: _FEW if view.top is None else view.top]
     show_table(section.columns, [_item_row(item) for item in items], range(4))
     if len(items) < len(section.items):
         more = len(section.items) - len(items)
-        typer.echo(f"... and {more:,} more; --top shows them, and --json.")
-    typer.echo()
+        click.echo(f"... and {more:,} more; --top shows them, and --json.")
+    click.echo()
     pairs = _select_times(items)
     if pairs and is_terminal():
         draw(_draw_bars(pairs[:_MOST_BARS], section.unit))
-        typer.echo()
+        click.echo()
 
 
 def _draw_bars(pairs: Sequence[Tuple[str, float, float]], unit: str) -> "Table":

@@ -16,7 +16,7 @@ import time
 from typing import TYPE_CHECKING, Callable, Dict, FrozenSet, List, Mapping, Optional, Set
 
 from ascend_session.backends import backend_class
-from ascend_session.cli._output import complain, spell_options
+from ascend_session.cli._output import complain, in_command
 from ascend_session.cli._parameters import exit_on_signals
 from ascend_session.cluster.member import read_members
 from ascend_session.launcher import events
@@ -160,7 +160,7 @@ class _Screen:
 
         # What happened to the output after the result was made is news, too.
         troubles = [] if self._output is None else self._output.troubles
-        notes = map(spell_options, dict.fromkeys([*result.notes, *troubles]))
+        notes = map(in_command, dict.fromkeys([*result.notes, *troubles]))
         complete = dataclasses.replace(result, notes=tuple(notes))
         known = [*self._sentences, *troubles]
         if _is_dumb(_STDERR):
@@ -229,14 +229,15 @@ class _Screen:
         """Say what begins: how many ranks, on what and why, and where their logs are."""
         count = format_count(len(plan.ranks), "rank")
         of_job = f" of {plan.size}" if plan.nodes.count > 1 else ""
-        self._say(f"{count}{of_job}, backend {plan.backend}: {plan.reason}; logs in {plan.folder}")
+        why = in_command(plan.reason)
+        self._say(f"{count}{of_job}, backend {plan.backend}: {why}; logs in {plan.folder}")
         is_by_table = plan.nodes.part is not None
         is_chosen = plan.config.processes is None and plan.config.devices is None
-        why = backend_class(plan.backend).explain_count(plan.environ)
-        if is_chosen and not is_by_table and why is not None:
+        counted = backend_class(plan.backend).explain_count(plan.environ)
+        if is_chosen and not is_by_table and counted is not None:
             self._say(
                 "Without -n before the script, and without a device to count, the job has "
-                f"{count}, as many as {why}."
+                f"{count}, as many as {counted}."
             )
 
     def _describe_stop(self, event: events.Stopping) -> None:
@@ -261,7 +262,7 @@ class _Screen:
             self._say(sentence)
 
     def _say(self, sentence: str) -> None:
-        sentence = spell_options(sentence)
+        sentence = in_command(sentence)
         self._sentences.append(sentence)
         if self._output is not None:
             self._output.say(sentence)

@@ -9,7 +9,7 @@ import signal
 import textwrap
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-import typer
+import click
 
 from ascend_session.cli._output import label_first
 from ascend_session.launcher.process import signal_name
@@ -34,8 +34,8 @@ class _Style(NamedTuple):
     is_coloured: bool
 
     def emphasize(self, text: str, **look: object) -> str:
-        """Put the codes of ``typer.style`` around a text, if there are any here."""
-        return typer.style(text, **look) if self.is_coloured else text  # type: ignore[arg-type]
+        """Put the codes of ``click.style`` around a text, if there are any here."""
+        return click.style(text, **look) if self.is_coloured else text  # type: ignore[arg-type]
 
     def fold(self, text: str, indent: int) -> List[str]:
         """Fold a text that stands behind ``indent`` columns."""

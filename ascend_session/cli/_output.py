@@ -4,15 +4,17 @@ Findings look the same in every command: severity, place, message, and a hint be
 options as Python does; here they are spelt as they are typed (``--rank-table``).
 """
 
+import ast
 import contextlib
 import io
 import json
-import re
+import shlex
 import sys
 from collections import Counter
 from typing import (
     TYPE_CHECKING,
     Any,
+    Callable,
     Dict,
     Iterable,
     Iterator,
@@ -24,10 +26,12 @@ from typing import (
     Union,
 )
 
-import typer
+import click
+from click.exceptions import Exit
 
 from ascend_session.errors import AscendError
 from ascend_session.findings import ERROR, INFO, OK, WARNING, Finding, Place
+from ascend_session.spelling import spell
 from ascend_session.text import format_count, printable
 
 if TYPE_CHECKING:
@@ -46,6 +50,30 @@ PLACED = ("line", "column", "message", "hint")
 _Item = TypeVar("_Item")
 # A text, or pieces of one, each with or without its style.
 Cell = Union[str, Sequence[Union[str, Tuple[str, str]]]]
+
+
+# Options whose name in a shell is not that in Python, and stands before the value with a blank.
+_OTHERWISE = {"module": "-m", "program": "--no-python", "script": "SCRIPT"}
+
+
+def in_command(message: str) -> str:
+    """Name the options in a message as they are typed: ``--rank-table`` for ``rank_table``."""
+    return spell(message, _spell_as_typed)
+
+
+def _spell_as_typed(name: str, written: Optional[str]) -> str:
+    flag = _OTHERWISE.get(name) or f"--{name.replace('_', '-')}"
+    if written is None:
+        return flag
+    if written in ("True", "False"):
+        return flag if written == "True" else flag.replace("--", "--no-", 1)
+    try:
+        word = str(ast.literal_eval(written))
+    except (SyntaxError, ValueError):  # of an object, which only Python can give
+        word = written
+    if name.startswith("wait_") and word.isdecimal() and int(word) % 60 == 0:
+        word = f"{int(word) // 60}m"
+    return f"{flag}{' ' if name in _OTHERWISE else '='}{shlex.quote(word)}"
 
 
 def is_terminal() -> bool:
@@ -74,9 +102,9 @@ def complain(message: str, hint: Optional[str] = None, severity: str = "") -> No
         severity: `ERROR`, `WARNING` or `INFO`; empty for progress.
     """
     word = f"{severity_word(severity)}: " if severity else ""
-    typer.echo(f"ascend-session: {word}{_escape(spell_options(message))}", err=True)
+    click.echo(f"ascend-session: {word}{_escape(in_command(message))}", err=True)
     if hint is not None:
-        typer.echo(f"  hint: {_escape(spell_options(hint))}", err=True)
+        click.echo(f"  hint: {_escape(in_command(hint))}", err=True)
 
 
 def _escape(text: str) -> str:
@@ -98,19 +126,19 @@ def exit_on_error(code: int = 1, as_json: bool = False, **facts: Any) -> Iterato
         yield
     except AscendError as error:
         if as_json:
-            hint = error.hint and spell_options(error.hint)
+            hint = error.hint and in_command(error.hint)
             show_json({**facts, "ok": False, "error": error.message, "hint": hint})
         else:
             complain(error.message, error.hint, ERROR)
-        raise typer.Exit(code) from None
+        raise Exit(code) from None
 
 
 def show_json(data: Any, on_one_line: bool = False) -> None:
     """Print JSON, indented, or on one line for programs that read line by line."""
     if on_one_line:
-        typer.echo(json.dumps(data, separators=(",", ":")))
+        click.echo(json.dumps(data, separators=(",", ":")))
     else:
-        typer.echo(json.dumps(data, indent=2))
+        click.echo(json.dumps(data, indent=2))
 
 
 def severity_word(severity: str) -> str:
@@ -131,10 +159,16 @@ def show_verdict(
     """
     counts = Counter(finding.severity for finding in findings)
     numbers = [format_count(counts[kind], kind) for kind in (ERROR, WARNING) if counts[kind]]
-    typer.echo(f"{name}: {', '.join([*words, *numbers, *more])}")
+    click.echo(f"{name}: {', '.join([*words, *numbers, *more])}")
 
 
-def show_finding(finding: Finding, file: str = "", indent: str = "  ", err: bool = False) -> None:
+def show_finding(
+    finding: Finding,
+    file: str = "",
+    indent: str = "  ",
+    err: bool = False,
+    spelling: Callable[[str], str] = in_command,
+) -> None:
     """Print a finding, and its hint below.
 
     Its place stands in front, in the form that editors and terminals can jump to if it is one in a
@@ -145,6 +179,7 @@ def show_finding(finding: Finding, file: str = "", indent: str = "  ", err: bool
         file: The file that it is in; empty for that of its place, or for none.
         indent: What stands before each line.
         err: Whether it goes to the standard error stream.
+        spelling: Names the options in its sentences; ``str`` for a finding about Python.
     """
     place, within = finding.place, ""
     if isinstance(place, Place):
@@ -152,12 +187,12 @@ def show_finding(finding: Finding, file: str = "", indent: str = "  ", err: bool
         start = f"{file}:{place}" if file else str(place)
     else:
         start, within = file, f"{place}: " if place else ""
-    message = f"{within}{spell_options(finding.message)}"
+    message = f"{within}{spelling(finding.message)}"
     start = f"{indent}{start}: " if start else indent
     word = f"{'' if finding.certain else 'possible '}{severity_word(finding.severity)}:"
-    hint = "" if finding.hint is None else f"\n{indent}  hint: {spell_options(finding.hint)}"
+    hint = "" if finding.hint is None else f"\n{indent}  hint: {spelling(finding.hint)}"
     if err or not is_terminal():
-        typer.echo(_escape(f"{start}{word} {message}{hint}"), err=err)
+        click.echo(_escape(f"{start}{word} {message}{hint}"), err=err)
         return
     from rich.text import Text
 
@@ -191,7 +226,7 @@ def show_text(text: str) -> None:
     if is_terminal():
         draw(text)
     else:
-        typer.echo(text)
+        click.echo(text)
 
 
 def show_table(
@@ -207,7 +242,7 @@ def show_table(
     if is_terminal():
         draw(make_table(headers, rows, whole))
     else:
-        typer.echo("\n".join(_align([headers, *rows])))
+        click.echo("\n".join(_align([headers, *rows])))
 
 
 def show_facts(facts: Sequence[Sequence[Cell]]) -> None:
@@ -215,7 +250,7 @@ def show_facts(facts: Sequence[Sequence[Cell]]) -> None:
     if is_terminal():
         draw(make_grid(facts))
     else:
-        typer.echo("\n".join(_align(facts)))
+        click.echo("\n".join(_align(facts)))
 
 
 def make_table(
@@ -267,44 +302,3 @@ def _plain(cell: Cell) -> str:
     if isinstance(cell, str):
         return cell
     return "".join(piece if isinstance(piece, str) else piece[0] for piece in cell)
-
-
-# Names that are nothing else in a sentence: they count anywhere but in a path or a value.
-_CLEAR = (
-    *("chief_ip", "chief_port", "device_cores", "device_memory", "nnodes", "node_rank"),
-    *("operator_cores", "job_id", "log_dir", "max_restarts", "no_rank_table", "rank_table"),
-    *("stall_timeout", "static_operators", "training_memory", "tuning_parallel_num"),
-    *("wait_for_devices", "wait_for_table"),
-)
-# Words, which are options only where a value or what they take follows.
-_WORDS = (
-    *("backend", "bind", "coordinator", "cwd", "devices", "env", "events", "grace"),
-    *("processes", "python", "show", "timestamps"),
-)
-_NAMES = (
-    rf"(?<![\w./'\"=-])({'|'.join(_CLEAR)})(?![\w/'\"-]|\.\w)",
-    rf"(?<![\w./'\"=-])({'|'.join(_WORDS)})(?==| takes | gives )",
-    r"(?:(?<=\b[Gg]ive )|(?<=\bLeave )|(?<=\bin ))(python|env|cwd)(?=[., ])",
-)
-# What is written otherwise in a shell.
-_PHRASES = {
-    "Give force": "Give --force",
-    "launch with preflight=False": "launch with --no-preflight",
-    'with backend="stub"': "with --backend stub",
-    "wait_for_devices=600": "--wait-for-devices 10m",
-    "program=": "--no-python ",
-    "module=": "-m ",
-    "module takes": "-m takes",
-    "None means never.": "Leave it out to wait without end.",
-    "or give script or module.": "or --no-python.",
-    "from processes and devices.": "from -n and --devices.",
-}
-
-
-def spell_options(message: str) -> str:
-    """Name the options in a message as they are typed: ``--rank-table`` for ``rank_table``."""
-    for phrase, typed in _PHRASES.items():
-        message = message.replace(phrase, typed)
-    for pattern in _NAMES:
-        message = re.sub(pattern, lambda match: f"--{match[1].replace('_', '-')}", message)
-    return message

@@ -1,128 +1,128 @@
-"""What commands share on their way in: groups, types of options, times and sizes as typed."""
+"""What commands share on their way in: groups, kinds of options, times and sizes as typed."""
 
 import contextlib
+import inspect
+import math
 import re
 import signal
 import sys
-import textwrap
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, TypeVar
 
-import typer
-from typer.core import TyperCommand, TyperGroup
-from typing_extensions import Annotated
+import click
 
 from ascend_session.backends import names
+from ascend_session.cli._help import HELP_OPTION, Records, format_page, format_usage
 from ascend_session.cli._removed import explain_removal
 from ascend_session.text import did_you_mean, join_words
 
-# Types of what the user may leave out.
-OptionalText = Optional[str]
-OptionalNumber = Optional[int]
-OptionalSeconds = Optional[float]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+Decorator = Callable[[_Function], _Function]
+
+_SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+
+class _TitledOption(click.Option):
+    """An option below a title of the help."""
+
+    def __init__(self, *args: Any, title: str, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.title = title
 
 
 class OptionGroup(NamedTuple):
-    """Options that stand below a title of their own in the help, or below ``Options``."""
+    """Options that stand below a title of their own in the help."""
 
-    title: Optional[str] = None
+    title: str
 
-    def value(self, metavar: str, text: str, *names: str, **settings: Any) -> Any:
+    def value(self, names: str, metavar: str, text: str, **settings: Any) -> Decorator[Any]:
         """Declare an option that takes a value.
 
         Args:
+            names: How it is typed, and behind a blank the name of the function's parameter if it
+                is another one: ``--json json_file``.
             metavar: The word for the value in the help.
             text: What the help says about it.
-            names: How it is typed; as the parameter is named, if there are none.
-            settings: Other settings of ``typer.Option``.
+            settings: Other settings of ``click.Option``.
         """
-        panel = self.title
-        return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=panel, **settings)
+        settings = {"type": str, **settings, "metavar": metavar, "help": text}
+        return click.option(*names.split(), cls=_TitledOption, title=self.title, **settings)
 
-    def flag(self, name: str, text: str) -> Any:
+    def flag(self, names: str, text: str, **settings: Any) -> Decorator[Any]:
         """Declare an option that takes no value, and what the help says about it."""
-        return typer.Option(name, help=text, rich_help_panel=self.title)
+        settings = {"is_flag": True, "default": False, **settings, "help": text}
+        return click.option(*names.split(), cls=_TitledOption, title=self.title, **settings)
 
 
-OPTIONS = OptionGroup()
+OPTIONS = OptionGroup("Options")
 OUTPUT = OptionGroup("Output")  # of several commands
 
 
-def argument(metavar: str) -> Any:
-    """Declare an argument, which the help names only in the usage, as ``metavar``.
+class _Argument(click.Argument):
+    """An argument, which the usage shows as its metavar."""
 
-    Typer would list it as well, and releases of typer write the usage differently: of a required
-    FILE, 0.19 makes ``FILE`` and 0.28 ``{FILE}``. So `Command` writes ``metavar`` as it is.
+    def get_error_hint(self, ctx: Optional[click.Context]) -> str:
+        return f"'{str(self.metavar).strip('[].')}'"
+
+
+def argument(name: str, metavar: str, **settings: Any) -> Decorator[Any]:
+    """Declare an argument.
+
+    Args:
+        name: The name of the function's parameter.
+        metavar: How the usage shows it; with three dots behind it, there may be several, and in
+            brackets none.
+        settings: Other settings of ``click.Argument``.
     """
-    return typer.Argument(metavar=metavar, hidden=True)
+    settings = {"nargs": -1 if metavar.endswith("...") else 1, **settings}
+    required = not metavar.startswith("[")
+    return click.argument(name, cls=_Argument, metavar=metavar, required=required, **settings)
 
 
-File = Annotated[str, argument("FILE")]
-Json = Annotated[bool, OPTIONS.flag("--json", "Print one JSON object.")]
-Force = Annotated[bool, OPTIONS.flag("--force", "Replace FILE if it exists.")]
-Devices = Annotated[
-    OptionalText, OPTIONS.value("LIST", "Logical device ids such as 0-3,6.  [default: all visible]")
-]
+FILE = argument("file", "FILE")
+JSON = OPTIONS.flag("--json as_json", "Print one JSON object.")
+FORCE = OPTIONS.flag("--force", "Replace FILE if it exists.")
+DEVICES = OPTIONS.value(
+    "--devices", "LIST", "Logical device ids such as 0-3,6.  [default: all visible]"
+)
 
 # What `launch`, `run` and `aoe run` have in common.
-Script = Annotated[str, argument("SCRIPT")]
-Arguments = Annotated[Optional[List[str]], argument("[ARGS]...")]
-Module = Annotated[bool, typer.Option("-m", "--module", help="Run SCRIPT as a Python module.")]
-Backend = Annotated[
-    OptionalText, OPTIONS.value("NAME", f"auto (the default), {join_words(names(), 'or')}.")
-]
-LogDir = Annotated[OptionalText, OUTPUT.value("FOLDER", "Folder for logs.  [default: ascend-logs]")]
-
-# Columns of the widest names that others are aligned with in the help.
-_WIDEST_OPTION = 26
-
-_DURATION = re.compile(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6}(?:\.[0-9]{1,6})?)s?)?")
+SCRIPT = argument("what", "SCRIPT")
+ARGUMENTS = argument("arguments", "[ARGS]...", type=click.UNPROCESSED)
+MODULE = OPTIONS.flag("-m --module as_module", "Run SCRIPT as a Python module.")
+BACKEND = OPTIONS.value("--backend", "NAME", f"auto (the default), {join_words(names(), 'or')}.")
+LOG_DIR = OUTPUT.value("--log-dir", "FOLDER", "Folder for logs.  [default: ascend-logs]")
 
 
-class _PlainHelp:
-    """Help as pytest and pip write it: examples, then options under the title of their group.
-
-    The title of an option is its ``rich_help_panel``, the examples are the docstring's. The classes
-    of `click` are not named: newer releases of typer have copies of their own.
-    """
-
-    def format_help_text(self: Any, ctx: Any, formatter: Any) -> None:
-        """Write what the command is for, and its examples as they are."""
-        text, _, examples = (self.help or "").partition("\nExamples:\n")
-        formatter.write_paragraph()
-        with formatter.indentation():
-            formatter.write_text(text.strip())
-        if examples:
-            with formatter.section("Examples"):
-                for line in textwrap.dedent(examples).splitlines():
-                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
-
-    def format_options(self: Any, ctx: Any, formatter: Any) -> None:
-        """Write the options group by group, and then the commands of a group of commands."""
-        groups: Dict[str, List[Tuple[str, str]]] = {"Options": []}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is not None:
-                title = getattr(parameter, "rich_help_panel", None) or "Options"
-                name, text = record
-                # typer 0.19 escapes a bracket for rich, and prints it without.
-                groups.setdefault(title, []).append((name, text.replace("\\[", "[")))
-        names = [name for records in groups.values() for name, _ in records]
-        width = min(max(map(len, names)), _WIDEST_OPTION)
-        for title, records in groups.items():
-            with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), text) for name, text in records])
-        if hasattr(self, "list_commands"):
-            self.format_commands(ctx, formatter)
-
-
-class Command(_PlainHelp, TyperCommand):
+class Command(click.Command):
     """A command with plain help."""
 
-    def collect_usage_pieces(self, ctx: Any) -> List[str]:
-        """Give what stands behind the name of the command in its help."""
-        parameters = self.get_params(ctx)
-        names = [str(each.metavar) for each in parameters if each.param_type_name == "argument"]
-        return ["[OPTIONS]", *names]
+    def get_usage(self, ctx: click.Context) -> str:
+        """Give the line that says how the command is called."""
+        return format_usage(ctx.command_path, self.collect_usage_pieces(ctx)).rstrip("\n")
+
+    def collect_usage_pieces(self, ctx: click.Context) -> List[str]:
+        """Give what stands behind the name of the command; releases of click differ in it."""
+        return ["[OPTIONS]", *(str(each.metavar) for each in self.params if _is_argument(each))]
+
+    def get_help(self, ctx: click.Context) -> str:
+        """Give the page of the help."""
+        usage = f"{self.get_usage(ctx)}\n"
+        text = inspect.cleandoc(self.help or "")
+        return format_page(usage, text, self.list_sections(ctx)).rstrip("\n")
+
+    def list_sections(self, ctx: click.Context) -> Dict[str, Records]:
+        """List the options below their titles."""
+        sections: Dict[str, List[Any]] = {OPTIONS.title: []}
+        for parameter in self.params:
+            record = parameter.get_help_record(ctx)
+            if record is not None and isinstance(parameter, _TitledOption):
+                sections.setdefault(parameter.title, []).append(record)
+        sections[OPTIONS.title].append(HELP_OPTION)
+        return {**sections}
+
+
+def _is_argument(parameter: click.Parameter) -> bool:
+    return isinstance(parameter, click.Argument)
 
 
 class ScriptCommand(Command):
@@ -131,10 +131,39 @@ class ScriptCommand(Command):
     allow_interspersed_args = False
 
 
-class CommandGroup(_PlainHelp, TyperGroup):
-    """A group of commands with plain help, in which no summary of a command is cut."""
+class CommandGroup(Command, click.Group):
+    """A group of commands with plain help, which it prints if no command follows its name."""
 
-    def resolve_command(self, ctx: Any, args: List[str]) -> Any:
+    command_class = Command
+
+    def __init__(self, **settings: Any) -> None:
+        settings = {"context_settings": _SETTINGS, "invoke_without_command": True, **settings}
+        super().__init__(**settings)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that is called."""
+        result = super().invoke(ctx)
+        if ctx.invoked_subcommand is None:
+            click.echo(ctx.get_help())
+        return result
+
+    def collect_usage_pieces(self, ctx: click.Context) -> List[str]:
+        """Give what stands behind the name of the group."""
+        return ["[OPTIONS]", "COMMAND", "[ARGS]..."]
+
+    def list_sections(self, ctx: click.Context) -> Dict[str, Records]:
+        """List the options, and the commands with the first sentence of their help."""
+        commands = [
+            (name, inspect.cleandoc(str(self.commands[name].help)).partition("\n\n")[0])
+            for name in self.list_commands(ctx)
+        ]
+        return {**super().list_sections(ctx), "Commands": commands}
+
+    def list_commands(self, ctx: click.Context) -> List[str]:
+        """List the commands in the order of their definition."""
+        return list(self.commands)
+
+    def resolve_command(self, ctx: click.Context, args: List[str]) -> Any:
         """Find the command that is called, or refuse it with the one that may be meant."""
         names = self.list_commands(ctx)
         if args[0] not in names and not args[0].startswith("-"):
@@ -143,63 +172,57 @@ class CommandGroup(_PlainHelp, TyperGroup):
             ctx.fail(explain_removal(ctx.command_path, args[0]) or unknown)
         return super().resolve_command(ctx, args)
 
-    def format_commands(self: Any, ctx: Any, formatter: Any) -> None:
-        """Write a line for each command, or more where its summary needs them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [
-                    (name, self.get_command(ctx, name).get_short_help_str(limit=1000))
-                    for name in self.list_commands(ctx)
-                ]
-            )
+
+def command(name: str, cls: type = Command) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a function a command of its own; its docstring is the help."""
+    return click.command(name, cls=cls, context_settings=_SETTINGS)
 
 
-class _Typer(typer.Typer):
-    def command(self, name: Optional[str] = None, **settings: Any) -> Callable[[Any], Any]:
-        return super().command(name, **{"cls": Command, **settings})
+def new_group(name: str, text: str) -> CommandGroup:
+    """Set up a group of commands, with its help."""
+    return CommandGroup(name=name, help=text)
 
 
-def new_group(**settings: Any) -> typer.Typer:
-    """Set up a group of commands; ``settings`` are those of ``typer.Typer``.
-
-    With a help of its own, the group prints that if no command follows its name.
-    """
-    group = _Typer(
-        context_settings={"help_option_names": ["-h", "--help"]},
-        invoke_without_command=True,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,  # brackets in sentences are brackets
-        **{"cls": CommandGroup, "add_completion": False, **settings},
-    )
-    if "help" in settings:
-        group.callback()(show_help_without_command)
-    return group
+_AMOUNT = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,9})?)( ?[a-z]*)", re.IGNORECASE)
+_SECONDS = {"h": 3600, "m": 60, "s": 1, "": 1}
+_BYTES = {
+    prefix + ending: factor ** (1 + "kmgtpe".index(prefix))
+    for prefix in "kmgtpe"
+    for ending, factor in (("", 1000), ("b", 1000), ("ib", 1024))
+}
+_BYTES.update({"": 1, "b": 1})
+_BYTES.update({f" {unit}": size for unit, size in _BYTES.items() if unit})
 
 
-def show_help_without_command(context: typer.Context) -> None:
-    """Print the help of a group if no command follows its name."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+def _parse_amount(text: str, units: Mapping[str, int]) -> Optional[float]:
+    """Add up numbers with their units, the largest unit first; None for any other text."""
+    total, rest, smallest = 0.0, text.strip(), math.inf
+    while rest:
+        match = _AMOUNT.match(rest)
+        size = None if match is None else units.get(match[2].lower())
+        if match is None or size is None or size >= smallest:
+            return None
+        total, smallest, rest = total + float(match[1]) * size, size, rest[match.end() :]
+    return None if smallest == math.inf else total
 
 
 def parse_duration(text: str) -> float:
     """Read a time as it is typed, ``90``, ``90s``, ``10m`` or ``1h30m``, in seconds.
 
     Raises:
-        typer.BadParameter: If it is no time.
+        click.BadParameter: If it is no time.
     """
-    match = _DURATION.fullmatch(text.strip())
-    if match is None or not any(match.groups()):
-        raise typer.BadParameter(f"{text!r} is not a time; write 90s, 10m or 1h30m.")
-    hours, minutes, seconds = (float(part or 0) for part in match.groups())
-    return hours * 3600 + minutes * 60 + seconds
+    seconds = _parse_amount(text, _SECONDS)
+    if seconds is None:
+        raise click.BadParameter(f"{text!r} is not a time; write 90s, 10m or 1h30m.")
+    return seconds
 
 
 def parse_time_limit(text: str) -> float:
     """Read the time that an answer may take, which is longer than nothing."""
     seconds = parse_duration(text)
     if seconds == 0:
-        raise typer.BadParameter(f"{text!r} is too short; give at least 1s.")
+        raise click.BadParameter(f"{text!r} is too short; give at least 1s.")
     return seconds
 
 
@@ -207,16 +230,11 @@ def parse_size(text: str) -> int:
     """Read a size as it is typed, ``12GiB``, ``12GB`` (a thousand million) or ``4096``, in bytes.
 
     Raises:
-        typer.BadParameter: If it is no size.
+        click.BadParameter: If it is no size.
     """
-    from pydantic import ByteSize, TypeAdapter, ValidationError
-
-    try:
-        size = int(TypeAdapter(ByteSize).validate_python(text.strip()))
-    except (ValidationError, OverflowError):
-        size = 0
+    size = int(_parse_amount(text, _BYTES) or 0)
     if size < 1:
-        raise typer.BadParameter(f"{text!r} is not a size; write 12GiB, 12GB or a number of bytes.")
+        raise click.BadParameter(f"{text!r} is not a size; write 12GiB, 12GB or a number of bytes.")
     return size
 
 

@@ -9,6 +9,8 @@ _COMPARE = "take the times of both runs from `ascend-session aoe report --json`"
 _KNOWN = "end the line of a known finding with `# ascend: ignore[RULE]`"
 
 REMOVED: Dict[str, str] = {
+    "--install-completion": "see `ascend-session completion --help`",
+    "--show-completion": "use `ascend-session completion SHELL`",
     "aoe preflight": "use `ascend-session aoe run --dry-run --config FILE`",
     "aoe report --against": _COMPARE,
     "aoe report --filter": "filter the output of --json, or that of `--top N` with grep",

@@ -1,20 +1,18 @@
 """``ascend-session aoe``: what tuning needs, the tuning run, and what came of it."""
 
-from typing import List, Optional
+import os
+from typing import Any, Optional, Tuple
 
-import typer
-from typing_extensions import Annotated
+import click
+from click.exceptions import Exit
 
 from ascend_session.cli._output import exit_on_error, show_json
 from ascend_session.cli._parameters import (
+    ARGUMENTS,
+    LOG_DIR,
+    MODULE,
     OPTIONS,
     OUTPUT,
-    Arguments,
-    LogDir,
-    Module,
-    OptionalNumber,
-    OptionalSeconds,
-    OptionalText,
     OptionGroup,
     ScriptCommand,
     argument,
@@ -35,89 +33,80 @@ Examples:
     ascend-session aoe run train.py
 """
 
-app = new_group(help=_HELP)
+aoe = new_group("aoe", _HELP)
 
 
-@app.command("run", cls=ScriptCommand)
-def run(
-    context: typer.Context,
-    what: Annotated[OptionalText, argument("[SCRIPT]")] = None,
-    arguments: Arguments = None,
-    config: Annotated[
-        OptionalText, OPTIONS.value("FILE", "Configuration file that SCRIPT uses.")
-    ] = None,
-    mode: Annotated[
-        OptionalText,
-        OPTIONS.value(
-            "WHAT",
-            "operator or subgraph; with --dry-run also gradient.  "
-            "[default: that of FILE or AOE_MODE, or operator]",
-        ),
-    ] = None,
-    dry_run: Annotated[
-        bool,
-        OPTIONS.flag("--dry-run", "Show the conditions and start nothing; needs no device."),
-    ] = False,
-    as_json: Annotated[
-        bool, OPTIONS.flag("--json", "Print one JSON object; only with --dry-run.")
-    ] = False,
-    work_path: Annotated[
-        OptionalText,
-        OUTPUT.value("FOLDER", "Folder for result files (ASCEND_WORK_PATH); made if missing."),
-    ] = None,
-    bank: Annotated[
-        OptionalText, OUTPUT.value("FOLDER", "Tuned repository (TUNE_BANK_PATH); made if missing.")
-    ] = None,
-    device: Annotated[
-        OptionalNumber,
-        OPTIONS.value("ID", "Logical device id.  [default: ASCEND_DEVICE_ID, or the first]"),
-    ] = None,
-    backend: Annotated[OptionalText, OPTIONS.value("NAME", "auto (the default) or npu.")] = None,
-    as_module: Module = False,
-    python: Annotated[OptionalText, OPTIONS.value("PROGRAM", "Python that runs SCRIPT.")] = None,
-    log_dir: LogDir = None,
-    wait_for_devices: Annotated[
-        OptionalSeconds,
-        OPTIONS.value(
-            "TIME",
-            "Wait up to this long, such as 10m, for a device that is in use.",
-            parser=parse_duration,
-        ),
-    ] = None,
-    no_preflight: Annotated[
-        bool, OPTIONS.flag("--no-preflight", "Start even if conditions fail.")
-    ] = False,
-    processes: Annotated[
-        OptionalNumber, _FACTS.value("N", "Processes of the training.  [default: 1]")
-    ] = None,
-    training_memory: Annotated[
-        OptionalNumber,
-        _FACTS.value(
-            "SIZE", "Host memory that the training needs, such as 12GiB.", parser=parse_size
-        ),
-    ] = None,
-    tuning_parallel_num: Annotated[
-        OptionalNumber,
-        _FACTS.value("N", "AOE's TUNING_PARALLEL_NUM.  [default: as in aoe.ini, or 8]"),
-    ] = None,
-    device_cores: Annotated[OptionalNumber, _FACTS.value("N", "AI cores of the device.")] = None,
-    operator_cores: Annotated[
-        OptionalNumber,
-        _FACTS.value("N", "Largest number of AI cores that an operator of the model uses."),
-    ] = None,
-    device_memory: Annotated[
-        OptionalNumber,
-        _FACTS.value(
-            "SIZE", "Device memory that the training needs, such as 20GiB.", parser=parse_size
-        ),
-    ] = None,
-    static_operators: Annotated[
-        Optional[bool],
-        _FACTS.flag(
-            "--static-operators", "State that all operators of the model have static shapes."
-        ),
-    ] = None,
-) -> None:
+def _check_file(context: Any, parameter: Any, value: Optional[str]) -> Optional[str]:
+    if value is not None and not os.path.exists(value):
+        raise click.BadParameter(f"there is no file {value}.")
+    return value
+
+
+@aoe.command("run", cls=ScriptCommand)
+@argument("what", "[SCRIPT]")
+@ARGUMENTS
+@OPTIONS.value("--config", "FILE", "Configuration file that SCRIPT uses.", callback=_check_file)
+@OPTIONS.value(
+    "--mode",
+    "WHAT",
+    "operator or subgraph; with --dry-run also gradient.  "
+    "[default: that of FILE or AOE_MODE, or operator]",
+)
+@OPTIONS.flag("--dry-run", "Show the conditions and start nothing; needs no device.")
+@OPTIONS.flag("--json as_json", "Print one JSON object; only with --dry-run.")
+@OUTPUT.value(
+    "--work-path", "FOLDER", "Folder for result files (ASCEND_WORK_PATH); made if missing."
+)
+@OUTPUT.value("--bank", "FOLDER", "Tuned repository (TUNE_BANK_PATH); made if missing.")
+@OPTIONS.value(
+    "--device",
+    "ID",
+    "Logical device id.  [default: ASCEND_DEVICE_ID, or the first]",
+    type=int,
+)
+@OPTIONS.value("--backend", "NAME", "auto (the default) or npu.")
+@MODULE
+@OPTIONS.value("--python", "PROGRAM", "Python that runs SCRIPT.")
+@LOG_DIR
+@OPTIONS.value(
+    "--wait-for-devices",
+    "TIME",
+    "Wait up to this long, such as 10m, for a device that is in use.",
+    type=parse_duration,
+)
+@OPTIONS.flag("--no-preflight", "Start even if conditions fail.")
+@_FACTS.value("--processes", "N", "Processes of the training.  [default: 1]", type=int)
+@_FACTS.value(
+    "--training-memory",
+    "SIZE",
+    "Host memory that the training needs, such as 12GiB.",
+    type=parse_size,
+)
+@_FACTS.value(
+    "--tuning-parallel-num",
+    "N",
+    "AOE's TUNING_PARALLEL_NUM.  [default: as in aoe.ini, or 8]",
+    type=int,
+)
+@_FACTS.value("--device-cores", "N", "AI cores of the device.", type=int)
+@_FACTS.value(
+    "--operator-cores",
+    "N",
+    "Largest number of AI cores that an operator of the model uses.",
+    type=int,
+)
+@_FACTS.value(
+    "--device-memory",
+    "SIZE",
+    "Device memory that the training needs, such as 20GiB.",
+    type=parse_size,
+)
+@_FACTS.flag(
+    "--static-operators",
+    "State that all operators of the model have static shapes.",
+    default=None,
+)
+def run(dry_run: bool, as_json: bool, **request: Any) -> None:
     """Run a training script on a device while AOE tunes it.
 
     Sets AOE_MODE, ASCEND_WORK_PATH and, with --bank, TUNE_BANK_PATH. If the script sets aoe_mode
@@ -135,38 +124,36 @@ def run(
         ascend-session aoe run --dry-run --config train.yaml --training-memory 12GiB
     """
     if as_json and not dry_run:
-        raise typer.BadParameter("needs --dry-run.", param_hint="--json")
-    if what is None and not dry_run:
-        context.fail("Missing argument 'SCRIPT'.")
+        raise click.BadParameter("needs --dry-run.", param_hint="--json")
+    if request["what"] is None and not dry_run:
+        click.get_current_context().fail("Missing argument 'SCRIPT'.")
     from ascend_session.cli._aoe_run import check_conditions, run_tuning, show_conditions
 
     if dry_run:
         with exit_on_error(2, as_json), exit_on_signals():
-            plan = check_conditions(context.params)
+            plan = check_conditions(request)
         if as_json:
             show_json(plan.as_dict())
         else:
             show_conditions(plan)
-        raise typer.Exit(0 if plan.ok else 1)
+        raise Exit(0 if plan.ok else 1)
     from ascend_session.cli.launch import exit_on_refusal
-    from ascend_session.launcher.process import standard_streams
 
-    with standard_streams(), exit_on_refusal():
-        raise typer.Exit(run_tuning(context.params))
+    with exit_on_refusal():
+        raise Exit(run_tuning(request))
 
 
-@app.command()
-def report(
-    paths: Annotated[Optional[List[str]], argument("[PATH]...")] = None,
-    as_json: Annotated[
-        bool, OPTIONS.flag("--json", "Print one JSON object, with every operator.")
-    ] = False,
-    sort: Annotated[str, OPTIONS.value("KEY", f"Sort by {_SORTS}.")] = "saved",
-    top: Annotated[
-        OptionalNumber,
-        OPTIONS.value("N", "Show at most N operators.  [default: 20, in JSON all]", min=1),
-    ] = None,
-) -> None:
+@aoe.command("report")
+@argument("paths", "[PATH]...")
+@OPTIONS.flag("--json as_json", "Print one JSON object, with every operator.")
+@OPTIONS.value("--sort", "KEY", f"Sort by {_SORTS}.", default="saved", show_default=True)
+@OPTIONS.value(
+    "--top",
+    "N",
+    "Show at most N operators.  [default: 20, in JSON all]",
+    type=click.IntRange(min=1),
+)
+def report(paths: Tuple[str, ...], as_json: bool, sort: str, top: Optional[int]) -> None:
     """Show what AOE tuned, the time saved, and what failed.
 
     PATH is a result file, or a folder with result files. The default is ASCEND_WORK_PATH, or the
@@ -182,8 +169,8 @@ def report(
     from ascend_session.cli._aoe_report import View, read_run, show_view
 
     if sort not in SORTS:
-        raise typer.BadParameter(f"{sort!r} is not one of {_SORTS}.", param_hint="--sort")
+        raise click.BadParameter(f"{sort!r} is not one of {_SORTS}.", param_hint="--sort")
     with exit_on_error():
-        results = read_run(paths or [], as_json)
+        results = read_run(paths, as_json)
     show_view(View.of(results, sort, top), as_json)
-    raise typer.Exit(0 if results.ok else 1)
+    raise Exit(0 if results.ok else 1)

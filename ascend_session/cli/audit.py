@@ -3,13 +3,13 @@
 import contextlib
 import difflib
 import sys
-from typing import TYPE_CHECKING, Callable, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Sequence, Tuple
 
-import typer
-from typing_extensions import Annotated
+import click
+from click.exceptions import Exit
 
 from ascend_session.cli._output import complain, exit_on_error, show_finding, show_json
-from ascend_session.cli._parameters import OPTIONS, Json, OptionGroup, argument
+from ascend_session.cli._parameters import JSON, OPTIONS, OptionGroup, argument, command
 from ascend_session.errors import AuditError
 from ascend_session.text import format_count
 
@@ -22,40 +22,31 @@ _SELECTION = OptionGroup("Selection of findings")
 _CHANGES = OptionGroup("Changes to scripts")
 
 
-def _parse_severity(word: str) -> str:
+def _parse_severity(context: Any, parameter: Any, word: str) -> str:
     severity = "info" if word == "note" else word
     if severity not in ("error", "warning", "info"):
-        raise typer.BadParameter(f"{word} is not error, warning or note.")
+        raise click.BadParameter(f"{word} is not error, warning or note.")
     return severity
 
 
+@command("audit")
+@argument("paths", "PATHS...")
+@JSON
+@OPTIONS.value(
+    "--fail-on",
+    "SEVERITY",
+    "Exit with 1 on findings this severe or worse: error, warning or note.",
+    default="error",
+    show_default=True,
+    callback=_parse_severity,
+)
+@_SELECTION.flag("--certain", "Leave out findings that depend on a branch or on other code.")
+@_CHANGES.flag("--fix", "Show a diff of the certain fixes, and apply it.")
+@_SELECTION.flag(
+    "--summary", "Show the five kinds of findings that matter most, with an example of each."
+)
 def audit(
-    paths: Annotated[List[str], argument("PATHS...")],
-    as_json: Json = False,
-    fail_on: Annotated[
-        str,
-        OPTIONS.value(
-            "SEVERITY",
-            "Exit with 1 on findings this severe or worse: error, warning or note.",
-            callback=_parse_severity,
-        ),
-    ] = "error",
-    certain: Annotated[
-        bool,
-        _SELECTION.flag(
-            "--certain", "Leave out findings that depend on a branch or on other code."
-        ),
-    ] = False,
-    fix: Annotated[
-        bool, _CHANGES.flag("--fix", "Show a diff of the certain fixes, and apply it.")
-    ] = False,
-    summary: Annotated[
-        bool,
-        _SELECTION.flag(
-            "--summary",
-            "Show the five kinds of findings that matter most, with an example of each.",
-        ),
-    ] = False,
+    paths: Tuple[str, ...], as_json: bool, fail_on: str, certain: bool, fix: bool, summary: bool
 ) -> None:
     """Find options in scripts that have no effect, or not the expected one.
 
@@ -88,7 +79,7 @@ def audit(
         _show_summary(report)
     else:
         _show(report)
-    raise typer.Exit(1 if report.has(fail_on) else 0)
+    raise Exit(1 if report.has(fail_on) else 0)
 
 
 @contextlib.contextmanager
@@ -96,13 +87,13 @@ def _refuse_missing_paths() -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise typer.BadParameter(
+        raise click.BadParameter(
             f"there is no file or folder {error.args[0]}.", param_hint="PATHS"
         ) from None
 
 
 @_refuse_missing_paths()
-def _audit(paths: List[str], with_progress: bool) -> "AuditReport":
+def _audit(paths: Sequence[str], with_progress: bool) -> "AuditReport":
     from ascend_session.audit import audit_paths
 
     with _progress_bar(with_progress and sys.stderr.isatty()) as advance:
@@ -136,14 +127,14 @@ def _fix(report: "AuditReport") -> None:
     for file, fixed in fixes:
         before, after = fixed.before.splitlines(True), fixed.after.splitlines(True)
         for line in difflib.unified_diff(before, after, file, f"{file} (fixed)"):
-            typer.echo(line, nl=not line.endswith("\n"), err=True)
+            click.echo(line, nl=not line.endswith("\n"), err=True)
     if not fixes:
         complain("There are no certain fixes.")
         return
     changes = format_count(sum(fixed.changes for _, fixed in fixes), "change")
     files = format_count(len(fixes), "file")
     question = f"Write {changes} to {files}?"
-    if sys.stdin.isatty() and sys.stderr.isatty() and not typer.confirm(question, err=True):
+    if sys.stdin.isatty() and sys.stderr.isatty() and not click.confirm(question, err=True):
         return
     for file, fixed in fixes:
         write_file(file, fixed.after.encode("utf-8"), force=True)
@@ -171,29 +162,29 @@ def _show_summary(report: "AuditReport") -> None:
     kinds = report.kinds()
     for kind in kinds[:_MOST_KINDS]:
         count = f"{len(kind.findings):,} in {format_count(kind.files, 'file')}"
-        typer.echo(f"{kind.rule}, {count}: {AUDIT_RULES[kind.rule]}")
-        show_finding(kind.findings[0])
+        click.echo(f"{kind.rule}, {count}: {AUDIT_RULES[kind.rule]}")
+        show_finding(kind.findings[0], spelling=str)
     others = kinds[_MOST_KINDS:]
     if others:
         found = format_count(sum(len(kind.findings) for kind in others), "finding")
         kinds_left = format_count(len(others), "other kind")
-        typer.echo(f"{found} of {kinds_left}: leave out --summary to see all.")
+        click.echo(f"{found} of {kinds_left}: leave out --summary to see all.")
     _show_totals(report)
 
 
 def _show(report: "AuditReport") -> None:
     for finding in report.findings:
         named = finding._replace(message=f"{finding.message}  [{finding.rule}]")
-        show_finding(named, indent="")
+        show_finding(named, indent="", spelling=str)
     _show_totals(report)
 
 
 def _show_totals(report: "AuditReport") -> None:
     for file, why in report.skipped:
-        typer.echo(f"{file}: not read. {why}")
+        click.echo(f"{file}: not read. {why}")
     counts = ", ".join(
         format_count(report.count(severity), noun)
         for severity, noun in (("error", "error"), ("warning", "warning"), ("info", "note"))
     )
     files = format_count(report.files, "file")
-    typer.echo(f"{files} read, {report.looked_at:,} with options for Ascend: {counts}.")
+    click.echo(f"{files} read, {report.looked_at:,} with options for Ascend: {counts}.")

@@ -3,8 +3,8 @@
 import os
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-import typer
-from typing_extensions import Annotated
+import click
+from click.exceptions import Exit
 
 from ascend_session.cli._output import (
     PLACED,
@@ -16,10 +16,9 @@ from ascend_session.cli._output import (
     show_verdict,
 )
 from ascend_session.cli._parameters import (
+    FILE,
+    JSON,
     OPTIONS,
-    File,
-    Json,
-    OptionalText,
     OptionGroup,
     argument,
     new_group,
@@ -43,17 +42,14 @@ Examples:
     ascend-session config check-file op_precision_mode net.ini
 """
 
-app = new_group(help=_HELP)
+config = new_group("config", _HELP)
 
 
-@app.command()
-def check(
-    files: Annotated[List[str], argument("FILES...")],
-    host: Annotated[
-        bool, OPTIONS.flag("--host", "Also check paths and variables on this machine.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
+@config.command("check")
+@argument("files", "FILES...")
+@OPTIONS.flag("--host", "Also check paths and variables on this machine.")
+@JSON
+def check(files: Tuple[str, ...], host: bool, as_json: bool) -> None:
     """Check configuration files in YAML or JSON.
 
     Exit code: 1 if a file has errors, otherwise 0. Warnings do not count.
@@ -74,29 +70,27 @@ def check(
             show_verdict(report.file, findings, ["ok"] if report.ok else [])
             for finding in findings:
                 show_finding(finding._replace(place=None), report.place_of(finding))
-    raise typer.Exit(0 if all_ok else 1)
+    raise Exit(0 if all_ok else 1)
 
 
-@app.command("check-file")
+@config.command("check-file")
+@argument("option", "OPTION")
+@FILE
+@_COPY.flag("--fix", "Write a copy that the vendor's parser accepts.")
+@_COPY.value("-o --output", "COPY", "Name of the copy.  [default: FILE.fixed]")
+@_COPY.flag("--force", "Replace COPY if it exists.")
+@_LISTS.value("--toolkit", "FOLDER", "Toolkit whose lists FILE changes.")
+@_LISTS.value("--soc", "NAME", "Name of the processor's folder in the toolkit.")
+@JSON
 def check_file(
-    context: typer.Context,
-    option: Annotated[str, argument("OPTION")],
-    file: File,
-    fix: Annotated[
-        bool, _COPY.flag("--fix", "Write a copy that the vendor's parser accepts.")
-    ] = False,
-    output: Annotated[
-        OptionalText,
-        _COPY.value("COPY", "Name of the copy.  [default: FILE.fixed]", "--output", "-o"),
-    ] = None,
-    force: Annotated[bool, _COPY.flag("--force", "Replace COPY if it exists.")] = False,
-    toolkit: Annotated[
-        OptionalText, _LISTS.value("FOLDER", "Toolkit whose lists FILE changes.")
-    ] = None,
-    soc: Annotated[
-        OptionalText, _LISTS.value("NAME", "Name of the processor's folder in the toolkit.")
-    ] = None,
-    as_json: Json = False,
+    option: str,
+    file: str,
+    fix: bool,
+    output: Optional[str],
+    force: bool,
+    toolkit: Optional[str],
+    soc: Optional[str],
+    as_json: bool,
 ) -> None:
     """Check the FILE that an OPTION points to.
 
@@ -112,14 +106,15 @@ def check_file(
     from ascend_session.option_files import TYPE_NAMES
 
     if option not in TYPE_NAMES:
+        context = click.get_current_context()
         removed = explain_removal(context.command_path, option)
         if removed is not None:
             context.fail(removed)
-        raise typer.BadParameter(_explain_option(option, file), param_hint="OPTION")
+        raise click.BadParameter(_explain_option(option, file), param_hint="OPTION")
     if not fix and (force or output is not None):
-        raise typer.BadParameter("needs --fix.", param_hint="--force" if force else "-o")
+        raise click.BadParameter("needs --fix.", param_hint="--force" if force else "-o")
     if option != _MIX_LIST and (toolkit is not None or soc is not None):
-        raise typer.BadParameter(f"only {_MIX_LIST} takes it.", param_hint="--toolkit, --soc")
+        raise click.BadParameter(f"only {_MIX_LIST} takes it.", param_hint="--toolkit, --soc")
 
     def report(name: str) -> OptionFileReport:
         found = report_option_file(option, name)
@@ -150,11 +145,13 @@ def check_file(
             messages = {remark.message for remark in (*before.remarks, *after.remarks)}
             fresh = [note for note in notes if note.message not in messages]
             _show_some([note._replace(severity=INFO) for note in fresh], file, "more notes")
-    raise typer.Exit(0 if after.ok else 1)
+    raise Exit(0 if after.ok else 1)
 
 
-@app.command()
-def show(file: File, as_json: Json = False) -> None:
+@config.command("show")
+@FILE
+@JSON
+def show(file: str, as_json: bool) -> None:
     """Show the NpuOptimizer entry that a configuration file resolves to.
 
     Examples:
@@ -176,15 +173,15 @@ def show(file: File, as_json: Json = False) -> None:
             rows = [(x["key"], repr(x["value"]), x["field"], x["scope"]) for x in entry]
             show_table(("KEY", "VALUE", "FIELD", "SCOPE"), rows)
         else:
-            typer.echo("The NpuOptimizer entry is empty: the adapter uses its defaults.")
+            click.echo("The NpuOptimizer entry is empty: the adapter uses its defaults.")
         if not_in_entry:
-            typer.echo("\nRead by NPURunConfig and its helpers only, so not in the entry:")
+            click.echo("\nRead by NPURunConfig and its helpers only, so not in the entry:")
             others = [(name, repr(value)) for name, value in not_in_entry.items()]
             show_table(("OPTION", "VALUE"), others)
-    raise typer.Exit(0 if report.ok else 1)
+    raise Exit(0 if report.ok else 1)
 
 
-@app.command()
+@config.command("schema")
 def schema() -> None:
     """Print the JSON schema of configuration files, for editors.
 
@@ -275,21 +272,24 @@ def show_file_report(report: OptionFileReport) -> None:
     for alike in (report.refused, report.remarks):
         _show_some(alike, report.file, "more")
     for fault in report.toolkit or ():
-        typer.echo(f"  {fault}")
+        click.echo(f"  {fault}")
     if report.not_checked is not None:
-        typer.echo(f"  not checked: {report.not_checked}")
+        click.echo(f"  not checked: {report.not_checked}")
 
 
 def _show_some(findings: Sequence[Finding], file: str, more: str) -> None:
     for finding in findings[:_MOST_SHOWN]:
         show_finding(finding, file)
     if len(findings) > _MOST_SHOWN:
-        typer.echo(f"  {len(findings) - _MOST_SHOWN:,} {more}; --json has them.")
+        click.echo(f"  {len(findings) - _MOST_SHOWN:,} {more}; --json has them.")
 
 
 def _findings_of(report: "FileReport") -> List[Finding]:
-    """List errors and warnings in the order of the file."""
-    return sorted([*report.problems, *report.warnings], key=report.line_of)
+    """List errors and warnings in the order of the file, and name options as it does."""
+    from ascend_session.config.files import spell_as_in_file
+
+    findings = sorted([*report.problems, *report.warnings], key=report.line_of)
+    return list(map(spell_as_in_file, findings))
 
 
 def _explain_option(option: str, file: str) -> str:

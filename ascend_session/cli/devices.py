@@ -8,10 +8,10 @@ import contextlib
 import dataclasses
 import os
 import time
-from typing import TYPE_CHECKING, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-import typer
-from typing_extensions import Annotated
+import click
+from click.exceptions import Exit
 
 from ascend_session.cli._output import (
     Cell,
@@ -25,7 +25,7 @@ from ascend_session.cli._output import (
     show_json,
     show_table,
 )
-from ascend_session.cli._parameters import OPTIONS, OptionalSeconds, exit_on_signals
+from ascend_session.cli._parameters import OPTIONS, command, exit_on_signals
 from ascend_session.text import blanked, format_duration
 
 if TYPE_CHECKING:
@@ -45,39 +45,37 @@ _HEADERS = ("LOG", "PHYS", "NAME", "FAMILY", "HEALTH", "MEMORY GB", "TEMP", "ADD
 _HEALTH_STYLES = {"OK": "green", "WARNING": "yellow", _UNKNOWN: ""}
 
 
-def _limit_seconds(least: float) -> Callable[[Optional[float]], Optional[float]]:
+def _limit_seconds(least: float) -> Callable[[Any, Any, Optional[float]], Optional[float]]:
     """Check that a number of seconds is at least ``least`` and at most a day."""
 
-    def check(value: Optional[float]) -> Optional[float]:
+    def check(context: Any, parameter: Any, value: Optional[float]) -> Optional[float]:
         # Written so that "nan", which is a number to the parser, is none here.
         if value is not None and not least <= value <= _LONGEST_S:
-            raise typer.BadParameter(f"{value:g} is not from {least:g} to {_LONGEST_S:g} seconds.")
+            raise click.BadParameter(f"{value:g} is not from {least:g} to {_LONGEST_S:g} seconds.")
         return value
 
     return check
 
 
+@command("devices")
+@OPTIONS.flag("--json as_json", "Print one JSON object; with --watch, one a line.")
+@OPTIONS.flag("--watch", "Refresh until Ctrl-C.")
+@OPTIONS.value(
+    "--interval",
+    "SECONDS",
+    f"Pause between refreshes of --watch.  [default: {_INTERVAL_S:g}]",
+    type=float,
+    callback=_limit_seconds(_SHORTEST_INTERVAL_S),
+)
+@OPTIONS.value(
+    "--timeout",
+    "SECONDS",
+    "Time limit for each call of npu-smi or hccn_tool.  [default: 10]",
+    type=float,
+    callback=_limit_seconds(_SHORTEST_TIMEOUT_S),
+)
 def devices(
-    as_json: Annotated[
-        bool, OPTIONS.flag("--json", "Print one JSON object; with --watch, one a line.")
-    ] = False,
-    watch: Annotated[bool, OPTIONS.flag("--watch", "Refresh until Ctrl-C.")] = False,
-    interval: Annotated[
-        OptionalSeconds,
-        OPTIONS.value(
-            "SECONDS",
-            f"Pause between refreshes of --watch.  [default: {_INTERVAL_S:g}]",
-            callback=_limit_seconds(_SHORTEST_INTERVAL_S),
-        ),
-    ] = None,
-    timeout: Annotated[
-        OptionalSeconds,
-        OPTIONS.value(
-            "SECONDS",
-            "Time limit for each call of npu-smi or hccn_tool.  [default: 10]",
-            callback=_limit_seconds(_SHORTEST_TIMEOUT_S),
-        ),
-    ] = None,
+    as_json: bool, watch: bool, interval: Optional[float], timeout: Optional[float]
 ) -> None:
     """Show the devices, their health, and the processes that use them.
 
@@ -95,7 +93,7 @@ def devices(
     from ascend_session.hardware.program import TIME_LIMIT
 
     if interval is not None and not watch:
-        raise typer.BadParameter("needs --watch.", param_hint="--interval")
+        raise click.BadParameter("needs --watch.", param_hint="--interval")
 
     def look() -> "DeviceReport":
         return list_devices(timeout=TIME_LIMIT if timeout is None else timeout)
@@ -104,12 +102,12 @@ def devices(
         if watch:
             with contextlib.suppress(KeyboardInterrupt):
                 _watch(look, _INTERVAL_S if interval is None else interval, as_json)
-            raise typer.Exit(0)
+            raise Exit(0)
         report = look()
         _show(report, as_json)
     can_open = not control_node_notes(host_root(os.environ))
     is_usable = report.visible and can_open and all(map(_is_healthy, report.visible))
-    raise typer.Exit(0 if is_usable else 1)
+    raise Exit(0 if is_usable else 1)
 
 
 def _watch(look: "Callable[[], DeviceReport]", interval_s: float, as_json: bool) -> None:
@@ -119,10 +117,10 @@ def _watch(look: "Callable[[], DeviceReport]", interval_s: float, as_json: bool)
     while True:
         report = look()
         if not as_json:
-            typer.echo(_format_now())
+            click.echo(_format_now())
         _show(report, as_json, on_one_line=True)
         if not as_json:
-            typer.echo()
+            click.echo()
         time.sleep(interval_s)
 
 
@@ -155,7 +153,7 @@ def _show(report: "DeviceReport", as_json: bool, on_one_line: bool = False) -> N
         if report.devices:
             rows = [[*_row(device), _describe_holders(device)] for device in report]
             show_table((*_HEADERS, "HOLDER"), rows)
-            typer.echo()
+            click.echo()
         show_facts(list(_list_facts(report)))
 
 

@@ -1,63 +1,59 @@
 """``ascend-session doctor``: what this machine has for jobs, and what it lacks."""
 
 import os
-from typing import TYPE_CHECKING, List, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-import typer
-from typing_extensions import Annotated
+import click
+from click.exceptions import Exit
 
+from ascend_session import __version__
 from ascend_session.checks.interpreter import TENSORFLOW
 from ascend_session.cli._output import (
+    CHECKED,
     SEVERITY_STYLES,
     Cell,
+    finding_as_dict,
+    in_command,
     severity_word,
     show_facts,
     show_json,
-    spell_options,
 )
 from ascend_session.cli._parameters import (
+    JSON,
     OPTIONS,
-    Json,
-    OptionalSeconds,
-    OptionalText,
+    command,
     exit_on_signals,
     parse_time_limit,
 )
-from ascend_session.findings import ERROR, INFO, NOT_CHECKED, SEVERITIES, WARNING
+from ascend_session.errors import BackendError
+from ascend_session.findings import ERROR, INFO, NOT_CHECKED, SEVERITIES, WARNING, Finding
 from ascend_session.text import format_count
 
-if TYPE_CHECKING:
-    from ascend_session.cli._examination import Examination
 
-
+@command("doctor")
+@JSON
+@OPTIONS.value("--rank-table", "FILE", "Also check this rank table against the devices.")
+@OPTIONS.value("--log-dir", "FOLDER", "Folder for logs.  [default: ascend-logs]")
+@OPTIONS.value("--python", "PROGRAM", "Python that would run the ranks.  [default: this one]")
+@OPTIONS.value(
+    "--timeout",
+    "TIME",
+    "Time limit for each call of npu-smi or hccn_tool.  [default: 10s]",
+    type=parse_time_limit,
+)
+@OPTIONS.value(
+    "--imports",
+    "TIME",
+    "Time limit for importing TensorFlow.  [default: 2m]",
+    type=parse_time_limit,
+)
 def doctor(
-    as_json: Json = False,
-    rank_table: Annotated[
-        OptionalText, OPTIONS.value("FILE", "Also check this rank table against the devices.")
-    ] = None,
-    log_dir: Annotated[
-        OptionalText, OPTIONS.value("FOLDER", "Folder for logs.  [default: ascend-logs]")
-    ] = None,
-    python: Annotated[
-        OptionalText,
-        OPTIONS.value("PROGRAM", "Python that would run the ranks.  [default: this one]"),
-    ] = None,
-    timeout: Annotated[
-        OptionalSeconds,
-        OPTIONS.value(
-            "TIME",
-            "Time limit for each call of npu-smi or hccn_tool.  [default: 10s]",
-            parser=parse_time_limit,
-        ),
-    ] = None,
-    imports: Annotated[
-        OptionalSeconds,
-        OPTIONS.value(
-            "TIME",
-            "Time limit for importing TensorFlow.  [default: 2m]",
-            parser=parse_time_limit,
-        ),
-    ] = None,
+    as_json: bool,
+    rank_table: Optional[str],
+    log_dir: Optional[str],
+    python: Optional[str],
+    timeout: Optional[float],
+    imports: Optional[float],
 ) -> None:
     """Check whether this machine has what a job needs.
 
@@ -71,34 +67,69 @@ def doctor(
         ascend-session doctor
         ascend-session doctor --rank-table hccl.json --python /usr/bin/python3.7
     """
-    from ascend_session.cli._examination import examine
+    from ascend_session.backends import backend_class, choose
+    from ascend_session.checks.host import examine
 
+    refusals = []
+    on_npu = False
     with exit_on_signals():
-        report = examine(os.environ, rank_table, log_dir, python, timeout, imports)
+        try:
+            backend, reason, _ = choose("auto", os.environ)
+            on_npu = backend_class(backend).holds_npus
+        except BackendError as error:
+            backend, reason = "unknown", error.message
+            refusals.append(Finding(ERROR, error.message, error.hint, rule="backend"))
+        facts, findings = examine(os.environ, on_npu, rank_table, log_dir, python, timeout, imports)
+    facts = (("ascend_session", __version__), *facts)
+    report = _Report(backend, reason, facts, (*refusals, *findings))
     if as_json:
         show_json(report.as_dict())
     else:
         _show(report)
-    raise typer.Exit(0 if report.ok else 1)
+    raise Exit(1 if report.of(ERROR) else 0)
 
 
-def _show(report: "Examination") -> None:
+class _Report(NamedTuple):
+    """What was looked at and what was found."""
+
+    backend: str  # on what a job would run here; ``unknown`` if that cannot be decided
+    reason: str  # why it is that one, in a few words
+    facts: Sequence[Tuple[str, str]]  # names and versions; ``-`` for what is not known
+    findings: Sequence[Finding]  # all that was looked at, in the order in which it was
+
+    def of(self, severity: str) -> List[Finding]:
+        """Give the findings of one severity."""
+        return [finding for finding in self.findings if finding.severity == severity]
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Give plain values, which JSON can hold."""
+        return {
+            "ok": not self.of(ERROR),
+            "backend": self.backend,
+            "reason": self.reason,
+            "facts": dict(self.facts),
+            "counts": {severity: len(self.of(severity)) for severity in reversed(SEVERITIES)},
+            "findings": [finding_as_dict(finding, CHECKED) for finding in self.findings],
+        }
+
+
+def _show(report: _Report) -> None:
     """Print what is here, what was found, and a verdict."""
     job = f"runs on the {report.backend}: {report.reason}"
     missing = [finding for finding in report.of(ERROR) if finding.rule == TENSORFLOW]
     if missing:
         job = f"cannot run: {missing[0].message}"
     show_facts([*report.facts, ("a job here", job)])
-    typer.echo()
+    click.echo()
     rows: List[Sequence[Cell]] = []
     # The worst comes last, and stands on the screen then.
     for finding in (each for kind in reversed(SEVERITIES) for each in report.of(kind)):
         word, style = severity_word(finding.severity), SEVERITY_STYLES.get(finding.severity, "")
-        hint = "" if finding.hint is None else f"\nhint: {spell_options(finding.hint)}"
-        text = (spell_options(finding.message), (hint, "dim"))
+        hint = "" if finding.hint is None else f"\nhint: {in_command(finding.hint)}"
+        text = (in_command(finding.message), (hint, "dim"))
         rows.append(([(word, style)], finding.rule, text))
     show_facts(rows)
     counts = {severity: len(report.of(severity)) for severity in SEVERITIES}
     checks = format_count(len(report.findings) - counts[INFO], "check")
     words = [format_count(counts[severity], severity) for severity in (ERROR, WARNING)]
-    typer.echo(f"\n{checks}: {', '.join(words)}, {counts[NOT_CHECKED]} not checked.")
+    click.echo(f"\n{checks}: {', '.join(words)}, {counts[NOT_CHECKED]} not checked.")

@@ -3,13 +3,13 @@
 import os
 import re
 from pathlib import Path
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, Sequence, Tuple
 
-import typer
-from typing_extensions import Annotated
+import click
+from click.exceptions import Exit
 
 from ascend_session.cli._output import complain, console, is_terminal, show_facts
-from ascend_session.cli._parameters import argument
+from ascend_session.cli._parameters import argument, command
 from ascend_session.findings import ERROR
 from ascend_session.text import did_you_mean, join_words
 
@@ -35,7 +35,9 @@ _COMMANDS = {
 }
 
 
-def guide(name: Annotated[Optional[List[str]], argument("[NAME]...")] = None) -> None:
+@command("guide")
+@argument("name", "[NAME]...")
+def guide(name: Tuple[str, ...]) -> None:
     """Show the guides that come with the package.
 
     Without a NAME, lists the guides. NAME is a guide or a command; NAME#SECTION shows one section.
@@ -53,7 +55,7 @@ def guide(name: Annotated[Optional[List[str]], argument("[NAME]...")] = None) ->
                 for m in _LISTED.finditer(text)
             ]
         )
-        typer.echo("\n`ascend-session guide NAME` shows one of them.")
+        click.echo("\n`ascend-session guide NAME` shows one of them.")
         return
     files = {m["name"]: m["file"] for m in _LISTED.finditer(text) if m["name"]}
     page, section = _resolve(name, files)
@@ -63,10 +65,10 @@ def guide(name: Annotated[Optional[List[str]], argument("[NAME]...")] = None) ->
     if is_terminal():
         _show(markdown)
     else:
-        typer.echo(markdown, nl=False)
+        click.echo(markdown, nl=False)
 
 
-def _resolve(words: List[str], files: Dict[str, str]) -> Tuple[str, str]:
+def _resolve(words: Sequence[str], files: Dict[str, str]) -> Tuple[str, str]:
     """Split what was typed, or cited in a message, into the name of a page and a section."""
     given, _, section = "_".join(words).partition("#")
     name = _find_page(given)
@@ -80,7 +82,7 @@ def _resolve(words: List[str], files: Dict[str, str]) -> Tuple[str, str]:
         message = f"There is no guide {' '.join(words)!r}."
         hint = f"Did you mean {near}?" if near else "`ascend-session guide` lists the guides."
     complain(message, hint, ERROR)
-    raise typer.Exit(1)
+    raise Exit(1)
 
 
 def _find_page(given: str) -> str:
@@ -105,7 +107,7 @@ def _cut_out(page: str, section: str, markdown: str) -> str:
             f"Did you mean {page}#{near}?" if near else f"`ascend-session guide {page}` shows all.",
             ERROR,
         )
-        raise typer.Exit(1)
+        raise Exit(1)
     return anchors[section].rstrip() + "\n"
 
 

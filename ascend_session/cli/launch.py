@@ -1,36 +1,32 @@
 """``ascend-session launch``: one process per device, which end as one job."""
 
 import contextlib
-import dataclasses
 import os
 import shlex
-from typing import TYPE_CHECKING, Dict, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, Tuple
 
-import typer
-from typing_extensions import Annotated
+import click
+from click.exceptions import Exit
 
+from ascend_session.cli._other_launchers import LaunchCommand, parse_nodes
 from ascend_session.cli._output import (
     CHECKED,
     complain,
     finding_as_dict,
+    in_command,
     show_json,
-    spell_options,
 )
 from ascend_session.cli._parameters import (
+    ARGUMENTS,
+    BACKEND,
+    DEVICES,
+    LOG_DIR,
+    MODULE,
     OPTIONS,
     OUTPUT,
-    Arguments,
-    Backend,
-    Devices,
-    LogDir,
-    Module,
-    OptionalNumber,
-    OptionalSeconds,
-    OptionalText,
+    SCRIPT,
     OptionGroup,
-    Script,
-    ScriptCommand,
-    new_group,
+    command,
     parse_duration,
 )
 from ascend_session.errors import AscendError, DeviceTimeoutError, PreflightError
@@ -47,116 +43,84 @@ _TABLE = OptionGroup("Rank table and chief")
 _NODES = OptionGroup("Several nodes")
 _CHECKS = OptionGroup("Checks, waits and failures")
 
-app = new_group()
 
-
-@app.command("launch", cls=ScriptCommand)
+@command("launch", cls=LaunchCommand)
+@SCRIPT
+@ARGUMENTS
+@OPTIONS.value(
+    "-n --processes", "N", "Number of ranks on this node.  [default: one per device]", type=int
+)
+@DEVICES
+@BACKEND
+@MODULE
+@OPTIONS.flag("--no-python", "Run SCRIPT as a program of any kind.")
+@_TABLE.value("--rank-table", "FILE", "Rank table of the job.")
+@_TABLE.flag(
+    "--no-rank-table",
+    "Use no table: let ranks meet at one of them, the chief (CM_* variables).",
+)
+@_TABLE.value("--chief-ip", "ADDRESS", "Address of the chief.")
+@_TABLE.value("--chief-port", "PORT", "Port of the chief.  [default: a free one]", type=int)
+@_NODES.value(
+    "--nnodes", "N", "Number of nodes.  [default: the scheduler's, or 1]", type=parse_nodes
+)
+@_NODES.value("--node-rank", "K", "Rank of this node, from 0.", type=int)
+@_NODES.value(
+    "--coordinator",
+    "HOST:PORT",
+    "Address of node 0, at which the nodes meet if they run on the stub.",
+)
+@_TABLE.value("--job-id", "ID", "JOB_ID of the job.  [default: a new one]")
+@_PROCESSES.value(
+    "--env", "NAME=VALUE", "Set a variable in all ranks; can be repeated.", multiple=True
+)
+@_PROCESSES.value("--cwd", "FOLDER", "Working directory of the ranks.")
+@_PROCESSES.value("--python", "PROGRAM", "Python that runs the ranks.")
+@LOG_DIR
+@_CHECKS.value("--grace", "SECONDS", "Time between SIGTERM and SIGKILL.  [default: 10]", type=float)
+@_CHECKS.value(
+    "--stall-timeout",
+    "SECONDS",
+    "End a job that has written nothing and used no CPU for this long.",
+    type=float,
+)
+@_CHECKS.value(
+    "--max-restarts",
+    "N",
+    "Restart up to N times after a temporary failure or a killed rank.",
+    type=int,
+)
+@_PROCESSES.value("--bind", "HOW", "Bind ranks to CPUs: auto (near the device), even or none.")
+@OUTPUT.value(
+    "--show", "LIST", "Show the output of these ranks: all, none, or a list such as 0,4-7."
+)
+@OUTPUT.flag("--timestamps", "Begin each line with the time.")
+@OUTPUT.value("--events", "FILE", "Write the job's events as JSON lines.")
+@_CHECKS.flag("--no-preflight", "Start without checking the host first.")
+@_CHECKS.value(
+    "--wait-for-devices",
+    "TIME",
+    "Wait up to this long, such as 10m, for devices that are in use.",
+    type=parse_duration,
+)
+@_TABLE.value(
+    "--wait-for-table",
+    "TIME",
+    'Wait up to this long for a table that is "initializing".  [default: 5m]',
+    type=parse_duration,
+)
+@OUTPUT.flag("--json as_json", "Print the result as one JSON object; ranks then write to stderr.")
+@OPTIONS.flag("--dry-run", "Print what would be started, and start nothing.")
 def launch(
-    context: typer.Context,
-    what: Script,
-    arguments: Arguments = None,
-    processes: Annotated[
-        OptionalNumber,
-        OPTIONS.value(
-            "N", "Number of ranks on this node.  [default: one per device]", "-n", "--processes"
-        ),
-    ] = None,
-    devices: Devices = None,
-    backend: Backend = None,
-    as_module: Module = False,
-    no_python: Annotated[
-        bool, OPTIONS.flag("--no-python", "Run SCRIPT as a program of any kind.")
-    ] = False,
-    rank_table: Annotated[OptionalText, _TABLE.value("FILE", "Rank table of the job.")] = None,
-    no_rank_table: Annotated[
-        bool,
-        _TABLE.flag(
-            "--no-rank-table",
-            "Use no table: let ranks meet at one of them, the chief (CM_* variables).",
-        ),
-    ] = False,
-    chief_ip: Annotated[OptionalText, _TABLE.value("ADDRESS", "Address of the chief.")] = None,
-    chief_port: Annotated[
-        OptionalNumber, _TABLE.value("PORT", "Port of the chief.  [default: a free one]")
-    ] = None,
-    nnodes: Annotated[
-        OptionalNumber, _NODES.value("N", "Number of nodes.  [default: the scheduler's, or 1]")
-    ] = None,
-    node_rank: Annotated[OptionalNumber, _NODES.value("K", "Rank of this node, from 0.")] = None,
-    coordinator: Annotated[
-        OptionalText,
-        _NODES.value(
-            "HOST:PORT", "Address of node 0, at which the nodes meet if they run on the stub."
-        ),
-    ] = None,
-    job_id: Annotated[
-        OptionalText, _TABLE.value("ID", "JOB_ID of the job.  [default: a new one]")
-    ] = None,
-    env: Annotated[
-        Optional[List[str]],
-        _PROCESSES.value("NAME=VALUE", "Set a variable in all ranks; can be repeated.", "--env"),
-    ] = None,
-    cwd: Annotated[
-        OptionalText, _PROCESSES.value("FOLDER", "Working directory of the ranks.")
-    ] = None,
-    python: Annotated[
-        OptionalText, _PROCESSES.value("PROGRAM", "Python that runs the ranks.")
-    ] = None,
-    log_dir: LogDir = None,
-    grace: Annotated[
-        OptionalSeconds,
-        _CHECKS.value("SECONDS", "Time between SIGTERM and SIGKILL.  [default: 10]"),
-    ] = None,
-    stall_timeout: Annotated[
-        OptionalSeconds,
-        _CHECKS.value(
-            "SECONDS", "End a job that has written nothing and used no CPU for this long."
-        ),
-    ] = None,
-    max_restarts: Annotated[
-        OptionalNumber,
-        _CHECKS.value("N", "Restart up to N times after a temporary failure or a killed rank."),
-    ] = None,
-    bind: Annotated[
-        OptionalText,
-        _PROCESSES.value("HOW", "Bind ranks to CPUs: auto (near the device), even or none."),
-    ] = None,
-    show: Annotated[
-        OptionalText,
-        OUTPUT.value("LIST", "Show the output of these ranks: all, none, or a list such as 0,4-7."),
-    ] = None,
-    timestamps: Annotated[
-        bool, OUTPUT.flag("--timestamps", "Begin each line with the time.")
-    ] = False,
-    events: Annotated[
-        OptionalText, OUTPUT.value("FILE", "Write the job's events as JSON lines.")
-    ] = None,
-    no_preflight: Annotated[
-        bool, _CHECKS.flag("--no-preflight", "Start without checking the host first.")
-    ] = False,
-    wait_for_devices: Annotated[
-        OptionalSeconds,
-        _CHECKS.value(
-            "TIME",
-            "Wait up to this long, such as 10m, for devices that are in use.",
-            parser=parse_duration,
-        ),
-    ] = None,
-    wait_for_table: Annotated[
-        OptionalSeconds,
-        _TABLE.value(
-            "TIME",
-            'Wait up to this long for a table that is "initializing".  [default: 5m]',
-            parser=parse_duration,
-        ),
-    ] = None,
-    as_json: Annotated[
-        bool,
-        OUTPUT.flag("--json", "Print the result as one JSON object; ranks then write to stderr."),
-    ] = False,
-    dry_run: Annotated[
-        bool, OPTIONS.flag("--dry-run", "Print what would be started, and start nothing.")
-    ] = False,
+    what: str,
+    arguments: Tuple[str, ...],
+    as_module: bool,
+    no_python: bool,
+    env: Tuple[str, ...],
+    no_preflight: bool,
+    as_json: bool,
+    dry_run: bool,
+    **settings: Any,
 ) -> None:
     """Start a script on every device, as one job.
 
@@ -175,48 +139,35 @@ def launch(
         ascend-session launch --dry-run -n 8 -m my_package.train
     """
     if as_module and no_python:
-        raise typer.BadParameter("cannot be combined with -m.", param_hint="--no-python")
+        raise click.BadParameter("cannot be combined with -m.", param_hint="--no-python")
     kind = "module" if as_module else "program" if no_python else "script"
-    request = {
-        **context.params,
-        kind: what,
-        "args": arguments or [],
-        "env": _parse_variables(env or []),
-        "preflight": not no_preflight,
-    }
-    from ascend_session.launcher.process import standard_streams
-
-    with standard_streams(), exit_on_refusal(as_json):
+    given: Dict[str, Any] = {kind: what}
+    given.update((name, value) for name, value in settings.items() if value is not None)
+    variables = _parse_variables(env)
+    with exit_on_refusal(as_json):
         from ascend_session.launcher.config import LaunchConfig
 
-        names = {field.name for field in dataclasses.fields(LaunchConfig)}
-        config = LaunchConfig(
-            **{
-                name: value
-                for name, value in request.items()
-                if name in names and value is not None
-            }
-        )
+        config = LaunchConfig(**given, args=arguments, env=variables, preflight=not no_preflight)
         if dry_run:
             _show_plan(config, as_json)
-            raise typer.Exit(0)
+            raise Exit(0)
         from ascend_session.cli._launch_run import run_job
 
         options = {
             option: not getattr(parameter, "is_flag", False)
-            for parameter in context.command.params
+            for parameter in click.get_current_context().command.params
             for option in parameter.opts
         }
-        raise typer.Exit(run_job(config, as_json, None, options))
+        raise Exit(run_job(config, as_json, None, options))
 
 
-def _parse_variables(words: List[str]) -> Dict[str, str]:
+def _parse_variables(words: Iterable[str]) -> Dict[str, str]:
     variables: Dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
             message = f'{word!r} has no =; to pass on a variable, write {word}="${word}".'
-            raise typer.BadParameter(message, param_hint="--env")
+            raise click.BadParameter(message, param_hint="--env")
         variables[name] = value
     return variables
 
@@ -245,7 +196,7 @@ def exit_on_refusal(as_json: bool = False) -> Iterator[None]:
                     "findings": [finding_as_dict(finding, CHECKED) for finding in findings],
                 }
             )
-        raise typer.Exit(code) from None
+        raise Exit(code) from None
 
 
 def _show_plan(config: "LaunchConfig", as_json: bool) -> None:
@@ -258,7 +209,7 @@ def _show_plan(config: "LaunchConfig", as_json: bool) -> None:
     if as_json:
         show_json(plan.as_dict())
     else:
-        typer.echo("\n".join(_plan_lines(plan)))
+        click.echo("\n".join(_plan_lines(plan)))
 
 
 def _plan_lines(plan: "Plan") -> Iterator[str]:
@@ -290,12 +241,12 @@ def _plan_lines(plan: "Plan") -> Iterator[str]:
 def _plan_facts(plan: "Plan") -> Iterator[Tuple[str, str]]:
     first = plan.ranks[0]
     count = len(plan.ranks)
-    yield "Ranks", f"{count} on {plan.backend}: {plan.reason}"
+    yield "Ranks", f"{count} on {plan.backend}: {in_command(plan.reason)}"
     # All ranks of a job run the same.
     yield "Command", " ".join(map(shlex.quote, first.command))
     yield "Folder", first.cwd
     yield "JOB_ID", plan.job_id
-    yield "CPUs", spell_options(plan.bound)
+    yield "CPUs", in_command(plan.bound)
     if plan.nodes.count > 1:
         yield "Node", f"{plan.nodes.rank} of {plan.nodes.count}; {plan.size} ranks in all"
     yield "Logs", plan.folder

@@ -1,9 +1,9 @@
 """``ascend-session options``: the reference of every option, as a list or one in full."""
 
-from typing import TYPE_CHECKING, Iterator, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Iterator, Sequence, Tuple
 
-import typer
-from typing_extensions import Annotated
+import click
+from click.exceptions import Exit
 
 from ascend_session.cli._output import (
     complain,
@@ -14,7 +14,7 @@ from ascend_session.cli._output import (
     show_json,
     show_table,
 )
-from ascend_session.cli._parameters import OPTIONS, argument
+from ascend_session.cli._parameters import OPTIONS, argument, command
 from ascend_session.findings import ERROR
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ _FIELDS = {"s": "s (text)", "i": "i (integer)", "b": "b (bool)"}
 _WHEN = {"construction": "", "host": "On this host: ", "opening": "At opening: "}
 
 
-def options(
-    names: Annotated[Optional[List[str]], argument("[NAMES]...")] = None,
-    as_json: Annotated[bool, OPTIONS.flag("--json", "Print one JSON array.")] = False,
-) -> None:
+@command("options")
+@argument("names", "[NAMES]...")
+@OPTIONS.flag("--json as_json", "Print one JSON array.")
+def options(names: Tuple[str, ...], as_json: bool) -> None:
     """Look up the options of AscendConfig.
 
     One NAME prints everything about that option: values, default, scope, rules, manual pages.
@@ -43,22 +43,22 @@ def options(
     """
     from ascend_session.config import reference
 
-    chosen = _choose(names or [])
+    chosen = _choose(names)
     if as_json:
         show_json([reference.to_dict(option) for option in chosen])
     elif len(chosen) == 1:
         (option,) = chosen
-        typer.echo(f"{typer.style(option.path, bold=True)}\n{option.doc}\n")
+        click.echo(f"{click.style(option.path, bold=True)}\n{option.doc}\n")
         show_facts(list(_list_facts(option)))
     elif chosen:
         _show_list(chosen)
     if not chosen:
-        problem = reference.nothing_found(names or [])
+        problem = reference.nothing_found(names)
         complain(problem.message, problem.hint, ERROR)
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
-def _choose(words: List[str]) -> "Sequence[Option]":
+def _choose(words: Sequence[str]) -> "Sequence[Option]":
     from ascend_session.config.reference import all_options, find, search
 
     if not words:

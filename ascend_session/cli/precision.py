@@ -5,10 +5,10 @@ The manual advises such a file (op_precision_mode) instead of op_select_implmode
 """
 
 import os
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-import typer
-from typing_extensions import Annotated
+import click
+from click.exceptions import Exit
 
 from ascend_session.cli._output import (
     PLACED,
@@ -19,9 +19,8 @@ from ascend_session.cli._output import (
     show_json,
 )
 from ascend_session.cli._parameters import (
+    JSON,
     OPTIONS,
-    Json,
-    OptionalText,
     argument,
     new_group,
 )
@@ -34,10 +33,8 @@ _OPTION = "op_precision_mode"
 _MOST_REMARKS = 20
 _NO_TOOLKIT = "This machine has no toolkit with lists of implementation modes."
 
-_Name = Annotated[str, argument("NAME")]
-_Toolkit = Annotated[
-    OptionalText, OPTIONS.value("FOLDER", "Toolkit to use.  [default: that of this host]")
-]
+_NAME = argument("name", "NAME")
+_TOOLKIT = OPTIONS.value("--toolkit", "FOLDER", "Toolkit to use.  [default: that of this host]")
 
 _HELP = """Choose how operators are implemented, in one file per network.
 
@@ -46,19 +43,18 @@ Examples:
     ascend-session precision check net.ini
 """
 
-app = new_group(help=_HELP)
+precision = new_group("precision", _HELP)
 
 
-@app.command()
-def new(
-    name: _Name,
-    source: Annotated[
-        str, OPTIONS.value("LIST", "Name of a list in the toolkit, or any file.", "--from")
-    ],
-    toolkit: _Toolkit = None,
-    force: Annotated[bool, OPTIONS.flag("--force", "Replace NAME if it exists.")] = False,
-    as_json: Json = False,
-) -> None:
+@precision.command("new")
+@_NAME
+@OPTIONS.value(
+    "--from source", "LIST", "Name of a list in the toolkit, or any file.", required=True
+)
+@_TOOLKIT
+@OPTIONS.flag("--force", "Replace NAME if it exists.")
+@JSON
+def new(name: str, source: str, toolkit: Optional[str], force: bool, as_json: bool) -> None:
     """Copy a list of modes to a file of your own.
 
     A new release may change the lists of the toolkit; the file NAME stays as it is.
@@ -72,33 +68,32 @@ def new(
     path = name if os.path.splitext(name)[1] else f"{name}.ini"
     with exit_on_error(as_json=as_json, file=path):
         origin = _find_list(source, _find_lists(toolkit))
-        precision, remarks = OpPrecision.read(origin), OpPrecision.check(origin)
-        if precision == OpPrecision() and remarks:
+        modes, remarks = OpPrecision.read(origin), OpPrecision.check(origin)
+        if modes == OpPrecision() and remarks:
             message = f"{origin} has no line that GE can use, so nothing was written."
             raise ConfigError(message, hint=f"Line {remarks[0]}")
-        precision.write(path, force=force)
-    count = len(precision.by_type) + len(precision.by_node)
+        modes.write(path, force=force)
+    count = len(modes.by_type) + len(modes.by_node)
     if as_json:
         left = [finding_as_dict(remark, PLACED) for remark in remarks]
         show_json({"file": path, "ok": True, "from": origin, "operators": count, "left": left})
         return
-    typer.echo(f"{path}: {format_count(count, 'operator')}, from {origin}")
-    typer.echo(f'  AscendConfig(op_precision_mode="{path}") uses it.')
+    click.echo(f"{path}: {format_count(count, 'operator')}, from {origin}")
+    click.echo(f'  AscendConfig(op_precision_mode="{path}") uses it.')
     for remark in remarks[:_MOST_REMARKS]:
         show_finding(remark, origin, indent="", err=True)
     if remarks:
         complain(f"{format_count(len(remarks), 'line')} of {origin} not copied.", severity=WARNING)
 
 
-@app.command("set")
+@precision.command("set")
+@_NAME
+@argument("modes", "OP=MODE...")
+@OPTIONS.flag("--node", "Take OP as the name of a node instead of a type.")
+@_TOOLKIT
+@JSON
 def set_modes(
-    name: _Name,
-    modes: Annotated[List[str], argument("OP=MODE...")],
-    node: Annotated[
-        bool, OPTIONS.flag("--node", "Take OP as the name of a node instead of a type.")
-    ] = False,
-    toolkit: _Toolkit = None,
-    as_json: Json = False,
+    name: str, modes: Tuple[str, ...], node: bool, toolkit: Optional[str], as_json: bool
 ) -> None:
     """Change the modes of single operators.
 
@@ -121,13 +116,16 @@ def set_modes(
         show_json({"file": name, "ok": True, "set": by_operator, "node": node, "toolkit": doubts})
         return
     for operator, mode in by_operator.items():
-        typer.echo(f"{name}: {operator}={mode}")
+        click.echo(f"{name}: {operator}={mode}")
     for doubt in doubts:
         complain(doubt, severity=INFO)
 
 
-@app.command()
-def check(name: _Name, toolkit: _Toolkit = None, as_json: Json = False) -> None:
+@precision.command("check")
+@_NAME
+@_TOOLKIT
+@JSON
+def check(name: str, toolkit: Optional[str], as_json: bool) -> None:
     """Find lines that GE skips, and modes that the toolkit does not have.
 
     Exit code: 1 if the file has errors or warnings, otherwise 0.
@@ -150,7 +148,7 @@ def check(name: _Name, toolkit: _Toolkit = None, as_json: Json = False) -> None:
         show_json({**report.as_dict(), **report.toolkit_as_dict()})
     else:
         show_file_report(report)
-    raise typer.Exit(0 if report.ok else 1)
+    raise Exit(0 if report.ok else 1)
 
 
 def _find_file(name: str) -> str:
@@ -158,7 +156,7 @@ def _find_file(name: str) -> str:
     return name if os.path.exists(name) or not os.path.exists(f"{name}.ini") else f"{name}.ini"
 
 
-def _parse_modes(words: List[str], node: bool) -> Dict[str, str]:
+def _parse_modes(words: Sequence[str], node: bool) -> Dict[str, str]:
     """Give ``{operator: mode}`` of words as they were typed."""
     from ascend_session.option_files.op_precision import MODES, mode_hint
 
@@ -173,7 +171,7 @@ def _parse_modes(words: List[str], node: bool) -> Dict[str, str]:
         elif "/" in operator and not node:
             problem = f"{operator} is the name of a node; add --node."
         if problem:
-            raise typer.BadParameter(problem, param_hint="OP=MODE")
+            raise click.BadParameter(problem, param_hint="OP=MODE")
         modes[operator] = mode
     return modes
 
@@ -213,7 +211,7 @@ def _find_lists(toolkit: Optional[str]) -> _ModeLists:
 
     folder = impl_mode_folder(os.environ, host_root(os.environ), toolkit)
     if folder is None and toolkit is not None:
-        raise typer.BadParameter(f"{toolkit} has no lists of modes.", param_hint="--toolkit")
+        raise click.BadParameter(f"{toolkit} has no lists of modes.", param_hint="--toolkit")
     if folder is None:
         return _ModeLists(None, None, _NO_TOOLKIT)
     path = os.path.join(folder, ALL_MODES)

@@ -6,27 +6,26 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-import typer
-from typing_extensions import Annotated
+import click
+from click.exceptions import Exit
 
 from ascend_session.cli._output import (
     complain,
     exit_on_error,
     finding_as_dict,
+    in_command,
     show_facts,
     show_finding,
     show_json,
     show_table,
     show_verdict,
-    spell_options,
 )
 from ascend_session.cli._parameters import (
+    DEVICES,
+    FILE,
+    FORCE,
+    JSON,
     OPTIONS,
-    Devices,
-    File,
-    Force,
-    Json,
-    OptionalText,
     argument,
     new_group,
     parse_duration,
@@ -47,16 +46,13 @@ _COLUMNS = 80  # of a terminal that does not say how many it has
 _CLEAR_LINE = "\r\x1b[K"
 
 
-def _check_version(value: Optional[str]) -> Optional[str]:
+def _check_version(context: Any, parameter: Any, value: Optional[str]) -> Optional[str]:
     if value not in (None, "1.0", "1.2"):
-        raise typer.BadParameter(f"{value} is neither 1.0 nor 1.2.")
+        raise click.BadParameter(f"{value} is neither 1.0 nor 1.2.")
     return value
 
 
-_Output = Annotated[
-    OptionalText,
-    OPTIONS.value("FILE", "Write the table to FILE instead of printing it.", "--output", "-o"),
-]
+_OUTPUT = OPTIONS.value("-o --output", "FILE", "Write the table to FILE instead of printing it.")
 
 _HELP = """Make, check, convert and show rank tables.
 
@@ -65,33 +61,32 @@ Examples:
     ascend-session ranktable check hccl.json
 """
 
-app = new_group(help=_HELP)
+ranktable = new_group("ranktable", _HELP)
 
 
-@app.command()
+@ranktable.command("make")
+@argument("files", "[FILES]...")
+@OPTIONS.flag("--merge", "Merge FILES, each the table of one server.")
+@DEVICES
+@OPTIONS.value("--server-id", "NAME", "Name of this server.  [default: the host name]")
+@OPTIONS.value("--host-ip", "ADDRESS", "Address of this server.")
+@OPTIONS.value(
+    "--to",
+    "VERSION",
+    "1.0, or 1.2 for superpods of A3.  [default: 1.0, or that of FILES]",
+    callback=_check_version,
+)
+@_OUTPUT
+@OPTIONS.flag("--force", "Replace FILE; take devices that the manual advises against.")
 def make(
-    files: Annotated[Optional[List[str]], argument("[FILES]...")] = None,
-    merge: Annotated[
-        bool, OPTIONS.flag("--merge", "Merge FILES, each the table of one server.")
-    ] = False,
-    devices: Devices = None,
-    server_id: Annotated[
-        OptionalText, OPTIONS.value("NAME", "Name of this server.  [default: the host name]")
-    ] = None,
-    host_ip: Annotated[OptionalText, OPTIONS.value("ADDRESS", "Address of this server.")] = None,
-    to: Annotated[
-        OptionalText,
-        OPTIONS.value(
-            "VERSION",
-            "1.0, or 1.2 for superpods of A3.  [default: 1.0, or that of FILES]",
-            callback=_check_version,
-        ),
-    ] = None,
-    output: _Output = None,
-    force: Annotated[
-        bool,
-        OPTIONS.flag("--force", "Replace FILE; take devices that the manual advises against."),
-    ] = False,
+    files: Tuple[str, ...],
+    merge: bool,
+    devices: Optional[str],
+    server_id: Optional[str],
+    host_ip: Optional[str],
+    to: Optional[str],
+    output: Optional[str],
+    force: bool,
 ) -> None:
     """Make a rank table of this host's devices, or merge those of several hosts.
 
@@ -106,11 +101,11 @@ def make(
     own = {"--devices": devices, "--server-id": server_id, "--host-ip": host_ip}
     given = [flag for flag, value in own.items() if value is not None]
     if merge and given:
-        raise typer.BadParameter("cannot be combined with --merge.", param_hint=given[0])
+        raise click.BadParameter("cannot be combined with --merge.", param_hint=given[0])
     if merge and not files:
-        raise typer.BadParameter("needs the names of the tables to merge.", param_hint="--merge")
+        raise click.BadParameter("needs the names of the tables to merge.", param_hint="--merge")
     if files and not merge:
-        raise typer.BadParameter("to merge tables, add --merge.", param_hint=files[0])
+        raise click.BadParameter("to merge tables, add --merge.", param_hint=files[0])
     with exit_on_error():
         if files:
             table = RankTable.merge([RankTable.read(name) for name in files])
@@ -132,21 +127,19 @@ def make(
         _write(table, to, output, force)
 
 
-@app.command()
+@ranktable.command("check")
+@FILE
+@OPTIONS.flag("--no-host", "Do not compare the table with this host.")
+@OPTIONS.value(
+    "--wait",
+    "TIME",
+    "Wait up to this long, such as 10m, until the table is completed.",
+    type=parse_duration,
+)
+@OPTIONS.value("--product", "NAME", "Rules to apply: 910A, A2, A3 or 310P.  [default: this host's]")
+@JSON
 def check(
-    file: File,
-    no_host: Annotated[
-        bool, OPTIONS.flag("--no-host", "Do not compare the table with this host.")
-    ] = False,
-    wait: Annotated[
-        OptionalText,
-        OPTIONS.value("TIME", "Wait up to this long, such as 10m, until the table is completed."),
-    ] = None,
-    product: Annotated[
-        OptionalText,
-        OPTIONS.value("NAME", "Rules to apply: 910A, A2, A3 or 310P.  [default: this host's]"),
-    ] = None,
-    as_json: Json = False,
+    file: str, no_host: bool, wait: Optional[float], product: Optional[str], as_json: bool
 ) -> None:
     """Check a rank table by HCCL's rules, and against this host.
 
@@ -160,25 +153,26 @@ def check(
 
     family = None if product is None else named_family(product)
     if product is not None and family is None:
-        raise typer.BadParameter(
+        raise click.BadParameter(
             f"{product!r} is not one of 910A, A2, A3, 310P.", param_hint="--product"
         )
-    wait_s = 0.0 if wait is None else parse_duration(wait)
+    wait_s = wait or 0.0
     report = _report_table(file, family, not no_host, wait_s)
     if as_json:
         show_json(report.as_dict())
     else:
         _show_report(report)
-    raise typer.Exit(0 if report.ok else 1)
+    raise Exit(0 if report.ok else 1)
 
 
-@app.command()
-def convert(
-    old: Annotated[str, argument("OLD")],
-    output: _Output = None,
-    to: Annotated[str, OPTIONS.value("VERSION", "1.0 or 1.2.", callback=_check_version)] = "1.0",
-    force: Force = False,
-) -> None:
+@ranktable.command("convert")
+@argument("old", "OLD")
+@_OUTPUT
+@OPTIONS.value(
+    "--to", "VERSION", "1.0 or 1.2.", default="1.0", show_default=True, callback=_check_version
+)
+@FORCE
+def convert(old: str, output: Optional[str], to: str, force: bool) -> None:
     """Convert a rank table of any format to version 1.0 or 1.2.
 
     The status of the table OLD must be "completed".
@@ -206,8 +200,10 @@ def convert(
         _write(table, to, output, force)
 
 
-@app.command()
-def show(file: File, as_json: Json = False) -> None:
+@ranktable.command("show")
+@FILE
+@JSON
+def show(file: str, as_json: bool) -> None:
     """Show which rank has which device on which server.
 
     Examples:
@@ -223,7 +219,7 @@ def show(file: File, as_json: Json = False) -> None:
             show_json(_refuse(file, error, None).as_dict())
         else:
             complain(error.message, error.hint, ERROR)
-        raise typer.Exit(1) from None
+        raise Exit(1) from None
     if as_json:
         servers = [
             {**server._asdict(), "devices": [device._asdict() for device in server.devices]}
@@ -254,7 +250,9 @@ def _choose_devices(devices: Optional[str]) -> "Tuple[Device, ...]":
     try:
         ids = [int(number) for number in parse_devices(devices)]
     except DeviceError as error:
-        raise typer.BadParameter(spell_options(f"{error.message} {error.hint}")) from None
+        raise click.BadParameter(
+            f"{in_command(error.message)} {in_command(error.hint or '')}"
+        ) from None
     if max(ids) >= len(visible):
         raise DeviceError(
             f"There is no device {max(ids)}: this process gets 0 to {len(visible) - 1}.",
@@ -265,7 +263,7 @@ def _choose_devices(devices: Optional[str]) -> "Tuple[Device, ...]":
 
 def _write(table: "RankTable", version: Optional[str], output: Optional[str], force: bool) -> None:
     if output is None:
-        typer.echo(table.text(version), nl=False)
+        click.echo(table.text(version), nl=False)
         return
     table.write(output, version, force=force)
     servers = format_count(len(table.servers), "server")
@@ -354,16 +352,16 @@ class _WaitDisplay:
 
     def __exit__(self, *_: object) -> None:
         if self._is_terminal and self._why:
-            typer.echo(_CLEAR_LINE, nl=False, err=True)
+            click.echo(_CLEAR_LINE, nl=False, err=True)
 
     def show(self, progress: "WaitProgress") -> None:
         """Draw the line, or where lines stay, one each minute and when something changes."""
         line = f"{format_duration(progress.left)} left, waiting for {self._file}: {progress.why}"
         if self._is_terminal:
             columns = os.get_terminal_size(sys.stderr.fileno()).columns or _COLUMNS
-            typer.echo(f"{_CLEAR_LINE}{line[: columns - 1]}", nl=False, err=True)
+            click.echo(f"{_CLEAR_LINE}{line[: columns - 1]}", nl=False, err=True)
         elif progress.why != self._why or self._left_s - progress.left >= _PROGRESS_EACH_S:
-            typer.echo(f"ascend-session: {line}", err=True)
+            click.echo(f"ascend-session: {line}", err=True)
             self._left_s = progress.left
         self._why = progress.why
 
@@ -415,5 +413,5 @@ def _show_ranks(table: "RankTable") -> None:
         ["-" if value in (None, "") else printable(str(value)) for value in values]
         for values in ([cell(device) for _, cell in used] for device in table.devices)
     ]
-    typer.echo()
+    click.echo()
     show_table([head for head, _ in used], rows)

@@ -3,36 +3,34 @@
 import os
 import subprocess
 import sys
-
-from typing_extensions import Annotated
+from typing import Optional, Tuple
 
 from ascend_session.cli._output import exit_on_error
 from ascend_session.cli._parameters import (
+    ARGUMENTS,
+    BACKEND,
+    MODULE,
     OPTIONS,
-    Arguments,
-    Backend,
-    Module,
-    OptionalText,
-    Script,
+    SCRIPT,
     ScriptCommand,
-    new_group,
+    command,
 )
 
-app = new_group()
 
-
-@app.command("run", cls=ScriptCommand)
+@command("run", cls=ScriptCommand)
+@SCRIPT
+@ARGUMENTS
+@BACKEND
+@MODULE
+@OPTIONS.flag("--strict", "Also refuse what the adapter ignores silently (stub only).")
+@OPTIONS.value("--json json_file", "FILE", "Also write the report to FILE.")
 def run(
-    what: Script,
-    arguments: Arguments = None,
-    backend: Backend = None,
-    as_module: Module = False,
-    strict: Annotated[
-        bool, OPTIONS.flag("--strict", "Also refuse what the adapter ignores silently (stub only).")
-    ] = False,
-    json_file: Annotated[
-        OptionalText, OPTIONS.value("FILE", "Also write the report to FILE.", "--json")
-    ] = None,
+    what: str,
+    arguments: Tuple[str, ...],
+    backend: Optional[str],
+    as_module: bool,
+    strict: bool,
+    json_file: Optional[str],
 ) -> None:
     """Run a script written for npu_bridge, unchanged.
 
@@ -81,4 +79,4 @@ def run(
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    os.execve(sys.executable, [sys.executable, *flags, RUNNER, *words, *(arguments or [])], environ)
+    os.execve(sys.executable, [sys.executable, *flags, RUNNER, *words, *arguments], environ)

@@ -15,6 +15,7 @@ from ascend_session.config.rules.rule import FlatOptions, apply_rules
 from ascend_session.errors import AscendConfigWarning, ConfigError
 from ascend_session.findings import ERROR, Finding, Place, TextPlaces, errors_of
 from ascend_session.jsonfile import JsonError, Node, parse_json
+from ascend_session.spelling import in_file, spell
 from ascend_session.text import shorten
 
 _DEEPEST = 32  # levels; a real configuration has five, and PyYAML is slow with very many
@@ -30,10 +31,16 @@ def from_file(model: Any, path: "Union[str, os.PathLike[str]]") -> Any:
         report = FileReport(name, None, tuple(problems))
         placed = [
             problem._replace(message=f"{report.place_of(problem)}: {problem.message}", place=None)
-            for problem in problems
+            for problem in map(spell_as_in_file, problems)
         ]
         raise ConfigError.of(placed, name)
     return config
+
+
+def spell_as_in_file(finding: Finding) -> Finding:
+    """Name the options in a finding as the file does: ``aoe_mode: '2'``."""
+    hint = None if finding.hint is None else spell(finding.hint, in_file)
+    return finding._replace(message=spell(finding.message, in_file), hint=hint)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from ascend_session.config.names import unknown_name
 from ascend_session.config.option import part_of
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, Finding
+from ascend_session.spelling import Message, option, template_of
 from ascend_session.text import did_you_mean, is_writable
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def _reword(finding: Any, model: Type[BaseModel]) -> Iterator[Finding]:
     if isinstance(inner, ConfigError):  # a part of the configuration, given as a mapping
         for problem in inner.problems:
             if problem.option == name:  # a file that the option points to, as fields
-                yield problem._replace(message=f"{name}: {problem.message}")
+                yield problem._replace(message=Message(f"{name}: {template_of(problem.message)}"))
             else:
                 yield problem._replace(option=f"{name}.{problem.option}")
     elif finding["type"] == "extra_forbidden":
@@ -175,7 +176,7 @@ def _reword(finding: Any, model: Type[BaseModel]) -> Iterator[Finding]:
 def _about_value(name: str, finding: Any, model: Type[BaseModel]) -> Finding:
     annotation = model.model_fields[name].annotation
     given = finding["input"]
-    written = f"{name}={show_value(given)}"
+    written = option(name, given, write=show_value)
     kind = finding["type"]
     if kind == "string_unicode":  # of _check_text, or of pydantic for a Literal
         message = f"{written}: this is not UTF-8 text (half a surrogate pair)."
@@ -220,14 +221,15 @@ def _not_allowed(name: str, given: Any, allowed: List[Any]) -> Finding:
     listed = ", ".join(repr(value) for value in allowed)
     kind = "" if type(given) in {type(value) for value in allowed} else f" ({_type_name(given)})"
     text = show_value(given, str)
-    message = f"{name}={show_value(given)}{kind} is not one of {listed}."
+    message = f"{option(name, given, write=show_value)}{kind} is not one of {listed}."
     twin = next((v for v in allowed if str(v).lower() == text.lower()), None)
     if isinstance(given, bool):
         twin = next((v for v in (twin, int(given), str(int(given))) if v in allowed), None)
     near = twin
     if near is None and isinstance(given, str):
         near = did_you_mean(text, [each for each in allowed if isinstance(each, str)])
-    return Finding(ERROR, message, None if near is None else f"Write {name}={near!r}.", option=name)
+    hint = None if near is None else f"Write {option(name, near)}."
+    return Finding(ERROR, message, hint, option=name)
 
 
 _TRUTHS = {"0": False, "0.0": False, "false": False, "1": True, "1.0": True, "true": True}
@@ -237,9 +239,9 @@ _INTEGER = r"\s*-?[0-9]{1,20}\s*"
 def _conversion(name: str, given: Any, kind: str) -> Optional[str]:
     text = show_value(given, str)
     if kind == "bool_type" and text.lower() in _TRUTHS:
-        return f"Write {name}={_TRUTHS[text.lower()]}."
+        return f"Write {option(name, _TRUTHS[text.lower()])}."
     if kind == "int_type" and isinstance(given, str) and re.fullmatch(_INTEGER, given):
-        return f"Write {name}={int(given)}, without quotes."
+        return f"Write {option(name, int(given))}, without quotes."
     if kind == "string_type" and isinstance(given, bytes):
         return f"Decode it: {name}={given.decode(errors='replace')!r}."
     if kind == "string_type" and isinstance(given, (int, float)):

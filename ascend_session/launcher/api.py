@@ -33,6 +33,7 @@ from ascend_session.launcher.preflight import checked_plan
 from ascend_session.launcher.process import Signals, standard_streams
 from ascend_session.launcher.result import Attempt, Cause, LaunchResult, judge
 from ascend_session.launcher.supervisor import supervise
+from ascend_session.spelling import Message, option, template_of
 
 _RELEASE_S = 5.0  # that a driver may take to let go of what a killed process held
 _KILLED = (128 + signal.SIGKILL, 128 + signal.SIGTERM)  # exit codes, as a shell counts
@@ -130,10 +131,10 @@ def _make_folder(config: LaunchConfig, folder: str) -> None:
     except OSError as failure:
         if failure.errno in (errno.ENOSPC, errno.EDQUOT):
             return  # the job can go on without logs, and will say so
-        prefix = "" if config.log_dir is None else f"log_dir={config.log_dir!r}: "
+        prefix = "" if config.log_dir is None else f"{option('log_dir', config.log_dir)}: "
         raise JobError(
             f"{prefix}the folder {folder} cannot be made: {failure.strerror}.",
-            hint="Give log_dir, a folder in which this user may write.",
+            hint=f"Give {option('log_dir')}, a folder in which this user may write.",
         ) from None
 
 
@@ -235,8 +236,8 @@ class _Launch:
         except _InterruptedError:
             return None
         except AscendError as failure:  # how the earlier attempts failed is still to be reported
-            reason = f"{failure.message} {failure.hint or ''}".rstrip()
-            self._notes.append(f"Attempt {number} {what}: {reason}")
+            reason = f"{template_of(failure.message)} {template_of(failure.hint or '')}".rstrip()
+            self._notes.append(Message(f"Attempt {number} {what}: {reason}"))
             return None
         return planned
 

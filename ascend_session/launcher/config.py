@@ -9,6 +9,7 @@ from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence, T
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, Finding
 from ascend_session.launcher.environment import HIGHEST_PORT, OWNED, job_id_fault
+from ascend_session.spelling import option
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,9 @@ def _find_wrong_values(config: LaunchConfig) -> List[Finding]:
             if value is None and getattr(LaunchConfig, name) is None:
                 continue
             if not is_right(value):
-                hint = "None means never." if name == "stall_timeout" else None
+                hint = (
+                    f"Leave {option(name)} out for no limit." if name == "stall_timeout" else None
+                )
                 if is_right is _is_text and isinstance(value, str) and value:
                     hint = _UNPASSABLE
                 if isinstance(value, os.PathLike):
@@ -211,7 +214,7 @@ def _check_env(env: Any) -> Iterator[Finding]:
             hint = _UNPASSABLE if isinstance(value, str) else None
             yield _wrong_value("env", value, f"a text as the value of {name}", hint)
         elif name in OWNED:
-            message = f"env sets {name}, which the launcher sets or reads itself."
+            message = f"{option('env')} sets {name}, which the launcher sets or reads itself."
             yield Finding(ERROR, message, OWNED[name], option="env")
 
 
@@ -221,28 +224,32 @@ def _check_together(config: LaunchConfig) -> Iterator[Finding]:
         name for name in ("script", "module", "program") if getattr(config, name) is not None
     ]
     if len(commands) != 1:
-        given = " and ".join(commands) if commands else "none"
-        message = f"A launch takes exactly one of script, module and program; given: {given}."
+        given = " and ".join(map(option, commands)) if commands else "none"
+        names = f"{option('script')}, {option('module')} and {option('program')}"
+        message = f"A launch takes exactly one of {names}; given: {given}."
         yield Finding(ERROR, message, 'Write LaunchConfig(script="train.py").', option="script")
     module = config.module
     is_path = module is not None and bool(re.search(r"/|\.py$", module))
     if module is not None and (is_path or not all(map(str.isidentifier, module.split(".")))):
-        hint = "Give a path as script." if is_path else None
+        hint = f"Give a path as {option('script')}." if is_path else None
         yield _wrong_value("module", module, "a module's name, such as package.module", hint)
     if config.python is not None and config.program is not None:
-        message = f"python={config.python!r} is given, but a program is started without Python."
-        hint = "Leave python out, or give script or module."
+        message = (
+            f"{option('python', config.python)} is given, but a program is started without Python."
+        )
+        hint = f"Leave {option('python')} or {option('program')} out."
         yield Finding(ERROR, message, hint, option="python")
     if config.rank_table is not None and config.no_rank_table:
-        message = f"rank_table={config.rank_table!r} and no_rank_table are both given."
+        table = option("rank_table", config.rank_table)
+        message = f"{table} and {option('no_rank_table')} are both given."
         yield Finding(ERROR, message, "Give one of them.", option="rank_table")
     for name in ("chief_ip", "chief_port"):
         value = getattr(config, name)
         if value is not None and not config.no_rank_table:
             message = (
-                f"{name}={value!r} has no effect: only a job without a rank table has a chief."
+                f"{option(name, value)} has no effect: only a job without a rank table has a chief."
             )
-            yield Finding(ERROR, message, "Give no_rank_table too.", option=name)
+            yield Finding(ERROR, message, f"Give {option('no_rank_table')} too.", option=name)
     if config.chief_ip is not None:
         from ascend_session.cluster.coordinator import is_address
 
@@ -250,16 +257,17 @@ def _check_together(config: LaunchConfig) -> Iterator[Finding]:
             yield _wrong_value("chief_ip", config.chief_ip, "an IPv4 or IPv6 address")
     fault = "" if config.job_id is None else job_id_fault(config.job_id)
     if fault:
-        message = f"job_id={config.job_id!r} {fault}."
+        message = f"{option('job_id', config.job_id)} {fault}."
         yield Finding(ERROR, message, "Leave it out to get one.", option="job_id")
     nnodes, node_rank = config.nnodes, config.node_rank
     if node_rank is not None and nnodes is None:
-        message = f"node_rank={node_rank} is given, but the number of nodes is not."
-        yield Finding(ERROR, message, "Give nnodes too.", option="node_rank")
+        message = f"{option('node_rank', node_rank)} is given, but the number of nodes is not."
+        yield Finding(ERROR, message, f"Give {option('nnodes')} too.", option="node_rank")
     elif node_rank is not None and nnodes is not None and node_rank >= nnodes:
-        message = f"node_rank={node_rank} is too large: the {nnodes} nodes are 0 to {nnodes - 1}."
+        given = option("node_rank", node_rank)
+        message = f"{given} is too large: the {nnodes} nodes are 0 to {nnodes - 1}."
         yield Finding(ERROR, message, "Nodes count from 0.", option="node_rank")
 
 
 def _wrong_value(name: str, value: Any, expected: str, hint: Optional[str] = None) -> Finding:
-    return Finding(ERROR, f"{name} takes {expected}, not {value!r}.", hint, option=name)
+    return Finding(ERROR, f"{option(name)} takes {expected}, not {value!r}.", hint, option=name)

@@ -32,6 +32,7 @@ from ascend_session.backends import backend_class
 from ascend_session.cluster.schedulers import has_scheduler
 from ascend_session.errors import DeviceError, JobError
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
+from ascend_session.spelling import Message, option
 from ascend_session.text import format_count, shorten
 
 if TYPE_CHECKING:
@@ -69,8 +70,8 @@ def _refuse_uncounted_program(plan: "Plan") -> None:
     words = " ".join(map(shlex.quote, (config.program, *config.args)))
     raise JobError(
         f"Nothing says how many ranks are to run {shorten(words, _LONGEST_COMMAND)}.",
-        hint="Give processes=1 (-n 1) if it is a script that starts the ranks itself; else as many "
-        "as are to run it.",
+        hint=f"Give {option('processes', 1)} (-n 1) if it is a script that starts the ranks itself; "
+        "else as many as are to run it.",
     )
 
 
@@ -91,7 +92,7 @@ def choose_devices(plan: "Plan") -> Tuple[RankDevice, ...]:
     ids = () if given is None else parse_devices(given)
     if given is not None and count not in (None, len(ids)):
         raise DeviceError(
-            f"processes={count}, but devices={given!r} names {len(ids)}.",
+            f"{option('processes', count)}, but {option('devices', given)} names {len(ids)}.",
             hint="Leave out one of them, or make them agree.",
         )
     if count is None and given is None and not table:
@@ -101,7 +102,7 @@ def choose_devices(plan: "Plan") -> Tuple[RankDevice, ...]:
         raise JobError(
             f"{count} ranks would run on this node, but the rank table gives {part.name} "
             f"{len(table)}.",
-            hint="Leave processes and devices out to follow the table.",
+            hint=f"Leave {option('processes')} and {option('devices')} out to follow the table.",
         )
     visible = backend.find_devices(plan.environ, count)
     available = len(visible.physical)
@@ -155,7 +156,7 @@ def _check_against_table(
         raise JobError(
             f"The ranks of this node would run on the physical devices {list(map(int, physical))}, "
             f"but the rank table gives {server} {list(map(int, table))}; HCCL would end them.",
-            hint="Leave devices out to follow the table.",
+            hint=f"Leave {option('devices')} out to follow the table.",
         )
 
 
@@ -170,17 +171,18 @@ def parse_devices(given: Union[str, Sequence[int]]) -> Tuple[LogicalDeviceId, ..
             spans = parse_spans(given, "a device id", digits=4)
         except ValueError as error:
             fault, hint = error.args
-            raise DeviceError(f"devices={given!r}: {fault}.", hint=hint or _EXAMPLE) from None
+            message = f"{option('devices', given)}: {fault}."
+            raise DeviceError(message, hint=hint or _EXAMPLE) from None
         ids = [number for first, last in spans for number in range(first, last + 1)]
     else:
         ids = _check_numbers(given)
     if not ids:
-        raise DeviceError(f"devices={given!r} names no device.", hint=_EXAMPLE)
+        raise DeviceError(f"{option('devices', given)} names no device.", hint=_EXAMPLE)
     twice = sorted(number for number, times in Counter(ids).items() if times > 1)
     if twice:
         named = ", ".join(map(str, twice))
         raise DeviceError(
-            f"devices={given!r} names {named} more than once; a device takes one process.",
+            f"{option('devices', given)} names {named} more than once; a device takes one process.",
             hint="Name each device once.",
         )
     return tuple(map(LogicalDeviceId, ids))
@@ -212,7 +214,8 @@ def parse_spans(text: str, kind: str, digits: int) -> List[Tuple[int, int]]:
 
 def _check_numbers(given: Sequence[int]) -> List[int]:
     if not isinstance(given, (list, tuple, range)):
-        raise DeviceError(f"devices must be a text or a list of ids, not {given!r}.", hint=_EXAMPLE)
+        message = f"{option('devices')} must be a text or a list of ids, not {given!r}."
+        raise DeviceError(message, hint=_EXAMPLE)
     for value in given:
         if isinstance(value, PhysicalDeviceId):
             raise DeviceError(
@@ -220,7 +223,8 @@ def _check_numbers(given: Sequence[int]) -> List[int]:
                 hint="`ascend-session devices` shows both.",
             )
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise DeviceError(f"{value!r} in devices is not a device id.", hint=_EXAMPLE)
+            message = f"{value!r} in {option('devices')} is not a device id."
+            raise DeviceError(message, hint=_EXAMPLE)
     return [int(value) for value in given]
 
 
@@ -269,14 +273,15 @@ def bind_ranks(plan: "Plan") -> Sequence[Optional[_Cpus]]:
     mode, environ, count = plan.config.bind, plan.environ, len(plan.devices)
     unbound: List[Optional[_Cpus]] = [None] * count
     if mode == "none":
-        plan.bound = "not bound (bind='none')"
+        plan.bound = Message(f"not bound ({option('bind', 'none')})")
         return unbound
     # What a cpuset, taskset or a batch system has taken away is not among them.
     cpus = tuple(sorted(os.sched_getaffinity(0)))
     is_short = len(cpus) < count
     if mode == "auto" and len(plan.physical) < count:
-        plan.bound = (
-            f"not bound, because the ranks are on the {plan.backend} (bind='even' binds them)"
+        plan.bound = Message(
+            f"not bound, because the ranks are on the {plan.backend} "
+            f"({option('bind', 'even')} binds them)"
         )
         # A small machine is no news to its user; that a scheduler keeps most of it back may be.
         if is_short and len(cpus) < (os.cpu_count() or 1):

@@ -25,6 +25,7 @@ from ascend_session.cluster.variables import (
     read_task_type,
 )
 from ascend_session.errors import JobError
+from ascend_session.spelling import as_message, option
 
 if TYPE_CHECKING:
     from ascend_session.launcher.plan import Plan
@@ -46,14 +47,17 @@ CHIEF_FAMILY = (
     "CM_WORKER_IP",
 )
 
-_BY_RANK = "A rank's number and device follow from processes and devices."
-_BY_TABLE = "Give rank_table, or no_rank_table with chief_ip and chief_port."
+_BY_RANK = f"A rank's number and device follow from {option('processes')} and {option('devices')}."
+_BY_TABLE = (
+    f"Give {option('rank_table')}, or {option('no_rank_table')} with {option('chief_ip')} and "
+    f"{option('chief_port')}."
+)
 
 # Inherited as they are, for the launcher itself goes by them.
 _KEPT = {
-    "ASCEND_RT_VISIBLE_DEVICES": "Give devices, or export it before the launch.",
+    "ASCEND_RT_VISIBLE_DEVICES": f"Give {option('devices')}, or export it before the launch.",
     "ASCEND_SESSION_HOST_ROOT": "Export it before the launch.",
-    "ASCEND_SESSION_STUB_DEVICES": "Give processes, or export it before the launch.",
+    "ASCEND_SESSION_STUB_DEVICES": f"Give {option('processes')}, or export it before the launch.",
 }
 _SET = {
     "RANK_ID": _BY_RANK,
@@ -64,15 +68,15 @@ _SET = {
     "DEVICE_ID": _BY_RANK,
     "RANK_TABLE_FILE": _BY_TABLE,
     **dict.fromkeys(CHIEF_FAMILY, _BY_TABLE),
-    "JOB_ID": "Give job_id.",
-    "ASCEND_SESSION_BACKEND": "Give backend.",
-    RANK_FOLDER: "Give log_dir.",
-    GRACE: "Give grace.",
-    COORDINATOR: "Give coordinator for several nodes; ranks of one node need none.",
+    "JOB_ID": f"Give {option('job_id')}.",
+    "ASCEND_SESSION_BACKEND": f"Give {option('backend')}.",
+    RANK_FOLDER: f"Give {option('log_dir')}.",
+    GRACE: f"Give {option('grace')}.",
+    COORDINATOR: f"Give {option('coordinator')} for several nodes; ranks of one node need none.",
     RENDEZVOUS: "The launcher makes up a new one for each attempt.",
     LAUNCHED: _BY_RANK,
 }
-OWNED: Dict[str, str] = {**_SET, **_KEPT}
+OWNED: Dict[str, str] = {name: as_message(hint) for name, hint in {**_SET, **_KEPT}.items()}
 """Variables that nobody may give in ``env``, and what to do instead."""
 
 # What is shared, and yet says which job a rank belongs to; the others differ by rank.

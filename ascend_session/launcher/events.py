@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Tuple, Type, 
 
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, Finding
+from ascend_session.spelling import option
 
 if TYPE_CHECKING:
     from ascend_session.launcher.plan import Plan
@@ -276,7 +277,7 @@ class EventFile:
             # A named pipe that nobody reads is refused then, instead of waited for.
             self._fd = os.open(path, flags | os.O_NONBLOCK, 0o666)
         except OSError as failure:
-            message = f"events={path!r} cannot be written: {failure.strerror}."
+            message = f"{option('events', path)} cannot be written: {failure.strerror}."
             hint = "Give a file in a folder that this user may write to."
             raise ConfigError.of([Finding(ERROR, message, hint, option="events")]) from None
 

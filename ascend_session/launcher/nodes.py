@@ -24,6 +24,7 @@ from ascend_session.cluster.variables import COORDINATOR, RANK_FOLDER
 from ascend_session.errors import ConfigError, JobError, PreflightError
 from ascend_session.findings import ERROR, Finding
 from ascend_session.launcher.config import LaunchConfig
+from ascend_session.spelling import Message, option
 
 if TYPE_CHECKING:
     from ascend_session.cluster.rank_table.host import TableNode, TableNodes
@@ -99,8 +100,10 @@ def find_nodes(plan: "Plan") -> Nodes:
     config, environ = plan.config, plan.environment
     detected = read_schedulers(environ)
     claim = detected.scheduler
-    nnodes = None if config.nnodes is None else SourcedNumber(config.nnodes, "nnodes")
-    node_rank = None if config.node_rank is None else SourcedNumber(config.node_rank, "node_rank")
+    nnodes = None if config.nnodes is None else SourcedNumber(config.nnodes, option("nnodes"))
+    node_rank = (
+        None if config.node_rank is None else SourcedNumber(config.node_rank, option("node_rank"))
+    )
     sources = [_Source("the options of this launch", nnodes, node_rank)]
     if claim is not None:
         _check_one_launcher_per_node(detected, claim)
@@ -127,13 +130,17 @@ def find_nodes(plan: "Plan") -> Nodes:
             f"The job has {count.value} nodes ({count}, by {who}), but the number of this node is "
             "missing."
         )
-        hint = "Give node_rank: 0 on the first node, 1 on the second, and so on."
+        hint = f"Give {option('node_rank')}: 0 on the first node, 1 on the second, and so on."
         if "RANK_TABLE_FILE" in who:
-            hint += " For a job on this machine alone, unset RANK_TABLE_FILE or give rank_table."
+            hint += (
+                " For a job on this machine alone, unset RANK_TABLE_FILE or give "
+                f"{option('rank_table')}."
+            )
         problems.append(Finding(ERROR, message, hint, option="node_rank"))
     if config.max_restarts:
         message = (
-            f"max_restarts={config.max_restarts} is given, but the job has {count.value} nodes "
+            f"{option('max_restarts', config.max_restarts)} is given, but the job has "
+            f"{count.value} nodes "
             f"({count}), and only a job on one node can be restarted."
         )
         problems.append(Finding(ERROR, message, "Leave it out.", option="max_restarts"))
@@ -168,7 +175,9 @@ def _agree(values: Sequence[Tuple[Optional[SourcedNumber], str]]) -> Optional[So
             raise JobError(
                 f"The sources for the nodes of this job disagree: {first} ({its_name}) and "
                 f"{value} ({name}). One launcher is one node.",
-                hint="Correct nnodes, node_rank or rank_table, or leave out the wrong one; export "
+                hint=f"Correct {option('nnodes')}, {option('node_rank')} or "
+                f"{option('rank_table')}, or "
+                "leave out the wrong one; export "
                 f"{CHOICE}=none to ignore the scheduler.",
             )
     return given[0][0] if given else None
@@ -204,7 +213,8 @@ def _find_coordinator(
             f"The ranks of the {len(table.nodes)} nodes would meet at {host}, the first node's "
             f"address in the rank table {table.path}. This is the first node, but it does not have "
             "that address: a pod has an address of its own unless it uses the host's network.",
-            hint="Give coordinator=HOST:PORT on all nodes, with a name or address at which the "
+            hint=f"Give {option('coordinator')}=HOST:PORT on all nodes, with a name or address at "
+            "which the "
             "others reach this one; in Kubernetes, use that of a headless service.",
         )
     return f"{f'[{host}]' if ':' in host else host}:{derive_port(table.seed)}"
@@ -231,7 +241,8 @@ def hold_coordinator_port(nodes: Nodes) -> contextlib.ExitStack:
     if nodes.coordinator is None:
         raise JobError(
             f"The job has {nodes.count} nodes, but no address at which their ranks can meet.",
-            hint="Give coordinator=HOST:PORT on all nodes: an address of node 0 and a port that is "
+            hint=f"Give {option('coordinator')}=HOST:PORT on all nodes: an address of node 0 and "
+            "a port that is "
             "free there.",
         )
     if nodes.rank == 0:
@@ -244,7 +255,7 @@ def hold_coordinator_port(nodes: Nodes) -> contextlib.ExitStack:
             raise JobError(
                 f"Node 0 must listen at {nodes.coordinator} for the other nodes, but the port is "
                 f"not available: {failure.strerror}. Another job may use it.",
-                hint="Give coordinator with another port, the same on all nodes.",
+                hint=f"Give {option('coordinator')} with another port, the same on all nodes.",
             ) from failure
     return held
 
@@ -254,7 +265,7 @@ def _check_one_launcher_per_node(detected: Identity, claim: Claim) -> None:
         raise JobError(
             f"{claim.rank} ({claim.name}) gives the number of this launcher, but the number of "
             "launchers is unknown.",
-            hint=f"export {CHOICE}=none, and give nnodes and node_rank.",
+            hint=f"export {CHOICE}=none, and give {option('nnodes')} and {option('node_rank')}.",
         )
     local_size, count = detected.local_size, detected.size.value
     nodes = count if claim.hosts is None else claim.hosts[0]
@@ -277,11 +288,13 @@ def _join(numbers: Sequence[Optional[SourcedNumber]]) -> str:
 def _note_single_node(
     config: LaunchConfig, claim: Optional[Claim], environ: Mapping[str, str]
 ) -> List[str]:
-    notes = []
+    notes: List[str] = []
     if config.coordinator is not None:
         notes.append(
-            f"coordinator={config.coordinator!r} has no effect: the job has one node. Give nnodes "
-            "for more."
+            Message(
+                f"{option('coordinator', config.coordinator)} has no effect: the job has one node. "
+                f"Give {option('nnodes')} for more."
+            )
         )
     allocated = 0 if claim is not None else count_allocated_nodes(environ)
     if allocated > 1 and environ.get(CHOICE) != "none":

@@ -47,6 +47,7 @@ from ascend_session.launcher.nodes import (
     hold_coordinator_port,
 )
 from ascend_session.launcher.rank_main import RUNNER
+from ascend_session.spelling import option
 
 _T = TypeVar("_T")
 
@@ -379,7 +380,8 @@ def _find_working_directory(config: LaunchConfig) -> str:
             hint="Change to another one, and launch again.",
         ) from None
     if not os.path.isdir(folder):
-        raise JobError(f"cwd={config.cwd!r}: there is no folder {folder}.", hint="Make it first.")
+        message = f"{option('cwd', config.cwd)}: there is no folder {folder}."
+        raise JobError(message, hint="Make it first.")
     return folder
 
 
@@ -395,7 +397,9 @@ def _find_command(config: LaunchConfig, folder: str, environ: Mapping[str, str])
     elif sys.executable:
         python = sys.executable
     else:
-        raise JobError("This Python does not know its own program.", hint="Give python.")
+        raise JobError(
+            "This Python does not know its own program.", hint=f"Give {option('python')}."
+        )
     if config.module is not None:
         return (python, RUNNER, "-m", config.module, *config.args)
     script = str(config.script)
@@ -416,7 +420,7 @@ def _find_command(config: LaunchConfig, folder: str, environ: Mapping[str, str])
     return (python, RUNNER, script, *config.args)
 
 
-def _find_program(option: str, name: str, folder: str, environ: Mapping[str, str]) -> str:
+def _find_program(role: str, name: str, folder: str, environ: Mapping[str, str]) -> str:
     """Find the absolute path of a program that is named as in a shell."""
     if os.path.dirname(name):
         path = os.path.join(folder, name)
@@ -430,7 +434,8 @@ def _find_program(option: str, name: str, folder: str, environ: Mapping[str, str
         if path:
             return path
         reason = f"no folder of PATH={searched!r} has it"
-    raise JobError(f"{option}={name!r}: {reason}.", hint="Give the path of an executable file.")
+    message = f"{option(role, name)}: {reason}."
+    raise JobError(message, hint="Give the path of an executable file.")
 
 
 def parse_show(text: str, size: int) -> FrozenSet[int]:
@@ -456,6 +461,6 @@ def parse_show(text: str, size: int) -> FrozenSet[int]:
     except ValueError as error:
         fault, hint = error.args
         hint = hint or 'Write all, none, or ranks from 0 as in "0,4-7".'
-        problem = Finding(ERROR, f"show={text!r}: {fault}.", hint, option="show")
+        problem = Finding(ERROR, f"{option('show', text)}: {fault}.", hint, option="show")
         raise ConfigError.of([problem]) from None
     return frozenset(rank for first, last in spans for rank in range(first, last + 1))

@@ -20,6 +20,7 @@ from ascend_session.errors import AscendError, PreflightError
 from ascend_session.findings import ERROR, NOT_CHECKED, Finding, errors_of, remarks_of
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.plan import Plan, draft_plan
+from ascend_session.spelling import Message, option, template_of
 
 _logger = logging.getLogger(__name__)
 
@@ -131,11 +132,11 @@ def _refuse(findings: Sequence[Finding]) -> PreflightError:
     if len(errors) == 1 and not remarks:
         message, hint = errors[0].message, errors[0].hint
         if not is_wrong_call:
-            skip = "launch with preflight=False to skip the checks."
-            hint = f"{hint} Or {skip}" if hint else f"Correct this, or {skip}"
+            skip = f"launch with {option('preflight', False)} to skip the checks."
+            hint = f"{template_of(hint)} Or {skip}" if hint else f"Correct this, or {skip}"
     else:
         message = "\n".join(_list_findings(errors, remarks))
-        hint = "Correct these, or launch with preflight=False to skip the checks."
+        hint = f"Correct these, or launch with {option('preflight', False)} to skip the checks."
         if is_wrong_call:
             hint = "Correct these, and launch again."
     findings = [*errors, *remarks]
@@ -147,9 +148,12 @@ def _list_findings(errors: Sequence[Finding], remarks: Sequence[Finding]) -> Lis
     count = "One thing stands" if is_one else f"{len(errors)} things stand"
     lines = [f"{count} in the way of this job:"]
     for number, finding in enumerate(errors, 1):
-        lines.append(f"  {'' if is_one else f'{number}. '}{_indent(str(finding))}")
+        lines.append(f"  {'' if is_one else f'{number}. '}{_indent(finding.template)}")
     if remarks:
-        lines += ["Besides:", *(f"  - {_indent(_word_remark(finding))}" for finding in remarks)]
+        lines += [
+            "Besides:",
+            *(f"  - {_indent(template_of(_word_remark(finding)))}" for finding in remarks),
+        ]
     return lines
 
 
@@ -158,4 +162,5 @@ def _indent(text: str) -> str:
 
 
 def _word_remark(finding: Finding) -> str:
-    return f"Not checked. {finding}" if finding.severity == NOT_CHECKED else str(finding)
+    text = finding.template
+    return Message(f"Not checked. {text}" if finding.severity == NOT_CHECKED else text)

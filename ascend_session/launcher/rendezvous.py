@@ -14,6 +14,7 @@ from ascend_session.cluster.kubernetes import find_mounted_table
 from ascend_session.cluster.rank_table.source import find_name_fault
 from ascend_session.errors import JobError
 from ascend_session.launcher.devices import find_product
+from ascend_session.spelling import Message, option
 
 if TYPE_CHECKING:
     from ascend_session.launcher.plan import Plan
@@ -32,16 +33,23 @@ def find_rendezvous(plan: "Plan") -> None:
     size = nodes.size(len(plan.devices))
     inherited, mounted = environ.get(_TABLE), find_mounted_table(environ)
     if config.rank_table is not None:
-        plan.rank_table = _check_table(plan, config.rank_table, "rank_table")
+        plan.rank_table = _check_table(
+            plan, config.rank_table, option("rank_table", config.rank_table)
+        )
     elif not backend_class(plan.backend).needs_rank_table:
         if config.no_rank_table:
-            note = f"no_rank_table has no effect on the {plan.backend}, which has no chief."
-            plan.notes += (note,)
+            plan.notes += (
+                Message(
+                    f"{option('no_rank_table')} has no effect on the {plan.backend}, which has no "
+                    "chief."
+                ),
+            )
     elif config.no_rank_table and nodes.count > 1:
         raise JobError(
-            f"no_rank_table is given, but the job has {nodes.count} nodes: the launcher finds "
+            f"{option('no_rank_table')} is given, but the job has {nodes.count} nodes: the "
+            "launcher finds "
             "a chief for the ranks of one node only.",
-            hint="Give rank_table, the table of all nodes.",
+            hint=f"Give {option('rank_table')}, the table of all nodes.",
         )
     elif config.no_rank_table:
         plan.chief = _find_chief(plan)
@@ -50,19 +58,21 @@ def find_rendezvous(plan: "Plan") -> None:
     elif inherited:
         note = f"{_TABLE}={inherited!r} was inherited, and is the rank table of this job."
         plan.notes += (note,)
-        plan.rank_table = _check_table(plan, inherited, _TABLE)
+        plan.rank_table = _check_table(plan, inherited, f"{_TABLE}={inherited!r}")
     elif mounted is not None:
         plan.notes += (f"{mounted} is mounted, and is the rank table of this job.",)
         plan.rank_table = os.path.abspath(mounted)
     else:
         raise JobError(
-            f"A job of {size} devices needs rank_table or no_rank_table: without them each rank "
-            "would silently train alone.",
-            hint="Give rank_table; on Atlas training and A2, no_rank_table also works.",
+            f"A job of {size} devices needs {option('rank_table')} or {option('no_rank_table')}: "
+            "without them each rank would silently train alone.",
+            hint=f"Give {option('rank_table')}; on Atlas training and A2, "
+            f"{option('no_rank_table')} also "
+            "works.",
         )
 
 
-def _check_table(plan: "Plan", given: str, name: str) -> str:
+def _check_table(plan: "Plan", given: str, source: str) -> str:
     """Return the absolute path of a rank table, which has to be a file."""
     path = os.path.abspath(given)
     if not os.path.isfile(path):
@@ -70,12 +80,10 @@ def _check_table(plan: "Plan", given: str, name: str) -> str:
         if os.path.exists(path):
             kind = "a folder" if os.path.isdir(path) else "a pipe or a device"
             problem = f"{path} is {kind}, and HCCL reads a rank table from a file"
-        raise JobError(
-            f"{name}={given!r}: {problem}.", hint="Give the path of the job's rank table."
-        )
+        raise JobError(f"{source}: {problem}.", hint="Give the path of the job's rank table.")
     fault = find_name_fault(path)
     if fault:
-        plan.notes += (f"{name}={given!r}: {fault}",)
+        plan.notes += (Message(f"{source}: {fault}"),)
     return path
 
 
@@ -94,9 +102,9 @@ def _find_chief(plan: "Plan") -> Dict[str, str]:
         plan.notes += (note,)
     elif product not in able:
         raise JobError(
-            f"no_rank_table is set, but the devices are {product}: only {able[0]} and "
+            f"{option('no_rank_table')} is set, but the devices are {product}: only {able[0]} and "
             f"{able[1]} find each other without a rank table.",
-            hint="Give rank_table.",
+            hint=f"Give {option('rank_table')}.",
         )
     address = config.chief_ip or own_address()
     port = config.chief_port
@@ -155,7 +163,7 @@ def free_port(address: str, environ: Mapping[str, str]) -> int:
     raise JobError(
         f"Of {_TRIES} ports tried between {_CANDIDATES[0]} and {_CANDIDATES[-1]} on {address}, "
         "none was free.",
-        hint="Give chief_port.",
+        hint=f"Give {option('chief_port')}.",
     )
 
 
@@ -173,8 +181,8 @@ def check_port(address: str, port: int, environ: Mapping[str, str]) -> None:
     else:
         return
     raise JobError(
-        f"chief_port={port} cannot be the port of the chief: {why}.",
-        hint="Leave chief_port out, and a free one is taken.",
+        f"{option('chief_port', port)} cannot be the port of the chief: {why}.",
+        hint=f"Leave {option('chief_port')} out, and a free one is taken.",
     )
 
 
@@ -192,9 +200,10 @@ def _is_free(address: str, port: int, reuse: bool = False) -> bool:
             probe.bind((address, 0))
         except OSError as error:
             raise JobError(
-                f"chief_ip={address!r} is not an address of this server ({error.strerror}), where "
+                f"{option('chief_ip', address)} is not an address of this server "
+                f"({error.strerror}), where "
                 "all ranks of the job run.",
-                hint="Leave chief_ip out, or give an address that `ip addr` shows.",
+                hint=f"Leave {option('chief_ip')} out, or give an address that `ip addr` shows.",
             ) from error
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(reuse))

@@ -48,6 +48,7 @@ from ascend_session.launcher.activity import (
 from ascend_session.launcher.events import Stalled, StallNote
 from ascend_session.launcher.plan import Plan
 from ascend_session.launcher.pump import Pump
+from ascend_session.spelling import Message, option
 from ascend_session.text import format_duration, format_ranges
 from ascend_session.vendor import CONNECT_SECONDS, CONNECT_SECONDS_MORE, EXECUTION_SECONDS
 
@@ -385,9 +386,9 @@ _CONNECT = f"HCCL_CONNECT_TIMEOUT and {CONNECT_SECONDS_MORE} s more"
 def note_short_timeout(seconds: float, plan: Plan) -> List[str]:
     """Warn before the start, in sentences, that a slow start would be taken for a stall."""
     link, _ = _limits(plan)
-    note = (
-        f"stall_timeout={seconds:g} s is shorter than the {link:g} s that HCCL gives ranks to find "
-        f"each other ({_CONNECT}): a slow start would be taken for a stall. "
+    note = Message(
+        f"{option('stall_timeout')}={seconds:g} s is shorter than the {link:g} s that HCCL gives "
+        f"ranks to find each other ({_CONNECT}): a slow start would be taken for a stall. "
         f"Give more than {link:g}."
     )
     return [note] if seconds < link else []

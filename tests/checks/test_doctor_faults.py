@@ -5,7 +5,7 @@ import os
 from typing import Any, Callable, Dict, List
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from ascend_session.cli import app
 from tests.checks.faults import FAULTS, Fault

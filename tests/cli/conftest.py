@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from tests.cli.terminal import Terminal
 from tests.fake_host import FakeHost

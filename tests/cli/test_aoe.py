@@ -269,7 +269,7 @@ def test_a_signal_ends_the_run_and_is_its_code(start, device, tmp_path):
     ("words", "environ", "why"),
     [
         ([], {}, "no Ascend processor is present"),
-        (["--backend", "stub"], {}, '--backend="stub" is set'),
+        (["--backend", "stub"], {}, "--backend=stub is set"),
         ([], {"ASCEND_SESSION_BACKEND": "stub"}, "ASCEND_SESSION_BACKEND=stub is set"),
     ],
 )

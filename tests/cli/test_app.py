@@ -7,11 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
-import typer
 
 from ascend_session import __version__
 from ascend_session.cli import app
+from ascend_session.cli._help import COMMANDS as SUMMARIES
 from ascend_session.cli._removed import REMOVED
 
 
@@ -94,21 +95,54 @@ def test_the_package_runs_as_a_module():
     assert ended.stdout.decode() == f"ascend-session {__version__}\n"
 
 
-def test_a_shell_can_complete_commands_and_options(program):
-    words = {"COMP_WORDS": "ascend-session ra", "COMP_CWORD": "1"}
-    called = program(_ASCEND_SESSION_COMPLETE="complete_bash", **words)
-    assert called.out.split() == ["ranktable"]
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("ascend-session ra", "ranktable"),
+        ("ascend-session ranktable co", "convert"),
+        ("ascend-session launch --max-r", "--max-restarts"),
+    ],
+)
+def test_bash_completes_commands_and_options(program, tmp_path, typed, completed):
+    script = program("completion", "bash").out
+    ours = tmp_path / "ascend-session"
+    ours.write_text(f'#!/bin/sh\nexec {sys.executable} -m ascend_session.cli "$@"\n')
+    ours.chmod(0o755)
+    words = typed.split()
+    asking = [
+        script,
+        f"COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}",
+        "_ascend_session_completion ascend-session",
+        'printf "%s\\n" "${COMPREPLY[@]}"',
+    ]
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    python_path = str(Path(__file__).resolve().parents[2])
+    ended = subprocess.run(
+        ["bash", "-c", "\n".join(asking)],
+        env={**os.environ, "PATH": path, "PYTHONPATH": python_path},
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=60,
+    )
+    assert ended.stdout.split() == [completed]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_has_a_script_for_completion(program, shell):
+    called = program("completion", shell)
+    assert (called.code, called.err) == (0, "")
+    assert f"_ASCEND_SESSION_COMPLETE={shell}_complete" in called.out
 
 
 def list_commands(command, path=()):
     """Yield each command of the program with its path."""
     yield path, command
-    context = typer.Context(command)
+    context = click.Context(command)
     for name in command.list_commands(context) if hasattr(command, "list_commands") else ():
         yield from list_commands(command.get_command(context, name), (*path, name))
 
 
-COMMANDS = list(list_commands(typer.main.get_command(app)))
+COMMANDS = list(list_commands(app))
 
 
 @pytest.mark.parametrize(("path", "command"), COMMANDS, ids=["-".join(p) for p, _ in COMMANDS])
@@ -167,3 +201,108 @@ def test_a_full_disk_is_said_in_one_sentence(arguments):
     assert ended.stderr == (
         "ascend-session: error: The output could not be written: No space left on device.\n"
     )
+
+
+ALL, OUT, ERR = ">&- 2>&- <&-", ">&-", "2>&-"
+
+
+@pytest.mark.parametrize(
+    ("call", "closing", "code"),
+    [
+        ("--help", ALL, 0),
+        ("--version", OUT, 0),
+        ("options", OUT, 0),
+        ("options nothing_like_it", ERR, 1),
+        ("options precision_mode", ALL, 0),
+        ("devices --json", ALL, 1),
+        ("config check missing.yaml", OUT, 1),
+        ("config schema", ALL, 0),
+        ("ranktable show missing.json", ERR, 1),
+        ("guide launch", ALL, 0),
+        ("completion bash", ALL, 0),
+        ("audit missing.py", ALL, 2),
+        ("precision check missing.ini", ALL, 1),
+        ("aoe report missing.json", ALL, 1),
+        ("run missing.py", ALL, 2),
+        ("launch --dry-run -n 2 --backend stub missing.py", ALL, 2),
+        ("nonsense", ERR, 2),
+    ],
+)
+def test_a_closed_stream_costs_neither_a_traceback_nor_the_exit_code(host, call, closing, code):
+    command = f"{shlex.quote(sys.executable)} -m ascend_session.cli {call} {closing}"
+    ended = subprocess.run(
+        command,
+        shell=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+    )
+    assert ended.returncode == code
+    assert b"Traceback" not in ended.stderr
+
+
+def test_help_and_version_load_not_even_click(program):
+    for question in ([], ["--help"], ["-h"], ["--version"]):
+        called = program(*question, python=["-X", "importtime"])
+        loaded = {line.rpartition("|")[2].strip() for line in called.err.splitlines()}
+        assert "ascend_session.cli" in loaded
+        assert not loaded & {"click", "rich", "json", "ascend_session.cli._output"}
+
+
+def test_the_help_lists_each_command_with_its_own_first_sentence():
+    for path, command in COMMANDS:
+        if len(path) == 1:
+            assert " ".join(command.help.split("\n\n")[0].split()) == SUMMARIES[path[0]]
+
+
+def test_the_help_is_the_same_however_it_is_asked_for(call, program):
+    assert call("--help").out == program("--help").out == program().out
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["-np", "8", "train.py"], "-n N"),
+        (["--nproc_per_node", "8", "train.py"], "-n N"),
+        (["--nproc-per-node=8", "train.py"], "-n N"),
+        (["--num_processes", "8", "train.py"], "-n N"),
+        (["-n", "8", "--master_addr", "10.0.0.1", "train.py"], "--rank-table"),
+        (["--no-rank-table", "--master_port=29500", "train.py"], "--chief-port"),
+        (["--hostfile", "hosts", "train.py"], "--nnodes and --node-rank"),
+        (["-H", "a:8,b:8", "train.py"], "--nnodes and --node-rank"),
+        (["--machine_rank", "1", "train.py"], "--node-rank K"),
+        (["-x", "PATH", "train.py"], "--env NAME=VALUE"),
+        (["--nnodes=1:4", "train.py"], "--nnodes 4"),
+        (["--nnodes", "1:4", "train.py"], "--nnodes 4"),
+        (["--node_rank=1", "train.py"], "--node-rank"),
+    ],
+)
+def test_an_option_of_another_launcher_is_answered_with_ours(call, words, meant):
+    called = call("launch", *words)
+    assert called.code == 2
+    assert meant in called.err.partition("error: ")[2]
+
+
+def test_options_behind_the_script_are_its_own(call, write):
+    script = write("", "train.py")
+    called = call("launch", "--dry-run", "-n", "1", "--backend", "stub", script, "-np", "8")
+    assert called.code == 0
+    assert "train.py -np 8\n" in called.out
+
+
+def test_a_working_directory_that_is_gone_is_named_as_what_it_is(tmp_path):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    command = [sys.executable, "-m", "ascend_session.cli", "run", "train.py"]
+    words = "cd " + shlex.quote(str(folder)) + " && rmdir ../gone && exec " + " ".join(command)
+    ended = subprocess.run(
+        words,
+        shell=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("ascend-session: error: The working directory has been removed.")

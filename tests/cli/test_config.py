@@ -32,7 +32,7 @@ def test_all_files_are_checked_and_one_wrong_file_is_one(call, write):
         f"  {wrong}:1: error: AscendConfig has no option 'hccl_timout'; the adapter would ignore "
         "it.\n"
         "    hint: Did you mean hccl_timeout?\n"
-        f"  {wrong}:2: error: deterministic=7 is not one of 0, 1.\n"
+        f"  {wrong}:2: error: deterministic: 7 is not one of 0, 1.\n"
         f"{right}: ok\n",
         "",
     )
@@ -137,7 +137,7 @@ def test_show_of_a_wrong_file_is_one_and_prints_no_table(call, write):
     code, out, err = call("config", "show", name)
     assert (code, out) == (1, "")
     assert err == (
-        f"{name}:1: error: deterministic=7 is not one of 0, 1.\n"
+        f"{name}:1: error: deterministic: 7 is not one of 0, 1.\n"
         f"{name}:2: error: AscendConfig has no option 'hccl_timout'; the adapter "
         "would ignore it.\n  hint: Did you mean hccl_timeout?\n"
     )

@@ -32,7 +32,7 @@ def test_a_launch_that_is_refused_leaves_nothing_behind(program, healthy):
     assert first == "ascend-session: error: 2 things stand in the way of this job:"
     assert points[0].startswith("  1. There is no /dev/hisi_hdc, without which")
     assert points[1].startswith("  2. Device 1 (/dev/davinci1) is held by process 4321")
-    assert "(--wait-for-devices 10m)" in points[1]
+    assert "(--wait-for-devices=10m)" in points[1]
     assert "launch with --no-preflight" in hint
     assert sorted(healthy.folder.iterdir()) == before
 

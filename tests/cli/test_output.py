@@ -8,8 +8,10 @@ import termios
 
 import pytest
 
-from ascend_session.cli import spell_options
+from ascend_session.cli import in_command
 from ascend_session.config.reference import all_options
+from ascend_session.errors import AscendError
+from ascend_session.spelling import option
 
 CODES = re.compile("\x1b\\[[0-9;]*m")
 
@@ -47,9 +49,9 @@ def test_the_list_fits_into_80_columns_and_has_every_option(on_terminal):
     shown = on_terminal("options")
     lines = CODES.sub("", shown).splitlines()
     assert max(len(line.rstrip()) for line in lines) <= 80
-    for option in all_options():
-        assert f" {option.name} " in shown.replace("\x1b", " \x1b")
-        assert option.doc in unfolded(shown)
+    for each in all_options():
+        assert f" {each.name} " in shown.replace("\x1b", " \x1b")
+        assert each.doc in unfolded(shown)
 
 
 def test_the_list_is_in_groups_and_explains_the_scopes(on_terminal):
@@ -88,20 +90,25 @@ def test_a_pipe_is_not_folded_whatever_columns_say(program):
 
 
 @pytest.mark.parametrize(
-    ("message", "typed"),
+    ("message", "in_python", "typed"),
     [
-        ("rank_table takes a path.", "--rank-table takes a path."),
-        ("Give log_dir on another disk.", "Give --log-dir on another disk."),
-        ("processes=9 is too many.", "--processes=9 is too many."),
-        ("Wait (wait_for_devices=600).", "Wait (--wait-for-devices 10m)."),
-        ("Give force to replace it.", "Give --force to replace it."),
-        ("There is no x in cwd.", "There is no x in --cwd."),
-        ("It is within cwd.", "It is within cwd."),
-        ("Two processes hold devices.", "Two processes hold devices."),
-        ("/a/log_dir/b is a file, 'rank_table' too.", "/a/log_dir/b is a file, 'rank_table' too."),
-        ("Already --rank-table and --no-python x.", "Already --rank-table and --no-python x."),
+        (f"{option('rank_table')} takes a path.", "rank_table takes", "--rank-table takes"),
+        (f"{option('devices', '0 1')}: no.", "devices='0 1': no.", "--devices='0 1': no."),
+        (f"Or {option('backend', 'stub')}.", "Or backend='stub'.", "Or --backend=stub."),
+        (f"With {option('preflight', False)}.", "With preflight=False.", "With --no-preflight."),
+        (f"By {option('wait_for_devices', 600)}.", "wait_for_devices=600", "-for-devices=10m."),
+        (f"{option('program', 'a b')}: no.", "program='a b': no.", "--no-python 'a b': no."),
+        (f"{option('show', '{x}')}: no.", "show='{x}': no.", "--show='{x}': no."),
+        (f"Give {option('module')}.", "Give module.", "Give -m."),
     ],
 )
-def test_options_in_messages_are_spelt_as_they_are_typed(message, typed):
-    assert spell_options(message) == typed
-    assert spell_options(typed) == typed
+def test_options_in_messages_are_spelt_as_the_caller_writes_them(message, in_python, typed):
+    error = AscendError("It is wrong.", hint=message)
+    assert in_python in str(error)
+    assert typed in in_command(error.hint)
+
+
+def test_words_of_users_are_no_options(program):
+    called = program("launch", "--backend", "stub", "-n", "1", "rank_table {log_dir}")
+    assert "There is no script " in called.err
+    assert "rank_table {log_dir}." in called.err

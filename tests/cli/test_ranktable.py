@@ -215,7 +215,7 @@ def test_devices_are_logical_and_their_order_is_that_of_the_ranks(call, server, 
     assert "There is no device 2: this process gets 0 to 1." in missing.err
     wrong = call("ranktable", "make", "--devices", "1-0")
     assert wrong.code == 2
-    assert "--devices='1-0': the range 1-0 ends before it begins. Write 0-1." in wrong.err
+    assert "--devices=1-0: the range 1-0 ends before it begins. Write 0-1." in wrong.err
 
 
 def test_addresses_come_from_hccn_tool_where_the_file_has_none(call, server):

@@ -122,8 +122,8 @@ def test_a_json_number_with_an_exponent_is_a_number(write: Write) -> None:
         ),
         (
             "deterministic: 1\njit_compile: true\n",
-            "config.yaml:2: jit_compile=True (bool) is not one of 'true', 'false', 'auto'.\n"
-            "  hint: Write jit_compile='true'.",
+            "config.yaml:2: jit_compile: true (bool) is not one of 'true', 'false', 'auto'.\n"
+            "  hint: Write jit_compile: 'true'.",
         ),
         (
             "enable_dump: true\n",
@@ -132,12 +132,12 @@ def test_a_json_number_with_an_exponent_is_a_number(write: Write) -> None:
         ),
         (
             "dump_config:\n  dump_path: dump\n  dump_mode: both\n",
-            "config.yaml:3: dump_mode='both' is not one of 'input', 'output', 'all'.",
+            "config.yaml:3: dump_mode: 'both' is not one of 'input', 'output', 'all'.",
         ),
         (
             "experimental_config:\n  graph_memory_optimize_config:\n    recompute: manul\n",
-            "config.yaml:3: recompute='manul' is not one of 'auto', 'manual'.\n"
-            "  hint: Write recompute='manual'.",
+            "config.yaml:3: recompute: 'manul' is not one of 'auto', 'manual'.\n"
+            "  hint: Write recompute: 'manual'.",
         ),
         (
             "deterministic: 1\nprecision_mode: force_fp16\nprecision_mode_v2: fp16\n",
@@ -190,17 +190,17 @@ def test_several_problems_have_a_line_each(write: Write) -> None:
     assert str(error) == (
         "3 problems in config.yaml:\n"
         "  1. config.yaml:2: session_config takes a Python object and cannot be given in a file.\n"
-        "  2. config.yaml:4: aoe_mode=2 (int) is not one of '1', '2', '4'. Write aoe_mode='2'.\n"
-        "  3. config.yaml:1: jit_compile=True (bool) is not one of 'true', 'false', 'auto'. "
-        "Write jit_compile='true'."
+        "  2. config.yaml:4: aoe_mode: 2 (int) is not one of '1', '2', '4'. Write aoe_mode: '2'.\n"
+        "  3. config.yaml:1: jit_compile: true (bool) is not one of 'true', 'false', 'auto'. "
+        "Write jit_compile: 'true'."
     )
 
 
 def test_a_json_file_has_lines_too(write: Write) -> None:
     text = '{\n\t"deterministic": 1,\n\t"iterations_per_loop": "10"\n}'
     assert str(refusal(write(text, "config.json"))) == (
-        "config.json:3: iterations_per_loop='10': this must be a whole number (int), not str.\n"
-        "  hint: Write iterations_per_loop=10, without quotes."
+        "config.json:3: iterations_per_loop: '10': this must be a whole number (int), not str.\n"
+        "  hint: Write iterations_per_loop: 10, without quotes."
     )
 
 

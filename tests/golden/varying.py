@@ -16,20 +16,7 @@ FOLDER = "/tmp/golden-xxxxxxxx"
 _REPOSITORY = str(Path(__file__).resolve().parents[2])
 
 
-def _argument(text: str) -> str:
-    return text.upper().replace("{", "").replace("}", "")
-
-
 _PATTERNS: List[Tuple[str, Any]] = [
-    # How releases of typer and click write arguments, defaults and what was misspelt.
-    (r"(?m)^(Usage: .*\[OPTIONS\])(.*)$", lambda found: found[1] + _argument(found[2])),
-    (r"(Missing argument )(\S+)", lambda found: found[1] + _argument(found[2]).replace("...", "")),
-    (r"(?m)^  names\.\.\.  ", "  [NAMES]...  "),
-    (r"\\\[", "["),
-    (r"(No such option: \S+?)\.? .*", r"\1"),
-    (r"(No such command '\S+')\.?.*", r"\1"),
-    (r"(unexpected extra argument)(?:\(s\))?", r"\1"),
-    (r"(is not a valid int)(?:eger)?\b", r"\1"),
     # How pydantic writes a schema, and a Python an error.
     (r'("const": "\w+"),\n +"type": "string"', r"\1"),
     (rf"(File \\?(?:\"|u0022)){FOLDER}/", r"\1"),

@@ -15,7 +15,7 @@ from tests.launcher.jobs import Bench, bench
 
 __all__ = ["bench"]
 
-HEAVY = {"tensorflow", "numpy", "rich", "typer", "click", "yaml", "psutil", "tenacity", "pydantic"}
+HEAVY = {"tensorflow", "numpy", "rich", "click", "yaml", "psutil", "tenacity", "pydantic"}
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,7 @@ from ascend_session.hardware.families import named_family
 from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.npu_smi import NpuSmi
 from ascend_session.ids import PhysicalDeviceId
+from ascend_session.spelling import option
 
 _PAUSE_S = 1.0  # as often as HCCL looks
 
@@ -220,7 +221,7 @@ class RankTable(Contents):
         table.check(family)
         faults = [] if force else find_training_faults(servers, _find_product(family))
         if faults:
-            raise JobError("\n".join(faults), hint="Give force to make it anyway.")
+            raise JobError("\n".join(faults), hint=f"Give {option('force')} to make it anyway.")
         return table
 
     def problems(

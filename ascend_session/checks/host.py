@@ -1,12 +1,10 @@
-"""The checks of ``ascend-session doctor``, in their order; no job is started."""
+"""The examination of this host: all checks in their order; no job is started."""
 
 import os
 import platform
 import sys
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import List, Mapping, NamedTuple, Optional, Tuple
 
-from ascend_session import __version__
-from ascend_session.backends import backend_class, choose
 from ascend_session.checks.devices import Seen, check_health, check_holders, check_nodes
 from ascend_session.checks.interpreter import Interpreter, check_interpreter, inspect_interpreter
 from ascend_session.checks.job import (
@@ -25,9 +23,7 @@ from ascend_session.checks.toolkit import (
     check_sourced,
     check_versions,
 )
-from ascend_session.cli._output import CHECKED, finding_as_dict
-from ascend_session.errors import BackendError
-from ascend_session.findings import ERROR, INFO, SEVERITIES, WARNING, Finding
+from ascend_session.findings import ERROR, INFO, WARNING, Finding
 from ascend_session.hardware.devices import DeviceReport, common_family, survey
 from ascend_session.hardware.hccn import HccnTool
 from ascend_session.hardware.installation import Component, read_versions
@@ -44,34 +40,13 @@ _PASS_IN = "In a container, pass the nodes in with --device; on a host, check th
 class Examination(NamedTuple):
     """What was looked at and what was found."""
 
-    backend: str  # on what a job would run here; ``unknown`` if that cannot be decided
-    reason: str  # why it is that one, in a few words
     facts: Tuple[Tuple[str, str], ...]  # names and versions; ``-`` for what is not known
     findings: Tuple[Finding, ...]  # all that was looked at, in the order in which it was
-
-    @property
-    def ok(self) -> bool:
-        """Whether no finding is an error, which does not mean that a job will work."""
-        return not self.of(ERROR)
-
-    def of(self, severity: str) -> List[Finding]:
-        """Give the findings of one severity."""
-        return [finding for finding in self.findings if finding.severity == severity]
-
-    def as_dict(self) -> Dict[str, Any]:
-        """Give plain values, which JSON can hold."""
-        return {
-            "ok": self.ok,
-            "backend": self.backend,
-            "reason": self.reason,
-            "facts": dict(self.facts),
-            "counts": {severity: len(self.of(severity)) for severity in reversed(SEVERITIES)},
-            "findings": [finding_as_dict(finding, CHECKED) for finding in self.findings],
-        }
 
 
 def examine(
     environ: Mapping[str, str],
+    on_npu: bool,
     rank_table: Optional[str] = None,
     log_dir: Optional[str] = None,
     python: Optional[str] = None,
@@ -82,6 +57,7 @@ def examine(
 
     Args:
         environ: The environment to go by.
+        on_npu: Whether a job would run on Ascend processors here.
         rank_table: A rank table to compare with the devices.
         log_dir: Where logs would go; None means ``ascend-logs`` in the working directory.
         python: The Python that would run the ranks; None means this one.
@@ -90,13 +66,6 @@ def examine(
     """
     root = host_root(environ)
     findings: List[Finding] = []
-    on_npu = False
-    try:
-        backend, reason, _ = choose("auto", environ)
-        on_npu = backend_class(backend).holds_npus
-    except BackendError as error:
-        backend, reason = "unknown", error.message
-        findings.append(Finding(ERROR, error.message, error.hint, rule="backend"))
     limit_s = timeout_s or TIME_LIMIT
     tool = HccnTool(environ, root, limit_s, max(_ALL_ANSWERS_S, limit_s))
     report = survey(environ, root, limit_s, tool=tool)
@@ -113,7 +82,7 @@ def examine(
     findings += check_job_variables(environ)
     findings += check_hccl_variables(environ, common_family(report))
     findings += [*_check_logs(log_dir), *check_limits()]
-    return Examination(backend, reason, _list_facts(report, interpreter), tuple(findings))
+    return Examination(_list_facts(report, interpreter), tuple(findings))
 
 
 def _describe_absence(environ: Mapping[str, str], root: str) -> Finding:
@@ -208,7 +177,6 @@ def _list_facts(report: DeviceReport, interpreter: Interpreter) -> Tuple[Tuple[s
     toolkit = report.toolkits[0] if report.toolkits else None
     adapter = interpreter.versions.get("npu_bridge", _UNKNOWN) or "of an unknown version"
     return (
-        ("ascend_session", __version__),
         ("machine", f"{platform.system()} {platform.release()} {platform.machine()}"),
         ("devices", str(len(report))),
         ("driver", _version_of(report.driver)),

@@ -1,0 +1,221 @@
+"""A tuning run: what it is asked for, its conditions, its launch, and how far it is."""
+
+import dataclasses
+import os
+import threading
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
+
+from ascend_session.aoe.conditions import FAILS, KnownFacts, TuningCondition
+from ascend_session.aoe.plan import AoePlan, choose_mode
+from ascend_session.aoe.run import TuningProgress, make_variables
+from ascend_session.backends import backend_class, choose
+from ascend_session.cluster.variables import read_number
+from ascend_session.config.tuning import MODES, mode_number
+from ascend_session.errors import BackendError, ConfigError
+from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.events import Event, Finished, Planned, Started
+from ascend_session.spelling import option, template_of
+
+if TYPE_CHECKING:
+    from ascend_session.aoe.run import FileState
+    from ascend_session.config.ascend_config import AscendConfig
+
+_LOOK_EVERY_S = 1.0  # between two looks how far the run is
+
+
+class Tuning(NamedTuple):
+    """A tuning run as it is asked for, before anything is measured or made.
+
+    Attributes:
+        mode: What is tuned: ``"1"``, ``"2"`` or ``"4"``.
+        config: The configuration of the script; None if that is not known.
+        refusal: What refuses it, as a condition that fails; None if nothing does.
+        added: Variables that the run gets.
+        device: Logical id of the device; None for the first.
+        environ: The environment of the run, as far as conditions look at it.
+    """
+
+    mode: str
+    config: "Optional[AscendConfig]"
+    refusal: Optional[TuningCondition]
+    added: Dict[str, str]
+    device: Optional[int]
+    environ: Dict[str, str]
+
+
+def describe_run(request: Mapping[str, Any]) -> Tuning:
+    """Describe the run that the parameters of ``ascend-session aoe run`` ask for.
+
+    Raises:
+        ConfigError: For a mode that is none.
+    """
+    config, refusal = _read_config(request["config"])
+    mode = mode_number(request["mode"] or choose_mode(config, os.environ))
+    work_path = request["work_path"]
+    if work_path is None and config is not None and not os.environ.get("ASCEND_WORK_PATH"):
+        # AOE's own place for result files, if no variable names another.
+        work_path = None if config.work_path is None else os.fspath(config.work_path)
+    added = make_variables(mode, os.environ, work_path, request["bank"])
+    device = request["device"]
+    if device is None:  # that of the environment, which a launch would number itself
+        number = read_number(os.environ, "ASCEND_DEVICE_ID")
+        device = number if number is not None and number >= 0 else None
+    environ = {**os.environ, **added}
+    if mode != MODES["gradient"]:  # which is tuned in a job of several ranks
+        environ["RANK_SIZE"] = "1"
+        environ.pop("CM_WORKER_SIZE", None)
+    if device is not None:
+        environ["ASCEND_DEVICE_ID"] = str(device)
+    return Tuning(mode, config, refusal, added, device, environ)
+
+
+def _read_config(
+    file: Optional[str],
+) -> "Tuple[Optional[AscendConfig], Optional[TuningCondition]]":
+    """Read a configuration, and what refuses it, as a condition that fails; None for none."""
+    if file is None:
+        return None, None
+    from ascend_session.config.files import report_file, spell_as_in_file
+
+    report = report_file(file)
+    if report.ok:
+        return report.config, None
+    problems = list(map(spell_as_in_file, report.problems))
+    messages = [f"{report.place_of(problem)}: {problem.message}" for problem in problems]
+    hints = [problem.hint for problem in problems if problem.hint]
+    count = f"{len(messages)} wrong"
+    hint = " ".join(hints) or None
+    return report.config, TuningCondition(
+        "configuration", FAILS, count, "valid", " ".join(messages), hint
+    )
+
+
+def measure_conditions(
+    tuning: Tuning, known: Mapping[str, Any], new_folders: Sequence[str] = ()
+) -> AoePlan:
+    """Measure the conditions of a tuning run.
+
+    Args:
+        tuning: The run.
+        known: Options by name, among them those of `KnownFacts`.
+        new_folders: Folders that the run would make.
+    """
+    names = [field.name for field in dataclasses.fields(KnownFacts)]
+    facts = {name: known[name] for name in names if known[name] is not None}
+    plan = AoePlan.measure(
+        tuning.config, tuning.mode, tuning.environ, new_folders=new_folders, **facts
+    )
+    if tuning.refusal is None:
+        return plan
+    # It was given, so that it is not to be asked for.
+    hint = "Correct the configuration first."
+    conditions = [
+        condition._replace(hint=hint, asks=()) if "config" in condition.asks else condition
+        for condition in plan.conditions
+    ]
+    return dataclasses.replace(plan, conditions=(*conditions, tuning.refusal))
+
+
+def require_device_backend(name: Optional[str]) -> None:
+    """Check that a run would use a device.
+
+    Raises:
+        BackendError: If it would not.
+    """
+    choice = choose(name or "auto", os.environ)
+    if backend_class(choice.name).capabilities["AOE tuning"] is not True:
+        raise BackendError(
+            f"AOE tunes only on a device, but this would run on the {choice.name}: "
+            f"{template_of(choice.reason)}.",
+            hint="Run it on a machine with a device.",
+        )
+
+
+def make_folders(request: Mapping[str, Any]) -> None:
+    """Make the folders that were named here; those in variables are somebody else's.
+
+    Raises:
+        ConfigError: If one cannot be made.
+    """
+    for name in ("work_path", "bank"):
+        folder = request[name]
+        if folder is not None:
+            try:
+                os.makedirs(folder, exist_ok=True)
+            except OSError as failure:
+                message = f"{option(name, folder)} cannot be made: {failure.strerror}."
+                raise ConfigError(message) from None
+
+
+def make_launch_config(request: Mapping[str, Any], tuning: Tuning) -> LaunchConfig:
+    """Make the launch of a run: one rank, which is not bound to CPUs."""
+    settings = {
+        "module" if request["as_module"] else "script": request["what"],
+        "args": request["arguments"],
+        "devices": None if tuning.device is None else [tuning.device],
+        **{name: request[name] for name in ("backend", "python", "log_dir", "wait_for_devices")},
+    }
+    return LaunchConfig(
+        processes=1,
+        nnodes=1,
+        env=tuning.added,
+        bind="none",  # the manual of AOE advises against binding
+        preflight=not request["no_preflight"],
+        **{name: value for name, value in settings.items() if value is not None},
+    )
+
+
+class ProgressWatch:
+    """Looks how far the run is, in a thread of its own, from its start to its end."""
+
+    def __init__(self, environ: Mapping[str, str], before: "Mapping[str, FileState]") -> None:
+        self.has_begun = False
+        self._environ = environ
+        self._before = before
+        self._progress: Optional[TuningProgress] = None
+        self._say: Optional[Callable[[str], None]] = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="aoe progress", daemon=True)
+
+    def __enter__(self) -> "ProgressWatch":
+        return self
+
+    def __exit__(self, *failed: object) -> None:
+        self._end()
+
+    def note(self, event: Event, say: Callable[[str], None]) -> None:
+        """Take an event of the launch."""
+        if isinstance(event, Planned):
+            rank = event.plan.ranks[0]
+            self._say, self.has_begun = say, True
+            logs = [rank.stdout, rank.stderr, rank.plog]
+            self._progress = TuningProgress(logs, self._environ, self._before)
+        elif isinstance(event, Started):
+            self._thread.start()
+        elif isinstance(event, Finished):
+            self._end()
+            self._look()  # what came since the last look
+
+    def _watch(self) -> None:
+        while not self._over.wait(_LOOK_EVERY_S):
+            self._look()
+
+    def _look(self) -> None:
+        if self._progress is not None and self._say is not None:
+            for sentence in self._progress.look():
+                self._say(sentence)
+
+    def _end(self) -> None:
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join()

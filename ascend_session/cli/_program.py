@@ -1,0 +1,134 @@
+"""All commands as one, how a wrong call is answered, and how the program ends."""
+
+import contextlib
+import importlib
+import importlib.util
+import os
+import signal
+import sys
+import traceback
+from typing import Any, List, NoReturn, Optional, Tuple
+
+import click
+from click.exceptions import Exit
+
+from ascend_session.cli import OutputError, _answer_at_once
+from ascend_session.cli._help import COMMANDS, format_program
+from ascend_session.cli._output import complain
+from ascend_session.cli._parameters import CommandGroup
+from ascend_session.cli._removed import explain_removal
+from ascend_session.findings import ERROR
+from ascend_session.text import did_you_mean
+
+# Packages that nothing but one command needs, so that an installation may do without them.
+_LEAVES = {"aoe": "aoe", "audit": "audit", "run": "compat"}
+
+
+class _Program(CommandGroup):
+    """The commands, each loaded when it is called: `launch` is to be quick."""
+
+    def list_commands(self, ctx: click.Context) -> List[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> Optional[click.Command]:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"ascend_session.cli.{cmd_name}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def get_help(self, ctx: click.Context) -> str:
+        return format_program().rstrip("\n")
+
+    def main(self, *args: Any, **settings: Any) -> Any:
+        """Run a command, and print what is wrong with a call as every other error."""
+        try:
+            code = super().main(*args, **{**settings, "standalone_mode": False})
+        except click.UsageError as error:
+            _show_usage_error(error)
+            code = error.exit_code
+        except click.Abort:  # Ctrl-C, where no command has its own answer
+            code = 128 + signal.SIGINT
+        sys.exit(code)
+
+    def resolve_command(self, ctx: click.Context, args: List[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        leaf = _LEAVES.get(str(name))
+        if leaf is not None and importlib.util.find_spec(f"ascend_session.{leaf}") is None:
+            complain(
+                f"`ascend-session {name}` needs the package ascend_session.{leaf}, which is not "
+                "part of this installation.",
+                "Install ascend_session with all of its packages.",
+                ERROR,
+            )
+            raise Exit(2)
+        return name, command, rest
+
+
+def _show_version(context: click.Context, parameter: click.Parameter, is_asked: bool) -> None:
+    if is_asked:
+        click.echo(_answer_at_once(["--version"]), nl=False)
+        context.exit()
+
+
+app = _Program(
+    name="ascend-session",
+    params=[click.Option(["--version"], is_flag=True, callback=_show_version, is_eager=True)],
+)
+
+
+def run() -> NoReturn:
+    """Run the command that the arguments of this process ask for."""
+    try:
+        app.main(prog_name="ascend-session")
+    except OSError as failure:
+        end_by_failure(failure)
+    except SystemExit as end:
+        if sys.argv[1:2] == ["launch"]:
+            _leave_at_once(end)
+        raise
+    raise AssertionError("click's main() always exits")
+
+
+def end_by_failure(failure: OSError) -> NoReturn:
+    """End the program, and say what the system has refused."""
+    with contextlib.suppress(OSError):
+        complain(*_describe_failure(failure), severity=ERROR)
+    os._exit(1)  # Python would try to write it once more, and complain in its own way
+
+
+def _describe_failure(failure: OSError) -> Tuple[str, Optional[str]]:
+    """Say in a sentence what has failed, and where if nothing else tells."""
+    if isinstance(failure, OutputError):
+        return f"The output could not be written: {failure.strerror}.", None
+    if failure.filename is not None:
+        return f"{os.fsdecode(failure.filename)}: {failure.strerror}.", None
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return "The working directory has been removed.", "Change to another one."
+    *_, (frame, line) = traceback.walk_tb(failure.__traceback__)
+    place = f"{frame.f_code.co_filename}:{line}"
+    return f"{failure.strerror or failure}.", f"The system refused a call at {place}."
+
+
+def _show_usage_error(error: click.UsageError) -> None:
+    """Print what is wrong with a call, below how it is made."""
+    message = error.format_message()
+    if isinstance(error, click.NoSuchOption):  # which releases write in different ways
+        near = did_you_mean(error.option_name, error.possibilities or ())
+        unknown = f"No such option: {error.option_name}.{f' Did you mean {near}?' if near else ''}"
+        command = "" if error.ctx is None else error.ctx.command_path
+        message = explain_removal(command, error.option_name) or unknown
+    if error.ctx is not None:  # an option without its value comes without
+        click.echo(error.ctx.get_usage(), err=True)
+    program = "ascend-session" if error.ctx is None else error.ctx.command_path
+    complain(message, f"See `{program} --help`.", ERROR)
+
+
+def _leave_at_once(end: SystemExit) -> None:
+    """End the process without taking apart what it has loaded, which takes longer than a rank."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # it is closed by now, or nobody reads
+            stream.flush()
+    os._exit(end.code if isinstance(end.code, int) else int(end.code is not None))

@@ -1,0 +1,73 @@
+"""How messages name options: by a placeholder, which each reader sees as he writes the option.
+
+A function that makes a message cannot know whether ``stall_timeout`` was given in Python, as
+``--stall-timeout`` in a shell, or in a file. So it names the option by `option`, in an f-string::
+
+    raise JobError(f"{option('stall_timeout', 5)} is too short.", hint=f"Give {option('grace')}.")
+
+Errors and findings make a `Message` of that. As a string it is spelt as in Python; whoever shows it
+elsewhere gives `spell` another spelling.
+"""
+
+import re
+from typing import Any, Callable, Optional, Tuple
+
+Spelling = Callable[[str, Optional[str]], str]
+"""Spells an option; takes its name, and its value as Python writes it, or None if it has none."""
+
+# Two control characters, shift out and shift in. Our own sentences do not have them, and `repr`,
+# by which values of users stand in messages, escapes them.
+_START, _END = "\x0e", "\x0f"
+_PLACEHOLDER = re.compile(f"{_START}([^{_END}=]*)(?:=([^{_END}]*))?{_END}")
+
+_IN_FILES = {"True": "true", "False": "false", "None": "null"}
+
+
+def option(name: str, *value: Any, write: Callable[[Any], str] = repr) -> str:
+    """Make the placeholder of an option, alone or with a value, which ``write`` writes."""
+    written = "".join(f"={write(each)}" for each in value)
+    return f"{_START}{name}{written}{_END}"
+
+
+class Message(str):
+    """A text with placeholders; as a string, its options are spelt as in Python.
+
+    Attributes:
+        template: The text with its placeholders.
+    """
+
+    template: str
+
+    def __new__(cls, text: str) -> "Message":
+        """Fill in the placeholders of a text, which may be a message itself."""
+        template = template_of(text)
+        message = super().__new__(cls, _PLACEHOLDER.sub(_spell_in_python, template))
+        message.template = template
+        return message
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return Message, (self.template,)
+
+
+def as_message(text: str) -> str:
+    """Make a message of a text that has placeholders; any other one stays as it is."""
+    return Message(text) if _START in text else text
+
+
+def template_of(text: str) -> str:
+    """Give a text with its placeholders, to make it part of another message."""
+    return text.template if isinstance(text, Message) else text
+
+
+def spell(text: str, spelling: Spelling) -> str:
+    """Give a text in which options are spelt in this way."""
+    return _PLACEHOLDER.sub(lambda match: spelling(match[1], match[2]), template_of(text))
+
+
+def in_file(name: str, value: Optional[str]) -> str:
+    """Spell an option as in a file of YAML or JSON, which write most values as Python does."""
+    return name if value is None else f"{name}: {_IN_FILES.get(value, value)}"
+
+
+def _spell_in_python(placeholder: "re.Match[str]") -> str:
+    return placeholder[0][1:-1]
