@@ -93,7 +93,8 @@ def run() -> NoReturn:
 def end_by_failure(failure: OSError) -> NoReturn:
     """End the program, and say what the system has refused."""
     with contextlib.suppress(OSError):
-        complain(*_describe_failure(failure), severity=ERROR)
+        if not isinstance(failure, BrokenPipeError):  # then nobody reads any more
+            complain(*_describe_failure(failure), severity=ERROR)
     os._exit(1)  # Python would try to write it once more, and complain in its own way
 
 

@@ -36,16 +36,10 @@ Examples:
 aoe = new_group("aoe", _HELP)
 
 
-def _check_file(context: Any, parameter: Any, value: Optional[str]) -> Optional[str]:
-    if value is not None and not os.path.exists(value):
-        raise click.BadParameter(f"there is no file {value}.")
-    return value
-
-
 @aoe.command("run", cls=ScriptCommand)
 @argument("what", "[SCRIPT]")
 @ARGUMENTS
-@OPTIONS.value("--config", "FILE", "Configuration file that SCRIPT uses.", callback=_check_file)
+@OPTIONS.value("--config", "FILE", "Configuration file that SCRIPT uses.")
 @OPTIONS.value(
     "--mode",
     "WHAT",
@@ -125,6 +119,9 @@ def run(dry_run: bool, as_json: bool, **request: Any) -> None:
     """
     if as_json and not dry_run:
         raise click.BadParameter("needs --dry-run.", param_hint="--json")
+    file = request["config"]
+    if file is not None and not os.path.exists(file):
+        raise click.BadParameter(f"there is no file {file}.", param_hint="--config")
     if request["what"] is None and not dry_run:
         click.get_current_context().fail("Missing argument 'SCRIPT'.")
     from ascend_session.cli._aoe_run import check_conditions, run_tuning, show_conditions

@@ -52,7 +52,7 @@ def completion(shell: str) -> None:
 
     Examples:
         ascend-session completion bash > ~/.bash_completions/ascend-session.sh
-        ascend-session completion fish > ~/.config/fish/completions/ascend-session.fish
+        ascend-session completion zsh > ~/.zfunc/_ascend-session
     """
     program = click.get_current_context().find_root()
     kind = get_completion_class(shell)

@@ -70,8 +70,8 @@ def _refuse_uncounted_program(plan: "Plan") -> None:
     words = " ".join(map(shlex.quote, (config.program, *config.args)))
     raise JobError(
         f"Nothing says how many ranks are to run {shorten(words, _LONGEST_COMMAND)}.",
-        hint=f"Give {option('processes', 1)} (-n 1) if it is a script that starts the ranks itself; "
-        "else as many as are to run it.",
+        hint=f"Give {option('processes', 1)} (-n 1) if it is a script that starts the ranks "
+        "itself; else as many as are to run it.",
     )
 
 
