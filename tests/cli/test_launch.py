@@ -289,7 +289,7 @@ def test_a_dry_run_shows_the_cpus_of_each_rank(launch):
     assert f"Rank 0 on device 0, CPUs {format_ranges(cpus, ',')}\n" in called.out
     # On the stub nobody is bound who does not ask for it.
     called = launch(*words)
-    assert "CPUs      not bound, because the ranks are on the stub (--bind='even' " in called.out
+    assert "CPUs      not bound, because the ranks are on the stub (--bind=even " in called.out
     assert "Rank 0 on device 0\n" in called.out
 
 
@@ -346,28 +346,34 @@ def test_a_dry_run_as_json_is_the_plan_without_the_whole_environment(launch, tmp
         (["-n", "0", "x.py"], "--processes takes a number of processes, 1 to 10000, not 0.\n"),
         (["--grace", "nan", "x.py"], "--grace takes a number of seconds, 0 or more, not nan.\n"),
         (["-n", "1", "x.py"], "There is no script "),
-        (["-n", "1", "-m", "x.py"], "hint: Give a path as script."),
+        (["-n", "1", "-m", "x.py"], "hint: Give a path as SCRIPT."),
         (["-n", "1", "-m", "a/x.py"], "-m takes a module's name, such as package.module, not 'a"),
-        (["-n", "2", "--devices", "0-2", "x.py"], "--processes=2, but --devices='0-"),
-        (["--no-python", "/nope/x"], "--no-python '/nope/x': /nope/x does not exist or is not "),
-        (["-n", "1", "--show", "3", "--no-python", "true"], "--show='3': there is no rank 3"),
-        (["--backend", "gpu", "--no-python", "true"], "--backend='gpu' is not a backend."),
-        (["--events", "/nope/x", "--no-python", "true"], "--events='/nope/x' cannot be written"),
+        (["-n", "2", "--devices", "0-2", "x.py"], "--processes=2, but --devices=0-"),
+        (["--no-python", "/nope/x"], "--no-python /nope/x: /nope/x does not exist or is not "),
+        (["-n", "1", "--show", "3", "--no-python", "true"], "--show=3: there is no rank 3"),
+        (["--backend", "gpu", "--no-python", "true"], "--backend=gpu is not a backend."),
+        (
+            ["-n", "1", "--events", "/nope/x", "--no-python", "true"],
+            "--events=/nope/x cannot be written",
+        ),
         (
             ["--rank-table", "/tables/rank_table.json", "--no-rank-table", "x.py"],
-            "--rank-table='/tables/rank_table.json' and --no-rank-table are both given.\n",
+            "--rank-table=/tables/rank_table.json and --no-rank-table are both given.\n",
         ),
         (
             ["--python", "python", "--no-python", "true"],
-            "--python='python' is given, but a program is started without Python.\n"
-            "  hint: Leave --python out, or --no-python.\n",
+            "--python=python is given, but a program is started without Python.\n"
+            "  hint: Leave --python or --no-python out.\n",
         ),
         (
             ["--stall-timeout", "0", "x.py"],
             "--stall-timeout takes a number of seconds above 0, not 0.0.\n"
-            "  hint: Leave it out to wait without end.\n",
+            "  hint: Leave --stall-timeout out for no limit.\n",
         ),
-        (["--env", "RANK_ID=1", "x.py"], "  hint: A rank's number and device follow from -n and"),
+        (
+            ["--env", "RANK_ID=1", "x.py"],
+            "  hint: A rank's number and device follow from --processes and",
+        ),
         (["--job-id", "", "x.py"], "--job-id takes a text that is not empty, not ''.\n"),
         (
             ["--chief-port", "7", "--max-restarts", "-1", "x.py"],
