@@ -39,7 +39,7 @@ class Ranks:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._jobs = 0
-        variables = {"GRPC_ENABLE_FORK_SUPPORT": "0", "TF_CPP_MIN_LOG_LEVEL": "2"}
+        variables = {"TF_CPP_MIN_LOG_LEVEL": "2"}
         self._process: Any = subprocess.Popen(
             [sys.executable, str(_TESTS / "programs" / "ranks.py")],
             env={**os.environ, **variables, "PYTHONPATH": str(_TESTS.parent)},

@@ -116,9 +116,9 @@ class StubBackend(Backend):
         """Refuse a loaded adapter, ranks that cannot meet, and devices that the stub lacks."""
         _refuse_adapter()
         if job.size > 1:
-            from ascend_session.backends.stub_job import find_rendezvous
+            from ascend_session.backends.stub_job import find_meeting
 
-            find_rendezvous(job, self._environ)
+            find_meeting(job, self._environ)
         own = "ASCEND_DEVICE_ID" if self._environ.get("ASCEND_DEVICE_ID") else "DEVICE_ID"
         devices = {
             own: job.device_id,

@@ -13,8 +13,8 @@ from typing import Any, Callable, Counter, Dict, List, Optional, Sequence, Tuple
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.collectives import Shape, gathered, scattered
 from ascend_session.backends.exchange import collectives
-from ascend_session.backends.exchange.messages import Operation
-from ascend_session.backends.exchange.process_group import Collective, Communicator, Iteration
+from ascend_session.backends.exchange.group import Collective, Communicator, Iteration
+from ascend_session.backends.exchange.wire import Operation
 from ascend_session.backends.stub_job import StubJob, current_job, members_now
 from ascend_session.backends.stub_ops import NO_GRADIENT, Function, blocking_op
 from ascend_session.errors import CollectiveError

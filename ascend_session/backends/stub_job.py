@@ -4,19 +4,18 @@ Graphs are built before a system is open and outlive it, so the operators in the
 each run, for the job of the system that is open then.
 """
 
-import os
-import socket
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ascend_session.backends.collectives import Groups
-from ascend_session.backends.exchange.messages import name_ranks
-from ascend_session.backends.exchange.process_group import ProcessGroup
-from ascend_session.backends.exchange.rendezvous import Rank, Rendezvous
+from ascend_session.backends.exchange.group import ProcessGroup
+from ascend_session.backends.exchange.peer import Rank
+from ascend_session.backends.exchange.rendezvous import Meeting
+from ascend_session.backends.exchange.sentences import name_ranks
 from ascend_session.backends.stub import StubBackend
-from ascend_session.cluster.coordinator import find_coordinator, is_loopback, split_address
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.variables import COORDINATOR, RENDEZVOUS, read_number
-from ascend_session.errors import CollectiveError, JobError, LifecycleError
+from ascend_session.cluster.machine import check_first_host, check_removed
+from ascend_session.cluster.variables import RENDEZVOUS, read_number
+from ascend_session.errors import CollectiveError, LifecycleError
 from ascend_session.vendor import (
     CONNECT_SECONDS,
     CONNECT_SECONDS_MORE,
@@ -189,33 +188,23 @@ def open_job(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]
     return StubJob(job, process_group)
 
 
-def find_rendezvous(job: Job, environ: Mapping[str, str]) -> Optional[str]:
-    """Find the address at which the job's nodes meet; None if all ranks are on this one.
+def find_meeting(job: Job, environ: Mapping[str, str]) -> Meeting:
+    """Find out where the ranks of a job meet, on this machine.
 
     Raises:
-        JobError: If this rank cannot know where the others are.
+        JobError: If rank 0 is on another one, or if a variable says that it may be.
     """
+    check_removed(environ)
     claim = job.identity.scheduler
-    address = find_coordinator(environ, claim)
-    if address is not None:
-        # An address that no other machine can reach, and no word of nodes: there is one.
-        is_inside = is_loopback(split_address(address)[0])
-        return None if is_inside and job.identity.local_rank is None else address
-    if claim is not None and not claim.is_on_one_node:
-        raise JobError(
-            f"The {job.size} ranks of this job ({claim.name}) are on several nodes, and nothing "
-            f"says which of them is rank 0's: {COORDINATOR} is not set.",
-            hint=f"Give all of them {COORDINATOR}=HOST:PORT, an address of rank 0's node and a "
-            f"free port there: export it for srun; mpirun -x {COORDINATOR}=HOST:PORT ...",
-        )
-    if job.mounted is not None:
-        raise JobError(
-            f"{job.mounted} says that this job has {job.size} ranks, but nothing says where they "
-            f"could meet ({COORDINATOR}).",
-            hint="Let `ascend-session launch` start the ranks, or unset RANK_TABLE_FILE to train "
-            "alone.",
-        )
-    return None
+    if claim is not None and claim.hosts is not None and claim.hosts[0] > 1:
+        check_first_host(claim.hosts[1], claim.name, environ)
+    source = job.mounted if claim is None else claim
+    seed = "" if source is None else source.seed
+    job_id = environ.get("JOB_ID") or seed
+    name = environ.get(RENDEZVOUS) or seed
+    if name:
+        return Meeting.named(job_id, name)
+    return Meeting.started_together(job_id, [job.rank, job.device_id])
 
 
 def _make_process_group(
@@ -226,47 +215,26 @@ def _make_process_group(
         return ProcessGroup(job.rank)
     timeout_s = float(read_number(environ, "HCCL_CONNECT_TIMEOUT") or CONNECT_SECONDS)
     timeout_s += CONNECT_SECONDS_MORE
-    claim, token = job.identity.scheduler, environ.get(RENDEZVOUS, "")
-    source = job.mounted if claim is None else claim
-    seed = "" if source is None else source.seed
-    job_id = environ.get("JOB_ID") or seed
-    coordinator = find_rendezvous(job, environ)
-    label = (claim and claim.node) or str(job.rank - job.local_rank)
-    links = None
-    if coordinator is None:
-        is_hub = job.rank == 0
-        if token or environ.get(COORDINATOR):
-            rendezvous = Rendezvous.named(job_id, token or environ[COORDINATOR])
-        elif seed:
-            rendezvous = Rendezvous.named(job_id, seed)
-        else:
-            rendezvous = Rendezvous.started_together(job_id, [job.rank, job.device_id])
-    else:
-        from ascend_session.backends.exchange.credentials import read_credentials
-        from ascend_session.backends.exchange.links import Links
-
-        known = job.identity.local_rank
-        local_rank = 0 if job.mounted is not None else known and known.value
-        is_hub = local_rank == 0
-        node = token or (claim and claim.node) or _this_machine()
-        if local_rank is None or (job.rank == 0 and not is_hub):
-            # Nobody knows who else is on this machine: such a rank is a node of its own.
-            is_hub, node = True, f"rank {job.rank}"
-        rendezvous = Rendezvous.named(job_id, coordinator, node)
-        if is_hub:
-            credentials = read_credentials(environ, job_id)
-            links = Links(node if job.rank else "", coordinator, credentials, timeout_s)
-    who = Rank(job.rank, job.size, label, job.local_size, rendezvous, is_hub, coordinator, links)
+    claim = job.identity.scheduler
+    who = Rank(
+        job.rank,
+        job.size,
+        (claim and claim.node) or str(job.rank - job.local_rank),
+        job.local_size,
+        find_meeting(job, environ),
+        _describe_device(job, environ),
+        claim.hosts[1] if claim is not None and claim.hosts is not None else "",
+    )
     return ProcessGroup(job.rank, who, timeout_s, _execution_limit(parameters, environ))
 
 
-def _this_machine() -> str:
-    """Give what processes have in common that can see each other."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
-    except OSError:
-        return socket.gethostname()
+def _describe_device(job: Job, environ: Mapping[str, str]) -> str:
+    """Describe the device that this rank was given by a variable or a scheduler; empty if none."""
+    visible = environ.get("ASCEND_RT_VISIBLE_DEVICES", "")
+    own = environ.get("ASCEND_DEVICE_ID") or environ.get("DEVICE_ID")
+    if own or visible:
+        return f"{job.device_id} of {visible}" if visible else str(job.device_id)
+    return "" if job.identity.scheduler is None else str(job.device_id)
 
 
 def _execution_limit(parameters: Mapping[str, Any], environ: Mapping[str, str]) -> Optional[float]:

@@ -20,8 +20,8 @@ from concurrent import futures
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ascend_session.backends._tensorflow import own_operators, tf1
+from ascend_session.backends.exchange.group import Collective, Iteration, overlap
 from ascend_session.backends.exchange.peer import SHORT_BYTES, NotYetError
-from ascend_session.backends.exchange.process_group import Collective, Iteration, overlap
 from ascend_session.backends.stub_job import current_job
 from ascend_session.errors import CollectiveError
 

@@ -66,7 +66,7 @@ def run_job(
     except KeyboardInterrupt:
         complain("Interrupted before anything was started.")
         return 128 + signal.SIGINT
-    with plan.held_port, Signals() as signals:
+    with Signals() as signals:
         screen = _Screen(config.grace, signals, observe)
         result = launch_within(
             plan,

@@ -25,6 +25,10 @@ REMOVED: Dict[str, str] = {
         "set the limits of the cache with ASCEND_MAX_OP_CACHE_SIZE and "
         "ASCEND_REMAIN_CACHE_SIZE_RATIO"
     ),
+    "launch --coordinator": (
+        "the stub is one machine: give all ranks to one launcher (-n), or use devices, where HCCL "
+        "connects machines"
+    ),
     "precision explain": (
         "see `ascend-session guide facts/precision` for the order in which modes count"
     ),

@@ -65,11 +65,6 @@ _CHECKS = OptionGroup("Checks, waits and failures")
     "--nnodes", "N", "Number of nodes.  [default: the scheduler's, or 1]", type=parse_nodes
 )
 @_NODES.value("--node-rank", "K", "Rank of this node, from 0.", type=int)
-@_NODES.value(
-    "--coordinator",
-    "HOST:PORT",
-    "Address of node 0, at which the nodes meet if they run on the stub.",
-)
 @_TABLE.value("--job-id", "ID", "JOB_ID of the job.  [default: a new one]")
 @_PROCESSES.value(
     "--env", "NAME=VALUE", "Set a variable in all ranks; can be repeated.", multiple=True
@@ -203,7 +198,6 @@ def _show_plan(config: "LaunchConfig", as_json: bool) -> None:
     from ascend_session.launcher.preflight import planned_or_refused
 
     plan = planned_or_refused(config, os.environ)
-    plan.held_port.close()
     for note in plan.notes:
         complain(note, severity=INFO)
     if as_json:

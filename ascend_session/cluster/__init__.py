@@ -8,12 +8,6 @@ from typing import TYPE_CHECKING
 from ascend_session.lazy import late_names
 
 if TYPE_CHECKING:
-    from ascend_session.cluster.coordinator import bind_port as bind_port
-    from ascend_session.cluster.coordinator import derive_port as derive_port
-    from ascend_session.cluster.coordinator import find_coordinator as find_coordinator
-    from ascend_session.cluster.coordinator import find_node_address as find_node_address
-    from ascend_session.cluster.coordinator import is_loopback as is_loopback
-    from ascend_session.cluster.coordinator import split_address as split_address
     from ascend_session.cluster.job import Job as Job
     from ascend_session.cluster.kubernetes import MOUNTED as MOUNTED
     from ascend_session.cluster.kubernetes import find_pod_names as find_pod_names
@@ -23,7 +17,6 @@ if TYPE_CHECKING:
     from ascend_session.cluster.schedulers import count_allocated_nodes as count_allocated_nodes
     from ascend_session.cluster.schedulers import read_identity as read_identity
     from ascend_session.cluster.schedulers import read_schedulers as read_schedulers
-    from ascend_session.cluster.variables import COORDINATOR as COORDINATOR
     from ascend_session.cluster.variables import RANK_FOLDER as RANK_FOLDER
     from ascend_session.cluster.variables import RENDEZVOUS as RENDEZVOUS
     from ascend_session.cluster.variables import has_parameter_servers as has_parameter_servers
@@ -33,14 +26,6 @@ if TYPE_CHECKING:
     from ascend_session.cluster.variables import uses_collectives as uses_collectives
 
 _NAMES = {
-    "coordinator": (
-        "bind_port",
-        "derive_port",
-        "find_coordinator",
-        "find_node_address",
-        "is_loopback",
-        "split_address",
-    ),
     "job": ("Job",),
     "kubernetes": ("MOUNTED", "find_pod_names"),
     "member": ("join", "read_members"),
@@ -51,7 +36,6 @@ _NAMES = {
         "read_schedulers",
     ),
     "variables": (
-        "COORDINATOR",
         "RANK_FOLDER",
         "RENDEZVOUS",
         "has_parameter_servers",

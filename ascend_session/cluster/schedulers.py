@@ -84,7 +84,6 @@ class Claim(NamedTuple):
         node: The node, in words that differ between nodes; empty if nothing says it.
         seed: Text that all processes of this job share with no other job; fit for ``JOB_ID``.
         hosts: How many nodes there are, and the name of the first; None if nothing says it.
-        port: A port that is kept for the job on its nodes; None if there is none.
     """
 
     source: str
@@ -97,7 +96,6 @@ class Claim(NamedTuple):
     node: str = ""
     seed: str = ""
     hosts: Optional[Tuple[int, str]] = None
-    port: Optional[int] = None
 
     @property
     def name(self) -> str:
@@ -109,15 +107,6 @@ class Claim(NamedTuple):
         """Rank, size, local rank and local size, as far as it says them."""
         numbers = (self.rank, self.size, self.local_rank, self.local_size)
         return [number for number in numbers if number is not None]
-
-    @property
-    def is_on_one_node(self) -> bool:
-        """Whether it says that all processes are on one node."""
-        if self.hosts is not None:
-            return self.hosts[0] == 1
-        if self.size is None or self.local_size is None:
-            return False
-        return self.size.value == self.local_size.value
 
 
 class Identity(NamedTuple):
@@ -288,7 +277,6 @@ def read_slurm(environ: Mapping[str, str]) -> Optional[Claim]:
     job = environ.get("SLURM_JOB_ID") or environ.get("SLURM_JOBID") or "?"
     nodes = _read_first(environ, "SLURM_STEP_NUM_NODES", "SLURM_NNODES")
     host = _find_host_of_rank_0(environ, rank.value, node)
-    ports = re.match("[0-9]{1,5}(?![0-9])", environ.get("SLURM_STEP_RESV_PORTS", ""))
     return Claim(
         source="Slurm",
         key="slurm",
@@ -300,7 +288,6 @@ def read_slurm(environ: Mapping[str, str]) -> Optional[Claim]:
         node="" if node is None else f"node {node}",
         seed=_make_plain(f"slurm_{job}_{step}"),
         hosts=None if nodes is None else (nodes.value, host),
-        port=None if ports is None else int(ports[0]),
     )
 
 

@@ -15,11 +15,8 @@ from ascend_session.text import join_words
 RANK_FOLDER = "ASCEND_SESSION_RANK_FOLDER"
 """Names a rank's own folder, absolute; a process that has it was launched by this package."""
 
-COORDINATOR = "ASCEND_SESSION_COORDINATOR"
-"""Where rank 0 of a job on the stub listens for the other nodes, ``host:port``."""
-
 RENDEZVOUS = "ASCEND_SESSION_RENDEZVOUS"
-"""Name of the rendezvous of the ranks that one launcher starts on this node, on the stub."""
+"""Name under which the ranks that launchers start meet, on the stub."""
 
 GRACE = "ASCEND_SESSION_GRACE"
 """Seconds from a launcher's SIGTERM to its SIGKILL; a rank that ends in order is quicker."""

@@ -79,9 +79,9 @@ def launch(
     def wait(who: str) -> None:
         pass_on(Waiting(who, time.time()))
 
-    with standard_streams():  # before the plan, for it may open a socket
+    with standard_streams():
         first = checked_plan(config, environ, None if on_event is None else wait)
-        with first.held_port, Signals() as signals:
+        with Signals() as signals:
             if output is None:  # Python has no sys.stdout if it was started with none
                 output = int(getattr(sys.stdout, "fileno", lambda: 1)())
             result = launch_within(first, signals, output, pass_on)
@@ -101,8 +101,7 @@ def launch_within(
 
     Args:
         first: The plan of the first attempt. It is made before the signals are taken over, for
-            that may wait for others and nothing is to be ended yet. Whoever made it closes its
-            ``held_port`` when this has returned.
+            that may wait for others and nothing is to be ended yet.
         signals: The signals that end it.
         output: File descriptor to which the ranks' lines are written.
         on_event: Takes what happens.

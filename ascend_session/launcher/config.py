@@ -37,8 +37,6 @@ class LaunchConfig:
             scheduler says that has started this launcher, else 1. All need the same ``processes``,
             unless the rank table says otherwise.
         node_rank: Number of this node, from 0, whose ranks come after those of the nodes before.
-        coordinator: Where the ranks of several nodes meet on the stub, ``HOST:PORT``: an address
-            of node 0 and a port that is free there.
         job_id: ``JOB_ID``, letters, digits, ``-`` and ``_``; None means a new one.
         env: Variables to add to each rank's environment.
         cwd: Working directory of the ranks; None means the launcher's.
@@ -79,7 +77,6 @@ class LaunchConfig:
     chief_port: Optional[int] = None
     nnodes: Optional[int] = None
     node_rank: Optional[int] = None
-    coordinator: Optional[str] = None
     job_id: Optional[str] = None
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: Optional[str] = None
@@ -147,7 +144,7 @@ _UNPASSABLE = "Leave out NUL characters, and what the encoding of file names doe
 _VALUES: Tuple[Tuple[Tuple[str, ...], Callable[[Any], bool], str], ...] = (
     (
         (
-            *("script", "module", "program", "rank_table", "chief_ip", "coordinator", "job_id"),
+            *("script", "module", "program", "rank_table", "chief_ip", "job_id"),
             *("cwd", "python", "log_dir", "events"),
         ),
         _is_text,
@@ -251,7 +248,7 @@ def _check_together(config: LaunchConfig) -> Iterator[Finding]:
             )
             yield Finding(ERROR, message, f"Give {option('no_rank_table')} too.", option=name)
     if config.chief_ip is not None:
-        from ascend_session.cluster.coordinator import is_address
+        from ascend_session.cluster.machine import is_address
 
         if not is_address(config.chief_ip):
             yield _wrong_value("chief_ip", config.chief_ip, "an IPv4 or IPv6 address")

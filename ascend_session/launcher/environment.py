@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence
 from ascend_session.backends import backend_class
 from ascend_session.cluster.schedulers import IDENTITY_VARIABLES, has_scheduler
 from ascend_session.cluster.variables import (
-    COORDINATOR,
     GRACE,
     LAUNCHED,
     RANK_FOLDER,
@@ -72,7 +71,6 @@ _SET = {
     "ASCEND_SESSION_BACKEND": f"Give {option('backend')}.",
     RANK_FOLDER: f"Give {option('log_dir')}.",
     GRACE: f"Give {option('grace')}.",
-    COORDINATOR: f"Give {option('coordinator')} for several nodes; ranks of one node need none.",
     RENDEZVOUS: "The launcher makes up a new one for each attempt.",
     LAUNCHED: _BY_RANK,
 }
@@ -117,7 +115,6 @@ def rank_environments(
     }
     optional = {
         "RANK_TABLE_FILE": plan.rank_table,
-        COORDINATOR: plan.nodes.coordinator,
         RENDEZVOUS: plan.rendezvous,
     }
     shared.update({name: value for name, value in optional.items() if value is not None})
@@ -198,8 +195,7 @@ def _find_removed(
         given: What the user adds, which is never taken away.
     """
     reasons = dict.fromkeys(_SET, "the launcher sets it")
-    for name in (COORDINATOR, RENDEZVOUS):
-        reasons[name] = "it belongs to another job, on the stub"
+    reasons[RENDEZVOUS] = "it belongs to another job, on the stub"
     reasons["HELP_CLUSTER"] = "it starts collectives whether or not the ranks can find each other"
     chief = "it belongs to another job, one with a chief"
     own = {"RANK_ID", "LOCAL_RANK", "ASCEND_DEVICE_ID", "DEVICE_ID", *shared}

@@ -5,13 +5,15 @@ of several servers says also which devices the ranks of this one get; one that s
 fills in is waited for before anything goes by it.
 """
 
-import contextlib
+import os
 import re
+import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.backends import backend_class
 from ascend_session.cluster.kubernetes import find_mounted_table, is_in_pod
+from ascend_session.cluster.machine import check_first_host, check_removed
 from ascend_session.cluster.schedulers import (
     CHOICE,
     Claim,
@@ -20,7 +22,6 @@ from ascend_session.cluster.schedulers import (
     count_allocated_nodes,
     read_schedulers,
 )
-from ascend_session.cluster.variables import COORDINATOR, RANK_FOLDER
 from ascend_session.errors import ConfigError, JobError, PreflightError
 from ascend_session.findings import ERROR, Finding
 from ascend_session.launcher.config import LaunchConfig
@@ -44,7 +45,6 @@ class Nodes:
     Attributes:
         count: How many nodes the job has.
         rank: This one's number, from 0.
-        coordinator: Where rank 0 listens on the stub, ``host:port``; None if nobody says it.
         job_id: ``JOB_ID`` at which all launchers arrive; None on one node alone.
         why: Who says so, as the end of a sentence; empty if nobody does.
         table: The nodes of the rank table, if that counts.
@@ -52,7 +52,6 @@ class Nodes:
 
     count: int = 1
     rank: int = 0
-    coordinator: Optional[str] = None
     job_id: Optional[str] = None
     why: str = ""
     table: "Optional[TableNodes]" = None
@@ -74,11 +73,7 @@ class Nodes:
         """Describe this node to the user, in a sentence."""
         first = self.first_rank(local_size)
         ranks = f"ranks {first} to {first + local_size - 1}" if local_size > 1 else f"rank {first}"
-        where = f", which meet at {self.coordinator}" if self.coordinator else ""
-        return (
-            f"Node {self.rank} of {self.count}, {self.why}: {ranks} of "
-            f"{self.size(local_size)}{where}."
-        )
+        return f"Node {self.rank} of {self.count}, {self.why}: {ranks} of {self.size(local_size)}."
 
 
 class _Source(NamedTuple):
@@ -146,20 +141,22 @@ def find_nodes(plan: "Plan") -> Nodes:
         problems.append(Finding(ERROR, message, "Leave it out.", option="max_restarts"))
     if rank is None or problems:
         raise ConfigError.of(problems, "the launch")
-    coordinator = None
-    if backend_class(plan.backend).needs_rendezvous:  # by HCCL they meet through the rank table
-        coordinator = _find_coordinator(config, claim, table, rank.value, environ)
     seed = claim.seed if claim is not None else ""
-    if not seed and coordinator is not None:
-        seed = f"job_{coordinator}"
-    elif not seed and table is not None:
+    if not seed and table is not None:
         seed = table.seed
+    if backend_class(plan.backend).needs_rendezvous:  # by HCCL they meet through the rank table
+        _check_one_machine(claim, table, environ)
+        seed = seed or _name_rehearsal(config, count.value)
+        plan.notes += (
+            f"The {count.value} nodes are rehearsed on this machine, {socket.gethostname()}: on "
+            "the stub, launchers of other machines cannot join.",
+        )
     job_id = re.sub("[^A-Za-z0-9-]+", "_", seed)[-100:] if seed else None
     source = next(source for source in reversed(sources) if source.rank is not None)
     why = "as asked"
     if source is not sources[0]:
         why = f"as {source.name} says ({_join([source.nodes, source.rank])})"
-    return Nodes(count.value, rank.value, coordinator, job_id, why, table)
+    return Nodes(count.value, rank.value, job_id, why, table)
 
 
 def _agree(values: Sequence[Tuple[Optional[SourcedNumber], str]]) -> Optional[SourcedNumber]:
@@ -183,81 +180,25 @@ def _agree(values: Sequence[Tuple[Optional[SourcedNumber], str]]) -> Optional[So
     return given[0][0] if given else None
 
 
-def _find_coordinator(
-    config: LaunchConfig,
-    claim: Optional[Claim],
-    table: "Optional[TableNodes]",
-    rank: int,
-    environ: Mapping[str, str],
-) -> Optional[str]:
-    """Find out where rank 0 listens: by the options, the scheduler, or the table's first node."""
-    from ascend_session.cluster.coordinator import (
-        derive_port,
-        find_coordinator,
-        is_own_address,
-        split_address,
-    )
-
-    if config.coordinator is not None:
-        split_address(config.coordinator)
-        return config.coordinator
-    # A rank's own variable belongs to the job that it is a rank of.
-    is_rank = RANK_FOLDER in environ
-    own = {name: value for name, value in environ.items() if name != COORDINATOR or not is_rank}
-    address = find_coordinator(own, claim)
-    if address or table is None or not table.nodes[0].address:
-        return address
-    host = table.nodes[0].address
-    if rank == 0 and not is_own_address(host):
-        raise JobError(
-            f"The ranks of the {len(table.nodes)} nodes would meet at {host}, the first node's "
-            f"address in the rank table {table.path}. This is the first node, but it does not have "
-            "that address: a pod has an address of its own unless it uses the host's network.",
-            hint=f"Give {option('coordinator')}=HOST:PORT on all nodes, with a name or address at "
-            "which the "
-            "others reach this one; in Kubernetes, use that of a headless service.",
-        )
-    return f"{f'[{host}]' if ':' in host else host}:{derive_port(table.seed)}"
-
-
-def hold_coordinator_port(nodes: Nodes) -> contextlib.ExitStack:
-    """Bind the coordinator's port if this is node 0 of several, on the stub.
-
-    Rank 0 listens there. The launcher binds it, without listening, until the job is over: no other
-    program is given the port meanwhile, and one that is already taken is reported before any rank
-    starts.
-
-    Returns:
-        What holds the port, or nothing on any other node. Closing it releases the port, which a
-        rank that listens there keeps.
+def _check_one_machine(
+    claim: Optional[Claim], table: "Optional[TableNodes]", environ: Mapping[str, str]
+) -> None:
+    """Refuse nodes that are known to be other machines, and what once connected them.
 
     Raises:
-        JobError: If nothing says where the nodes meet, if a program listens at the port, or if
-            another launcher holds it.
+        JobError: Naming both machines, or the variable.
     """
-    from ascend_session.cluster.coordinator import bind_port, claim_port, split_address
+    check_removed(environ)
+    if claim is not None and claim.hosts is not None:
+        check_first_host(claim.hosts[1], claim.name, environ)
+    elif table is not None and table.nodes[0].address:
+        check_first_host(table.nodes[0].address, f"the rank table {table.path}", environ)
 
-    held = contextlib.ExitStack()
-    if nodes.coordinator is None:
-        raise JobError(
-            f"The job has {nodes.count} nodes, but no address at which their ranks can meet.",
-            hint=f"Give {option('coordinator')}=HOST:PORT on all nodes: an address of node 0 and "
-            "a port that is "
-            "free there.",
-        )
-    if nodes.rank == 0:
-        port = split_address(nodes.coordinator)[1]
-        try:
-            held.enter_context(claim_port(port))
-            held.enter_context(bind_port(port))
-        except OSError as failure:
-            held.close()
-            raise JobError(
-                f"Node 0 must listen at {nodes.coordinator} for the other nodes, but the port is "
-                f"not available: {failure.strerror}. Another job may use it.",
-                hint=f"Give {option('coordinator')} with another port, the same on all nodes.",
-            ) from failure
-    return held
+
+def _name_rehearsal(config: LaunchConfig, count: int) -> str:
+    """Name a job of several nodes that nobody else names, the same on each of them."""
+    program = config.script or config.module or config.program or ""
+    return f"{count}_nodes_of_{os.path.basename(program)}"
 
 
 def _check_one_launcher_per_node(detected: Identity, claim: Claim) -> None:
@@ -288,14 +229,7 @@ def _join(numbers: Sequence[Optional[SourcedNumber]]) -> str:
 def _note_single_node(
     config: LaunchConfig, claim: Optional[Claim], environ: Mapping[str, str]
 ) -> List[str]:
-    notes: List[str] = []
-    if config.coordinator is not None:
-        notes.append(
-            Message(
-                f"{option('coordinator', config.coordinator)} has no effect: the job has one node. "
-                f"Give {option('nnodes')} for more."
-            )
-        )
+    notes = []
     allocated = 0 if claim is not None else count_allocated_nodes(environ)
     if allocated > 1 and environ.get(CHOICE) != "none":
         notes.append(

@@ -2,11 +2,9 @@
 
 Nothing is written and no rank is started. ``npu-smi`` runs only where ranks are to be near their
 devices or a rule depends on the product, and a port is bound for a moment where a free one is
-needed for a chief. On node 0 of several on the stub, the plan holds the coordinator's port until
-`Plan.held_port` is closed.
+needed for a chief.
 """
 
-import contextlib
 import os
 import shlex
 import shutil
@@ -44,7 +42,6 @@ from ascend_session.launcher.nodes import (
     Nodes,
     await_table,
     find_nodes,
-    hold_coordinator_port,
 )
 from ascend_session.launcher.rank_main import RUNNER
 from ascend_session.spelling import option
@@ -126,8 +123,6 @@ class Plan:
         removed: Variables that the ranks do not inherit, each with the reason.
         notes: What the user should know, in sentences.
         bound: Where the ranks' CPUs come from, or why they have none of their own, in a few words.
-        held_port: Holds the coordinator's port on node 0 of several, on the stub; to be closed
-            when the job is over.
     """
 
     config: LaunchConfig
@@ -154,7 +149,6 @@ class Plan:
     removed: Mapping[str, str] = field(default_factory=dict)
     notes: Tuple[str, ...] = ()
     bound: str = ""
-    held_port: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     @property
     def physical(self) -> Tuple[PhysicalDeviceId, ...]:
@@ -190,7 +184,6 @@ class Plan:
             "removed": self.removed,
             "notes": self.notes,
             "bound": self.bound,
-            "coordinator": self.nodes.coordinator,
             "ranks": [rank.as_dict() for rank in self.ranks],
         }
 
@@ -214,8 +207,7 @@ def make_plan(
         BackendError: If the backend is not known, or ASCEND_SESSION_STUB_DEVICES is not a number.
         ConfigError: If output of ranks is to be shown that there are not.
         DeviceError: If the devices are not there, or cannot be one job on this product.
-        JobError: If the ranks could not be one job, there is nothing to start, or the port of the
-            coordinator is taken.
+        JobError: If the ranks could not be one job, or there is nothing to start.
     """
     plan = draft_plan(config, environ, attempt=attempt, run=run)
     if plan.problems:
@@ -295,50 +287,46 @@ def _complete(plan: Plan, command: Tuple[str, ...], run: Optional[str]) -> None:
     if config.job_id and plan.attempt > 1:
         plan.job_id = f"{config.job_id}_{plan.attempt}"
     if backend_class(plan.backend).needs_rendezvous:
-        plan.rendezvous = os.urandom(16).hex() if plan.size > 1 else None
-        if nodes.count > 1:
-            plan.held_port = hold_coordinator_port(nodes)
-    try:
-        assert plan.logs is not None
-        assert plan.cwd is not None
-        # Launchers on several nodes may write to the same file server.
-        node = f".node_{nodes.rank}" if nodes.count > 1 else ""
-        plan.run = run or _find_new_name(plan.logs, plan.job_id + node)
-        plan.folder = os.path.join(plan.logs, plan.run, f"attempt_{plan.attempt}")
-        numbers = range(plan.first_rank, plan.first_rank + local_size)
-        folders = [os.path.join(plan.folder, f"rank_{rank}") for rank in numbers]
-        environments = rank_environments(plan, folders, cpus)
-        plan.ranks = tuple(
-            RankPlan(
-                rank=rank,
-                command=command,
-                cwd=plan.cwd,
-                device_id=device.logical,
-                physical_id=device.physical,
-                cpus=own_cpus,
-                folder=folder,
-                stdout=os.path.join(folder, "stdout.log"),
-                stderr=os.path.join(folder, "stderr.log"),
-                plog=os.path.join(folder, PLOG_FOLDER),
-                work=os.path.join(folder, WORK_FOLDER),
-                changed={n: v for n, v in sorted(environment.items()) if environ.get(n) != v},
-                environment=environment,
-            )
-            for rank, device, own_cpus, folder, environment in zip(
-                numbers, plan.devices, cpus, folders, environments
-            )
+        # Launchers on several nodes know nothing of each other but the job.
+        name = f"nodes of {plan.job_id}" if nodes.count > 1 else os.urandom(16).hex()
+        plan.rendezvous = name if plan.size > 1 else None
+    assert plan.logs is not None
+    assert plan.cwd is not None
+    # Launchers on several nodes may write to the same file server.
+    node = f".node_{nodes.rank}" if nodes.count > 1 else ""
+    plan.run = run or _find_new_name(plan.logs, plan.job_id + node)
+    plan.folder = os.path.join(plan.logs, plan.run, f"attempt_{plan.attempt}")
+    numbers = range(plan.first_rank, plan.first_rank + local_size)
+    folders = [os.path.join(plan.folder, f"rank_{rank}") for rank in numbers]
+    environments = rank_environments(plan, folders, cpus)
+    plan.ranks = tuple(
+        RankPlan(
+            rank=rank,
+            command=command,
+            cwd=plan.cwd,
+            device_id=device.logical,
+            physical_id=device.physical,
+            cpus=own_cpus,
+            folder=folder,
+            stdout=os.path.join(folder, "stdout.log"),
+            stderr=os.path.join(folder, "stderr.log"),
+            plog=os.path.join(folder, PLOG_FOLDER),
+            work=os.path.join(folder, WORK_FOLDER),
+            changed={n: v for n, v in sorted(environment.items()) if environ.get(n) != v},
+            environment=environment,
         )
-        plan.environment = environments[0]
-        _check_ranks(plan)
-        place = [nodes.describe(local_size)] if nodes.count > 1 else []
-        plan.notes = tuple(dict.fromkeys([*place, *plan.notes]))
-        if config.stall_timeout is not None:
-            from ascend_session.launcher.stall import note_short_timeout
+        for rank, device, own_cpus, folder, environment in zip(
+            numbers, plan.devices, cpus, folders, environments
+        )
+    )
+    plan.environment = environments[0]
+    _check_ranks(plan)
+    place = [nodes.describe(local_size)] if nodes.count > 1 else []
+    plan.notes = tuple(dict.fromkeys([*place, *plan.notes]))
+    if config.stall_timeout is not None:
+        from ascend_session.launcher.stall import note_short_timeout
 
-            plan.notes += tuple(note_short_timeout(config.stall_timeout, plan))
-    except BaseException:
-        plan.held_port.close()
-        raise
+        plan.notes += tuple(note_short_timeout(config.stall_timeout, plan))
 
 
 def _make_job_id() -> str:

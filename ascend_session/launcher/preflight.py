@@ -83,17 +83,13 @@ def checked_plan(
         AscendError: If there is no plan, for one reason; see `plan.make_plan`.
     """
     planned = planned_or_refused(config, environ, say or _logger.warning)
-    try:
-        findings = _check_files(planned) if config.preflight else []
-        if backend_class(planned.backend).holds_npus:
-            from ascend_session.launcher.preflight_npu import check_and_wait
+    findings = _check_files(planned) if config.preflight else []
+    if backend_class(planned.backend).holds_npus:
+        from ascend_session.launcher.preflight_npu import check_and_wait
 
-            findings = check_and_wait(planned, findings, say)
-        if errors_of(findings):
-            raise _refuse(findings)
-    except BaseException:
-        planned.held_port.close()
-        raise
+        findings = check_and_wait(planned, findings, say)
+    if errors_of(findings):
+        raise _refuse(findings)
     notes = [*planned.notes, *map(_word_remark, remarks_of(findings))]
     planned.notes = tuple(dict.fromkeys(notes))
     return planned

@@ -1,6 +1,7 @@
 """The stub: what it refuses, what it says that it cannot do, and what it does instead."""
 
 import re
+import socket
 from typing import Any, Dict
 
 import pytest
@@ -18,21 +19,32 @@ from ascend_session import (
 )
 from ascend_session.backends import backend_class
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.variables import COORDINATOR
 
 StubBackend: Any = backend_class("stub")
 ALONE = Job(0, 1, 0, 1, 0)
 
 
 class TestRefusals:
-    def test_a_job_whose_nodes_could_not_find_each_other(self) -> None:
-        of_pmix = {"PMIX_RANK": "1", "PMIX_NAMESPACE": "job", "RANK_SIZE": "8"}
-        with pytest.raises(JobError, match="on several nodes, and nothing says which") as refused:
-            StubBackend(of_pmix).require(Job.detect(of_pmix), {})
-        assert f"Give all of them {COORDINATOR}=HOST:PORT" in str(refused.value.hint)
+    def test_a_job_whose_first_rank_is_on_another_machine_names_both(self) -> None:
+        of_slurm = {
+            **{"SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_NODES": "2"},
+            **{"SLURM_PROCID": "1", "SLURM_LOCALID": "0", "SLURM_NODEID": "1"},
+            **{"SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_TASKS_PER_NODE": "1(x2)"},
+            "SLURM_STEP_NODELIST": "192.0.2.1,192.0.2.2",
+        }
+        with pytest.raises(JobError, match=r"Rank 0 of this job is on 192\.0\.2\.1 ") as refused:
+            StubBackend(of_slurm).require(Job.detect(of_slurm), {})
+        assert f"and this is another machine, {socket.gethostname()};" in refused.value.message
+        assert "start all ranks on one machine" in str(refused.value.hint)
+        here = {**of_slurm, "SLURM_STEP_NODELIST": "localhost,192.0.2.2"}
+        StubBackend(here).require(Job.detect(here), {})
 
-    def test_a_job_whose_ranks_know_where_to_meet_is_not(self) -> None:
-        StubBackend({COORDINATOR: "127.0.0.1:1"}).require(Job(1, 2, 1, 2, 1), {})
+    @pytest.mark.parametrize("variable", ["COORDINATOR", "SECRET", "TLS_CA"])
+    def test_a_variable_about_connections_between_machines(self, variable: str) -> None:
+        name = f"ASCEND_SESSION_{variable}"
+        with pytest.raises(JobError, match=f"^{name} has no effect any more: ") as refused:
+            StubBackend({name: "127.0.0.1:1"}).require(Job(1, 2, 1, 2, 1), {})
+        assert str(refused.value.hint).startswith("Unset it. Without devices, start all ranks on")
 
     def test_a_job_of_which_nobody_says_that_it_has_nodes_is_on_one(self) -> None:
         StubBackend({}).require(Job(1, 8, 1, 8, 1), {})

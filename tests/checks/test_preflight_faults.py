@@ -36,7 +36,6 @@ def _told(healthy: Healthy, **more: Any) -> Tuple[str, List[str]]:
         planned = checked_plan(_config(healthy, **more), healthy.environ)
     except AscendError as refused:
         return str(refused), []
-    planned.held_port.close()
     return "", list(planned.notes)
 
 

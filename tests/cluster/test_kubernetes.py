@@ -7,7 +7,7 @@ from typing import Dict, Optional
 import pytest
 
 from ascend_session.backends.npu_job import missing_variables
-from ascend_session.backends.stub_job import find_rendezvous
+from ascend_session.backends.stub_job import find_meeting
 from ascend_session.cluster import CHOICE, MOUNTED, Job, find_pod_names
 from ascend_session.errors import JobError
 
@@ -43,12 +43,11 @@ def test_the_adapter_is_told_so_while_a_system_is_open(tmp_path: Path) -> None:
     assert "JOB_ID" not in told
 
 
-def test_on_the_stub_the_ranks_of_pods_need_a_place_to_meet(tmp_path: Path) -> None:
+def test_on_the_stub_the_ranks_of_pods_meet_by_their_table(tmp_path: Path) -> None:
     environ = {**in_pod(tmp_path, 3), "HOST_IP": "203.0.113.2"}
-    job = Job.detect(environ)
-    with pytest.raises(JobError, match=r"rank 1 of 3, .* is HOST_IP says that .* 3 ranks"):
-        find_rendezvous(job, environ)
-    find_rendezvous(job, {**environ, "ASCEND_SESSION_COORDINATOR": "203.0.113.1:23456"})
+    others = {**environ, "HOST_IP": "203.0.113.1"}
+    meetings = {find_meeting(Job.detect(each), each) for each in (environ, others)}
+    assert len(meetings) == 1
 
 
 @pytest.mark.parametrize("address", ["203.0.113.9", None])

@@ -77,10 +77,10 @@ def test_the_step_counts_and_not_the_job_that_it_is_in() -> None:
     ]
 
 
-def test_a_step_says_where_its_first_node_is_and_which_port_it_keeps() -> None:
+def test_a_step_says_where_its_first_node_is() -> None:
     claim = read_scheduler({**STEP, "SLURM_STEP_RESV_PORTS": "12005-12006"})
     assert claim is not None
-    assert (claim.hosts, claim.port, claim.seed) == ((2, "gpu07"), 12005, "slurm_42_3")
+    assert (claim.hosts, claim.seed) == ((2, "gpu07"), "slurm_42_3")
     assert claim.node == "node 1"
     assert claim.name == "Slurm, step 42.3"
 
@@ -197,14 +197,6 @@ def test_the_tasks_of_a_node(node: int, counts: str, tasks: Optional[int]) -> No
 
 
 @pytest.mark.parametrize(
-    ("ports", "port"),
-    [("12005-12006", 12005), ("12005", 12005), ("9" * 5000, None), ("\u0661", None), ("", None)],
-)
-def test_the_port_that_a_step_keeps_is_its_first(ports: str, port: Optional[int]) -> None:
-    assert read_scheduler({**STEP, "SLURM_STEP_RESV_PORTS": ports}).port == port
-
-
-@pytest.mark.parametrize(
     ("without", "local_size"),
     [
         ((), "number of SLURM_GTIDS=2"),
@@ -245,22 +237,7 @@ def test_the_job_of_all_ranks_has_one_name() -> None:
     claim = read_scheduler(recorded("mpirun"))
     assert claim is not None
     assert claim.seed == f"ompi_{recorded('mpirun')['PMIX_NAMESPACE']}"
-    assert claim.is_on_one_node
     assert claim.node == "host host"
-
-
-@pytest.mark.parametrize(
-    ("environ", "on_one"),
-    [
-        ({**RANK, **PLACE}, False),
-        ({**RANK, **PLACE, "OMPI_COMM_WORLD_LOCAL_SIZE": "8"}, True),
-        (RANK, False),
-    ],
-)
-def test_ranks_are_on_one_node_only_if_that_is_said(environ: Dict[str, str], on_one: bool) -> None:
-    claim = read_scheduler(environ)
-    assert claim is not None
-    assert claim.is_on_one_node is on_one
 
 
 @pytest.mark.parametrize("missing", list(RANK))

@@ -40,16 +40,6 @@ def expected(scenario: str, rank: int) -> List[Any]:
     return list(found(rank) if callable(found) else found)
 
 
-@pytest.mark.parametrize("exceptions", [{}, {"no_grpc_proxy": "example.org"}])
-def test_a_proxy_in_the_environment_is_not_asked_for_other_ranks(
-    ranks: Ranks, exceptions: Dict[str, str]
-) -> None:
-    nobody = "http://127.0.0.1:9"
-    proxies = dict.fromkeys(("http_proxy", "https_proxy", "grpc_proxy"), nobody)
-    results = ranks.run("sessions", 2, "of_the_product", **proxies, **exceptions)
-    assert [result.said for result in results] == [[3.0], [3.0]], results[0].log
-
-
 @pytest.mark.parametrize("scenario", sorted(SAID))
 def test_each_rank_reckons_what_all_ranks_have(ranks: Ranks, scenario: str) -> None:
     results = ranks.run("sessions", 3, scenario)

@@ -4,18 +4,15 @@ import contextlib
 import os
 import queue
 import signal
-import socket
 import threading
+import zlib
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, List, Optional
 
-import tenacity
-
-from ascend_session.cluster.coordinator import bind_port
 from ascend_session.errors import AscendError
 from ascend_session.launcher import Event, LaunchConfig, LaunchResult, Planned, Started, launch
 
-__all__ = ["MEETING", "PATIENCE", "Node", "await_listener", "own_address", "port_kept", "said"]
+__all__ = ["MEETING", "PATIENCE", "Node", "said"]
 
 PATIENCE = 240.0  # seconds; four ranks that import TensorFlow on two cores take their time
 
@@ -53,6 +50,7 @@ class Node:
         script.write_text(code)
         what: Dict[str, Any] = {"script": str(script), "log_dir": str(folder / "logs")}
         what.update(nnodes=2, node_rank=number, processes=2, backend="stub", grace=30)
+        what["job_id"] = f"job_{zlib.crc32(str(folder).encode())}"
         variables = {"TF_CPP_MIN_LOG_LEVEL": "2", **(env or {})}
         self._config = LaunchConfig(**{**what, "env": variables, **asked})
         self.notes: List[str] = []
@@ -103,29 +101,6 @@ class Node:
             self.begun.set()
         elif isinstance(event, Started):
             self._pids.put(event.pid)
-
-
-@contextlib.contextmanager
-def port_kept() -> Iterator[int]:
-    """A port that nobody else on this machine gets meanwhile."""
-    with bind_port() as kept:
-        yield int(kept.getsockname()[1])
-
-
-@tenacity.retry(stop=tenacity.stop_after_delay(PATIENCE), wait=tenacity.wait_fixed(0.05))
-def await_listener(port: int) -> None:
-    """Waits until somebody listens at a port of loopback."""
-    socket.create_connection(("127.0.0.1", port)).close()
-
-
-def own_address() -> str:
-    """An address of this machine besides loopback; that if there is none."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
-        try:
-            asking.connect(("192.0.2.1", 9))
-        except OSError:
-            return "127.0.0.1"
-        return str(asking.getsockname()[0])
 
 
 def said(result: LaunchResult, stream: str = "stdout") -> List[str]:

@@ -99,7 +99,7 @@ def job(
     null = os.open(os.devnull, os.O_WRONLY)
     output = Output(null, ranks, (), False, False)
     try:
-        with planned.held_port, Signals() as signals:
+        with Signals() as signals:
             attempt = supervise(planned, output, signals, note)
     finally:
         output.close(Signals())

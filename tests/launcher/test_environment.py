@@ -96,7 +96,7 @@ def test_a_rank_is_told_who_it_is(bench: Bench, monkeypatch: pytest.MonkeyPatch)
 
 def test_what_the_vendors_examples_export_may_be_given_otherwise(bench: Bench) -> None:
     bench.environ.update(DEVICE_INDEX="7", RANK_INDEX="7")  # of another job
-    ranks = bench.plan(processes=2, nnodes=2, node_rank=1, coordinator="127.0.0.1:45000").ranks
+    ranks = bench.plan(processes=2, nnodes=2, node_rank=1).ranks
     values = [(one.environment["RANK_INDEX"], one.environment["DEVICE_INDEX"]) for one in ranks]
     assert values == [("1", "2"), ("1", "3")]
     given = bench.plan(processes=2, env={"DEVICE_INDEX": "5"}).ranks
@@ -331,5 +331,5 @@ def test_what_numbers_a_task_goes_only_where_there_is_one(
     bench: Bench, name: str, is_removed: bool
 ) -> None:
     bench.environ.update(recorded(name))
-    gone = bench.plan(processes=1, coordinator="10.0.0.1:29500").removed
+    gone = bench.plan(processes=1).removed
     assert ("SLURM_NTASKS" in gone, "SLURM_PROCID" in gone) == (is_removed, is_removed)

@@ -9,17 +9,15 @@ import pytest
 
 from ascend_session.cluster.kubernetes import MOUNTED
 from ascend_session.cluster.schedulers import CHOICE, IDENTITY_VARIABLES
-from ascend_session.cluster.variables import COORDINATOR, RENDEZVOUS
+from ascend_session.cluster.variables import RENDEZVOUS
 from ascend_session.errors import AscendError, ConfigError, JobError
 from ascend_session.launcher import Plan
 from tests.launcher.jobs import Bench, bench
-from tests.launcher.nodes import port_kept
 from tests.schedulers.situations import recorded
 
 __all__ = ["bench"]
 
-MEETING = "127.0.0.1:23456"
-TWO: Dict[str, Any] = {"nnodes": 2, "coordinator": MEETING, "processes": 4}
+TWO: Dict[str, Any] = {"nnodes": 2, "processes": 4}
 
 
 def places(made: Plan) -> List[List[str]]:
@@ -53,14 +51,8 @@ def test_ranks_count_over_nodes_and_devices_on_each(bench: Bench) -> None:
     made = [bench.plan(node_rank=number, **TWO) for number in (0, 1)]
     assert places(made[0]) == [[str(n), "8", str(n), "4", str(n)] for n in range(4)]
     assert places(made[1]) == [[str(n + 4), "8", str(n), "4", str(n)] for n in range(4)]
-    for plan in made:
-        assert {rank.environment[COORDINATOR] for rank in plan.ranks} == {MEETING}
-    assert made[0].job_id == made[1].job_id == "job_127_0_0_1_23456"
-
-
-def test_the_name_of_a_job_is_short_where_the_address_has_many_signs(bench: Bench) -> None:
-    made = bench.plan(**{**TWO, "coordinator": "[fd00::1]:23456"}, node_rank=1)
-    assert made.job_id == "job_fd00_1_23456"
+    assert len({rank.environment[RENDEZVOUS] for plan in made for rank in plan.ranks}) == 1
+    assert made[0].job_id == made[1].job_id == "2_nodes_of_train_py"
 
 
 def test_folders_and_names_are_those_of_the_whole_job(bench: Bench) -> None:
@@ -71,7 +63,11 @@ def test_folders_and_names_are_those_of_the_whole_job(bench: Bench) -> None:
     assert made.shown == (5,)
     found = made.as_dict()
     assert (found["size"], found["nodes"], found["node"]) == (8, 2, 1)
-    assert made.notes[0] == (f"Node 1 of 2, as asked: ranks 4 to 7 of 8, which meet at {MEETING}.")
+    assert made.notes[:2] == (
+        "Node 1 of 2, as asked: ranks 4 to 7 of 8.",
+        f"The 2 nodes are rehearsed on this machine, {socket.gethostname()}: on the stub, "
+        "launchers of other machines cannot join.",
+    )
 
 
 def test_a_rank_that_no_node_has_cannot_be_shown(bench: Bench) -> None:
@@ -92,15 +88,13 @@ def test_one_node_is_a_launch_as_ever(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"nnodes": 2, "coordinator": MEETING}, "number of this node is missing"),
+        ({"nnodes": 2}, "number of this node is missing"),
         ({"node_rank": 0}, "node_rank=0 is given, but the number of nodes is not"),
         ({"nnodes": 2, "node_rank": 2}, "node_rank=2 is too large: the 2 nodes are 0 to 1"),
         ({"nnodes": 0}, "nnodes takes a number of nodes, 1 to 10000, not 0"),
         ({"nnodes": 2, "node_rank": -1}, "node_rank takes the number of a node"),
-        ({"nnodes": 2, "node_rank": 0}, "no address at which their ranks can meet"),
-        ({"nnodes": 2, "node_rank": 0, "coordinator": "here"}, "'here' is not of the form"),
         (
-            {"nnodes": 2, "node_rank": 1, "coordinator": MEETING, "max_restarts": 1},
+            {"nnodes": 2, "node_rank": 1, "max_restarts": 1},
             "max_restarts=1 is given, but the job has 2 nodes",
         ),
     ],
@@ -110,47 +104,11 @@ def test_what_cannot_be_one_job_is_refused(bench: Bench, asked: Any, said: str) 
         bench.plan(processes=2, **asked)
 
 
-def test_a_port_that_somebody_has_is_said_on_the_first_node(bench: Bench) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen(1)
-        meeting = f"127.0.0.1:{taken.getsockname()[1]}"
-        asked = {**TWO, "coordinator": meeting}
-        with pytest.raises(JobError, match=f"listen at {meeting} for the other nodes") as refused:
-            bench.plan(node_rank=0, **asked)
-        assert "another port, the same on all nodes" in str(refused.value.hint)
-        bench.plan(node_rank=1, **asked)
-
-
-def test_two_first_nodes_on_one_machine_do_not_both_get_the_port(bench: Bench) -> None:
-    with port_kept() as port:
-        asked = {**TWO, "coordinator": f"127.0.0.1:{port}", "node_rank": 0}
-        first = bench.plan(**asked)
-        with pytest.raises(JobError, match=r"in use\. Another job may use it"):
-            bench.plan(**asked)
-        first.held_port.close()
-        bench.plan(**asked)
-
-
-def test_connections_of_an_earlier_job_do_not_keep_the_port(bench: Bench) -> None:
-    with socket.socket() as listening:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(("127.0.0.1", 0))
-        listening.listen(1)
-        port = listening.getsockname()[1]
-        with socket.create_connection(("127.0.0.1", port)) as calling:
-            called, _ = listening.accept()
-            called.close()  # who closes first keeps the port in TIME_WAIT
-            assert calling.recv(1) == b""
-    bench.plan(**{**TWO, "coordinator": f"127.0.0.1:{port}", "node_rank": 0})
-
-
 def test_a_step_of_one_task_a_node_says_which_node_this_is(bench: Bench) -> None:
     bench.environ.update(recorded("step, one task a node"), SLURM_STEP_NODELIST="localhost,x")
     made = bench.plan(processes=4)
     assert places(made)[0] == ["4", "8", "0", "4", "0"]
     assert made.job_id == "slurm_1_0"
-    assert str(made.nodes.coordinator).startswith("localhost:")
     assert made.notes[0].startswith(
         "Node 1 of 2, as Slurm, step 1.0 says (SLURM_STEP_NUM_TASKS=2, SLURM_PROCID=1): ranks 4 to"
     )
@@ -158,7 +116,7 @@ def test_a_step_of_one_task_a_node_says_which_node_this_is(bench: Bench) -> None
 
 def test_ranks_do_not_take_the_launchers_place_for_theirs(bench: Bench) -> None:
     bench.environ.update(recorded("step, one task a node"))
-    made = bench.plan(processes=2, coordinator=MEETING)
+    made = bench.plan(processes=2)
     assert not set(made.ranks[0].environment) & set(IDENTITY_VARIABLES)
     assert "it describes the launcher" in made.removed["SLURM_PROCID"]
     assert made.ranks[0].environment["SLURM_JOB_ID"] == "1"
@@ -187,11 +145,11 @@ def test_several_launchers_on_a_node_are_refused(bench: Bench, situation: str, s
 def test_a_flag_and_a_scheduler_that_differ_are_refused(bench: Bench, asked: Any) -> None:
     bench.environ.update(recorded("step, one task a node"))
     with pytest.raises(JobError, match="The sources for the nodes of this job disagree") as refused:
-        bench.plan(processes=2, coordinator=MEETING, **asked)
+        bench.plan(processes=2, **asked)
     assert "Slurm, step 1.0" in refused.value.message
     assert "the options of this launch" in refused.value.message
     bench.environ[CHOICE] = "none"
-    bench.plan(processes=2, coordinator=MEETING, **asked)
+    bench.plan(processes=2, **asked)
 
 
 @pytest.mark.parametrize("situation", ["allocation", "batch script"])
@@ -202,26 +160,6 @@ def test_a_launch_that_leaves_nodes_of_the_allocation_out_says_so(
     made = bench.plan(processes=2)
     assert made.nodes.count == 1
     assert made.notes[0].startswith("Slurm's job has 2 nodes, and this launch uses one of them")
-
-
-def test_a_launch_within_a_rank_has_a_coordinator_of_its_own(bench: Bench) -> None:
-    outer = bench.plan(node_rank=0, **TWO)
-    bench.environ.update(outer.ranks[1].environment)
-    with pytest.raises(JobError, match="no address at which their ranks can meet"):
-        bench.plan(nnodes=2, node_rank=1, processes=1)
-
-
-def test_who_exports_the_coordinator_need_not_give_it(bench: Bench) -> None:
-    bench.environ[COORDINATOR] = MEETING
-    made = bench.plan(nnodes=2, node_rank=1, processes=1)
-    assert made.nodes.coordinator == MEETING
-
-
-def test_a_coordinator_of_one_node_has_no_effect_and_that_is_said(bench: Bench) -> None:
-    made = bench.plan(processes=2, coordinator=MEETING)
-    assert made.nodes.coordinator is None
-    assert not any(COORDINATOR in rank.environment for rank in made.ranks)
-    assert made.notes[0].startswith(f"coordinator={MEETING!r} has no effect: the job has one node")
 
 
 class TestTables:
@@ -291,7 +229,6 @@ class TestTables:
         bench.environ.update(recorded("step, one task a node"))  # on hosts that have no address
         made = bench.with_table()
         assert places(made) == [["3", "4", "0", "1", "3"]]
-        assert made.nodes.coordinator is None
         assert made.job_id == "slurm_1_0"
 
     def test_several_nodes_of_devices_need_a_table(self, bench: Bench) -> None:
@@ -357,11 +294,6 @@ class TestKubernetes:
         assert made.ranks[0].environment["RANK_TABLE_FILE"].endswith(MOUNTED)
         assert "192.0.2.202 is XDL_IP, server=1" in made.notes[0]
 
-    def test_on_the_stub_its_ranks_meet_on_the_first_host(self, pod: Bench) -> None:
-        made = pod.plan()
-        assert places(made)[1] == ["3", "4", "1", "2", "1"]
-        assert str(made.nodes.coordinator).startswith("192.0.2.201:")
-
     def test_both_pods_come_to_the_same_place_and_job(self, pod: Bench) -> None:
         devices = {device: f"192.168.1.{device + 1}" for device in range(2)}
         others = {device: f"192.168.2.{device + 1}" for device in range(2)}
@@ -371,18 +303,19 @@ class TestKubernetes:
         pod.environ["XDL_IP"] = "127.0.0.1"
         first = pod.plan()
         assert first.nodes.rank == 0
-        assert first.nodes.coordinator == other.nodes.coordinator
         assert first.job_id == other.job_id
+        assert first.rendezvous == other.rendezvous
 
-    def test_a_first_pod_without_its_hosts_address_is_told_what_to_give(self, pod: Bench) -> None:
-        pod.environ.update(XDL_IP="192.0.2.201", POD_IP="172.17.0.5")
-        with pytest.raises(JobError, match=r"meet at 192\.0\.2\.201, the first node") as refused:
-            pod.plan()
-        assert "that of a headless service" in str(refused.value.hint)
-        made = pod.plan(coordinator="job-0.jobs:4000")
-        assert made.nodes.coordinator == "job-0.jobs:4000"
-        pod.nodes(range(2))
-        assert pod.plan().nodes.rank == 0  # devices meet by the table
+    def test_servers_that_are_other_machines_are_refused_with_both_names(
+        self, bench: Bench
+    ) -> None:
+        devices = {device: f"192.168.1.{device + 1}" for device in range(2)}
+        others = {device: f"192.168.2.{device + 1}" for device in range(2)}
+        bench.table.write_text(table({"192.0.2.201": devices, "192.0.2.202": others}))
+        with pytest.raises(JobError, match=r"Rank 0 of this job is on 192\.0\.2\.201") as refused:
+            bench.with_table(nnodes=2, node_rank=1)
+        assert f"this is another machine, {socket.gethostname()};" in refused.value.message
+        assert "start all ranks on one machine" in str(refused.value.hint)
 
     def test_a_mounted_table_of_one_host_says_how_many_ranks_there_are(self, pod: Bench) -> None:
         mounted = Path(pod.environ["ASCEND_SESSION_HOST_ROOT"], MOUNTED.lstrip("/"))

@@ -87,8 +87,8 @@ def test_a_script_below_a_launch_trains_as_one_job(tmp_path: Path) -> None:
 _EXCHANGE = """
 import os, sys
 import numpy as np
-from ascend_session.backends.exchange.messages import Operation
-from ascend_session.backends.exchange.process_group import Collective
+from ascend_session.backends.exchange.wire import Operation
+from ascend_session.backends.exchange.group import Collective
 from ascend_session.backends.stub_job import open_job
 from ascend_session.cluster.job import Job
 job = Job.detect(os.environ)

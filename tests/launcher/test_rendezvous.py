@@ -23,10 +23,11 @@ _REPOSITORY = Path(__file__).resolve().parents[2]
 
 # Rank 0 listens for the others, and ends whom it is told to end without tidying up.
 _KILLING = """
-from ascend_session.backends.exchange.rendezvous import Listening, folder
+from ascend_session.backends.exchange.rendezvous import Listening, find_folder
 if rank == 0:
     listening = Listening([os.environ["NAME"]])
-    print(*sorted(name for name in os.listdir(folder()) if os.environ["NAME"] in name), flush=True)
+    files = [name for name in os.listdir(find_folder()) if os.environ["NAME"] in name]
+    print(*sorted(files), flush=True)
     os.kill({"rank": os.getpid(), "guardian": os.getppid()}[os.environ["KILLED"]], signal.SIGKILL)
 time.sleep(1000)
 """
@@ -36,8 +37,8 @@ time.sleep(1000)
 _OUTLIVING = """
 import ctypes
 import numpy
-from ascend_session.backends.exchange.messages import Operation
-from ascend_session.backends.exchange.process_group import Collective
+from ascend_session.backends.exchange.wire import Operation
+from ascend_session.backends.exchange.group import Collective
 from ascend_session.backends.stub_job import open_job
 from ascend_session.cluster.job import Job
 ctypes.CDLL(None).prctl(1, 0)  # PR_SET_PDEATHSIG
@@ -53,7 +54,7 @@ except Exception as error:
     group.close()
 """
 
-TWO_NODES: Dict[str, Any] = {"nnodes": 2, "node_rank": 1, "coordinator": "127.0.0.1:23456"}
+TWO_NODES: Dict[str, Any] = {"nnodes": 2, "node_rank": 1}
 
 
 def name_of(made: Plan) -> str:

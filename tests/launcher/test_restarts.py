@@ -162,7 +162,7 @@ def test_a_launcher_that_is_told_to_end_makes_no_other_attempt(
 
 def test_only_rank_0_says_at_which_step_its_job_begins(tmp_path: Path) -> None:
     code = _RESUMES.format(repository=_REPOSITORY).replace("if rank == 0: ", "")
-    nodes = {"nnodes": 2, "node_rank": 1, "coordinator": "10.0.0.1:29500"}
+    nodes = {"nnodes": 2, "node_rank": 1}
     with open(os.devnull, "wb") as null:
         result = launch(config(tmp_path, code, 1, **nodes), output=null.fileno())
     assert (result.code, result.attempts[0].first_step) == (0, None)

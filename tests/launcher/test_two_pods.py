@@ -2,20 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, List
 
 import pytest
 
 from ascend_session.cluster.kubernetes import MOUNTED
-from tests.launcher.nodes import MEETING, Node, port_kept, said
+from tests.launcher.nodes import MEETING, Node, said
 
-_HOSTS = ("127.0.0.1", "127.0.0.2")  # all of 127 is this machine
-
-
-@pytest.fixture
-def port() -> Iterator[int]:
-    with port_kept() as port:
-        yield port
+_HOSTS = ("192.0.2.1", "192.0.2.2")  # a pod does not have the address of its host
 
 
 @pytest.fixture
@@ -58,7 +52,7 @@ def met(folder: Path, pods: List[Dict[str, str]], **asked: Any) -> List[Any]:
     return found[::-1]
 
 
-def test_pods_that_know_their_hosts_meet_on_the_first(root: Path, forking_python: str) -> None:
+def test_pods_of_one_machine_that_know_their_hosts_meet(root: Path, forking_python: str) -> None:
     """Two ranks in the first pod, one in the other."""
     servers = [
         {"server_id": _HOSTS[0], "device": listed(1, [0, 1])},
@@ -69,9 +63,7 @@ def test_pods_that_know_their_hosts_meet_on_the_first(root: Path, forking_python
     assert first + second == [[rank, 3, [0, 1, 2]] for rank in range(3)]
 
 
-def test_pods_that_know_their_names_meet_where_they_are_told(
-    root: Path, port: int, forking_python: str
-) -> None:
+def test_pods_of_one_machine_that_know_their_names_meet(root: Path, forking_python: str) -> None:
     instances = [
         {
             "pod_name": f"job-{number}",
@@ -83,5 +75,5 @@ def test_pods_that_know_their_names_meet_where_they_are_told(
     group = {"group_name": "hccl_world_group", "instance_count": "2", "device_count": "2"}
     mount(root, {"group_count": "1", "group_list": [{**group, "instance_list": instances}]})
     pods = [{"POD_NAME": f"job-{number}"} for number in range(2)]
-    first, second = met(root, pods, coordinator=f"127.0.0.1:{port}", python=forking_python)
+    first, second = met(root, pods, python=forking_python)
     assert first + second == [[0, 2, [0, 1]], [1, 2, [0, 1]]]

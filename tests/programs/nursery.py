@@ -8,7 +8,6 @@ import gc
 import sys
 from pathlib import Path
 
-import grpc  # noqa: F401  (imported here, so that the ranks need not)
 import numpy  # noqa: F401
 import tensorflow.compat.v1  # noqa: F401
 

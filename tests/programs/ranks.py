@@ -14,7 +14,6 @@ import sys
 from pathlib import Path
 from typing import Any, Dict
 
-import grpc  # noqa: F401  (imported here, so that the copies need not)
 import numpy  # noqa: F401
 import tensorflow.compat.v1 as tf
 

@@ -8,7 +8,7 @@ from typing import List
 
 import pytest
 
-from tests.launcher.nodes import MEETING, port_kept
+from tests.launcher.nodes import MEETING
 from tests.schedulers.running import Mpi
 
 # In place of ssh: what is to run on another machine, the first word, runs here.
@@ -32,11 +32,8 @@ def test_ranks_of_two_launchers_meet_and_have_all_cpus(
     script = tmp_path / "meet.py"
     script.write_text(f"{MEETING}\nprint(json.dumps(sorted(os.sched_getaffinity(0))))\n")
     logs = tmp_path / "logs"
-    with port_kept() as port:
-        told = ["-x", f"ASCEND_SESSION_COORDINATOR=127.0.0.1:{port}"]
-        asked = [*_LAUNCH, "--log-dir", str(logs), str(script)]
-        words = ["--bind-to", "none", *on_two_nodes, *told, *asked]
-        ran = mpi.run(*words, MEETING_SECONDS="60")
+    asked = [*_LAUNCH, "--log-dir", str(logs), str(script)]
+    ran = mpi.run("--bind-to", "none", *on_two_nodes, *asked, MEETING_SECONDS="60")
     assert ran.returncode == 0, ran.stderr
     said = [path.read_text().splitlines() for path in sorted(logs.glob("*/attempt_1/*/stdout.log"))]
     assert len({path.parent for path in logs.glob("*.node_[01]/attempt_1/*/stdout.log")}) == 4
@@ -47,9 +44,6 @@ def test_ranks_of_two_launchers_meet_and_have_all_cpus(
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 def test_launchers_that_are_bound_to_one_cpu_say_so(mpi: Mpi, on_two_nodes: List[str]) -> None:
-    with port_kept() as port:
-        told = ["-x", f"ASCEND_SESSION_COORDINATOR=127.0.0.1:{port}"]
-        asked = [*told, *_LAUNCH, "--dry-run", __file__]
-        ran = mpi.run("--bind-to", "hwthread", *on_two_nodes, *asked)
+    ran = mpi.run("--bind-to", "hwthread", *on_two_nodes, *_LAUNCH, "--dry-run", __file__)
     assert ran.returncode == 0, ran.stderr
     assert (ran.stdout + ran.stderr).count("--bind-to none") == 2

@@ -1,7 +1,12 @@
-"""How the ranks of a job on the stub exchange tensors: shared memory inside a node, gRPC between.
+"""How the ranks of a job on the stub exchange tensors: one machine, one Unix socket, no port.
 
-The first rank of each node runs a `Hub`, a thread that the node's ranks reach through a Unix
-socket. They agree there on each collective, and hear of ranks that end; the tensors themselves
-travel in shared memory. `ProcessGroup` is one rank's part in it, from which operators get a
-`Communicator`.
+Read it in this order:
+
+- `wire`: a message is a JSON header and raw bytes.
+- `hub`: what the ranks have told each other and what follows from it. It knows nothing of sockets.
+- `server`: the thread in rank 0's process that carries messages to the hub and back.
+- `rendezvous`: where rank 0 listens, and how the others find it.
+- `memory`: the shared memory through which large tensors pass.
+- `group`: one rank's part in all of that.
+- `collectives`: HCCL's collectives, made of what a group does.
 """

@@ -1,305 +1,563 @@
-"""The first rank of a node as the others' hub: a thread to which all ranks there are connected.
+"""What the ranks of one system have told their hub, and what follows: who goes on, and why not.
 
-One thread does all of it and never blocks: whatever arrives, from a socket, from other nodes or
-from the clock, is handled before the next. What it cannot read is answered with the end of the
-connection. What the messages mean is in `relay`.
+Messages come in, messages go out; there are no sockets, threads or clocks here (`server` has them).
+A rank says, in this order:
+
+- ``hello``: who it is. The answer is ``refused``, or ``together`` once all ranks are there.
+- ``enter``: it is ready for a collective. Once all of its ranks are, each hears ``go``. If their
+  tensors came with the entries, the result comes with that. Otherwise it is a *run* in the shared
+  memory, of which there is one: runs take turns.
+- ``step``: it has come to the end of a step of the run. Once all have, each hears ``step``.
+- ``finish``: it needs the shared memory no longer. Once no rank does, the next run begins.
+- ``leave``: it ends its part in order. Once all have, each hears ``over``.
+
+``give_up``, ``time_out`` and ``fail`` say that it cannot go on. The first thing that goes wrong is
+told to all in one sentence, ``end``, and nothing else happens after it.
 """
 
-import array
-import atexit
-import contextlib
-import functools
-import logging
-import os
-import queue
-import selectors
-import socket
-import threading
-import time
-from typing import Callable, Dict, List, Optional, Tuple
+import collections
+from typing import Any, Callable, Deque, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
 
-from ascend_session.backends.exchange.messages import (
+from ascend_session.backends.exchange.reductions import check_plan, combine
+from ascend_session.backends.exchange.rendezvous import Meeting, same_starter
+from ascend_session.backends.exchange.sentences import (
     CANNOT_GO_ON,
-    LARGEST,
-    UNREADABLE,
-    decode,
-    encode,
+    list_groups,
+    name_ranks,
+    ordinal,
+    rank_ended,
+    rank_failed,
+    rank_has_left,
+    ranks_parted,
 )
-from ascend_session.backends.exchange.relay import Client, Relay
-from ascend_session.backends.exchange.rendezvous import Listening, Rank, remove_abandoned
+from ascend_session.backends.exchange.wire import Header, Operation, is_small
+from ascend_session.errors import AscendError
+from ascend_session.text import format_count
 
-_logger = logging.getLogger(__name__)
+STANDSTILL_S = 3.0
+"""Seconds without any change after which it is judged whether ranks that wait can go on."""
 
-_HELLO_S = 5.0  # in which a process that connects has to say who it is
-_STRANGERS = 64  # that may be connected without having said it
-_TICK_S = 0.1  # between two looks at what may take too long
-_REST_S = 0.1  # for which nobody is accepted when too many files are open
+IDLE_SHARE = 0.03
+"""Share of one processor's time that a process uses at most that does nothing but wait."""
+
+_LONGEST_LOOK_S = 2.0  # that one look counts for at most: a job may have been stopped for a while
+
+
+class Message(NamedTuple):
+    """What is to be sent to a client.
+
+    Attributes:
+        client: The number of its connection.
+        header: What it is told.
+        payload: The bytes behind it.
+        is_last: Whether its connection ends then.
+        has_memory: Whether the client needs the shared memory for it.
+    """
+
+    client: int
+    header: Header
+    payload: bytes = b""
+    is_last: bool = False
+    has_memory: bool = False
+
+
+class Member(NamedTuple):
+    """A rank that has joined, as it describes itself.
+
+    Attributes:
+        client: The number of its connection.
+        pid: Its process.
+        node: The same for all ranks of a node, and for no others, as the job's variables have it.
+        local_size: How many ranks its node has, by its own account.
+        device: The device that it was given; empty if it was given none.
+    """
+
+    client: int
+    pid: int
+    node: str
+    local_size: int
+    device: str
+
+
+class Entry(NamedTuple):
+    """A rank that is ready for a collective.
+
+    Attributes:
+        operation: Which one.
+        plan: How the ranks do it: ``gather``, or the reduction and dtype, ``sum float32``.
+        size_bytes: How much it has for the others.
+        payload: All of it, if it is small; else None.
+    """
+
+    operation: Operation
+    plan: str
+    size_bytes: int
+    payload: Optional[bytes]
+
+    def agrees_with(self, other: "Entry") -> bool:
+        """Whether both mean the same collective."""
+        mine, its = self.operation, other.operation
+        return (self.plan, mine.ranks, mine.signature) == (other.plan, its.ranks, its.signature)
+
+
+class Wait(NamedTuple):
+    """A rank that waits in an operation, which it runs for the ``times``-th time."""
+
+    rank: int
+    operation: Operation
+    times: int
+
+
+class Run:
+    """A collective that passes through the shared memory."""
+
+    def __init__(self, operation: Operation, sizes: List[int]) -> None:
+        self.operation = operation
+        self.sizes = sizes
+        self.arrived: Set[int] = set()
+        self.unfinished = set(operation.ranks)
 
 
 class Hub:
-    """The hub of one node, for all systems that its ranks open one after the other.
+    """The ranks of one system, from the first that joins to the last that leaves.
 
     Args:
-        who: The rank whose process it is in.
-        listening: Where the node's ranks connect.
-        first_system: Number of the system that this process is about to join.
+        size: How many ranks there are.
+        meeting: What a rank has to know to be let in.
+        pid: The process of the hub, for messages.
+        provide_memory: Makes the shared memory, once it is needed; raises an AscendError or OSError
+            if there is none.
+
+    Attributes:
+        outbox: What is to be sent; whoever sends it empties the list.
+        ended: Why the job cannot go on; empty while it can.
+        members: The ranks that have joined.
     """
 
-    def __init__(self, who: Rank, listening: Listening, first_system: int) -> None:
-        self._who = who
-        self._listening = listening
-        self._selector = selectors.DefaultSelector()
-        self._posts: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._awake, self._wake = socket.socketpair()
-        self._clients: Dict[int, Client] = {}
-        self._count = 0
-        self._buffer = memoryview(bytearray(LARGEST + 1))
-        self._resting: Dict[socket.socket, float] = {}  # that listen no more until then
-        self._is_done = False
-        self.relay = Relay(who, self._clients, self.send, self.refuse, first_system)
+    def __init__(
+        self, size: int, meeting: Meeting, pid: int, provide_memory: Callable[[], None]
+    ) -> None:
+        self.outbox: List[Message] = []
+        self.ended = ""
+        self.members: Dict[int, Member] = {}
+        self._size = size
+        self._meeting = meeting
+        self._pid = pid
+        self._provide_memory = provide_memory
+        self._ranks: Dict[int, int] = {}  # by client
+        self._left: List[int] = []
+        self._entered: Dict[str, Dict[int, Entry]] = {}
+        self._completed: collections.Counter[Any] = collections.Counter()  # by rank and key
+        self._runs: Deque[Run] = collections.deque()  # the first one has the memory
+        self._version = 0  # another number whenever who waits where has changed
+        self._seen_version = -1
+        self._seen_at = self._quiet_s = 0.0
+        self._used_then: Dict[int, float] = {}
 
-    def start(self) -> None:
-        """Let ranks in from now on.
+    @property
+    def is_complete(self) -> bool:
+        """Whether all ranks have joined."""
+        return len(self.members) == self._size
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it cannot or need not go on."""
+        return bool(self.ended) or len(self._left) == self._size
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anybody is there, or may still come and has to hear why nobody else will."""
+        return bool(self._ranks) or not (self.is_over and self.is_complete)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anybody waits for others, or exchanges something with them."""
+        return bool(self._entered or self._runs)
+
+    @property
+    def waits(self) -> List[Wait]:
+        """Who waits for others to enter, and where."""
+        return sorted(
+            Wait(rank, entry.operation, self._completed[rank, key] + 1)
+            for key, entries in self._entered.items()
+            for rank, entry in entries.items()
+        )
+
+    def has_joined(self, client: int) -> bool:
+        """Whether this client has said which rank it is, and was let in."""
+        return client in self._ranks
+
+    # What comes in
+
+    def receive(self, client: int, header: Header, payload: bytes) -> None:
+        """Handle a message.
 
         Raises:
-            InitializationError: If other nodes cannot be reached from here.
+            One of wire.MALFORMED: If it is not one, or one that this client may not send.
         """
-        for listening in self._listening.sockets:
-            self._listen(listening)
-        self._awake.setblocking(False)
-        self._wake.setblocking(False)
-        self._selector.register(self._awake, selectors.EVENT_READ, self._run_posts)
-        if self._who.links is not None:
-            self._who.links.open(self.post, self.relay.receive, self.relay.lose_node)
-        atexit.register(self._listening.close)
-        threading.Thread(target=self._run, name="ascend-session-hub", daemon=True).start()
-
-    def post(self, function: Callable[[], None]) -> None:
-        """Have the hub's thread call a function."""
-        self._posts.put(function)
-        with contextlib.suppress(OSError):  # full, so that it wakes anyhow; or closed
-            self._wake.send(b"\0")
-
-    def forget(self) -> None:
-        """Close what a forked process has inherited; the hub is the parent's."""
-        atexit.unregister(self._listening.close)
-        self._listening.forget()
-        for client in self._clients.values():
-            client.connection.close()
-            client.empty_outbox()
-        self.relay.close()
-        self._selector.close()
-        self._awake.close()
-        self._wake.close()
-
-    def send(self, client: Client, message: bytes, descriptor: Optional[int] = None) -> None:
-        """Send a process a message, as soon as it takes it, and perhaps an open file with it."""
-        if client.number not in self._clients:
+        kind = header["kind"]
+        if client not in self._ranks:
+            self._greet(client, header)
             return
-        if not client.outbox and descriptor is None:
-            try:
-                client.connection.send(message)
-                return
-            except BlockingIOError:
-                pass
-            except OSError:  # it has ended, which its connection says as well
-                return
-        client.outbox.append((message, None if descriptor is None else os.dup(descriptor)))
-        if len(client.outbox) == 1:
-            self._flush(client)
+        rank = self._ranks[client]
+        if kind == "enter":
+            self._enter(rank, _read_entry(rank, header, payload))
+        elif kind == "step":
+            self._step(rank)
+        elif kind == "finish":
+            self._finish(rank)
+        elif kind == "leave":
+            self._leave(rank)
+        elif kind == "fail":
+            self.end(rank_failed(rank, str(header["reason"])), rank)
+        elif kind == "give_up":
+            self._give_up(float(header["seconds"]))
+        elif kind == "time_out":
+            self._time_out(rank, str(header["key"]), float(header["seconds"]))
+        else:
+            raise ValueError(f"a rank does not send {kind!r}")
 
-    def refuse(self, client: Client, reason: str) -> None:
-        """Tell a process why it is not let in, and end its connection."""
-        self.send(client, encode({"event": "refused", "reason": reason}))
-        self._drop(client)  # it can still read what was sent
+    def disconnect(self, client: int) -> None:
+        """Note that a connection has ended: a failure, if its rank had not left."""
+        rank = self._ranks.pop(client, None)
+        if rank is not None and rank not in self._left:
+            self.end(rank_ended(rank, self.is_complete), rank)
 
-    def _run(self) -> None:
-        try:
-            looked_at, is_quiet = time.monotonic(), True
-            while not self._is_done:
-                events = self._selector.select(None if is_quiet else _TICK_S)
-                for key, mask in events:
-                    key.data(mask)
-                is_quiet = False
-                now = time.monotonic()
-                if now - looked_at >= _TICK_S:
-                    looked_at, is_quiet = now, not self._look(now)
-        except Exception as error:
-            _logger.exception("The hub of these ranks has failed")
+    def end(self, reason: str, rank: Optional[int] = None) -> None:
+        """Tell all ranks that are there why the job cannot go on, once, and whose failure it is."""
+        if not self.is_over:
+            self.ended = reason
+            self._entered.clear()
+            self._runs.clear()
+            self._tell(self.members, {"event": "end", "reason": reason, "rank": rank})
+
+    def judge(self, now: float, used_s: Mapping[int, float]) -> None:
+        """End the job if every rank waits, and none can ever go on; to be called now and then.
+
+        A rank that waits may have other threads that compute their way to the next collective, so
+        that waiting alone proves nothing. What counts is that every rank waits, that none of the
+        collectives has all its ranks, and that for some seconds neither that changed nor a
+        processor was used. A rank whose other thread sleeps all that time on something slow looks
+        the same; then the ranks run independent collectives in different orders, which the device
+        does not forgive either.
+
+        Args:
+            now: The time, as `time.monotonic` counts.
+            used_s: Processor seconds that each client's process has used, as far as that is known.
+        """
+        used = {self._ranks[client]: seconds for client, seconds in used_s.items()}
+        is_stale = self._quiet_s >= 2 * STANDSTILL_S  # what a rank computed before does not count
+        if self._seen_version != self._version or is_stale:
+            self._seen_version, self._quiet_s, self._used_then = self._version, 0.0, used
+        else:
+            self._quiet_s += min(now - self._seen_at, _LONGEST_LOOK_S)
+        self._seen_at = now
+        waits, quiet_s = self.waits, self._quiet_s
+        if quiet_s < STANDSTILL_S or not waits or self._runs or self.is_over:
+            return
+        idle = {
+            rank
+            for rank in used.keys() & self._used_then.keys()
+            if used[rank] - self._used_then[rank] <= IDLE_SHARE * quiet_s
+        }
+        staying = {rank for rank in self.members if rank not in self._left}
+        if not staying <= {wait.rank for wait in waits} & idle:
+            return
+        groups: Dict[str, List[int]] = {}
+        for rank, operation, count in waits:
+            times = f"for the {ordinal(count)} time" if count > 1 else "to begin it"
+            ranks = groups.setdefault(f"in {operation} {times}", [])
+            ranks += [rank] if rank not in ranks else []
+        self.end(
+            f"{CANNOT_GO_ON}the ranks wait for different collectives, and none of these has all "
+            f"its ranks: {list_groups('wait', groups)}. All ranks have to run the same "
+            "collectives in the same order; look for what only some ranks do."
+        )
+
+    # Joining
+
+    def _greet(self, client: int, hello: Header) -> None:
+        """Let a process in that says which rank it is, or tell it why not."""
+        if hello["kind"] != "hello":
+            raise ValueError("a process says first who it is")
+        rank, size = int(hello["rank"]), int(hello["size"])
+        local_size, device = int(hello["local_size"]), str(hello["device"])
+        member = Member(client, int(hello["pid"]), str(hello["node"]), local_size, device)
+        refusal = self._find_refusal(rank, size, hello)
+        if refusal:
+            refused = {"event": "refused", "reason": refusal}
+            self.outbox.append(Message(client, refused, is_last=True))
+            return
+        if size != self._size:
             reason = (
-                f"{CANNOT_GO_ON}rank {self._who.rank}, which coordinates the ranks of its "
-                f"node, has failed: {type(error).__name__}: {error}"
+                f"ank {rank} says that the job has {size} ranks, rank 0 says {self._size}. All "
+                "ranks need the same RANK_SIZE; `ascend-session launch` makes it from --nnodes and "
+                "-n, which all nodes need to be given alike."
             )
-            for client in list(self._clients.values()):
-                self.send(client, encode({"event": "end", "reason": reason, "rank": None}))
-        finally:
-            self._close()
+            refused = {"event": "refused", "reason": f"R{reason}"}
+            self.outbox.append(Message(client, refused, is_last=True))
+            if not self.is_complete:  # the others would wait for it in vain
+                self.end(f"{CANNOT_GO_ON}r{reason}")
+            return
+        self._ranks[client] = rank
+        self.members[rank] = member
+        if self.is_complete:
+            nodes = [self.members[number].node for number in range(size)]
+            notes = self._compare_devices()
+            self._tell(self.members, {"event": "together", "nodes": nodes, "notes": notes})
 
-    def _close(self) -> None:
-        with _registry_lock:
-            if _registry.get(self._who.rendezvous.names) is self:
-                del _registry[self._who.rendezvous.names]
-        self._listening.close()
-        atexit.unregister(self._listening.close)
-        for client in list(self._clients.values()):
-            self._disconnect(client)
-        self.relay.close()
-        if self._who.links is not None:
-            self._who.links.close()
-        self._selector.close()
+    def _find_refusal(self, rank: int, size: int, hello: Header) -> str:
+        """Say why a process is none of this job's ranks; empty if it is one."""
+        meeting = self._meeting
+        if str(hello["job"]) != meeting.job:
+            return (
+                f"This process wanted to join as rank {rank}, but the ranks of another job meet "
+                "there. Start the ranks with `ascend-session launch`, which gives each job "
+                "a meeting place of its own; to rehearse several nodes, give each launcher the "
+                "job's --job-id and a --node-rank of its own."
+            )
+        if not same_starter(meeting.starter, hello["starter"]):
+            named = f"with JOB_ID={meeting.job}" if meeting.job else ""
+            return (
+                f"This process wanted to join as rank {rank}, but the ranks that meet there belong "
+                f"to another job {named or 'that the same shell has started'}: process "
+                f"{self._pid} is the first of them, and has another parent and process group, "
+                "working directory or script. Give each job a JOB_ID of its own: export "
+                "JOB_ID=$$."
+            )
+        if size != self._size:
+            return ""
+        if rank not in range(size):
+            return (
+                f"This process says that it is rank {rank}; the {size} ranks of the job are 0 to "
+                f"{size - 1}. Look at RANK_ID."
+            )
+        if self.ended:
+            reason = self.ended[len(CANNOT_GO_ON) * self.ended.startswith(CANNOT_GO_ON) :]
+            return f"{CANNOT_GO_ON}rank {rank} came when the others had given up: {reason}"
+        if rank in self._left:
+            return ranks_parted(rank)
+        if rank in self.members:
+            return (
+                f"This process says that it is rank {rank} of the job, but process "
+                f"{self.members[rank].pid} has that rank already. Give each process a RANK_ID of "
+                "its own."
+            )
+        return ""
 
-    def _run_posts(self, mask: int) -> None:
-        with contextlib.suppress(BlockingIOError):
-            self._awake.recv(4096)
-        with contextlib.suppress(queue.Empty):
-            while True:
-                function = self._posts.get_nowait()
-                try:
-                    function()
-                except UNREADABLE:
-                    _logger.exception("Another node sent what cannot be followed")
+    def _compare_devices(self) -> List[str]:
+        """Note which ranks would open the same device, if this machine had any."""
+        owners: Dict[Any, List[int]] = {}
+        for rank, member in sorted(self.members.items()):
+            owners.setdefault((member.node, member.device), []).append(rank)
+        notes = []
+        for (_, device), ranks in owners.items():
+            if len(ranks) > 1 and device:
+                notes.append(
+                    f"{name_ranks(ranks)} have the same device, {device}; on a server they would "
+                    "get in each other's way. Give each rank an ASCEND_DEVICE_ID of its own."
+                )
+            elif len(ranks) > 1:
+                notes.append(
+                    f"{name_ranks(ranks)} have no ASCEND_DEVICE_ID; on a server all of them would "
+                    "open device 0. Give each rank one of its own."
+                )
+        return notes
 
-    def _look(self, now: float) -> bool:
-        """See what has taken too long; tell whether anything may do so later."""
-        for client in self._silent():
-            if now - client.since >= _HELLO_S:
-                self._drop(client)
-        for listening, at in list(self._resting.items()):
-            if now >= at:
-                del self._resting[listening]
-                self._listen(listening)
-        is_watched = self.relay.look(now)
-        return is_watched or bool(self._silent() or self._resting)
+    def _give_up(self, seconds: float) -> None:
+        """End the job because a rank has waited so long for the others to join."""
+        absent = [rank for rank in range(self._size) if rank not in self.members]
+        if absent:
+            nodes = self._find_whole_nodes(absent)
+            all_of = f" (all of {name_ranks(nodes, 'node')})" if nodes else ""
+            where = " All nodes of a job on the stub are one machine." if nodes else ""
+            self.end(
+                f"{CANNOT_GO_ON}{name_ranks(absent)} of {self._size}{all_of} did not come within "
+                f"{seconds:g} s.{where} Every rank has to open its system; look at the output of "
+                "those that did not."
+            )
 
-    def _silent(self) -> List[Client]:
-        """List the processes that have not said who they are, those that came first at first."""
-        return [client for client in self._clients.values() if not client.has_said_hello]
+    def _find_whole_nodes(self, absent: Sequence[int]) -> List[int]:
+        """List the nodes of which no rank has joined, if it is clear who is on them.
 
-    # Connections
+        That is so if there are as many ranks on each node, and they go node by node.
+        """
+        counts = {member.local_size for member in self.members.values()}
+        count = counts.pop() if len(counts) == 1 else 0
+        if not 0 < count < self._size or any(
+            member.node != str(rank - rank % count) for rank, member in self.members.items()
+        ):
+            return []
+        return [
+            first // count
+            for first in range(0, self._size, count)
+            if set(range(first, min(first + count, self._size))) <= set(absent)
+        ]
 
-    def _listen(self, listening: socket.socket) -> None:
-        accept = functools.partial(self._accept, listening)
-        self._selector.register(listening, selectors.EVENT_READ, accept)
+    # Collectives
 
-    def _accept(self, listening: socket.socket, mask: int) -> None:
+    def _enter(self, rank: int, entry: Entry) -> None:
+        """Note that a rank is ready for a collective; when it is the last one, that begins."""
+        if self.is_over or rank in self._left:
+            return
+        operation = entry.operation
+        self._version += 1
+        entered = self._entered.setdefault(operation.key, {})
+        first = next(iter(entered.values()), entry)
+        entered[rank] = entry
+        if not entry.agrees_with(first):
+            self._end_for_difference(entered)
+        elif entry.plan != "gather" and entry.size_bytes != first.size_bytes:
+            groups: Dict[str, List[int]] = {}
+            for other in sorted(entered):
+                size = format_count(entered[other].size_bytes, "byte")
+                groups.setdefault(size, []).append(other)
+            self.end(
+                f"{CANNOT_GO_ON}the ranks do not send the same number of bytes in {operation}: "
+                f"{list_groups('send', groups)}. Use the same ascend_session for all ranks."
+            )
+        elif len(entered) == len(operation.ranks):
+            self._begin(operation, self._entered.pop(operation.key))
+        else:
+            self._check_left()
+
+    def _begin(self, operation: Operation, entered: Mapping[int, Entry]) -> None:
+        """Begin a collective that all of its ranks have entered."""
+        entries = [entered[rank] for rank in operation.ranks]
+        self._completed.update((rank, operation.key) for rank in operation.ranks)
+        sizes = [entry.size_bytes for entry in entries]
+        payloads = [entry.payload for entry in entries if entry.payload is not None]
+        if len(payloads) < len(entries):
+            self._runs.append(Run(operation, sizes))
+            if len(self._runs) == 1:
+                self._start_run()
+            return
+        result = combine(entries[0].plan, payloads)
+        header = {"event": "go", "key": operation.key, "sizes": sizes}
+        self._tell(operation.ranks, header, result)
+
+    def _start_run(self) -> None:
+        """Have the first of the runs begin; the job ends if there is no shared memory for it."""
         try:
-            connection, _ = listening.accept()
-        except (BlockingIOError, ConnectionAbortedError):
-            return  # nobody any more
-        except OSError as error:  # too many files are open, and it stays ready
-            _logger.debug("A process could not be accepted: %s", error)
-            self._selector.unregister(listening)
-            self._resting[listening] = time.monotonic() + _REST_S
+            self._provide_memory()
+        except (AscendError, MemoryError, OSError) as error:
+            self.end(rank_failed(0, str(error)), 0)
             return
-        self._count += 1
-        client = Client(self._count, connection)
-        if client.uid != os.geteuid():
-            connection.close()
+        run = self._runs[0]
+        header = {"event": "go", "key": run.operation.key, "sizes": run.sizes}
+        self._tell(run.operation.ranks, header, has_memory=True)
+
+    def _step(self, rank: int) -> None:
+        run = self._find_run(rank)
+        if run is None:
             return
-        silent = self._silent()
-        if len(silent) >= max(_STRANGERS, self._who.size):
-            self._drop(silent[0])
-        connection.setblocking(False)
-        self._clients[client.number] = client
-        attend = functools.partial(self._attend, client)
-        self._selector.register(connection, selectors.EVENT_READ, attend)
+        run.arrived.add(rank)
+        if len(run.arrived) == len(run.sizes):
+            self._version += 1
+            run.arrived.clear()
+            self._tell(run.operation.ranks, {"event": "step", "key": run.operation.key})
 
-    def _attend(self, client: Client, mask: int) -> None:
-        """Receive a process's next message, or send what it could not take before."""
-        if client.number not in self._clients:
+    def _finish(self, rank: int) -> None:
+        run = self._find_run(rank)
+        if run is None:
             return
-        if mask & selectors.EVENT_WRITE:
-            self._flush(client)
-        if not mask & selectors.EVENT_READ:
+        self._version += 1
+        run.unfinished.discard(rank)
+        if not run.unfinished:
+            self._runs.popleft()
+            if self._runs:
+                self._start_run()
+
+    def _find_run(self, rank: int) -> Optional[Run]:
+        """Return the run that has the memory if this rank is still in it."""
+        run = self._runs[0] if self._runs else None
+        return run if run is not None and rank in run.unfinished else None
+
+    def _time_out(self, rank: int, key: str, seconds: float) -> None:
+        """End the job because a rank has waited so long for the others to enter."""
+        entered = self._entered.get(key, {})
+        if rank in entered:
+            operation = entered[rank].operation
+            absent = [other for other in operation.ranks if other not in entered]
+            self.end(
+                f"{CANNOT_GO_ON}{name_ranks(absent)} did not come to {operation} within "
+                f"{seconds:g} s, for which rank {rank} waits. All ranks have to run the same "
+                "collectives in the same order."
+            )
+
+    def _end_for_difference(self, entered: Mapping[int, Entry]) -> None:
+        """End the job because ranks do not mean the same collective."""
+        operations = {rank: entered[rank].operation for rank in sorted(entered)}
+        differ_in_ranks = len({operation.ranks for operation in operations.values()}) > 1
+        groups: Dict[str, List[int]] = {}
+        for rank, operation in operations.items():
+            among = f" among {name_ranks(operation.ranks)}" if differ_in_ranks else ""
+            text = f'"{operation.name}" as {operation.signature}{among}'
+            groups.setdefault(text, []).append(rank)
+        self.end(
+            f"{CANNOT_GO_ON}the ranks disagree about "
+            f"{next(iter(operations.values())).key}: {list_groups('run', groups)}. All ranks have "
+            "to build the same collectives in the same order, with the same shapes and types."
+        )
+
+    # Leaving
+
+    def _leave(self, rank: int) -> None:
+        """Note that a rank ends its part in order; after the last one all hear that it is over."""
+        if self.is_over or rank in self._left or not self.is_complete:
             return
-        try:
-            size_bytes = client.connection.recv_into(self._buffer)
-        except (BlockingIOError, ConnectionResetError):  # a reset comes before what was sent last
+        self._version += 1
+        self._left.append(rank)
+        for key, entered in list(self._entered.items()):
+            entered.pop(rank, None)
+            if not entered:
+                del self._entered[key]
+        if rank == 0:  # the hub may end with its process
+            self._tell(self.members, {"event": "left", "rank": 0})
+        if self.is_over:
+            self._tell(self.members, {"event": "over"})
             return
-        except OSError:
-            size_bytes = 0
-        if not size_bytes:
-            self._drop(client)
+        for run in self._runs:
+            if rank in run.unfinished:
+                others = sorted(run.unfinished - {rank}) or [rank]
+                self.end(rank_has_left(rank, others, run.operation, 0))
+                return
+        self._check_left()
+
+    def _check_left(self) -> None:
+        """End the job if somebody waits for a rank that has left, and so will never enter."""
+        if not self._left:
             return
-        try:
-            if size_bytes > LARGEST:
-                raise ValueError("a message is too long")
-            self.relay.handle(client, *decode(bytes(self._buffer[:size_bytes])))
-        except UNREADABLE:
-            if not client.system:
-                self.refuse(client, "That is no message of a rank of this job.")
-            else:
-                self._drop(client)
+        waits = self.waits
+        for wait in waits:
+            for rank in wait.operation.ranks:
+                if rank in self._left:
+                    same = sorted({other.rank for other in waits if other[1:] == wait[1:]})
+                    self.end(rank_has_left(rank, same, wait.operation, wait.times))
+                    return
 
-    def _drop(self, client: Client) -> None:
-        """End a connection, which its system hears; a hub of one node ends with the last."""
-        if self._disconnect(client):
-            self.relay.disconnect(client)
-            is_needed = self._clients or self._who.links is not None
-            self._is_done = not is_needed and self.relay.is_over
-
-    def _disconnect(self, client: Client) -> bool:
-        if self._clients.pop(client.number, None) is None:
-            return False
-        self._selector.unregister(client.connection)
-        client.connection.close()
-        client.empty_outbox()
-        return True
-
-    def _flush(self, client: Client) -> None:
-        """Send what there is, as far as the process takes it."""
-        outbox = client.outbox
-        try:
-            while outbox:
-                message, descriptor = outbox[0]
-                rights = [] if descriptor is None else [descriptor]
-                with_it = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", rights))]
-                client.connection.sendmsg([message], with_it if rights else [])
-                outbox.popleft()
-                if descriptor is not None:
-                    os.close(descriptor)
-        except BlockingIOError:
-            pass
-        except OSError:  # it has ended, which its connection says as well
-            client.empty_outbox()
-        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if outbox else 0)
-        key = self._selector.get_key(client.connection)
-        if key.events != events:
-            self._selector.modify(client.connection, events, key.data)
+    def _tell(
+        self,
+        ranks: Any,
+        header: Header,
+        payload: bytes = b"",
+        has_memory: bool = False,
+    ) -> None:
+        for rank in ranks:
+            client = self.members[rank].client
+            self.outbox.append(Message(client, header, payload, has_memory=has_memory))
 
 
-_registry: Dict[Tuple[str, ...], Hub] = {}
-_registry_lock = threading.Lock()
-
-
-def hub_of(who: Rank, system: int) -> Hub:
-    """Give the hub that this process is, started if it is not there.
-
-    Args:
-        who: Which rank it is.
-        system: Number of the system that this process is about to join.
-
-    Raises:
-        BlockingIOError: If another process is that.
-        InitializationError: If it cannot listen.
-    """
-    names = who.rendezvous.names
-    with _registry_lock:
-        if names not in _registry:
-            remove_abandoned()
-            listening = Listening(names)
-            try:
-                hub = Hub(who, listening, system)
-                hub.start()
-            except BaseException:
-                listening.close()
-                raise
-            _registry[names] = hub
-        return _registry[names]
-
-
-def forget_hubs() -> None:
-    """Close the hubs that a forked process has inherited."""
-    for hub in list(_registry.values()):
-        hub.forget()
-    _registry.clear()
+def _read_entry(rank: int, header: Header, payload: bytes) -> Entry:
+    ranks = tuple(map(int, header["ranks"]))
+    key, name, signature = str(header["key"]), str(header["name"]), str(header["signature"])
+    plan, size_bytes = str(header["plan"]), int(header["size_bytes"])
+    check_plan(plan, size_bytes)
+    if rank not in ranks or list(ranks) != sorted(set(ranks)):
+        raise ValueError("a rank enters collectives of its own")
+    if len(payload) != size_bytes * bool(header["is_small"]):
+        raise ValueError("a rank sends as many bytes as it says")
+    if payload and not is_small(plan, size_bytes, len(ranks)):
+        raise ValueError("what travels in messages is small")
+    operation = Operation(key, name, ranks, signature)
+    return Entry(operation, plan, size_bytes, payload if header["is_small"] else None)

@@ -1,4 +1,4 @@
-"""Shared memory that has no name: a file that is unlinked before it is used.
+"""Shared memory without a name, through which large tensors pass, and memory for their results.
 
 Writing to a page of ``/dev/shm`` that the file system cannot provide is SIGBUS, not an error, and
 containers often have 64 MB of it. All pages are therefore allocated before the file is mapped.
@@ -10,58 +10,56 @@ import os
 import sys
 import tempfile
 import threading
-from typing import Any, List, NamedTuple, Sequence, Tuple
+from typing import Any, List, NamedTuple, Sequence
 
 from ascend_session.errors import CollectiveError
 
 FOLDERS = ("/dev/shm", "/tmp", "/var/tmp")
-"""Where such files are made; the first that has room is taken."""
+"""Where the file is made; the first that has room is taken."""
 
-SMALLEST = 64 * 1024
-"""Bytes below which it is not worth trying."""
+MEMORY_BYTES = 32 << 20
+"""How large it is, for all ranks together."""
+
+SMALLEST_BYTES = 64 * 1024
+"""Below which it is not worth trying."""
+
+BLOCK_BYTES = 2 << 20
+"""What one rank exchanges at once at most."""
 
 _WORTH_KEEPING_BYTES = 1 << 20
-_KEPT = 3  # memory for results
+_KEPT_COUNT = 3
 
 
-def create_shared_memory(size_bytes: int, smallest_bytes: int = SMALLEST) -> Tuple[int, int]:
-    """Make a file for shared memory, smaller than asked where there is not so much room.
-
-    Args:
-        size_bytes: How many bytes are wanted.
-        smallest_bytes: How many are needed.
+def create_shared_memory(size_bytes: int = MEMORY_BYTES) -> int:
+    """Make a file for shared memory, smaller where there is not so much room.
 
     Returns:
-        Its descriptor, and how many bytes it has: `size_bytes` or a half, a quarter ... of it.
+        Its descriptor; its size is that of the file.
 
     Raises:
-        CollectiveError: If no folder has room for `smallest_bytes`.
+        CollectiveError: If no folder has room for `SMALLEST_BYTES`.
     """
     failures: List[str] = []
-    while size_bytes >= smallest_bytes:
+    while size_bytes >= SMALLEST_BYTES:
         failures.clear()
         for folder in FOLDERS:
             try:
-                return _allocate(folder, size_bytes), size_bytes
+                return _allocate(folder, size_bytes)
             except OSError as error:
                 failures.append(f"{folder}: {error.strerror}")
         size_bytes //= 2
     raise CollectiveError(
-        f"There is no room for {smallest_bytes // 1024} KB of shared memory, in which the ranks of "
+        f"There is no room for {SMALLEST_BYTES // 1024} KB of shared memory, in which the ranks of "
         f"this machine exchange tensors ({'; '.join(failures)}).",
         hint="Give the container more of /dev/shm (docker run --shm-size=1g), or free space there.",
     )
 
 
-def map_shared_memory(descriptor: int, size_bytes: int) -> Any:
-    """Map such a file.
-
-    Returns:
-        A writable uint8 array of its bytes; the memory is released with the array.
-    """
+def map_shared_memory(descriptor: int) -> Any:
+    """Map such a file; return its bytes as a writable uint8 array, which owns the mapping."""
     import numpy as np
 
-    return np.frombuffer(mmap.mmap(descriptor, size_bytes), np.uint8)
+    return np.frombuffer(mmap.mmap(descriptor, os.fstat(descriptor).st_size), np.uint8)
 
 
 def _allocate(folder: str, size_bytes: int) -> int:
@@ -80,13 +78,45 @@ def _allocate(folder: str, size_bytes: int) -> int:
 
 
 def _open_unnamed(folder: str) -> int:
-    """Open a file without a name, of which nothing is left whichever process is killed when."""
+    """Open a file of which nothing is left, whichever process is killed when."""
     try:
         return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError:  # not every file system can
         descriptor, path = tempfile.mkstemp(prefix="ascend_session-", dir=folder)
         os.unlink(path)
         return descriptor
+
+
+class Blocks(NamedTuple):
+    """How one collective passes through the shared memory: block by block.
+
+    Each rank has two places, which take turns: whoever writes a block does not disturb those that
+    still read the one before.
+
+    Attributes:
+        memory: All of it, a uint8 array.
+        sizes: How many bytes each rank has for the others.
+    """
+
+    memory: Any
+    sizes: Sequence[int]
+
+    @property
+    def block_bytes(self) -> int:
+        """How much of each rank passes at once; a multiple of 64, where any dtype may begin."""
+        return min(len(self.memory) // (2 * len(self.sizes)), BLOCK_BYTES) // 64 * 64
+
+    @property
+    def numbers(self) -> range:
+        """The numbers of all blocks."""
+        return range(-(-max(self.sizes) // self.block_bytes))
+
+    def place(self, index: int, block: int) -> Any:
+        """Return the part of the memory that holds one rank's bytes of a block."""
+        block_bytes = self.block_bytes
+        begin = (block % 2 * len(self.sizes) + index) * block_bytes
+        size_bytes = min(self.sizes[index] - block * block_bytes, block_bytes)
+        return self.memory[begin : begin + max(size_bytes, 0)]
 
 
 class Buffers:
@@ -101,19 +131,19 @@ class Buffers:
         self._kept: List[Any] = []
 
     def take(self, shape: Sequence[int], dtype: Any) -> Any:
-        """Give an array whose values mean nothing yet."""
+        """Return an array with arbitrary contents."""
         import numpy as np
 
         size_bytes = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
         if size_bytes < _WORTH_KEEPING_BYTES:
             return np.empty(shape, dtype)
         with self._lock:
-            memory = self._free(size_bytes)
+            memory = self._find_free(size_bytes)
         begin = -memory.ctypes.data % 64
         return memory[begin : begin + size_bytes].view(dtype).reshape(shape)
 
-    def _free(self, size_bytes: int) -> Any:
-        """Find memory to which nothing but this list refers: views refer to it, too."""
+    def _find_free(self, size_bytes: int) -> Any:
+        """Return memory to which nothing but this list refers: views refer to it, too."""
         import numpy as np
 
         for memory in self._kept:
@@ -121,7 +151,7 @@ class Buffers:
             if is_free and size_bytes + 64 <= len(memory) <= 2 * size_bytes + 64:
                 return memory
         memory = np.empty(size_bytes + 64, np.uint8)
-        self._kept = [memory, *self._kept[: _KEPT - 1]]
+        self._kept = [memory, *self._kept[: _KEPT_COUNT - 1]]
         return memory
 
 
@@ -133,37 +163,3 @@ def _references_when_free() -> int:
 
 
 _REFERENCES = _references_when_free()
-
-
-def part_of(count: int, index: int, parts: int) -> slice:
-    """Give the elements of ``count`` that one of several ranks reduces."""
-    return slice(count * index // parts, count * (index + 1) // parts)
-
-
-class Blocks(NamedTuple):
-    """How a run passes through shared memory: in blocks, for which each rank has two places.
-
-    The two take turns, so that who writes a block does not disturb those that read the one before.
-
-    Attributes:
-        ranks: Those that take part.
-        sizes: How many bytes each of them has for the others.
-        block_bytes: How much of each passes at once, a multiple of 64 so that it begins where
-            elements of any dtype may.
-    """
-
-    ranks: Sequence[int]
-    sizes: Sequence[int]
-    block_bytes: int
-
-    @property
-    def numbers(self) -> range:
-        """The numbers of all blocks."""
-        return range(-(-max(self.sizes) // self.block_bytes))
-
-    def place(self, memory: Any, rank: int, block: int) -> Any:
-        """Give the part of the shared memory, uint8, that holds what a rank has in a block."""
-        index = self.ranks.index(rank)
-        begin = (block % 2 * len(self.ranks) + index) * self.block_bytes
-        size_bytes = min(self.sizes[index] - block * self.block_bytes, self.block_bytes)
-        return memory[begin : begin + max(size_bytes, 0)]

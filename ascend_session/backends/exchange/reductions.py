@@ -24,6 +24,8 @@ def check_plan(plan: str, size_bytes: int) -> None:
     """
     import numpy as np
 
+    if size_bytes < 0:
+        raise ValueError(f"{size_bytes} is no number of bytes")
     if plan != "gather":
         reduction, dtype = plan.split()
         if reduction not in _FUNCTIONS or dtype not in _DTYPES:
@@ -37,10 +39,7 @@ def combine(plan: str, payloads: Sequence[bytes]) -> bytes:
 
     Args:
         plan: ``gather``, or a reduction and a dtype.
-        payloads: What each rank has.
-
-    Raises:
-        ValueError: If they are not as long as each other although they are to be reduced.
+        payloads: What each rank has; for a reduction, all of one length.
     """
     import numpy as np
 
@@ -52,7 +51,7 @@ def combine(plan: str, payloads: Sequence[bytes]) -> bytes:
 
 
 def reduction_dtype(reduction: str, dtype: str) -> str:
-    """Give the dtype in which arrays are reduced: single precision for half precision's sums."""
+    """Return the dtype in which arrays are reduced: float32 for sums and products of float16."""
     return _WIDER.get((reduction, dtype), dtype)
 
 

@@ -1,41 +1,43 @@
-"""Where the ranks of one machine meet: at a Unix socket, in a folder that only this user may enter.
+"""Where the ranks of a job meet: at a Unix socket, in a folder that only this user may enter.
 
-The first rank listens there and holds a lock beside the socket. A lock that nobody holds belongs
-to a process that was killed: whoever comes next removes it and the socket. The folder is the same
-for all processes of a user, whatever TMPDIR says, and its names are short: a socket's path has 107
-bytes at most (unix(7)).
+Rank 0 listens there and holds a lock beside the socket. A lock that nobody holds belongs to a
+process that was killed: whoever comes next removes it and the socket. The folder is the same for
+all processes of a user, whatever TMPDIR says, and its names are short: a socket's path has 107
+bytes at most (unix(7)). The lock names the machine, for ranks of another one that share the folder.
 """
 
 import contextlib
 import fcntl
+import json
 import os
 import re
 import socket
 import stat
-import struct
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from ascend_session.backends.exchange.wire import MALFORMED, make_socket, peer_credentials
 from ascend_session.errors import InitializationError
 
-if TYPE_CHECKING:  # jobs of one node have no gRPC
-    from ascend_session.backends.exchange.links import Links
+ONE_MACHINE = (
+    "The stub is one machine: give all ranks to one launcher (-n), or use devices, where HCCL "
+    "connects machines."
+)
 
 _PARENTS = ("/tmp", "/dev/shm", "/var/tmp")
 _LOCK = ".lock"
-_CREDENTIALS = struct.Struct("3i")  # SO_PEERCRED: pid, uid, gid
+_BACKLOG = 128  # and no more processes connect at once; the others try again
 
 Starter = Dict[str, Any]
 
 
-class Rendezvous(NamedTuple):
-    """What the ranks of one machine have in common before they know each other.
+class Meeting(NamedTuple):
+    """What the ranks of a job have in common before they know each other.
 
     Attributes:
         job: Names the job: ``JOB_ID``, what a scheduler calls it, or the launcher's token.
-        names: Files in the folder at which the first rank listens; the others try one after the
-            other.
+        names: Files in the folder at which rank 0 listens; the others try one after the other.
         starter: Who started this process, if the ranks also have to agree on that: where ``job``
             is not made up anew for each job.
     """
@@ -45,12 +47,12 @@ class Rendezvous(NamedTuple):
     starter: Optional[Starter] = None
 
     @classmethod
-    def named(cls, job: str, *parts: str) -> "Rendezvous":
+    def named(cls, job: str, *parts: str) -> "Meeting":
         """Meet under a name that no other job has."""
         return cls(job, (_digest(job, *parts),))
 
     @classmethod
-    def started_together(cls, job: str, numbers: Sequence[int]) -> "Rendezvous":
+    def started_together(cls, job: str, numbers: Sequence[int]) -> "Meeting":
         """Meet with processes that the same parent or process group has started.
 
         Args:
@@ -64,37 +66,17 @@ class Rendezvous(NamedTuple):
         names = tuple(_digest(kind, *starter[kind]) for kind in ("parent", "group"))
         return cls("", names, starter)
 
-
-class Rank(NamedTuple):
-    """Who this process is, and how it meets the others.
-
-    Attributes:
-        rank: Its number in the job.
-        size: The number of ranks.
-        node: The same for all ranks of a node, and for no others.
-        local_size: How many ranks its node has.
-        rendezvous: Where the ranks of its node meet.
-        is_hub: Whether it is the first one there, to which the others connect.
-        coordinator: Where the nodes meet, ``host:port``; None in a job of one node.
-        links: The hub's way to the other nodes; None in a job of one node.
-    """
-
-    rank: int
-    size: int
-    node: str
-    local_size: int
-    rendezvous: Rendezvous
-    is_hub: bool = False
-    coordinator: Optional[str] = None
-    links: "Optional[Links]" = None
+    def of_system(self, number: int) -> "Meeting":
+        """Return the meeting for the job's n-th system: each has a socket of its own."""
+        return self._replace(names=tuple(f"{name}.{number}" for name in self.names))
 
 
 def describe_starter(numbers: Sequence[int]) -> Starter:
     """Describe who started this process: its parent and process group, its folder and script."""
     script = os.path.realpath(sys.argv[0]) if sys.argv and sys.argv[0] else ""
     return {
-        "parent": _process(os.getppid()),
-        "group": _process(os.getpgrp()),
+        "parent": _describe_process(os.getppid()),
+        "group": _describe_process(os.getpgrp()),
         "folder": os.getcwd(),
         "script": script,
         "numbers": sorted({str(number) for number in numbers}),
@@ -115,12 +97,19 @@ def same_starter(mine: Optional[Starter], other: Any) -> bool:
             _same_path(mine[part], mine["numbers"], other[part], other["numbers"])
             for part in ("folder", "script")
         )
-    except (KeyError, TypeError):
+    except MALFORMED:
         return False
 
 
-def folder() -> str:
-    """Give the folder in which this user's ranks meet, made if it is not there.
+def boot_id() -> str:
+    """Return what only processes of one running machine have in common; empty if unknown."""
+    with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
+        return file.read().strip()
+    return ""
+
+
+def find_folder() -> str:
+    """Return the folder in which this user's ranks meet, made if it is not there.
 
     Raises:
         InitializationError: If it cannot be made, or somebody else may enter it.
@@ -148,11 +137,11 @@ def folder() -> str:
 
 
 class Listening:
-    """The sockets at which the first rank listens, until it is closed.
+    """The sockets at which rank 0 listens, until it is closed.
 
     Raises:
         BlockingIOError: If a process that lives listens there.
-        InitializationError: As from `folder`.
+        InitializationError: As from `find_folder`.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -162,16 +151,18 @@ class Listening:
         self._closing = threading.Lock()
         try:
             for name in names:
-                path = os.path.join(folder(), name)
+                path = os.path.join(find_folder(), name)
                 self._locks.append(_lock(path + _LOCK))
                 self._paths.append(path)
+                machine = {"host": socket.gethostname(), "boot": boot_id()}
+                os.write(self._locks[-1], json.dumps(machine).encode())
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(path)
-                listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                listening = make_socket()
                 self.sockets.append(listening)
                 listening.bind(path)
                 listening.setblocking(False)
-                listening.listen(128)
+                listening.listen(_BACKLOG)
         except BaseException:
             self.close()
             raise
@@ -194,36 +185,32 @@ class Listening:
 
 
 def connect(names: Sequence[str]) -> socket.socket:
-    """Connect to the first rank.
+    """Connect to rank 0.
 
     Raises:
         OSError: If it does not listen (yet).
-        InitializationError: As from `folder`, or if another user's process listens.
+        InitializationError: As from `find_folder`; if another user's process listens; or if rank 0
+            is on another machine, which shares the folder.
     """
     failure: OSError = FileNotFoundError()
     for name in names:
-        connecting = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        path = os.path.join(find_folder(), name)
+        connecting = make_socket()
         try:
             connecting.setblocking(False)  # a hub that accepts nobody holds up nobody
-            connecting.connect(os.path.join(folder(), name))
+            connecting.connect(path)
             connecting.setblocking(True)
-            if credentials_of(connecting)[1] != os.geteuid():
+            if peer_credentials(connecting)[1] != os.geteuid():
                 raise InitializationError("A process of another user listens for these ranks.")
             return connecting
         except OSError as error:
             connecting.close()
             failure = error
+            _check_machine(path + _LOCK)
         except BaseException:
             connecting.close()
             raise
     raise failure
-
-
-def credentials_of(connection: socket.socket) -> Tuple[int, int]:
-    """Give pid and uid of the process at the other end, as the kernel knows them."""
-    peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    pid, uid, _ = _CREDENTIALS.unpack(peer)
-    return pid, uid
 
 
 def remove_abandoned(names: Sequence[str] = ()) -> bool:
@@ -233,7 +220,7 @@ def remove_abandoned(names: Sequence[str] = ()) -> bool:
         Whether one of these names is still there, since a process holds it.
     """
     with contextlib.suppress(OSError, InitializationError):
-        where = folder()
+        where = find_folder()
         for name in os.listdir(where):
             if name.endswith(_LOCK):
                 with contextlib.suppress(OSError):
@@ -245,6 +232,22 @@ def remove_abandoned(names: Sequence[str] = ()) -> bool:
                         os.close(lock)
         return any(os.path.lexists(os.path.join(where, name + _LOCK)) for name in names)
     return False
+
+
+def _check_machine(path: str) -> None:
+    """Raise InitializationError if the lock at which nobody answers is another machine's."""
+    try:
+        with open(path, "rb") as file:
+            machine = json.loads(file.read(4096).decode())
+        host, boot = str(machine["host"]), str(machine["boot"])
+    except (OSError, *MALFORMED):
+        return
+    if boot != boot_id():
+        raise InitializationError(
+            f"Rank 0 of this job is on another machine, {host}; this one is "
+            f"{socket.gethostname()}.",
+            hint=ONE_MACHINE,
+        )
 
 
 def _remove(path: str) -> None:
@@ -266,6 +269,7 @@ def _lock(path: str) -> int:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                    os.ftruncate(descriptor, 0)
                     return descriptor
         except BaseException:
             os.close(descriptor)
@@ -273,7 +277,7 @@ def _lock(path: str) -> int:
         os.close(descriptor)  # somebody removed it meanwhile
 
 
-def _process(pid: int) -> List[str]:
+def _describe_process(pid: int) -> List[str]:
     """Name a process so that no later one with the same pid is taken for it."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:

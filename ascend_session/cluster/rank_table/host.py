@@ -4,8 +4,8 @@ import hashlib
 import socket
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ascend_session.cluster.coordinator import is_address
 from ascend_session.cluster.kubernetes import find_pod_names
+from ascend_session.cluster.machine import is_address
 from ascend_session.cluster.rank_table.contents import COMPLETED, Contents, TableDevice
 from ascend_session.cluster.rank_table.fields import address_family, pack_address
 from ascend_session.cluster.rank_table.formats import parse_table

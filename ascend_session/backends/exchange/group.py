@@ -6,15 +6,13 @@ the same, and no two of them may go at once.
 
 import os
 import threading
-import weakref
 from typing import Any, Callable, ContextManager, Dict, List, NamedTuple, Optional, Set, Tuple
 
-from ascend_session.backends.exchange.hub import forget_hubs
-from ascend_session.backends.exchange.memory import Buffers, part_of
-from ascend_session.backends.exchange.messages import Operation, rank_failed
-from ascend_session.backends.exchange.peer import Exchange, NotYetError, Peer
+from ascend_session.backends.exchange.memory import Buffers
+from ascend_session.backends.exchange.peer import Go, NotYetError, Peer, Rank
 from ascend_session.backends.exchange.reductions import make_plan, reduce_arrays
-from ascend_session.backends.exchange.rendezvous import Rank
+from ascend_session.backends.exchange.sentences import rank_failed
+from ascend_session.backends.exchange.wire import Operation
 from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import CollectiveError
 from ascend_session.failures import describe_error
@@ -145,8 +143,6 @@ class ProcessGroup:
         self.order = RunOrder()
         self._lock = threading.Lock()
         self.ended = ""
-        if self.peer is not None:
-            _peers.add(self.peer)
 
     def open(self) -> None:
         """Wait until all ranks are there. A failure of an earlier system counts no more.
@@ -291,21 +287,21 @@ class Communicator:
         if self.size == 1:
             take(0, 0, data)
             return
-        with self._exchange("gather", data, part) as exchange:
-            if exchange.result is not None:
+        with self._exchange("gather", data, part) as go:
+            if go.result is not None:
                 end = 0
-                for index, size_bytes in enumerate(exchange.sizes):
+                for index, size_bytes in enumerate(go.sizes):
                     if size_bytes:
-                        take(index, 0, exchange.result[end : end + size_bytes])
+                        take(index, 0, go.result[end : end + size_bytes])
                     end += size_bytes
                 return
-            block_bytes = exchange.blocks.block_bytes
-            for block in exchange.blocks.numbers:
+            block_bytes = go.blocks.block_bytes
+            for block in go.blocks.numbers:
                 own = data[block * block_bytes : (block + 1) * block_bytes]
-                exchange.place(self.ranks[self.me], block)[:] = own
-                exchange.step()
-                for index, rank in enumerate(self.ranks):
-                    place = exchange.place(rank, block)
+                go.blocks.place(self.me, block)[:] = own
+                go.step()
+                for index in range(self.size):
+                    place = go.blocks.place(index, block)
                     if len(place):
                         take(index, block * block_bytes, place)
 
@@ -325,31 +321,30 @@ class Communicator:
         if self.size == 1:
             return numbers.copy()
         dtype = numbers.dtype
-        with self._exchange(make_plan(reduction, dtype), numbers.view(np.uint8), part) as exchange:
-            if exchange.result is not None:
-                return exchange.result.view(dtype)
+        with self._exchange(make_plan(reduction, dtype), numbers.view(np.uint8), part) as go:
+            if go.result is not None:
+                return go.result.view(dtype)
             result = self.buffers.take(numbers.shape, dtype)
-            count = exchange.blocks.block_bytes // dtype.itemsize
-            for block in exchange.blocks.numbers:
+            count = go.blocks.block_bytes // dtype.itemsize
+            for block in go.blocks.numbers:
                 elements = slice(block * count, (block + 1) * count)
-                self._reduce_block(exchange, block, numbers[elements], reduction, result[elements])
+                self._reduce_block(go, block, numbers[elements], reduction, result[elements])
             return result
 
-    def _reduce_block(
-        self, exchange: Exchange, block: int, numbers: Any, reduction: str, result: Any
-    ) -> None:
-        """Reduce one block: each rank of this node its part of it, which all then read."""
-        places = [exchange.place(rank, block).view(numbers.dtype) for rank in exchange.here]
-        parts = [part_of(len(numbers), index, len(places)) for index in range(len(places))]
-        me = exchange.here.index(self.ranks[self.me])
-        places[me][:] = numbers
-        exchange.step()
-        places[me][parts[me]] = reduce_arrays(reduction, [place[parts[me]] for place in places])
-        exchange.step()
+    def _reduce_block(self, go: Go, block: int, numbers: Any, reduction: str, result: Any) -> None:
+        """Reduce one block: each rank a part of it, in place, which all then read."""
+        places = [go.blocks.place(index, block).view(numbers.dtype) for index in range(self.size)]
+        ends = [len(numbers) * index // self.size for index in range(self.size + 1)]
+        parts = [slice(begin, end) for begin, end in zip(ends, ends[1:])]
+        own = parts[self.me]
+        places[self.me][:] = numbers
+        go.step()
+        places[self.me][own] = reduce_arrays(reduction, [place[own] for place in places])
+        go.step()
         for place, part in zip(places, parts):
             result[part] = place[part]
 
-    def _exchange(self, plan: str, data: Any, part: str) -> ContextManager[Exchange]:
+    def _exchange(self, plan: str, data: Any, part: str) -> ContextManager[Go]:
         operation = self._operation
         if part:  # of several
             if self._patience_s is not None:
@@ -357,16 +352,3 @@ class Communicator:
             operation = operation._replace(key=f"{operation.key}, {part}")
         assert self._peer is not None
         return self._peer.exchange(operation, plan, data, self._limit_s, self._patience_s)
-
-
-_peers: "weakref.WeakSet[Peer]" = weakref.WeakSet()
-
-
-def _forget_in_child() -> None:
-    """Close what only the parent may use: the others would take its connection for the parent's."""
-    for peer in list(_peers):
-        peer.forget_connection()
-    forget_hubs()
-
-
-os.register_at_fork(after_in_child=_forget_in_child)

@@ -1,0 +1,161 @@
+"""Messages between the ranks and their hub: a JSON header, and raw bytes behind it.
+
+They travel through sockets of the kind SOCK_SEQPACKET, which keep messages apart: each is there as
+a whole or not at all. So a rank that is stopped in the middle of one never holds up the hub, as it
+would with the length-prefixed stream of `multiprocessing.connection`, whose `recv_bytes` blocks
+until the rest has come. Nothing is pickled.
+"""
+
+import array
+import functools
+import json
+import socket
+import struct
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+LARGEST = 128 * 1024
+"""Bytes that a message has at most."""
+
+SMALL_BYTES = 64 * 1024
+"""What a collective gives at most if its tensors travel in messages."""
+
+ALL_SMALL_BYTES = 512 * 1024
+"""What all of its ranks have together at most then: the hub holds all of it."""
+
+MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""Exceptions raised while reading something that is not a valid message."""
+
+Header = Dict[str, Any]
+
+_KNOWN_BYTES = 1024  # of a header that is kept
+_LENGTH = struct.Struct("<I")
+_CREDENTIALS = struct.Struct("3i")  # SO_PEERCRED: pid, uid, gid
+_DESCRIPTOR_SPACE = socket.CMSG_SPACE(array.array("i").itemsize)
+_TRUNCATED = int(socket.MSG_TRUNC)
+
+
+class Operation(NamedTuple):
+    """One collective in the program.
+
+    Attributes:
+        key: Its place in the program, the same on all ranks: ``graph 1, hccl_world_group,
+            collective 3``.
+        name: The operator's name in the graph, for messages.
+        ranks: World ranks that take part, ascending.
+        signature: What must be equal on all of them, readable: ``allreduce sum float32 [4, 3]``.
+    """
+
+    key: str
+    name: str
+    ranks: Tuple[int, ...]
+    signature: str
+
+    def __str__(self) -> str:
+        return f'"{self.name}" ({self.signature})'
+
+
+def encode(header: Header, payload: bytes = b"") -> bytes:
+    """Write a message."""
+    text = json.dumps(header, separators=(",", ":")).encode()
+    return b"".join((_LENGTH.pack(len(text)), text, payload))
+
+
+@functools.lru_cache(maxsize=256)
+def encode_entry(operation: Operation, plan: str, size_bytes: int, is_small: bool) -> bytes:
+    """Write that a rank enters a collective; a small tensor is to be put behind it."""
+    entry = {"kind": "enter", **operation._asdict(), "plan": plan}
+    return encode({**entry, "size_bytes": size_bytes, "is_small": is_small})
+
+
+def decode(message: bytes) -> Tuple[Header, bytes]:
+    """Read a message.
+
+    Returns:
+        The header, which must not be changed, and the bytes behind it.
+
+    Raises:
+        ValueError: If it is not one.
+    """
+    if len(message) < _LENGTH.size:
+        raise ValueError("a message begins with the length of its header")
+    end = _LENGTH.size + _LENGTH.unpack_from(message)[0]
+    if end > len(message):
+        raise ValueError("a message is as long as it says")
+    text = message[_LENGTH.size : end]
+    header = _parse_known(text) if len(text) <= _KNOWN_BYTES else _parse(text)
+    return header, message[end:]
+
+
+def _parse(text: bytes) -> Header:
+    try:
+        header = json.loads(text.decode())
+    except RecursionError as error:
+        raise ValueError("a header is not nested so deeply") from error
+    if not isinstance(header, dict):
+        raise ValueError("a header is a JSON object")
+    return header
+
+
+# A training step has the same headers as the one before.
+_parse_known = functools.lru_cache(maxsize=256)(_parse)
+
+
+def is_small(plan: str, size_bytes: int, rank_count: int) -> bool:
+    """Tell whether a tensor of so many bytes travels in the message that enters its collective.
+
+    Args:
+        plan: ``gather``, which gives what all ranks have together, or a reduction.
+        size_bytes: The size of this rank's tensor.
+        rank_count: How many ranks take part.
+    """
+    all_bytes = size_bytes * rank_count
+    result_bytes = all_bytes if plan == "gather" else size_bytes
+    return result_bytes <= SMALL_BYTES and all_bytes <= ALL_SMALL_BYTES
+
+
+def make_socket() -> socket.socket:
+    """Make a socket for messages, whose buffer has room for the largest one."""
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * LARGEST)
+    return made
+
+
+def peer_credentials(connection: socket.socket) -> Tuple[int, int]:
+    """Return pid and uid of the process at the other end, as the kernel knows them.
+
+    The pid is 0 for a process of another pid namespace.
+    """
+    peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    pid, uid, _ = _CREDENTIALS.unpack(peer)
+    return pid, uid
+
+
+def send(connection: socket.socket, message: bytes, descriptor: Optional[int] = None) -> None:
+    """Send a message, and an open file with it.
+
+    Raises:
+        BlockingIOError: If the other end cannot take it now, on a socket that does not block.
+    """
+    if descriptor is None:
+        connection.send(message)
+    else:
+        files = array.array("i", [descriptor])
+        connection.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
+
+
+def receive(connection: socket.socket, buffer: memoryview) -> Tuple[bytes, List[int]]:
+    """Receive a message, and the open files that came with it, which the caller has to close.
+
+    Args:
+        connection: Where from.
+        buffer: Room for a message of `LARGEST` bytes. One that is longer counts as the end.
+
+    Returns:
+        The message; empty at the end of the connection.
+    """
+    size_bytes, rights, flags, _ = connection.recvmsg_into([buffer], _DESCRIPTOR_SPACE)
+    files = array.array("i")
+    for level, kind, data in rights:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            files.frombytes(data[: len(data) - len(data) % files.itemsize])
+    return b"" if flags & _TRUNCATED else bytes(buffer[:size_bytes]), list(files)
