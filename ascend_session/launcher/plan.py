@@ -288,7 +288,7 @@ def _complete(plan: Plan, command: Tuple[str, ...], run: Optional[str]) -> None:
         plan.job_id = f"{config.job_id}_{plan.attempt}"
     if backend_class(plan.backend).needs_rendezvous:
         # Launchers on several nodes know nothing of each other but the job.
-        name = f"nodes of {plan.job_id}" if nodes.count > 1 else os.urandom(16).hex()
+        name = f"nodes_of_{plan.job_id}" if nodes.count > 1 else os.urandom(16).hex()
         plan.rendezvous = name if plan.size > 1 else None
     assert plan.logs is not None
     assert plan.cwd is not None

@@ -31,6 +31,7 @@ _PATTERNS: List[Tuple[str, Any]] = [
     # Numbers that the system gives.
     (r'("pid": ?)\d+', r"\1<pid>"),
     (r'(ASCEND_SESSION_RENDEZVOUS(?:=|": "))[0-9a-f]{32}', r"\1<number>"),
+    (r"(nodes are rehearsed on this machine, )[^:]+:", r"\1<host>:"),
     # The machine.
     (r"Linux \S+ \w+", "Linux <release>"),
     (r"(may have )(?:\d+|any number of)( files open)", r"\1<number>\2"),

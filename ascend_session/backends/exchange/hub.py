@@ -229,7 +229,9 @@ class Hub:
             self.ended = reason
             self._entered.clear()
             self._runs.clear()
-            self._tell(self.members, {"event": "end", "reason": reason, "rank": rank})
+            # Rank 0 hears it last: the process of the hub may end then.
+            ranks = sorted(self.members, reverse=True)
+            self._tell(ranks, {"event": "end", "reason": reason, "rank": rank})
 
     def judge(self, now: float, used_s: Mapping[int, float]) -> None:
         """End the job if every rank waits, and none can ever go on; to be called now and then.

@@ -284,3 +284,9 @@ def test_a_header_that_is_nested_very_deeply_is_refused() -> None:
 def test_a_header_is_readable_json() -> None:
     text = encode({"kind": "step"})[4:]
     assert json.loads(text.decode()) == {"kind": "step"}
+
+
+def test_the_rank_in_whose_process_the_hub_is_hears_of_the_end_last() -> None:
+    hub = together(3).hub
+    hub.disconnect(2)
+    assert [message.client for message in hub.outbox] == [3, 2, 1]
