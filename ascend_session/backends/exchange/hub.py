@@ -183,6 +183,11 @@ class Hub:
             for rank, entry in entries.items()
         )
 
+    @property
+    def client_count(self) -> int:
+        """How many clients have joined and are still connected."""
+        return len(self._ranks)
+
     def has_joined(self, client: int) -> bool:
         """Whether this client has said which rank it is, and was let in."""
         return client in self._ranks
@@ -233,7 +238,7 @@ class Hub:
             ranks = sorted(self.members, reverse=True)
             self._tell(ranks, {"event": "end", "reason": reason, "rank": rank})
 
-    def judge(self, now: float, used_s: Mapping[int, float]) -> None:
+    def judge(self, now: float, measure_used_s: Callable[[], Mapping[int, float]]) -> None:
         """End the job if every rank waits, and none can ever go on; to be called now and then.
 
         A rank that waits may have other threads that compute their way to the next collective, so
@@ -245,16 +250,19 @@ class Hub:
 
         Args:
             now: The time, as `time.monotonic` counts.
-            used_s: Processor seconds that each client's process has used, as far as that is known.
+            measure_used_s: Returns the processor seconds that each client's process has used, as
+                far as that is known. It is called only if nothing has changed for a while.
         """
-        used = {self._ranks[client]: seconds for client, seconds in used_s.items()}
         is_stale = self._quiet_s >= 2 * STANDSTILL_S  # what a rank computed before does not count
-        if self._seen_version != self._version or is_stale:
-            self._seen_version, self._quiet_s, self._used_then = self._version, 0.0, used
-        else:
-            self._quiet_s += min(now - self._seen_at, _LONGEST_LOOK_S)
+        quiet_s = self._quiet_s + min(now - self._seen_at, _LONGEST_LOOK_S)
         self._seen_at = now
-        waits, quiet_s = self.waits, self._quiet_s
+        if self._seen_version != self._version or is_stale:
+            self._seen_version, self._quiet_s, self._used_then = self._version, 0.0, {}
+            return
+        self._quiet_s = quiet_s
+        used = {self._ranks[client]: seconds for client, seconds in measure_used_s().items()}
+        self._used_then = self._used_then or used
+        waits = self.waits
         if quiet_s < STANDSTILL_S or not waits or self._runs or self.is_over:
             return
         idle = {

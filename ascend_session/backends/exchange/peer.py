@@ -7,6 +7,7 @@ import logging
 import os
 import select
 import socket
+import struct
 import threading
 import time
 import weakref
@@ -285,7 +286,9 @@ class Peer:
             "local_size": who.local_size,
             "device": who.device,
         }
-        self._connection.settimeout(_SEND_S)
+        for option, seconds in ((socket.SO_SNDTIMEO, _SEND_S), (socket.SO_RCVTIMEO, _LOOK_S)):
+            limit = struct.pack("@ll", int(seconds), int(seconds % 1 * 1e6))
+            self._connection.setsockopt(socket.SOL_SOCKET, option, limit)
         self._send(encode(hello))
 
     def _warn_alone(self) -> None:
@@ -387,7 +390,7 @@ class Peer:
         assert self._connection is not None
         try:
             self._connection.sendall(message)  # waits where the hub is slow
-        except socket.timeout:
+        except BlockingIOError:  # SO_SNDTIMEO
             with self._changed:
                 self._end(no_answer(_SEND_S))
         except OSError as error:  # the end of the connection is noticed where it is received
@@ -416,7 +419,8 @@ class Peer:
         self._is_receiving = True
         self._changed.release()
         try:
-            if not _is_readable(self._connection, seconds):
+            # At _LOOK_S the socket gives up by itself (SO_RCVTIMEO), which saves a call.
+            if seconds < _LOOK_S and not _is_readable(self._connection, seconds):
                 return
             message, files = receive(self._connection, self._buffer)
         except (BlockingIOError, ConnectionResetError):  # a reset comes before what was sent last

@@ -97,7 +97,8 @@ class Server:
     def _run(self) -> None:
         try:
             while self._hub.is_needed:
-                is_quiet = not (self._hub.is_busy or self._find_strangers() or self._is_resting)
+                has_strangers = len(self._clients) > self._hub.client_count
+                is_quiet = not (self._hub.is_busy or has_strangers or self._is_resting)
                 for key, mask in self._selector.select(None if is_quiet else _TICK_S):
                     key.data(mask)
                     self._send_all()
@@ -126,7 +127,7 @@ class Server:
             if now - self._clients[number].since >= _HELLO_S:
                 self._drop(number)
         if self._hub.is_busy:
-            self._hub.judge(now, self._measure_used_s())
+            self._hub.judge(now, self._measure_used_s)
 
     def _measure_used_s(self) -> Dict[int, float]:
         """Measure the processor seconds that ranks have used, as far as they can be seen."""

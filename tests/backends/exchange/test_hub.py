@@ -187,7 +187,7 @@ class TestStandstill:
         for tick in range(int(seconds * 2) + 1):
             now = tick / 2
             used_s = {client: rate * now for client, rate in used.items()}
-            ranks.hub.judge(1000 + now, used_s)
+            ranks.hub.judge(1000 + now, lambda used_s=used_s: used_s)
         return ranks.hub.ended
 
     def test_ranks_that_wait_in_different_places_are_ended_after_four_seconds(
@@ -212,8 +212,9 @@ class TestStandstill:
     def test_a_job_that_was_stopped_for_hours_is_not_judged_by_them(self, two: Ranks) -> None:
         two.enter(0, "a")
         two.enter(1, "b")
-        two.hub.judge(0.0, {1: 0.0, 2: 0.0})
-        two.hub.judge(9999.0, {1: 0.0, 2: 0.0})
+        two.hub.judge(0.0, lambda: {1: 0.0, 2: 0.0})
+        for now in (0.5, 9999.0):
+            two.hub.judge(now, lambda: {1: 0.0, 2: 0.0})
         assert not two.hub.ended
 
 
@@ -251,7 +252,7 @@ def test_fifty_thousand_random_messages_neither_break_it_nor_let_anybody_in() ->
             malformed += 1
             ranks.hub.disconnect(client)
         joined += ranks.hub.has_joined(client) and is_stranger
-        ranks.hub.judge(number / 10, {})
+        ranks.hub.judge(number / 10, dict)
         ranks.told.clear()
         if ranks.hub.is_over:  # begin anew, with ranks that are there
             ranks = together(2)
