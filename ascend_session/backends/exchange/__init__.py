@@ -2,11 +2,12 @@
 
 Read it in this order:
 
-- `wire`: a message is a JSON header and raw bytes.
+- `wire`: a message is a JSON header and raw bytes; `sentences` and `reductions` are what both ends
+  say and compute alike.
 - `hub`: what the ranks have told each other and what follows from it. It knows nothing of sockets.
 - `server`: the thread in rank 0's process that carries messages to the hub and back.
 - `rendezvous`: where rank 0 listens, and how the others find it.
 - `memory`: the shared memory through which large tensors pass.
-- `group`: one rank's part in all of that.
+- `peer` and `group`: one rank's connection, and its part in what the ranks do together.
 - `collectives`: HCCL's collectives, made of what a group does.
 """
