@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import List
 
 import psutil
 import pytest
@@ -54,8 +54,6 @@ except Exception as error:
     group.close()
 """
 
-TWO_NODES: Dict[str, Any] = {"nnodes": 2, "node_rank": 1}
-
 
 def name_of(made: Plan) -> str:
     """The name, which all ranks have been given."""
@@ -63,13 +61,15 @@ def name_of(made: Plan) -> str:
     return name
 
 
-@pytest.mark.parametrize("nodes", [{}, {**TWO_NODES, "processes": 1}], ids=["one", "several"])
-def test_all_ranks_of_a_launcher_are_given_one_name_that_nobody_guesses(
-    bench: Bench, nodes: Dict[str, Any]
-) -> None:
-    names = {name_of(bench.plan(**{"processes": 3, **nodes})) for _ in range(20)}
+def test_all_ranks_of_a_launcher_are_given_one_name_that_nobody_guesses(bench: Bench) -> None:
+    names = {name_of(bench.plan(processes=3)) for _ in range(20)}
     assert len(names) == 20
     assert all(len(bytes.fromhex(name)) == 16 for name in names)
+
+
+def test_launchers_of_several_nodes_give_their_ranks_the_same_name(bench: Bench) -> None:
+    nodes = [bench.plan(nnodes=2, node_rank=number, processes=1) for number in (0, 1)]
+    assert name_of(nodes[0]) == name_of(nodes[1])
 
 
 def test_a_launch_within_a_rank_has_a_name_of_its_own(bench: Bench) -> None:
@@ -122,7 +122,7 @@ def test_the_launcher_removes_what_killed_ranks_have_left(tmp_path: Path, killed
     finally:
         os.close(null)
     assert Path(result.ranks[0].stdout).read_text() == f"{name} {name}.lock\n"
-    assert [found for found in os.listdir(rendezvous.folder()) if name in found] == []
+    assert [found for found in os.listdir(rendezvous.find_folder()) if name in found] == []
 
 
 def test_survivors_of_launcher_guardian_and_a_rank_name_it_and_nothing_is_left(
@@ -135,7 +135,7 @@ def test_survivors_of_launcher_guardian_and_a_rank_name_it_and_nothing_is_left(
         pids = [int(pid) for _, pid in gate.lines(3)]
         (guardian,) = psutil.Process(launcher.pid).children()
         where = [one.laddr for one in psutil.Process(pids[0]).net_connections("unix")]
-        (name,) = {path for path in where if str(path).startswith(rendezvous.folder())}
+        (name,) = {path for path in where if str(path).startswith(rendezvous.find_folder())}
         for number in (signal.SIGSTOP, signal.SIGKILL):  # so that neither sees the other's end
             for pid in (launcher.pid, guardian.pid, pids[1]):
                 os.kill(pid, number)

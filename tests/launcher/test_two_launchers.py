@@ -2,7 +2,6 @@
 
 import fcntl
 import signal
-import socket
 import threading
 from pathlib import Path
 from typing import Any
@@ -71,13 +70,13 @@ def test_a_rank_that_is_killed_is_the_cause_on_both_nodes(
 
 
 def test_a_node_that_does_not_come_is_named(tmp_path: Path) -> None:
-    env = {"HCCL_CONNECT_TIMEOUT": "2"}
+    env = {"HCCL_CONNECT_TIMEOUT": "20"}
     node = Node(tmp_path, 0, MEETING, env=env)
     result = node.result()
     assert result.code == 1
     assert result.cause is not None
     assert result.cause.elsewhere == 2
-    said = "rank 2 and rank 3 of 4 (all of node 1) did not come within 2 s"
+    said = "rank 2 and rank 3 of 4 (all of node 1) did not come within 20 s"
     assert said in result.cause.said
 
 
@@ -88,7 +87,6 @@ def test_a_first_node_that_does_not_come_is_named(tmp_path: Path) -> None:
     assert cause is not None
     assert cause.elsewhere == 0
     assert "nothing answers on this machine" in cause.said
-    assert f"This machine is {socket.gethostname()}; if rank 0 is on another one" in cause.said
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from ascend_session.cluster.kubernetes import MOUNTED
 from tests.launcher.nodes import MEETING, Node, said
 
-_HOSTS = ("192.0.2.1", "192.0.2.2")  # a pod does not have the address of its host
+_HOSTS = ("127.0.0.1", "127.0.0.2")  # all of 127 is this machine
 
 
 @pytest.fixture
