@@ -137,6 +137,7 @@ class Peer:
         self._who = who
         self._timeout_s = timeout_s
         self._meeting = who.meeting
+        self._absent = member.AbsentRanks(who.rank, who.size)
         self._connection: Optional[socket.socket] = None
         self._changed = threading.Condition()
         self._is_receiving = False  # one thread does
@@ -164,9 +165,9 @@ class Peer:
             warn.start()
         try:
             self._connect(deadline)
-            if not self._wait_until(lambda: bool(self.nodes or self._refusal), deadline):
+            if not self._wait_until(self._is_answered, deadline):
                 complaint = {"kind": "give_up", "seconds": self._timeout_s}
-                self._complain(complaint, lambda: bool(self.nodes or self._refusal))
+                self._complain(complaint, self._is_answered)
             if not self.nodes:
                 raise InitializationError(self._refusal or self.ended)
         except BaseException:
@@ -270,8 +271,11 @@ class Peer:
             try:
                 self._connection = connect(self._meeting.names)
             except OSError as error:
+                absent = self._absent.find_ended()
+                if absent is not None:
+                    raise InitializationError(self._describe_absent(absent)) from None
                 if time.monotonic() > deadline:
-                    raise self._describe_absence() from error
+                    raise self._describe_missing_hub() from error
                 time.sleep(retry_s)
                 retry_s = min(2 * retry_s, _RETRY_S)
         _systems[counted] = number
@@ -299,7 +303,23 @@ class Peer:
             *(who.size, who.rank, self._timeout_s, format_count(who.size - 1, "other rank")),
         )
 
-    def _describe_absence(self) -> InitializationError:
+    def _is_answered(self) -> bool:
+        """Tell whether all ranks are there, or this one is refused.
+
+        One of a script that never comes ends the wait.
+        """
+        if not (self.nodes or self._refusal or self.ended):
+            absent = self._absent.find_ended()
+            if absent is not None:
+                self._end(self._describe_absent(absent))
+        return bool(self.nodes or self._refusal)
+
+    def _describe_absent(self, absent: member.JoinedProcess) -> str:
+        how = f": {absent.error}" if absent.error else ", as by a signal"
+        end = "" if how.endswith((".", "!", "?")) else "."
+        return f"{CANNOT_GO_ON}rank {absent.rank} has ended before it joined the job{how}{end}"
+
+    def _describe_missing_hub(self) -> InitializationError:
         """Make the error for a hub that is not there."""
         who, host = self._who, socket.gethostname()
         where = ""
