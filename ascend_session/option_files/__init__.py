@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ascend_session.option_files.fusion_switch import FusionSwitch as FusionSwitch
     from ascend_session.option_files.mixlist import LISTS as LISTS
     from ascend_session.option_files.mixlist import MixList as MixList
-    from ascend_session.option_files.mixlist import Policy as Policy
     from ascend_session.option_files.mixlist import built_in_lists as built_in_lists
     from ascend_session.option_files.op_debug import DEBUG_ITEMS as DEBUG_ITEMS
     from ascend_session.option_files.op_debug import OpDebugConfig as OpDebugConfig
@@ -32,7 +31,7 @@ _NAMES = {
     "base": ("OptionFile",),
     "customize_dtypes": ("DTYPES", "CustomDtypes", "Dtypes"),
     "fusion_switch": ("FusionSwitch",),
-    "mixlist": ("LISTS", "MixList", "Policy", "built_in_lists"),
+    "mixlist": ("LISTS", "MixList", "built_in_lists"),
     "op_debug": ("DEBUG_ITEMS", "OpDebugConfig"),
     "op_precision": ("MODES", "OpPrecision", "implemented_modes", "with_mode"),
 }

@@ -7,7 +7,7 @@ modify_mixlist_config_parser.cc; guides/facts/option_files.md#modify_mixlist.
 import json
 import os
 from dataclasses import dataclass
-from typing import Any, ClassVar, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, ClassVar, Dict, List, Mapping, Tuple
 
 from ascend_session.errors import ConfigError
 from ascend_session.files import load_file
@@ -34,14 +34,6 @@ _COMBINING = (
     "Give to-add of one list, to-remove of black-list or white-list, or to-add of one list with "
     "to-remove of another."
 )
-_GRAY_ALONE = "to-add of gray-list alone moves no operator."
-
-
-class Policy(NamedTuple):
-    """The list that an operator is in at the end, None if that is not known, and why."""
-
-    list: Optional[str]
-    why: str
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,29 +65,6 @@ class MixList(OptionFile):
             if not _can_combine(fields):
                 raise self._unusable(_refusal_of(operator, fields), _COMBINING)
             self._check_writable(repr(operator), operator, strict=True)
-
-    def policy(self, operator: str, built_in: Optional[str] = None) -> Policy:
-        """Tell which list an operator is in with this file, and why.
-
-        Args:
-            operator: Its type.
-            built_in: The list that the toolkit has it in, one of `LISTS`, if that is known.
-        """
-        fields = _fields_by_operator(vars(self)).get(operator, [])
-        for field, name in (("black_add", "black-list"), ("white_add", "white-list")):
-            if field in fields:
-                return Policy(name, f"It is added to {name}: it {LISTS[name]}.")
-        if not fields:
-            return Policy(built_in, "The file does not name it; the built-in list counts.")
-        removed = [field for field in fields if field.endswith("_remove")]
-        if not removed:
-            return Policy(built_in, _GRAY_ALONE)
-        name = _list_of(removed[0])
-        if built_in is None:
-            return Policy(None, f"It moves to gray-list if the toolkit has it in {name}.")
-        if built_in != name:
-            return Policy(built_in, f"The toolkit has it in {built_in}, not in {name}: no change.")
-        return Policy("gray-list", f"It is removed from {name}: it {LISTS['gray-list']}.")
 
     def against(self, built_in: Mapping[str, str]) -> Tuple[str, ...]:
         """List what does nothing with the lists of an installed toolkit, in sentences.
@@ -141,7 +110,7 @@ class MixList(OptionFile):
                 source.refuse(at, _refusal_of(operator, changes), _COMBINING)
             elif changes == ["gray_add"]:
                 hint = "Give to-remove of the list that it is in."
-                source.skip(at, f"{operator!r}: {_GRAY_ALONE}", hint)
+                source.skip(at, f"{operator!r}: to-add of gray-list alone moves no operator.", hint)
         return {field: tuple(operators) for field, operators in fields.items()}
 
 

@@ -198,22 +198,6 @@ def test_wrong_arguments_are_refused() -> None:
     assert MixList(black_add=("A", "A")) == MixList(black_add=["A"])  # type: ignore[arg-type]
 
 
-def test_the_list_that_counts_is_explained() -> None:
-    assert MEANT.policy("Cast").list == "black-list"
-    assert "never computed in lower precision" in MEANT.policy("Cast").why
-    assert MEANT.policy("Bias", "black-list").list == "white-list"
-    assert MEANT.policy("Conv2D", "white-list").list == "gray-list"
-    assert MEANT.policy("Conv2D").list is None
-    assert MEANT.policy("Conv2D", "black-list") == (
-        "black-list",
-        "The toolkit has it in black-list, not in white-list: no change.",
-    )
-    assert MEANT.policy("Relu", "gray-list").list == "gray-list"
-    alone = MixList(gray_add=("A",)).policy("A", "black-list")
-    assert alone.list == "black-list"
-    assert "moves no operator" in alone.why
-
-
 def test_a_list_is_held_against_the_toolkits(tmp_path: Path) -> None:
     path = tmp_path / "aic-ascend910-ops-info.json"
     path.write_text(
