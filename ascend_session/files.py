@@ -73,16 +73,16 @@ def read_regular_file(path: str, most_bytes: int, what: str = "such a file") -> 
     return content
 
 
-def load_file(path: str, what: str, error: Type[AscendError] = ConfigError) -> bytes:
+def load_file(path: str, what: str) -> bytes:
     """Read a file of at most 64 MiB as `read_regular_file` does.
 
     Raises:
-        AscendError: Of the type ``error``, if that is not possible.
+        ConfigError: If that is not possible.
     """
     try:
         return read_regular_file(path, _MOST_BYTES, what)
     except UnreadableError as reason:
-        raise error(f"{path}: {reason}.", hint=reason.hint) from reason
+        raise ConfigError(f"{path}: {reason}.", hint=reason.hint) from reason
 
 
 def read_end(path: str, most_bytes: int) -> bytes:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ascend_session import ConfigError, JobError
+from ascend_session import ConfigError
 from ascend_session.files import load_file
 from ascend_session.findings import TextPlaces
 from ascend_session.option_files import AoeConfigFile, CustomDtypes, MixList, OpPrecision
@@ -76,9 +76,9 @@ def test_compressed_text_is_refused_where_ge_refuses_the_bytes(tmp_path: Path) -
     assert caught.value.hint == "Unpack it."
 
 
-def test_an_error_has_the_type_that_the_caller_wants(tmp_path: Path) -> None:
-    with pytest.raises(JobError, match="does not exist"):
-        load_file(str(tmp_path / "hccl.json"), "a table", JobError)
+def test_a_file_that_is_not_there_is_refused_by_its_path(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"net\.ini: does not exist"):
+        load_file(str(tmp_path / "net.ini"), "a list of modes")
 
 
 def test_sentences_name_the_reader_as_it_is_called_inside_a_sentence(tmp_path: Path) -> None:
@@ -105,10 +105,10 @@ def test_a_large_file_is_refused_by_what_it_is(tmp_path: Path) -> None:
     path = tmp_path / "t"
     path.touch()
     os.truncate(str(path), (64 << 20) + 1)
-    with pytest.raises(JobError, match="at most 64 MiB of a table"):
-        load_file(str(path), "a table", JobError)
+    with pytest.raises(ConfigError, match="at most 64 MiB of a list of modes"):
+        load_file(str(path), "a list of modes")
     os.truncate(str(path), 64 << 20)
-    assert len(load_file(str(path), "a table", JobError)) == 64 << 20
+    assert len(load_file(str(path), "a list of modes")) == 64 << 20
 
 
 def test_places_count_from_one() -> None:
