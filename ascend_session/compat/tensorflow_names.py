@@ -46,20 +46,6 @@ EstimatorSpec: Any = _estimator_class("EstimatorSpec")
 RunConfig: Any = _estimator_class("RunConfig")
 
 
-def keras_estimator() -> Any:
-    """Give ``tf.keras.estimator.model_to_estimator``.
-
-    Raises:
-        UnsupportedError: If this TensorFlow has none.
-    """
-    model_to_estimator = getattr(getattr(tf.keras, "estimator", None), "model_to_estimator", None)
-    if model_to_estimator is None:
-        raise UnsupportedError(
-            f"model_to_npu_estimator needs tf.keras.estimator. {_NO_ESTIMATORS}", hint=_HINT
-        )
-    return model_to_estimator
-
-
 def _keras_optimizer() -> Any:
     """Give the base of the optimizers that ``tf.keras`` takes in graph mode."""
     optimizers = tf.keras.optimizers
