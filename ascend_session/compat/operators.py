@@ -66,7 +66,7 @@ def operator(
 
 
 # Where the rule that TensorFlow goes by is not the usual one
-_SPELLED = {"LARS": "lars", "DPOP": "dpop", "NPUInit": "npu_init", "NPUShutdown": "npu_shutdown"}
+_SPELLED = {"LARS": "lars", "NPUInit": "npu_init", "NPUShutdown": "npu_shutdown"}
 
 
 def function_name(operator: str) -> str:
