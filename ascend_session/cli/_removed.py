@@ -5,14 +5,13 @@ A key is what was typed behind ``ascend-session``; a value ends the sentence tha
 
 from typing import Dict, Optional
 
-_COMPARE = "take the times of both runs from `ascend-session aoe report --json`"
 _KNOWN = "end the line of a known finding with `# ascend: ignore[RULE]`"
 
 REMOVED: Dict[str, str] = {
     "--install-completion": "see `ascend-session completion --help`",
     "--show-completion": "use `ascend-session completion SHELL`",
     "aoe preflight": "use `ascend-session aoe run --dry-run --config FILE`",
-    "aoe report --against": _COMPARE,
+    "aoe report --against": "take the times of both runs from the output of --json",
     "aoe report --filter": "filter the output of --json, or that of `--top N` with grep",
     "aoe report --force": "leave it out, for the report writes no file",
     "aoe report --html": "redirect the text to a file, or make a page from the output of --json",
