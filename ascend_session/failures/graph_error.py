@@ -19,8 +19,11 @@ _FRAME = re.compile(r'\s*File "(.*)", line ([0-9]+), in (.*)')
 _OPERATOR = re.compile(r"\[\[\{?\{?node ([^ }\]]+)")
 _ROOTS = re.compile(r"[0-9]+ root error\(s\) found\.")
 _ROOT = re.compile(r"\([0-9]+\) ([A-Za-z_ ]+): (.*)")
-# What stands around a reason: the function that it happened in, and the operation that ran it.
-_AROUND = re.compile(r"\{\{function_node [^}]*\}\}\s*|\s*\[Op:[^]]*\](?: name: \S*)?")
+# What stands around a reason: the function that it happened in, and the operation that ran it. The
+# lengths are bounded, for a reason may quote what a user wrote, of any size.
+_AROUND = re.compile(
+    r"\{\{function_node [^}]{0,1000}\}\}\s{0,9}|\s{0,9}\[Op:[^]]{0,200}\](?: name: \S*)?"
+)
 
 
 class GraphError(NamedTuple):

@@ -1,5 +1,6 @@
 """What is read from TensorFlow's messages about operators that failed."""
 
+import time
 from pathlib import Path
 from typing import List
 
@@ -109,6 +110,16 @@ def test_other_messages_are_left_alone(message: str) -> None:
 def test_half_a_message_is_read_without_an_error(cut: int) -> None:
     error = parse_graph_error(SESSION_OF_2[:cut])
     assert error is None or error.reason
+
+
+@pytest.mark.parametrize("part", [" ", "{{function_node ", "[Op:", "[[node "])
+def test_a_reason_that_repeats_a_part_of_a_message_is_read_at_once(part: str) -> None:
+    text = "a" + part * (60_000 // len(part)) + "b"
+    began = time.monotonic()
+    graph_error = parse_graph_error(f"{text}\n\t [[{{{{node lookup}}}}]]")
+    assert time.monotonic() - began < 10
+    assert graph_error is not None
+    assert graph_error.reason == text.rstrip()
 
 
 def test_other_ranks_hear_the_reason_in_one_line() -> None:
