@@ -25,7 +25,7 @@ from ascend_session.cluster.schedulers import (
 from ascend_session.errors import ConfigError, JobError, PreflightError
 from ascend_session.findings import ERROR, Finding
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.spelling import Message, option
+from ascend_session.spelling import option
 
 if TYPE_CHECKING:
     from ascend_session.cluster.rank_table.host import TableNode, TableNodes
