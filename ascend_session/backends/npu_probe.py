@@ -23,7 +23,7 @@ from ascend_session.checks.devices import look
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import read_size
 from ascend_session.errors import AscendError, InitializationError
-from ascend_session.failures import Condition, RetryPolicy, failure_of, translate
+from ascend_session.failures import Failure, FailureClass, RetryPolicy, failure_of, translate
 
 _logger = logging.getLogger(__name__)
 
@@ -66,13 +66,20 @@ def probe(proto: Any, policy: RetryPolicy, environ: Mapping[str, str], job: Job)
         if failure is None or attempt >= policy.attempts:
             raise error
         is_free = look([job.device_id], environ).is_free
-        kind = failure.given(*([] if is_free else [Condition.HELD_BY_OTHERS]))
-        if not policy.allows(attempt, failure, kind):
+        if not policy.allows(attempt, failure, _class_on_device(failure, is_free)):
             raise error
         wait_s = policy.wait_before_next(failure)
         message = error.message.rstrip(".")
         _logger.warning("Attempt %d: %s. The next one in %g s.", attempt, message, wait_s)
         time.sleep(wait_s)
+
+
+def _class_on_device(failure: Failure, is_free: bool) -> FailureClass:
+    """Give the class of a failure: what another process holds comes back when that one ends."""
+    is_permanent = failure.failure_class is FailureClass.PERMANENT
+    if is_permanent and failure.wait_seconds is not None and not is_free:
+        return FailureClass.TRANSIENT
+    return failure.failure_class
 
 
 def environment_of(environ: Mapping[str, str]) -> Dict[str, str]:

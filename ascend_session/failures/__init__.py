@@ -6,15 +6,7 @@ it means, and a ``RetryPolicy`` says whether another attempt can help. An ``Erro
 rank has written of its own exception.
 """
 
-from ascend_session.failures.failure import (
-    Condition,
-    Definition,
-    Failure,
-    FailureClass,
-    RetryPolicy,
-    Role,
-    Weight,
-)
+from ascend_session.failures.failure import Definition, Failure, FailureClass, RetryPolicy
 from ascend_session.failures.graph_error import describe_error, parse_graph_error
 from ascend_session.failures.record import (
     STACK_SIGNAL,
@@ -32,14 +24,11 @@ __all__ = [
     "ROWS",
     "STACKS_NAME",
     "STACK_SIGNAL",
-    "Condition",
     "Definition",
     "ErrorRecord",
     "Failure",
     "FailureClass",
     "RetryPolicy",
-    "Role",
-    "Weight",
     "classify",
     "describe_error",
     "explain",

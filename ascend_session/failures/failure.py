@@ -5,7 +5,7 @@ Source: guides/facts/failures.md#classes and, for the waits, guides/facts/failur
 
 import math
 from dataclasses import dataclass
-from enum import Enum, IntEnum
+from enum import Enum
 from typing import NamedTuple, Optional, Tuple
 
 _FIRST_WAIT_S = 10.0  # what the vendor asks for between two jobs (EJ0001, E30003)
@@ -16,61 +16,19 @@ class FailureClass(Enum):
     """What a failure asks for; the value is the word for reports."""
 
     TRANSIENT = "transient"
-    """Retry: yes, in a new process, after the wait. Root cause: yes."""
+    """Try again, in a new process, after the wait."""
 
     SECONDARY = "secondary"
-    """Retry: no. Root cause: only if nothing else is known; another rank failed first."""
+    """Don't try again: another rank failed first."""
 
     PERMANENT = "permanent"
-    """Retry: no, it fails the same way until something is changed. Root cause: yes."""
+    """Don't try again: it fails the same way until something is changed."""
 
     HARDWARE = "hardware"
-    """Retry: not on this device; an administrator has to look at it. Root cause: yes."""
+    """Don't try again on this device: an administrator has to look at it."""
 
     AMBIGUOUS = "ambiguous"
-    """Retry: once, after a look at who holds the device. Root cause: if nothing is clearer."""
-
-
-class Condition(Enum):
-    """What can give a failure another class; the value says it in words."""
-
-    HELD_BY_OTHERS = "another process holds the device"
-    HELD_BY_ENDING_JOB = "the port is held by an earlier job of your own that is still ending"
-    SHARED_BY_RANKS = "two ranks of this job use the same device"
-    NO_PRIMARY = "no rank of the job reports a failure of its own"
-    DEVICE_FAULTY = "npu-smi info shows another health than OK, or ECC errors, for the device"
-
-
-class Role(Enum):
-    """What a known text says about the failure that it belongs to."""
-
-    CAUSE = "cause"
-    """It says what failed."""
-
-    STAGE = "stage"
-    """It says in which step it failed; a code next to it says it better."""
-
-    WRAPPER = "wrapper"
-    """It says only that something failed; the lines around it say what."""
-
-    NOTICE = "notice"
-    """It is no failure, but explains one."""
-
-
-class Weight(IntEnum):
-    """How well a failure explains the other failures of a job or a text."""
-
-    UNSAID = 0
-    """A text that only says that something failed."""
-
-    OF_ANOTHER = 1
-    """A code that says that another rank failed first."""
-
-    UNCLEAR = 2
-    """A code that may be the rank's own fault or not."""
-
-    OWN = 3
-    """A failure of its own: a code that says so, or an end without any code of the vendor."""
+    """Try once more, after a look at who holds the device."""
 
 
 class Code(NamedTuple):
@@ -79,12 +37,10 @@ class Code(NamedTuple):
     Attributes:
         name: As it is printed: a letter E code (``EJ0001``) or an aclError number (``507033``).
         meaning: What it stands for, in a few words.
-        vague: It comes with many causes, so that a more exact code in the same text is believed.
     """
 
     name: str
     meaning: str
-    vague: bool = False
 
 
 class Message(NamedTuple):
@@ -110,26 +66,22 @@ class Message(NamedTuple):
         return self.code or self.words
 
 
-class Alternative(NamedTuple):
-    """The class of a failure when something else is known besides the text."""
-
-    failure_class: FailureClass
-    condition: Condition
-
-
 @dataclass(frozen=True)
 class Definition:
     """One row of the table.
 
     Attributes:
-        failure_class: The class as far as the text alone can say.
+        failure_class: What it asks for; of a secondary one, what it asks for in a job in which no
+            rank has a failure of its own.
         advice: What to do, in full sentences.
         source: Where the fact stands; the abbreviations are in `failures.table`.
         codes: The codes that it is known by.
         messages: The texts that it is known by.
-        otherwise: The class under a condition that only the caller can know.
-        wait_seconds: How long to wait before a new attempt when it is transient.
-        role: What it says about the failure that it belongs to.
+        is_secondary: Whether it follows from the failure of another rank.
+        is_vague: Whether it says that something failed, or where, but not what: a more exact one in
+            the same text is believed.
+        wait_seconds: How long to wait before a new attempt. A permanent failure has a wait if the
+            device ran out of something that another process may hold.
     """
 
     failure_class: FailureClass
@@ -137,9 +89,9 @@ class Definition:
     source: str
     codes: Tuple[Code, ...] = ()
     messages: Tuple[Message, ...] = ()
-    otherwise: Optional[Alternative] = None
+    is_secondary: bool = False
+    is_vague: bool = False
     wait_seconds: Optional[int] = None
-    role: Role = Role.CAUSE
 
 
 @dataclass(frozen=True)
@@ -158,8 +110,9 @@ class Failure:
 
     @property
     def failure_class(self) -> FailureClass:
-        """Its class as far as the text alone can say."""
-        return self.definition.failure_class
+        """Its class as far as the text alone can say: another rank may have failed first."""
+        is_secondary = self.definition.is_secondary
+        return FailureClass.SECONDARY if is_secondary else self.definition.failure_class
 
     @property
     def advice(self) -> str:
@@ -173,46 +126,37 @@ class Failure:
 
     @property
     def wait_seconds(self) -> Optional[int]:
-        """How long to wait before a new attempt when it is transient."""
+        """How long to wait before a new attempt, where one can help."""
         return self.definition.wait_seconds
 
     @property
     def meaning(self) -> str:
         """What its code stands for; empty if it is known by its words."""
-        return self._find_code().meaning
+        codes = (code for code in self.definition.codes if code.name == self.code)
+        return next(codes, Code(self.code, "")).meaning
 
     @property
-    def vague(self) -> bool:
-        """Whether a more exact code in the same text is to be believed."""
-        return self._find_code().vague
+    def precedence(self) -> int:
+        """Its place among the failures of a job or a text: the lowest explains the others best.
+
+        A failure of the rank's own comes first, then one that may be its own or not, a secondary
+        one, and last one that only says that something failed.
+        """
+        if self.definition.is_secondary:
+            return 2
+        if self.failure_class is FailureClass.AMBIGUOUS:
+            return 3 if self.definition.is_vague else 1
+        return 0
 
     @property
-    def weight(self) -> Weight:
-        """How well it explains others, as far as the text alone can say."""
-        if self.definition.role is Role.WRAPPER:
-            return Weight.UNSAID
-        kinds = {
-            FailureClass.SECONDARY: Weight.OF_ANOTHER,
-            FailureClass.AMBIGUOUS: Weight.UNCLEAR,
-        }
-        return kinds.get(self.failure_class, Weight.OWN)
+    def is_own(self) -> bool:
+        """Whether it is the rank's own for certain: transient, permanent or hardware."""
+        return self.precedence == 0
 
     @property
     def is_exact(self) -> bool:
         """Whether nothing else in the same text could say better what failed."""
-        is_cause = self.definition.role is Role.CAUSE
-        return is_cause and not self.vague and self.weight is Weight.OWN
-
-    def given(self, *conditions: Condition) -> FailureClass:
-        """Give its class where these conditions are known to be met."""
-        otherwise = self.definition.otherwise
-        if otherwise is not None and otherwise.condition in conditions:
-            return otherwise.failure_class
-        return self.failure_class
-
-    def _find_code(self) -> Code:
-        codes = (code for code in self.definition.codes if code.name == self.code)
-        return next(codes, Code(self.code, ""))
+        return self.is_own and not self.definition.is_vague
 
 
 @dataclass(frozen=True)
@@ -221,8 +165,8 @@ class RetryPolicy:
 
     A failed initialisation aborts its process, so an attempt is always a process of its own. What
     the failure is decides: transient ones are tried again, ambiguous ones only if they ended the
-    first attempt, all others never, nor one of which only a wrapper is known (``E19999``). What
-    somebody has killed is tried again.
+    first attempt, all others never, nor one that only says that something failed (``E19999``).
+    What somebody has killed is tried again.
 
     Attributes:
         attempts: How many there may be in all, the first one included.
@@ -267,10 +211,8 @@ class RetryPolicy:
             return False
         if failure is None:
             return was_killed
-        if failure.definition.role is Role.WRAPPER:
-            return False
         if kind is FailureClass.AMBIGUOUS:
-            return attempt < _AMBIGUOUS_ATTEMPTS
+            return attempt < _AMBIGUOUS_ATTEMPTS and not failure.definition.is_vague
         return kind is FailureClass.TRANSIENT
 
     def wait_before_next(self, failure: Optional[Failure]) -> float:

@@ -23,7 +23,7 @@ from functools import lru_cache
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Pattern, Set, Tuple, Type
 
 from ascend_session.errors import AscendError, InitializationError
-from ascend_session.failures.failure import Definition, Failure, Message, Role, Weight
+from ascend_session.failures.failure import Definition, Failure, FailureClass, Message
 from ascend_session.failures.graph_error import parse_graph_error
 from ascend_session.failures.table import ROWS
 from ascend_session.text import blanked
@@ -107,8 +107,8 @@ def root_cause(failures: Iterable[Failure]) -> Optional[Failure]:
        failed in, that before a code that comes with many causes (``507899``)
     2. an ambiguous failure
     3. a secondary one, that is another rank's fault
-    4. a wrapper, which only says that something failed (``[GePlugin] Initialize ge failed``,
-       ``E19999``, ``EE9999``, ``EZ9999``)
+    4. one that only says that something failed (``[GePlugin] Initialize ge failed``, ``E19999``,
+       ``EE9999``, ``EZ9999``)
 
     Failures of several ranks may be given one after the other; a secondary one is then the result
     only if no rank reports anything else.
@@ -116,13 +116,14 @@ def root_cause(failures: Iterable[Failure]) -> Optional[Failure]:
     Returns:
         One of the failures, or None if there is none among them.
     """
-    candidates = [failure for failure in failures if failure.definition.role is not Role.NOTICE]
-    return min(candidates, key=_order) if candidates else None
+    return min(failures, key=_order, default=None)
 
 
-def _order(failure: Failure) -> Tuple[int, int]:
-    is_vague = failure.weight is Weight.OWN and failure.vague
-    return -failure.weight, 2 if is_vague else int(failure.definition.role is Role.STAGE)
+def _order(failure: Failure) -> Tuple[int, bool, bool]:
+    is_vague = failure.definition.is_vague
+    # 507899 is also seen where the device is only busy: a stage of HCCL says more.
+    is_hardware = failure.failure_class is FailureClass.HARDWARE
+    return failure.precedence, is_vague, is_vague and is_hardware
 
 
 def _find_hits(block: str, known: Set[str]) -> List[_Hit]:

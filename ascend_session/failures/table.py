@@ -7,15 +7,7 @@ guides/facts/failures.md#sources-of-the-table.
 from functools import partial
 from typing import Optional, Tuple, Union
 
-from ascend_session.failures.failure import (
-    Alternative,
-    Code,
-    Condition,
-    Definition,
-    FailureClass,
-    Message,
-    Role,
-)
+from ascend_session.failures.failure import Code, Definition, FailureClass, Message
 
 JOB_CANNOT_GO_ON = "The job cannot go on: "
 """Begins the sentence by which a rank on the stub says why others have ended its collectives.
@@ -29,20 +21,28 @@ def _row(
     source: str,
     advice: str,
     *names: Union[Code, Message],
-    otherwise: Optional[Alternative] = None,
+    is_secondary: bool = False,
+    is_vague: bool = False,
     wait_seconds: Optional[int] = None,
-    role: Role = Role.CAUSE,
 ) -> Definition:
-    codes = tuple(name for name in names if isinstance(name, Code))
-    messages = tuple(name for name in names if isinstance(name, Message))
-    return Definition(failure_class, advice, source, codes, messages, otherwise, wait_seconds, role)
+    return Definition(
+        failure_class,
+        advice,
+        source,
+        codes=tuple(name for name in names if isinstance(name, Code)),
+        messages=tuple(name for name in names if isinstance(name, Message)),
+        is_secondary=is_secondary,
+        is_vague=is_vague,
+        wait_seconds=wait_seconds,
+    )
 
 
 _transient = partial(_row, FailureClass.TRANSIENT)
-_secondary = partial(_row, FailureClass.SECONDARY)
 _permanent = partial(_row, FailureClass.PERMANENT)
 _hardware = partial(_row, FailureClass.HARDWARE)
 _ambiguous = partial(_row, FailureClass.AMBIGUOUS)
+# Where no rank has a failure of its own, other secondary rows ask for what their class says.
+_secondary = partial(_row, FailureClass.SECONDARY, is_secondary=True)
 
 
 def _stage(stage: str, keyword: str) -> Message:
@@ -53,6 +53,11 @@ def _stage(stage: str, keyword: str) -> Message:
     pattern = rf"\[Init(?:Group|Channel)Stage\]\[{keyword}\]"
     return Message(f"Stage][{keyword}]", f"[{stage}][{keyword}]", pattern)
 
+
+_FAULTY_DEVICE = (
+    "The device or its memory is faulty. Move the job to another device and have an administrator "
+    "look at this one."
+)
 
 ROWS: Tuple[Definition, ...] = (
     # Processes that start on the device first: HCCP (EJ codes) and TSD
@@ -71,7 +76,6 @@ ROWS: Tuple[Definition, ...] = (
         "same device. Check that every rank has a device of its own, wait 10 seconds after the "
         "last process has ended, and start again.",
         Message("Open TsdClient failed"),
-        otherwise=Alternative(FailureClass.PERMANENT, Condition.SHARED_BY_RANKS),
         wait_seconds=10,
     ),
     _transient(
@@ -115,8 +119,6 @@ ROWS: Tuple[Definition, ...] = (
             "EI0019",
             r"listen on ip\[[^\]\n]{0,80}\] and specific port\[\d{1,5}\] fail",
         ),
-        otherwise=Alternative(FailureClass.TRANSIENT, Condition.HELD_BY_ENDING_JOB),
-        wait_seconds=10,
     ),
     _permanent(
         "EC; TFA FAQ",
@@ -170,7 +172,6 @@ ROWS: Tuple[Definition, ...] = (
         Code("E30006", "the operator package was not accepted by the device"),
         Code("E30004", "the program for the device is damaged"),
         Code("E30009", "the signature of a package was not accepted by the device"),
-        otherwise=Alternative(FailureClass.HARDWARE, Condition.DEVICE_FAULTY),
     ),
     _hardware(
         "EC",
@@ -212,7 +213,6 @@ ROWS: Tuple[Definition, ...] = (
         Code("EL0009", "the device is out of streams"),
         Code("EL0010", "the device is out of notify registers"),
         Code("EL0011", "the device is out of models"),
-        otherwise=Alternative(FailureClass.TRANSIENT, Condition.HELD_BY_OTHERS),
         wait_seconds=60,
     ),
     _transient(
@@ -253,7 +253,6 @@ ROWS: Tuple[Definition, ...] = (
         Code("EL0004", "the driver ran out of memory"),
         Code("207001", "out of memory"),
         Code("207018", "out of device memory"),
-        otherwise=Alternative(FailureClass.TRANSIENT, Condition.HELD_BY_OTHERS),
         wait_seconds=60,
     ),
     _permanent(
@@ -277,12 +276,12 @@ ROWS: Tuple[Definition, ...] = (
         Code("E39002", "the driver does not list the devices"),
     ),
     # Communication between ranks (EI codes)
-    _secondary(
+    _transient(
         "EC; HCCL-DOC cluster_info_nego",
         "Not all ranks came together in time. Check that every rank was started and look for one "
         "that failed first; then check HCCL_SOCKET_IFNAME and the firewall between the hosts.",
         Code("EI0015", "the ranks did not find each other in time"),
-        otherwise=Alternative(FailureClass.TRANSIENT, Condition.NO_PRIMARY),
+        is_secondary=True,
         wait_seconds=10,
     ),
     _secondary(
@@ -299,7 +298,7 @@ ROWS: Tuple[Definition, ...] = (
         "number of steps.",
         Code("EI0002", "another rank did not answer in time"),
     ),
-    _secondary(
+    _hardware(
         "EC; HCCL-DOC task_exec_stage",
         "The rank at the other end ended early, or the link between the devices failed. Look for "
         "the rank that failed first; if there is none, have an administrator check the link "
@@ -308,7 +307,7 @@ ROWS: Tuple[Definition, ...] = (
         Code("EI0013", "the network card reported a lost packet"),
         Message("Heartbeat Lost"),
         Message("recv fail", near="HCC"),
-        otherwise=Alternative(FailureClass.HARDWARE, Condition.NO_PRIMARY),
+        is_secondary=True,
     ),
     _permanent(
         "EC",
@@ -361,7 +360,6 @@ ROWS: Tuple[Definition, ...] = (
         "HCCL_INTRA_ROCE_ENABLE=1; if 'npu-smi info' shows a device that is not OK, have an "
         "administrator look at it.",
         Code("EI0010", "two devices of the host cannot exchange memory directly"),
-        otherwise=Alternative(FailureClass.HARDWARE, Condition.DEVICE_FAULTY),
     ),
     # The runtime (EE codes, aclError numbers), and the inner errors of all parts
     _ambiguous(
@@ -379,7 +377,7 @@ ROWS: Tuple[Definition, ...] = (
         "these, then try once more.",
         Code("507033", "the device could not be set up"),
     ),
-    _secondary(
+    _ambiguous(
         "EC; RTC",
         "The work on the device did not end in time. Look at the other ranks first; if none "
         "failed, check stream_sync_timeout, event_sync_timeout and the network.",
@@ -388,7 +386,7 @@ ROWS: Tuple[Definition, ...] = (
         Code("507046", "a stream was not finished in time"),
         Code("507047", "an event was not reached in time"),
         Code("107020", "a task was not finished in time"),
-        otherwise=Alternative(FailureClass.AMBIGUOUS, Condition.NO_PRIMARY),
+        is_secondary=True,
     ),
     _permanent(
         "EC",
@@ -430,15 +428,19 @@ ROWS: Tuple[Definition, ...] = (
     ),
     _hardware(
         "RTC",
-        "The device or its memory is faulty. Move the job to another device and have an "
-        "administrator look at this one.",
+        _FAULTY_DEVICE,
         Code("507010", "the device lost its heartbeat"),
         Code("507053", "device memory error"),
         Code("507054", "multi-bit ECC error in device memory"),
         Code("507055", "suspected device memory error"),
         Code("507056", "link error"),
+    ),
+    _hardware(
+        "RTC",
+        _FAULTY_DEVICE,
         # Also seen with EL0005, where the device is only busy.
-        Code("507899", "internal error of the driver", vague=True),
+        Code("507899", "internal error of the driver"),
+        is_vague=True,
     ),
     _permanent(
         "RTC",
@@ -456,7 +458,7 @@ ROWS: Tuple[Definition, ...] = (
         Code("EH9999", "inner error of AscendCL"),
         Code("EI9999", "inner error of HCCL"),
         Code("EZ9999", "inner error of an operator"),
-        role=Role.WRAPPER,
+        is_vague=True,
     ),
     # The TensorFlow adapter and the graph engine's compilers (E2, E4 codes)
     _permanent(
@@ -496,14 +498,14 @@ ROWS: Tuple[Definition, ...] = (
         "says why; if there is none, read the process's own log (plog).",
         Message("[GePlugin] Initialize ge failed"),
         Message("GEInitialize failed"),
-        role=Role.WRAPPER,
+        is_vague=True,
     ),
     _ambiguous(
         "TFA ge_plugin.cc",
         "The data channel to the device did not open, and the process aborts after 3 seconds. The "
         "code in the lines around, or the process's own log (plog), says why.",
         Message("[GePlugin] Tdt host init failed"),
-        role=Role.WRAPPER,
+        is_vague=True,
     ),
     _ambiguous(
         "TFA ge_plugin.cc",
@@ -511,14 +513,7 @@ ROWS: Tuple[Definition, ...] = (
         "in the lines around, or the process's own log (plog), says why; where there is none, "
         "check that the toolkit's set_env.sh was sourced and that its parts have one version.",
         Message("Initialize parser failed", near="[GePlugin]"),
-        role=Role.WRAPPER,
-    ),
-    _permanent(
-        "TFA ge_plugin.cc",
-        "This is no failure: a second initialisation in the process was ignored, and the options "
-        "of the first one stay in force.",
-        Message("Ge has already initialized"),
-        role=Role.NOTICE,
+        is_vague=True,
     ),
     # The stage in which HCCL failed, as it says from CANN 8.5 on. The manual gives the last three
     # no class; here they only say where it failed.
@@ -526,7 +521,7 @@ ROWS: Tuple[Definition, ...] = (
         "HCCL-DOC debug_thinking",
         "Correct the HCCL environment variable that the line names.",
         _stage("InitGroupStage", "EnvConfig"),
-        role=Role.STAGE,
+        is_vague=True,
     ),
     _permanent(
         "HCCL-DOC debug_thinking",
@@ -534,26 +529,26 @@ ROWS: Tuple[Definition, ...] = (
         "Correct what the line names.",
         _stage("InitGroupStage", "RanktableConfig"),
         _stage("InitGroupStage", "RanktableCheck"),
-        role=Role.STAGE,
+        is_vague=True,
     ),
     _permanent(
         "HCCL-DOC debug_thinking",
         "Two ranks call a collective with different arguments. Start all ranks with the same "
         "script, the same arguments and the same data.",
         _stage("InitChannelStage", "ParameterConflict"),
-        role=Role.STAGE,
+        is_vague=True,
     ),
     _permanent(
         "HCCL-DOC debug_thinking",
         "Install the same CANN version on all hosts of the job.",
         _stage("InitChannelStage", "VersionConflict"),
-        role=Role.STAGE,
+        is_vague=True,
     ),
     _permanent(
         "HCCL-DOC debug_thinking",
         "Correct the argument of the collective that the line names.",
         _stage("TaskExecStage", "InvalidArgument"),
-        role=Role.STAGE,
+        is_vague=True,
     ),
     _secondary(
         "HCCL-DOC debug_thinking",
@@ -561,7 +556,7 @@ ROWS: Tuple[Definition, ...] = (
         "was never started; then check HCCL_CONNECT_TIMEOUT and the network.",
         _stage("InitGroupStage", "RanktableDetect"),
         _stage("InitChannelStage", "Timeout"),
-        role=Role.STAGE,
+        is_vague=True,
     ),
     _secondary(
         "HCCL-DOC debug_thinking",
@@ -569,7 +564,7 @@ ROWS: Tuple[Definition, ...] = (
         "first; then check HCCL_EXEC_TIMEOUT.",
         _stage("TaskExecStage", "Timeout"),
         _stage("TaskExecStage", "HeartbeatAbnormal"),
-        role=Role.STAGE,
+        is_vague=True,
     ),
     _ambiguous(
         "HCCL-DOC debug_thinking (no class given there)",
@@ -577,15 +572,15 @@ ROWS: Tuple[Definition, ...] = (
         _stage("InitGroupStage", "Resource"),
         _stage("TaskExecStage", "Not Supported"),
         _stage("TaskExecStage", "RunFailed"),
-        role=Role.WRAPPER,
+        is_vague=True,
     ),
     # The stub
-    _secondary(
+    _permanent(
         "backends/exchange of this package",
         "The ranks of this job need each other, and one did not do its part. Start all ranks with "
         "the same script, arguments and data, give each the same number of steps, and read what "
         "the rank that the sentence names has written.",
         Message(JOB_CANNOT_GO_ON, JOB_CANNOT_GO_ON[:-2]),
-        otherwise=Alternative(FailureClass.PERMANENT, Condition.NO_PRIMARY),
+        is_secondary=True,
     ),
 )

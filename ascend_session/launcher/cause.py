@@ -1,7 +1,8 @@
 """Which rank's failure explains the others', or what else ended an attempt.
 
-A rank's record and the ends of its logs say what failed; `Weight` says how much that explains: a
-secondary failure is no cause where there is a primary one (guides/facts/failures.md#classes).
+A rank's record and the ends of its logs say what failed, and `Failure.precedence` how well that
+explains the rest: a secondary failure is no cause where there is a primary one
+(guides/facts/failures.md#classes). An end without any code of the vendor is a failure of its own.
 
 A rank may be a script that starts ranks itself. Most scripts for eight devices end with a bare
 ``wait``, which gives 0 whatever became of these (guides/facts/launch.md#scripts-for-eight-devices).
@@ -16,14 +17,13 @@ import re
 import resource
 import signal
 from dataclasses import replace
-from typing import TYPE_CHECKING, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Iterable, Iterator, List, Optional, Tuple
 
 from ascend_session.cluster import member
 from ascend_session.failures import (
     JOB_CANNOT_GO_ON,
-    Condition,
     Failure,
-    Weight,
+    FailureClass,
     classify,
     root_cause,
 )
@@ -117,8 +117,8 @@ def find_first_failed(plan: "Plan", attempt: Attempt) -> Optional[int]:
     judge = _Judge(plan, attempt)
     if not judge.failed:
         return None
-    first, weight, _ = judge.find_heaviest()
-    return first.rank if weight is Weight.OWN else None
+    first, failure = judge.find_clearest()
+    return first.rank if failure is None or failure.is_own else None
 
 
 def find_lost(plan: "Plan", attempt: Attempt) -> List[Cause]:
@@ -184,10 +184,6 @@ class _Judge:
         # Bytes of each of a rank's files that are looked at.
         share = _ALL_BYTES // (3 * len(attempt.ranks))
         self._limit = max(_LEAST_BYTES, min(_TAIL_BYTES, share))
-        self._conditions: Set[Condition] = set()
-        devices = [rank.physical_id for rank in plan.ranks if rank.physical_id is not None]
-        if len(set(devices)) < len(devices):
-            self._conditions.add(Condition.SHARED_BY_RANKS)
         # Of failures that explain as much, the one that was reported at once counts, or the first.
         self.failed = sorted(
             (rank for rank in attempt.ranks if _has_failed(rank)),
@@ -196,16 +192,17 @@ class _Judge:
 
     def blame_rank(self) -> Cause:
         """Blame one of the failed ranks, or one that says more or is named by it."""
-        first, weight, failure = self.find_heaviest()
-        if weight is not Weight.OWN:
+        first, failure = self.find_clearest()
+        is_own = failure is None or failure.is_own
+        if not is_own:
             speaker = self._find_speaker()
             if speaker is not None:
                 rank, own_failure = speaker
                 sentence = describe_stopped(rank, own_failure, first)
                 return self._blame(rank, _exit_code_of_launch(first), sentence, own_failure)
-        is_of_another = weight is Weight.OF_ANOTHER
+        is_secondary = failure is not None and failure.definition.is_secondary
         is_one_node = self._plan.nodes.count == 1
-        suspect = None if failure is None else self._find_suspect(first, weight)
+        suspect = None if failure is None else self._find_suspect(first, is_own)
         if failure is not None and suspect is not None:
             cause = self._blame_suspect(suspect, first, failure)
             if cause is not None:
@@ -213,14 +210,14 @@ class _Judge:
         sentence = describe_end(first, self._plan.of(first.rank).cwd)
         sentence += describe_failure(failure, sentence)
         left: Tuple[int, ...] = ()
-        if is_of_another and is_one_node:
-            self._conditions.add(Condition.NO_PRIMARY)
+        if is_secondary and is_one_node:
             if failure is not None and JOB_CANNOT_GO_ON not in failure.line:
                 left = self._find_ended_before(first)
             sentence += describe_left(left)
-        elif is_of_another:
+        elif is_secondary:
             sentence += " The cause may be on another node: see what the launchers there say."
-        cause = self._blame(first, _exit_code_of_launch(first), sentence, failure)
+        code = _exit_code_of_launch(first)
+        cause = self._blame(first, code, sentence, failure, is_first=is_one_node)
         return replace(cause, left=left)
 
     def _find_ended_before(self, first: RankResult) -> Tuple[int, ...]:
@@ -231,10 +228,10 @@ class _Judge:
             if rank.outcome == Outcome.SUCCEEDED and _failed_at(rank) < _failed_at(first)
         )
 
-    def _find_suspect(self, first: RankResult, weight: Weight) -> Optional[Suspect]:
-        """Find the rank that ``first`` names, or others do if that cannot explain itself."""
+    def _find_suspect(self, first: RankResult, is_own: bool) -> Optional[Suspect]:
+        """Find the rank that ``first`` names, or that others do if its failure is not its own."""
         speakers = [first]
-        if weight is not Weight.OWN:
+        if not is_own:
             speakers += [rank for rank in self._ranks if rank is not first]
         for rank in speakers:
             texts = _texts(self._plan.of(rank.rank), rank, self._limit)
@@ -265,9 +262,8 @@ class _Judge:
         end = describe_end(first, self._plan.of(first.rank).cwd)
         if not suspect.is_by_hccl and JOB_CANNOT_GO_ON not in end:
             sentence += f" {end}"
-        if self._plan.nodes.count == 1:
-            self._conditions.add(Condition.NO_PRIMARY)
-        cause = self._blame(guilty, code, sentence, failure)
+        is_one_node = self._plan.nodes.count == 1
+        cause = self._blame(guilty, code, sentence, failure, is_first=is_one_node)
         if guilty.error is None and first.error is not None:
             folder = self._plan.of(first.rank).cwd
             cause = replace(cause, place=tuple(describe_exception(first.rank, first.error, folder)))
@@ -283,35 +279,38 @@ class _Judge:
         more = describe_failure(failure).replace(" It", f" Rank {rank.rank}", 1)
         return self._blame(rank, _STALLED, sentence + more, failure)
 
-    def find_heaviest(self) -> Tuple[RankResult, Weight, Optional[Failure]]:
+    def find_clearest(self) -> Tuple[RankResult, Optional[Failure]]:
         """Find the failed rank that explains most, the first of those that do equally.
 
         Returns:
-            The rank, how well its failure explains those of others, and the known failure of the
-            vendor's stack, or None.
+            The rank, and the known failure of the vendor's stack, or None if it failed otherwise.
         """
-        heaviest: Optional[Tuple[RankResult, Weight, Optional[Failure]]] = None
+        unclear: List[Tuple[RankResult, Failure]] = []
         for rank in self.failed:
-            weight, failure = _weigh(self._plan.of(rank.rank), rank, self._limit)
-            if heaviest is None or weight > heaviest[1]:
-                heaviest = rank, weight, failure
-            if weight is Weight.OWN:
-                break
-        assert heaviest is not None
-        return heaviest
+            failure = _find_failure_of(self._plan.of(rank.rank), rank, self._limit)
+            if failure is None or failure.is_own:
+                return rank, failure  # the logs of the others need not be read
+            unclear.append((rank, failure))
+        return min(unclear, key=lambda pair: pair[1].precedence)
 
     def _find_speaker(self) -> Optional[Tuple[RankResult, Failure]]:
         """Find the first stopped rank that speaks of a failure of its own."""
         for rank in self._ranks:
             if rank.outcome == Outcome.STOPPED:
                 failure = _find_failure(_texts(self._plan.of(rank.rank), rank, self._limit))
-                if failure is not None and failure.weight is Weight.OWN:
+                if failure is not None and failure.is_own:
                     return rank, failure
         return None
 
     def _blame(
-        self, rank: RankResult, code: int, sentence: str, failure: Optional[Failure]
+        self,
+        rank: RankResult,
+        code: int,
+        sentence: str,
+        failure: Optional[Failure],
+        is_first: bool = False,
     ) -> Cause:
+        """Make the cause; ``is_first`` if no other rank of the job can have failed before."""
         planned = self._plan.of(rank.rank)
         advice = "" if failure is None else failure.advice
         is_exit = rank.error is None or rank.error.type == "SystemExit"
@@ -343,7 +342,9 @@ class _Judge:
             exit_code=code,
             said=sentence,
             failure=failure,
-            failure_class=None if failure is None else failure.given(*self._conditions),
+            failure_class=(
+                None if failure is None else _class_in_job(self._plan, failure, is_first)
+            ),
             advice=advice,
             others=tuple(other.rank for other in self.failed if other is not rank),
             tail=tuple(tail),
@@ -351,6 +352,18 @@ class _Judge:
             stacks=stacks,
             plogs=tuple(_find_plogs(planned, rank.pid)),
         )
+
+
+def _class_in_job(plan: "Plan", failure: Failure, is_first: bool) -> FailureClass:
+    """Give the class of a failure in this job.
+
+    A secondary one has the class of its row where no other rank can have failed first. That the
+    TSD client does not open passes, unless two ranks of the job were given the same device.
+    """
+    devices = [rank.physical_id for rank in plan.ranks if rank.physical_id is not None]
+    if failure.code == "Open TsdClient failed" and len(set(devices)) < len(devices):
+        return FailureClass.PERMANENT
+    return failure.definition.failure_class if is_first else failure.failure_class
 
 
 def _has_failed(rank: RankResult) -> bool:
@@ -383,22 +396,19 @@ _OPEN = ("Exception", "OSError", "RuntimeError", "SystemError", "SystemExit")
 _PYTHONS_OWN = re.compile(r"[A-Z][A-Za-z]*")
 
 
-def _weigh(planned: "RankPlan", rank: RankResult, limit: int) -> Tuple[Weight, Optional[Failure]]:
+def _find_failure_of(planned: "RankPlan", rank: RankResult, limit: int) -> Optional[Failure]:
     """Look into a failed rank's record, then into the last ``limit`` bytes of each of its logs."""
     failure = _find_failure(_record_text(rank))
     if failure is None and _speaks_for_itself(rank):
-        return Weight.OWN, None
+        return None
     if failure is None or not failure.is_exact:
         failure = _find_failure(_texts(planned, rank, limit))
-    if failure is None:
-        return Weight.OWN, None
     # A signal ended it, other than GE's own way to end: that is its own failure.
     status = rank.status or 0
     is_by_signal = status < 0 and status != -signal.SIGABRT and rank.error is None
-    weight = failure.weight
-    if is_by_signal and weight is not Weight.OWN:
-        return Weight.OWN, None
-    return weight, failure
+    if failure is not None and is_by_signal and not failure.is_own:
+        return None
+    return failure
 
 
 def _speaks_for_itself(rank: RankResult) -> bool:

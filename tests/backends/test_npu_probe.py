@@ -4,8 +4,9 @@ import json
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, List
+from typing import Any, Iterator, List
 
 import psutil
 import pytest
@@ -27,6 +28,18 @@ def host(tmp_path: Path) -> Any:
 
 def of(host: Any, call: str) -> List[Any]:
     return [entry for entry in recorded(host) if entry["call"] == call]
+
+
+@contextmanager
+def held(host: Any) -> Iterator[None]:
+    """Let another process hold the device meanwhile."""
+    with open(str(host.root / "dev/davinci0")) as device:
+        holder = subprocess.Popen(["sleep", "600"], stdin=device)
+    try:
+        yield
+    finally:
+        holder.kill()
+        holder.wait()
 
 
 class TestWithoutAProbe:
@@ -77,15 +90,18 @@ class TestWithAProbe:
     def test_a_lack_of_memory_passes_if_another_process_holds_the_device(
         self, tf: Any, host: Any
     ) -> None:
-        with open(str(host.root / "dev/davinci0")) as device:
-            holder = subprocess.Popen(["sleep", "600"], stdin=device)
-        try:
-            with loaded(host, faults="init=EL0004*1"):
-                with ascend_system(probe=RetryPolicy(attempts=2, wait_seconds=0)) as system:
-                    assert [event.name for event in system.events] == ["probe", "initialize"]
-        finally:
-            holder.kill()
-            holder.wait()
+        with held(host), loaded(host, faults="init=EL0004*1"):
+            with ascend_system(probe=RetryPolicy(attempts=2, wait_seconds=0)) as system:
+                assert [event.name for event in system.events] == ["probe", "initialize"]
+
+    @pytest.mark.parametrize("code", ["EI0004", "EI0015"])
+    def test_what_the_device_did_not_run_out_of_does_not_pass_when_another_process_ends(
+        self, tf: Any, host: Any, code: str
+    ) -> None:
+        with held(host), loaded(host, faults=f"init={code}"):
+            with pytest.raises(InitializationError, match=code):
+                ascend_system(probe=RetryPolicy(attempts=2, wait_seconds=0)).__enter__()
+        assert len(of(host, "GEInitialize")) == 1
 
     def test_one_that_does_not_end_is_ended(self, tf: Any, host: Any) -> None:
         with loaded(host, faults="hang=3600"):

@@ -35,7 +35,8 @@ def cause(text: str) -> Optional[str]:
             "[InitChannelStage][ParameterConflict]",
         ),
         ("[TaskExecStage][RunFailed]x\nEI0002: late", "EI0002"),
-        ("Ge has already initialized\nEI0002: late", "EI0002"),
+        ("error code is 507899\n[InitGroupStage][EnvConfig] x", "[InitGroupStage][EnvConfig]"),
+        ("EI0015: late\n[TaskExecStage][Timeout]x", "EI0015"),
     ],
 )
 def test_what_says_more_wins_whatever_comes_first(text: str, expected: str) -> None:

@@ -73,7 +73,7 @@ def test_code_that_stands_alone_is_found(text: str) -> None:
         "EX0002",
         "E99999",
         "tsd client waits",
-        "Storage has already initialized",
+        "[GePlugin] Ge has already initialized",
         "socket recv failed",
         "port and porting been bound elsewhere",
         "TsdOpen failed",

@@ -1,20 +1,12 @@
 """Every row of the table: realistic texts, its class, and what the classes ask of a row."""
 
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List, Set
 
 import pytest
 import yaml
 
-from ascend_session.failures import (
-    ROWS,
-    Condition,
-    Definition,
-    Failure,
-    FailureClass,
-    Role,
-    classify,
-)
+from ascend_session.failures import ROWS, Definition, Failure, FailureClass, classify
 
 EXAMPLES: List[Dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parent / "data" / "messages.yaml").read_text(encoding="utf-8")
@@ -57,22 +49,26 @@ CLASSES = {
         "Initialize parser failed; E19999; EE9999; EH9999; EI9999; EZ9999"
     ),
 }
-UNDER_CONDITIONS = [
-    ("EL0006", Condition.HELD_BY_OTHERS, FailureClass.TRANSIENT),
-    ("EL0011", Condition.HELD_BY_OTHERS, FailureClass.TRANSIENT),
-    ("207001", Condition.HELD_BY_OTHERS, FailureClass.TRANSIENT),
-    ("EI0007", Condition.HELD_BY_OTHERS, FailureClass.TRANSIENT),
-    ("EI0019", Condition.HELD_BY_ENDING_JOB, FailureClass.TRANSIENT),
-    ("EJ0003", Condition.HELD_BY_ENDING_JOB, FailureClass.TRANSIENT),
-    ("Open TsdClient failed", Condition.SHARED_BY_RANKS, FailureClass.PERMANENT),
-    ("EI0015", Condition.NO_PRIMARY, FailureClass.TRANSIENT),
-    ("EI0012", Condition.NO_PRIMARY, FailureClass.HARDWARE),
-    ("recv fail", Condition.NO_PRIMARY, FailureClass.HARDWARE),
-    ("507046", Condition.NO_PRIMARY, FailureClass.AMBIGUOUS),
-    ("The job cannot go on", Condition.NO_PRIMARY, FailureClass.PERMANENT),
-    ("EI0010", Condition.DEVICE_FAULTY, FailureClass.HARDWARE),
-    ("E30009", Condition.DEVICE_FAULTY, FailureClass.HARDWARE),
-]
+# What the secondary ones of them ask for where no rank has a failure of its own, if anything.
+BY_THEMSELVES = {
+    FailureClass.TRANSIENT: "EI0015",
+    FailureClass.HARDWARE: "EI0012; EI0013; Heartbeat Lost; recv fail",
+    FailureClass.AMBIGUOUS: "EE1002; 507012; 507046; 507047; 107020",
+    FailureClass.PERMANENT: "The job cannot go on",
+}
+# What the device ran out of, which another process may hold.
+HELD = "EL0006; EL0008; EL0009; EL0010; EL0011; EI0007; EI0011; EL0004; 207001; 207018"
+# What only says that something failed, or where.
+VAGUE = (
+    "E19999; EE9999; EH9999; EI9999; EZ9999; [GePlugin] Initialize ge failed; GEInitialize failed; "
+    "[GePlugin] Tdt host init failed; Initialize parser failed; 507899; "
+    "[InitGroupStage][EnvConfig]; [InitGroupStage][RanktableConfig]; "
+    "[InitGroupStage][RanktableCheck]; [InitGroupStage][RanktableDetect]; "
+    "[InitGroupStage][Resource]; [InitChannelStage][ParameterConflict]; "
+    "[InitChannelStage][VersionConflict]; [InitChannelStage][Timeout]; "
+    "[TaskExecStage][InvalidArgument]; [TaskExecStage][Not Supported]; [TaskExecStage][Timeout]; "
+    "[TaskExecStage][RunFailed]; [TaskExecStage][HeartbeatAbnormal]"
+)
 
 
 def names(row: Definition) -> List[str]:
@@ -99,8 +95,8 @@ def test_a_row_has_realistic_texts_advice_in_sentences_and_a_wait_if_it_can_pass
     wordings = [message.words for message in row.messages]
     assert [words for words in wordings if not any(words in text for text in texts)] == []
 
-    kinds = [row.failure_class] + ([row.otherwise.failure_class] if row.otherwise else [])
-    assert (row.wait_seconds is not None) == (FailureClass.TRANSIENT in kinds)
+    if row.failure_class is not FailureClass.PERMANENT:
+        assert (row.wait_seconds is not None) == (row.failure_class is FailureClass.TRANSIENT)
     assert row.wait_seconds is None or row.wait_seconds >= 10
 
     assert row.advice[0].isupper()
@@ -109,28 +105,35 @@ def test_a_row_has_realistic_texts_advice_in_sentences_and_a_wait_if_it_can_pass
     assert classify(row.advice) == [], "the advice looks like a failure itself"
 
 
+def names_of(is_wanted: Callable[[Definition], bool]) -> Set[str]:
+    return {name for row in ROWS if is_wanted(row) for name in names(row)}
+
+
 @pytest.mark.parametrize("kind", list(FailureClass), ids=lambda kind: str(kind.value))
 def test_class_is_the_one_of_the_facts(kind: FailureClass) -> None:
-    rows = [row for row in ROWS if row.failure_class is kind and row.role is not Role.NOTICE]
     unclassed = {"[InitGroupStage][Resource]", "[TaskExecStage][Not Supported]"}
     unclassed |= {"[TaskExecStage][RunFailed]"}
-    mine = {name for row in rows for name in names(row)} - unclassed
+    mine = names_of(lambda row: Failure(names(row)[0], "", row).failure_class is kind) - unclassed
     assert mine == set(CLASSES[kind].split("; "))
 
 
-@pytest.mark.parametrize(("name", "condition", "kind"), UNDER_CONDITIONS)
-def test_class_changes_under_the_condition_of_the_facts(
-    name: str, condition: Condition, kind: FailureClass
+@pytest.mark.parametrize("kind", list(BY_THEMSELVES), ids=lambda kind: str(kind.value))
+def test_what_a_secondary_failure_asks_for_by_itself_is_that_of_the_facts(
+    kind: FailureClass,
 ) -> None:
-    failure = Failure(name, "", row_of(name))
-    assert failure.given(condition) is kind
-    others = [other for other in Condition if other is not condition]
-    assert failure.given(*others) is failure.failure_class is not kind
+    mine = names_of(lambda row: row.is_secondary and row.failure_class is kind)
+    assert mine == set(BY_THEMSELVES[kind].split("; "))
 
 
-def test_no_other_row_has_a_condition() -> None:
-    conditional = [row for row in ROWS if row.otherwise is not None]
-    assert {id(row) for row in conditional} == {id(row_of(name)) for name, _, _ in UNDER_CONDITIONS}
+def test_a_permanent_failure_has_a_wait_if_another_process_may_hold_what_is_missing() -> None:
+    is_held = names_of(
+        lambda row: row.failure_class is FailureClass.PERMANENT and row.wait_seconds is not None
+    )
+    assert is_held == set(HELD.split("; "))
+
+
+def test_what_does_not_say_what_failed_is_vague() -> None:
+    assert names_of(lambda row: row.is_vague) == set(VAGUE.split("; "))
 
 
 @pytest.mark.parametrize(
@@ -151,8 +154,3 @@ def test_a_wording_with_a_code_belongs_to_the_row_of_that_code() -> None:
     for row in ROWS:
         for message in row.messages:
             assert codes.get(message.name, row) is row
-
-
-def test_a_second_initialisation_is_a_notice_only() -> None:
-    notices = [names(row) for row in ROWS if row.role is Role.NOTICE]
-    assert notices == [["Ge has already initialized"]]

@@ -10,11 +10,11 @@ import sys
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Optional, Tuple
 
 import pytest
 
-from ascend_session.failures import FailureClass
+from ascend_session.failures import JOB_CANNOT_GO_ON, FailureClass
 from ascend_session.launcher import RUNNER, find_first_failed
 from tests.launcher.situations import STOP, Situation, printed
 
@@ -327,6 +327,33 @@ def test_a_secondary_failure_without_a_primary_one_has_another_class(
     if own:
         made.wrote(1, printed(NO_MEMORY))
     assert made.cause().failure_class is kind
+
+
+def test_a_secondary_failure_whose_cause_is_not_seen_here_stays_secondary(tmp_path: Path) -> None:
+    # As a script says it that has started eight ranks by itself.
+    text = f"{JOB_CANNOT_GO_ON}rank 5 has ended with code 3.\n"
+    cause = Situation(tmp_path, 1).ended(0, 1).wrote(0, text).cause()
+    assert (cause.elsewhere, cause.failure_class) == (5, FailureClass.SECONDARY)
+
+
+@pytest.mark.parametrize(
+    ("devices", "kind"),
+    [((0, 1, None), FailureClass.TRANSIENT), ((0, 1, 0), FailureClass.PERMANENT)],
+)
+def test_a_device_that_two_ranks_were_given_does_not_get_free(
+    tmp_path: Path, devices: Tuple[Optional[int], ...], kind: FailureClass
+) -> None:
+    made = (
+        Situation(tmp_path, 3)
+        .ended(2, -signal.SIGABRT)
+        .wrote(2, "[Open][Tsd]Open TsdClient failed")
+    )
+    ranks = zip(made.plan.ranks, devices)
+    made.plan = replace(
+        made.plan, ranks=tuple(rank._replace(physical_id=device) for rank, device in ranks)
+    )
+    assert made.cause().failure_class is kind
+    assert made.wrote(2, printed("EJ0001")).cause().failure_class is FailureClass.TRANSIENT
 
 
 @pytest.mark.parametrize(
