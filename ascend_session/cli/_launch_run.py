@@ -253,6 +253,8 @@ class _Screen:
                 f"{name}: every rank is asked to end, and gets {then}. "
                 "A second one kills them at once."
             )
+        elif event.why == "repeated":
+            self._say(f"Each rank starts all ranks: every one is asked to end, and gets {then}.")
         elif event.why == "told":
             self._say(f"The job's guardian got a signal: every rank is asked to end; {then}.")
 

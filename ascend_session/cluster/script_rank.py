@@ -36,10 +36,10 @@ def is_rank_of_script(environ: "Mapping[str, str]") -> bool:
     rank, size = environ.get("RANK_ID", ""), environ.get("RANK_SIZE", "")
     launched = environ.get(_LAUNCHED, "").split()
     is_own = "RANK_ID=" + rank in launched and "RANK_SIZE=" + size in launched
-    return bool(launched and rank and size) and not is_own and not _is_alone(size)
+    return bool(launched and rank and size) and not is_own and not is_alone(size)
 
 
-def _is_alone(size: str) -> bool:
+def is_alone(size: str) -> bool:
     """Tell whether a RANK_SIZE is a number, and not above 1."""
     digits = size.strip().lstrip("-")
     is_negative = size.strip() != digits

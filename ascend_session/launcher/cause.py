@@ -41,6 +41,7 @@ from ascend_session.launcher.descriptions import (
     describe_left,
     describe_lost,
     describe_missing,
+    describe_repeated,
     describe_stopped,
     find_stacks,
     lacks_interpreter,
@@ -75,8 +76,13 @@ _CRASHED_SILENTLY = (
 )
 _ELSEWHERE = "See what the launcher of that node says, and the logs of rank {} there."
 _HIDDEN_FAILURE = 1  # the exit code of a launch whose ranks ended with 0
+_REPEATED = 1
 _READ_SCRIPT = (
     "Read their output where the script sends it. A bare `wait` gives 0 even if they failed."
+)
+_START_ONCE = (
+    "Give -n 1: then the script starts the ranks itself, and they are one job. In Python, "
+    "processes=1."
 )
 _NO_INTERPRETER = "Begin it with a line '#!/bin/bash', or put bash before it: --no-python bash {}"
 _NO_VENDOR = re.compile("No module named '?(npu_bridge|hccl)")
@@ -92,6 +98,9 @@ _NOT_STARTED = (
 
 def find_cause(plan: "Plan", attempt: Attempt) -> Cause:
     """Find the cause of an attempt that did not succeed; see `result.judge`."""
+    if attempt.repeated is not None:
+        sentence = describe_repeated(attempt.repeated, plan.size)
+        return Cause(attempt.repeated.rank, _REPEATED, sentence, advice=_START_ONCE)
     judge = _Judge(plan, attempt)
     # Ranks that ended by the signal that the launcher got too did not fail by themselves.
     by_signal = None if attempt.signal is None else -attempt.signal

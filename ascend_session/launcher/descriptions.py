@@ -26,7 +26,7 @@ from ascend_session.text import blanked, format_ranges, shorten
 from ascend_session.user_code import is_user_file
 
 if TYPE_CHECKING:
-    from ascend_session.launcher.events import NotStarted, ScriptRank
+    from ascend_session.launcher.events import NotStarted, Repeated, ScriptRank
     from ascend_session.launcher.plan import RankPlan
 
 # In EI0002, on which rank the other one waited in vain; "unknown" is none.
@@ -192,6 +192,15 @@ def describe_missing(rank: RankResult, seen: Sequence["ScriptRank"], output: Lis
     return (
         f"Rank {rank.rank} is a script that ended with 0, but none of {those} started has joined a "
         f"job, or told how it ended. Rank {last.rank_id} ran: {command}.{end}{file}"
+    )
+
+
+def describe_repeated(repeated: "Repeated", size: int) -> str:
+    """Report a launch of so many ranks of which each starts the ranks itself."""
+    ranks = format_ranges(map(int, repeated.rank_ids))
+    return (
+        f"Each of the {size} ranks of this launch runs a script that starts the ranks itself: "
+        f"ranks {ranks} were running below rank {repeated.rank}."
     )
 
 

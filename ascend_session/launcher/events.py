@@ -77,12 +77,27 @@ class Awaiting(NamedTuple):
     time: float
 
 
+class Repeated(NamedTuple):
+    """A rank has started other ranks of the launch, as each rank of it does; the job ends.
+
+    Attributes:
+        rank: The rank.
+        rank_ids: The RANK_ID of each that lived below it.
+        time: When that was seen.
+    """
+
+    rank: int
+    rank_ids: Tuple[str, ...]
+    time: float
+
+
 class Stopping(NamedTuple):
     """Everyone is asked to end; who ends later, ends because of that.
 
     Attributes:
         why: ``failure`` (a rank failed), ``asked`` (by the launcher), ``left behind`` (all ranks
-            have ended, other processes have not) or ``told`` (the guardian got a signal).
+            have ended, other processes have not), ``repeated`` (each rank starts all of them) or
+            ``told`` (the guardian got a signal).
         time: When that was.
         rank: The rank whose failure explains those of the others, as far as there are any by
             then; None if that is not clear yet.
@@ -192,6 +207,7 @@ FromGuardian = Union[
     PassedOn,
     ScriptRank,
     Awaiting,
+    Repeated,
     Stopping,
     Killing,
     LeftBehind,
@@ -221,6 +237,7 @@ EVENTS: Dict[str, Type[Any]] = {
     "continued": Continued,
     "script_rank": ScriptRank,
     "awaiting": Awaiting,
+    "repeated": Repeated,
     "stopping": Stopping,
     "killing": Killing,
     "left_behind": LeftBehind,

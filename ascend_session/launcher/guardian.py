@@ -6,7 +6,7 @@ It
 * notices ends by SIGCHLD, and stops everyone at the first end that is no success;
 * adopts what ranks leave behind (it is a subreaper, prctl(2)), so that every process of the job is
   below it, whatever happened to the processes between;
-* sees the ranks that a script starts itself, and waits for them when the script does not
+* sees the ranks that scripts start themselves, and waits for them when a script does not
   (`script_ranks`);
 * talks with the launcher through a socket, and stops everyone when that is closed;
 * leaves when it has no child, which for a subreaper means that no process of the job lives.
@@ -42,7 +42,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Collection, Dict, List, Optional, Tuple
 
-    from ascend_session.launcher.script_ranks import ScriptWatch
+    from ascend_session.launcher.script_ranks import RepeatWatch, ScriptWatch
 
 # By which a process is asked to end.
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
@@ -284,7 +284,8 @@ class GuardedJob:
         channel: The way to the launcher.
         job: ``ranks``, each with ``command``, ``cwd``, ``environment``, ``cpus``, ``stdout``,
             ``stderr`` and ``open_files``; ``grace``; ``psutil``, the folders it is found in;
-            ``watched``, the folder of the only rank, which may be a script that starts ranks.
+            ``size``, the number of ranks of the job on all nodes, and ``folder``, that of the
+            first one, if they may be scripts that start ranks; else ``size`` is 0.
     """
 
     def __init__(self, channel: MessageChannel, job: Dict[str, Any]) -> None:
@@ -303,13 +304,17 @@ class GuardedJob:
         self._give_up_at: Optional[float] = None
         self._between_kills = _BETWEEN_KILLS_S
         self._watch: Optional[ScriptWatch] = None
+        self._repeat_watch: Optional[RepeatWatch] = None
         self._look_at: Optional[float] = None
         self._is_awaiting = False
-        if job.get("watched") is not None:
-            from ascend_session.launcher.script_ranks import ScriptWatch
+        if job["size"]:
+            from ascend_session.launcher.script_ranks import RepeatWatch, ScriptWatch
 
-            self._watch = ScriptWatch(job["watched"])
-            self._look_at = self._watch.next_look()
+            if job["size"] == 1:
+                self._watch = ScriptWatch(job["folder"])
+            else:
+                self._repeat_watch = RepeatWatch(job["size"])
+            self._look_at = time.monotonic()
         self._wake = self._wake_by_signals()
 
     def run(self, messages: List[Any]) -> None:
@@ -422,10 +427,8 @@ class GuardedJob:
         elif not self._alive and not self._has_awaited_ranks():
             self._stop(signal.SIGTERM, "left behind")
         now = time.monotonic()
-        if self._watch is not None and self._look_at is not None and now >= self._look_at:
-            self._look_at = None if self._is_stopping else self._watch.next_look()
-            for rank in self._watch.find_new():
-                self._channel.send(("script_rank", *rank, time.time()))
+        if self._look_at is not None and now >= self._look_at:
+            self._look()
         if not self._alive and self._is_stopping and not self._has_swept and self._sweep_at is None:
             self._has_swept = True
             self._sweep_at = now + _BEFORE_SWEEP_S
@@ -438,6 +441,25 @@ class GuardedJob:
                     self._channel.send(("left_behind", tuple(left), time.time()))
         if self._kill_at is not None and now >= self._kill_at:
             self._kill()
+
+    def _look(self) -> None:
+        """Look for the ranks that scripts have started."""
+        watch = self._watch or self._repeat_watch
+        self._look_at = None if self._is_stopping or watch is None else watch.next_look()
+        if self._watch is not None:
+            for rank in self._watch.find_new():
+                self._channel.send(("script_rank", *rank, time.time()))
+        elif self._repeat_watch is not None and not self._is_stopping:
+            given = {
+                pid: os.fsdecode(self._ranks[number]["environment"].get(b"RANK_ID", b""))
+                for pid, (number, _) in self._alive.items()
+            }
+            repeated = self._repeat_watch.find_repeated(given)
+            if repeated is not None:
+                pid, rank_ids = repeated
+                number = self._alive[pid][0]
+                self._channel.send(("repeated", number, tuple(rank_ids), time.time()))
+                self._stop(signal.SIGTERM, "repeated")
 
     def _has_awaited_ranks(self) -> bool:
         """Tell whether ranks of a script live on that has ended; say so the first time."""

@@ -11,7 +11,7 @@ from ascend_session.cluster.member import read_processes
 if TYPE_CHECKING:
     from ascend_session.failures import Failure, FailureClass
     from ascend_session.failures.record import ErrorRecord
-    from ascend_session.launcher.events import NotBound, ScriptRank
+    from ascend_session.launcher.events import NotBound, Repeated, ScriptRank
     from ascend_session.launcher.plan import Plan
 
 
@@ -149,6 +149,7 @@ class Attempt:
         not_bound: The ranks that could not be bound to their CPUs.
         script_ranks: The ranks that its only rank, a script, was seen to start.
         awaited: The RANK_ID of each of these that lived on when the script had ended.
+        repeated: The rank that was seen to start others, as each does; None if none was.
         lost: Sentences about processes below ranks that failed, besides those of the cause.
         first_step: The global step with which rank 0 began, as `training.SaveOnPreemptionHook`
             has noted it; None if nothing did.
@@ -171,6 +172,7 @@ class Attempt:
     not_bound: Tuple[NotBound, ...] = ()
     script_ranks: Tuple[ScriptRank, ...] = ()
     awaited: Tuple[str, ...] = ()
+    repeated: Optional[Repeated] = None
     lost: Tuple[str, ...] = ()
     first_step: Optional[int] = None
 

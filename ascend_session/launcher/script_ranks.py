@@ -9,6 +9,7 @@ Three witnesses together keep a launch from a success that was none:
 * the text of the script says that it is for several ranks, if nothing was seen of them at all.
 
 The guardian waits for ranks that outlive the script. `cause` decides with all three what failed.
+A script that starts all ranks, and was itself started once for each of them, is found here, too.
 It works with what the guardian may import.
 """
 
@@ -17,11 +18,11 @@ import os
 import re
 import time
 
-from ascend_session.cluster.script_rank import PROCESS, is_rank_of_script
+from ascend_session.cluster.script_rank import PROCESS, is_alone, is_rank_of_script
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterator, List, Optional, Sequence, Set, Tuple
+    from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
     Seen = Tuple[int, str, str, str]  # pid, RANK_ID, command and what standard error goes to
 
@@ -78,6 +79,55 @@ class ScriptWatch:
         elif time.monotonic() - self._last_seen > _SHELL_S or not _has_shell(os.getpid()):
             return None
         return awaited
+
+
+class RepeatWatch:
+    """Looks for ranks that are there more than once, because each rank of a launch starts all.
+
+    A shell that changes the number of its only rank, or lends it to a helper, starts no others. So
+    what counts is a rank below which processes of two ranks live, and are seen twice.
+
+    Args:
+        size: The number of ranks of the launch, above 1.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._suspects: Set[int] = set()
+
+    def next_look(self) -> float:
+        """Give the time of the next look, as `time.monotonic` counts."""
+        return time.monotonic() + _SELDOM_S
+
+    def find_repeated(self, ranks: "Mapping[int, str]") -> "Optional[Tuple[int, List[str]]]":
+        """Find a rank of the launch that has started other ranks of it.
+
+        Args:
+            ranks: The pid of each that lives, and the RANK_ID that it has got.
+
+        Returns:
+            Its pid, and the RANK_ID of each rank below it.
+        """
+        found = {pid: set(self._find_numbers(pid, own)) for pid, own in ranks.items()}
+        repeated = [pid for pid, numbers in found.items() if len(numbers) > 1]
+        certain = self._suspects.intersection(repeated)
+        self._suspects = set(repeated)
+        if not certain:
+            return None
+        first = min(certain)
+        return first, sorted(found[first], key=int)
+
+    def _find_numbers(self, pid: int, own: str, depth: int = 0) -> "Iterator[str]":
+        for child in _list_children(pid):
+            name, environ = _name(child), _read_environ(child)
+            number = environ.get("RANK_ID", "")
+            is_of_job = number.isdigit() and int(number) < self._size
+            is_rank = is_of_job and not is_alone(environ.get("RANK_SIZE", "1"))
+            # The shell's tools have the launch's number, too.
+            if is_rank and name not in _SHELLS and (number != own or name.startswith("python")):
+                yield number
+            elif depth < _DEEPEST:
+                yield from self._find_numbers(child, own, depth + 1)
 
 
 def _find_ranks(pid: int, depth: int = 0) -> "Iterator[Seen]":

@@ -34,6 +34,7 @@ from ascend_session.launcher.events import (
     Over,
     Paused,
     Planned,
+    Repeated,
     Resumed,
     ScriptRank,
     Stalled,
@@ -71,7 +72,8 @@ class GuardianProcess:
             guardian has them.
         grace: Seconds from SIGTERM to SIGKILL.
         open_files: The limits of open files that the ranks get; None means the launcher's.
-        is_alone: Whether the job has but one rank, which may start others itself.
+        size: The number of ranks of the job on all nodes, if they may be scripts that start
+            ranks themselves; else 0.
 
     Raises:
         JobError: If it cannot be started.
@@ -83,7 +85,7 @@ class GuardianProcess:
         pipes: Sequence[Tuple[int, int]],
         grace: float,
         open_files: Optional[Tuple[int, int]] = None,
-        is_alone: bool = False,
+        size: int = 0,
     ) -> None:
         self._grace = grace
         self._ranks = [rank.rank for rank in ranks]
@@ -108,8 +110,8 @@ class GuardianProcess:
             psutil = importlib.util.find_spec("psutil")  # where it is, without loading it
             places = [] if psutil is None or psutil.origin is None else [psutil.origin]
             folders = [os.path.dirname(os.path.dirname(place)) for place in places]
-            watched = ranks[0].folder if is_alone else None
-            job = {"ranks": commands, "grace": grace, "psutil": folders, "watched": watched}
+            watched = {"size": size, "folder": ranks[0].folder}
+            job = {"ranks": commands, "grace": grace, "psutil": folders, **watched}
             self._socket, theirs = socket.socketpair()
             try:
                 fd, pid = str(theirs.fileno()), str(os.getpid())
@@ -216,9 +218,8 @@ def supervise(
                 os.close(fd)
             raise
         try:
-            guardian = GuardianProcess(
-                plan.ranks, pipes, plan.config.grace, open_files, is_alone=plan.size == 1
-            )
+            watched = plan.size if plan.size == 1 or plan.config.program is not None else 0
+            guardian = GuardianProcess(plan.ranks, pipes, plan.config.grace, open_files, watched)
             try:
                 with signals.over_ranks():
                     _Supervision(plan, attempt, guardian, signals, on_event, pump, output).run()
@@ -344,6 +345,9 @@ class _Supervision:
             attempt.script_ranks += (event,)
         elif isinstance(event, Awaiting):
             attempt.awaited = event.ranks
+        elif isinstance(event, Repeated):
+            attempt.repeated = event
+            self._filter.note_stop()
         elif isinstance(event, LeftBehind):
             attempt.swept = event.processes
         elif isinstance(event, Over):

@@ -17,14 +17,14 @@ from ascend_session.launcher.script_ranks import read_announced_size
 _ROOT = Path(__file__).resolve().parents[2]
 
 
-def _launch(folder: Path, script: str, **more: Any) -> LaunchResult:
+def _launch(folder: Path, script: str, processes: int = 1, **more: Any) -> LaunchResult:
     (folder / "train.sh").write_text(script)
     env = {"PYTHON": sys.executable, "PYTHONWARNINGS": "ignore"}
     path = {"PYTHONPATH": str(_ROOT)}
     config = LaunchConfig(
         program="bash",
         args=["train.sh"],
-        processes=1,
+        processes=processes,
         backend="stub",
         cwd=str(folder),
         show="none",
@@ -193,6 +193,52 @@ def test_the_others_hear_at_once_of_a_rank_that_never_joins(tmp_path: Path) -> N
     assert "rank 1 raised ValueError: no data. The other was rank 0." in result.cause.said
     text = (tmp_path / "train_0.log").read_text()
     assert "rank 1 has ended before it joined the job: ValueError: no data." in text
+
+
+_OF_SEVERAL = """
+rank=$RANK_ID
+{}
+wait
+"""
+
+
+def _launch_each(folder: Path, script: str, processes: int) -> LaunchResult:
+    return _launch(folder, _OF_SEVERAL.format(script), processes=processes)
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_a_script_that_starts_the_ranks_is_not_started_for_each_of_them(
+    tmp_path: Path, processes: int
+) -> None:
+    (tmp_path / "train.py").write_text("import time; time.sleep(600)")
+    began = time.monotonic()
+    result = _launch_each(tmp_path, _TWO, processes)
+    assert time.monotonic() - began < 200
+    assert result.code == 1
+    assert result.cause is not None
+    assert result.cause.said.startswith(
+        f"Each of the {processes} ranks of this launch runs a script that starts the ranks itself: "
+        "ranks 0-1 were running below rank "
+    )
+    assert "Give -n 1" in result.cause.advice
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "export RANK_ID=$rank RANK_SIZE=2; $PYTHON train.py | cat",
+        "export RANK_ID=$((1 - rank)) RANK_SIZE=2; $PYTHON train.py | cat",
+        "RANK_ID=0 $PYTHON train.py; $PYTHON train.py & $PYTHON train.py",
+        "for RANK_ID in 0 1; do export RANK_ID; $PYTHON train.py; done",
+        "export RANK_SIZE=1; for i in 0 1; do RANK_ID=$i $PYTHON train.py & done",
+    ],
+    ids=["the same number", "another number", "a helper", "one after the other", "jobs of one"],
+)
+def test_a_script_for_one_rank_may_change_its_number(tmp_path: Path, script: str) -> None:
+    (tmp_path / "train.py").write_text("import time; time.sleep(1)")
+    result = _launch_each(tmp_path, script, 2)
+    assert result.ok, result.cause
+    assert result.notes == ()
 
 
 def test_a_program_needs_a_number_of_ranks(tmp_path: Path) -> None:
