@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 import time
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.files import UnreadableError, read_regular_file, replace_file
@@ -30,6 +30,7 @@ OPEN, CLOSED, FAILED, ENDED = "open", "closed", "failed", "ended"
 exception has ended its work; it came to its end in order."""
 
 _UNREADABLE = (UnreadableError, ValueError, TypeError, KeyError, AttributeError)
+_ABSENT = "absent_ranks.json"
 _PREFIX, _SUFFIX = "process_", ".json"
 _LONGEST_ERROR, _MOST_BYTES = 400, 1 << 16
 _BETWEEN_LOOKS_S = 0.3
@@ -226,7 +227,7 @@ def find_lost(processes: Sequence[JoinedProcess]) -> List[JoinedProcess]:
 
 
 class AbsentRanks:
-    """The ranks of a script's job that one of them waits for, as far as they have ended already.
+    """The ranks of a script's job that one of them waits for, as far as they will not come.
 
     Args:
         rank: The one that waits.
@@ -237,14 +238,39 @@ class AbsentRanks:
         self._rank, self._size = rank, size
         self._folder = os.environ.get(RANK_FOLDER, "")
         self._ended: Dict[int, float] = {}  # pid -> when that was seen first
+        self._never: Dict[int, float] = {}  # rank -> since when it has not been there
         self._next_look = 0.0
 
-    def find_ended(self) -> Optional[JoinedProcess]:
-        """Find one that an exception or a signal has ended before it came, and is not replaced."""
+    def explain(self) -> str:
+        """Say which rank does not come, and why; empty as long as all of them may."""
         now = time.monotonic()
         if not self._folder or now < self._next_look:
-            return None
+            return ""
+        with contextlib.suppress(OSError):
+            open(_waiting_path(self._folder, os.getpid()), "w").close()
         self._next_look = now + _BETWEEN_LOOKS_S
+        ended = self._find_ended(now)
+        if ended is not None:
+            how = f": {ended.error}" if ended.error else ", as by a signal"
+            end = "" if how.endswith((".", "!", "?")) else "."
+            return f"rank {ended.rank} has ended before it joined the job{how}{end}"
+        absent = set(read_absent_ranks(self._folder)) & set(range(self._size))
+        self._never = {rank: self._never.get(rank, now) for rank in sorted(absent)}
+        for rank, since in self._never.items():
+            if now - since > _NEXT_PROGRAM_S:
+                return (
+                    f"no process is rank {rank}, and nothing is left that could start it: its "
+                    "program has ended before it joined the job, or could not be started."
+                )
+        return ""
+
+    def stop(self) -> None:
+        """Take back that this process waits, which `explain` has written down."""
+        with contextlib.suppress(OSError):
+            os.remove(_waiting_path(self._folder, os.getpid()))
+
+    def _find_ended(self, now: float) -> Optional[JoinedProcess]:
+        """Find one that an exception or a signal has ended before it came, and is not replaced."""
         processes = read_processes(self._folder)
         own = [each for each in processes if each.rank == self._rank and each.pid != os.getpid()]
         # The script's last job, which this one follows, has ended with the end of this rank there.
@@ -259,6 +285,29 @@ class AbsentRanks:
             if 0 <= rank < self._size and (has_failed or now - since > _NEXT_PROGRAM_S):
                 return process
         return None
+
+
+def waits_to_meet(folder: str, pid: int) -> bool:
+    """Tell whether a process waits for the other ranks of its job to come."""
+    return os.path.exists(_waiting_path(folder, pid))
+
+
+def _waiting_path(folder: str, pid: int) -> str:
+    return os.path.join(folder, f"waiting_{pid}")
+
+
+def write_absent_ranks(folder: str, ranks: Iterable[int]) -> None:
+    """Write down the ranks of a script's job that nothing below the launch can start any more."""
+    with contextlib.suppress(OSError):
+        replace_file(os.path.join(folder, _ABSENT), f"{json.dumps(list(ranks))}\n".encode())
+
+
+def read_absent_ranks(folder: str) -> List[int]:
+    """Read what `write_absent_ranks` has written last."""
+    with contextlib.suppress(*_UNREADABLE):
+        text = read_regular_file(os.path.join(folder, _ABSENT), _MOST_BYTES).decode()
+        return [int(rank) for rank in json.loads(text)]
+    return []
 
 
 def stacks_name(pid: int) -> str:

@@ -449,6 +449,7 @@ class GuardedJob:
         if self._watch is not None:
             for rank in self._watch.find_new():
                 self._channel.send(("script_rank", *rank, time.time()))
+            self._watch.note_absent()
         elif self._repeat_watch is not None and not self._is_stopping:
             given = {
                 pid: os.fsdecode(self._ranks[number]["environment"].get(b"RANK_ID", b""))

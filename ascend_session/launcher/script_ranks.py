@@ -31,6 +31,7 @@ _SHELLS = ("ash", "bash", "busybox", "dash", "ksh", "sh", "zsh")
 _OFTEN_S, _SELDOM_S, _BEGIN_S = 0.02, 0.2, 20.0
 _SHELL_S = 1.0  # that a shell which a script leaves behind has to start a rank
 _DEEPEST = 20
+_READERS = ("tail", "tee")  # which go on as long as what they read, and start nothing
 
 
 class ScriptWatch:
@@ -45,6 +46,9 @@ class ScriptWatch:
         self._known: Set[int] = set()
         self._began = self._last_seen = time.monotonic()
         self._is_over = False
+        self._activity: List[Tuple[int, str]] = []
+        self._absent: List[int] = []
+        self._next_note = 0.0
 
     def next_look(self) -> float:
         """Give the time of the next look, as `time.monotonic` counts."""
@@ -57,6 +61,53 @@ class ScriptWatch:
         new = [rank for rank in _find_ranks(os.getpid()) if rank[0] not in self._known]
         self._known.update(rank[0] for rank in new)
         return new
+
+    def note_absent(self) -> None:
+        """Write down for those that wait which ranks do not live and can no more be started."""
+        now = time.monotonic()
+        if now < self._next_note:
+            return
+        self._next_note = now + _SELDOM_S
+        absent = self._find_absent()
+        if absent != self._absent:
+            from ascend_session.cluster.member import write_absent_ranks
+
+            self._absent = absent
+            write_absent_ranks(self._folder, absent)
+
+    def _find_absent(self) -> "List[int]":
+        """Find the ranks that do not live, if none of the living processes may start one.
+
+        A rank that waits for others starts none, unless it has children, which may change its
+        variables. Nor do a program that has only started a rank (``timeout``), and a shell that has
+        done nothing since the last look, because it waits. Anything else may: a shell that works,
+        or one that waits for a program which prepares something.
+        """
+        ranks, sizes, activity = set(), set(), []
+        for pid, name, environ in _walk(os.getpid()):
+            is_rank = is_rank_of_script(environ)
+            if is_rank:
+                ranks.add(environ["RANK_ID"])
+                sizes.add(environ["RANK_SIZE"])
+            if name in _SHELLS:
+                activity.append((pid, _read_activity(pid)))
+            elif name not in _READERS and not (is_rank and self._is_idle(pid, name)):
+                return []
+        is_quiet, self._activity = activity == self._activity, activity
+        numbers = {
+            rank for rank in (*ranks, *sizes) if rank.isdigit() and len(rank) <= _MOST_DIGITS
+        }
+        if not is_quiet or len(sizes) != 1 or numbers != ranks | sizes:
+            return []
+        return sorted(set(range(int(sizes.pop()))) - {int(rank) for rank in ranks})
+
+    def _is_idle(self, pid: int, name: str) -> bool:
+        from ascend_session.cluster.member import waits_to_meet
+
+        has_children = bool(_list_children(pid))
+        if _is_python(name):
+            return not has_children and waits_to_meet(self._folder, pid)
+        return has_children
 
     def find_awaited(self) -> "Optional[List[str]]":
         """Give the RANK_ID of each rank that lives, once the script has ended; None if that is all.
@@ -124,7 +175,7 @@ class RepeatWatch:
             is_of_job = number.isdigit() and int(number) < self._size
             is_rank = is_of_job and not is_alone(environ.get("RANK_SIZE", "1"))
             # The shell's tools have the launch's number, too.
-            if is_rank and name not in _SHELLS and (number != own or name.startswith("python")):
+            if is_rank and name not in _SHELLS and (number != own or _is_python(name)):
                 yield number
             elif depth < _DEEPEST:
                 yield from self._find_numbers(child, own, depth + 1)
@@ -148,9 +199,32 @@ def _find_ranks(pid: int, depth: int = 0) -> "Iterator[Seen]":
             yield from _find_ranks(child, depth + 1)
 
 
+def _walk(pid: int, depth: int = 0) -> "Iterator[Tuple[int, str, Dict[str, str]]]":
+    """Give pid, name and environment of each living process below one, but of none below a rank's Python."""
+    for child in _list_children(pid):
+        name, environ = _name(child), _read_environ(child)
+        if _read(child, "cmdline"):  # else it has just ended
+            yield child, name, environ
+        if depth < _DEEPEST and not (_is_python(name) and is_rank_of_script(environ)):
+            yield from _walk(child, depth + 1)
+
+
+def _read_activity(pid: int) -> str:
+    """Read page faults and CPU time of a process and of what it has waited for.
+
+    A shell that starts anything has more of them. Source: proc(5), fields 10 to 17 of ``stat``
+    """
+    fields = _read(pid, "stat").rpartition(b")")[2].split()
+    return b" ".join(fields[7:15]).decode("ascii", "replace")
+
+
 def _has_shell(pid: int) -> bool:
     """Tell whether a shell lives right below a process."""
     return any(_name(child) in _SHELLS and _read(child, "cmdline") for child in _list_children(pid))
+
+
+def _is_python(name: str) -> bool:
+    return name.startswith("python")
 
 
 def _name(pid: int) -> str:
@@ -175,7 +249,7 @@ def _read(pid: int, name: str) -> bytes:
         return b""
 
 
-_MOST_BYTES = 1 << 18
+_MOST_BYTES, _MOST_DIGITS = 1 << 18, 4
 _ASSIGNED = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*)=[\"']?(\$?\{?[A-Za-z0-9_]+)")
 _COMMENT = re.compile(r"(?m)(?:^|(?<=\s))#.*$")
 _SCRIPT_NAME = re.compile(r"[\w.-]+\.sh\b")
@@ -206,7 +280,9 @@ def read_announced_size(words: "Sequence[str]", folder: str) -> "Optional[int]":
     sizes = [value.strip("${") for name, value in assigned if name == "RANK_SIZE"]
     counts = [numbers.get(size, size) for size in sizes]
     large = [
-        int(count) for count in counts if count.isdigit() and len(count) < 7 and int(count) > 1
+        int(count)
+        for count in counts
+        if count.isdigit() and len(count) <= _MOST_DIGITS and int(count) > 1
     ]
     sets_rank = any(name == "RANK_ID" for name, _ in assigned)
     return max(large) if large and sets_rank else None

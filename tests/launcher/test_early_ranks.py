@@ -180,7 +180,7 @@ from ascend_session.cluster.job import Job
 job = Job.detect(os.environ)
 if job.rank == 1:
     raise ValueError("no data")
-open_job(job, {}, os.environ)
+open_job(job, {}, os.environ).close()
 """
 
 
@@ -193,6 +193,54 @@ def test_the_others_hear_at_once_of_a_rank_that_never_joins(tmp_path: Path) -> N
     assert "rank 1 raised ValueError: no data. The other was rank 0." in result.cause.said
     text = (tmp_path / "train_0.log").read_text()
     assert "rank 1 has ended before it joined the job: ValueError: no data." in text
+
+
+@pytest.mark.parametrize("absent", [0, 1])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "RANK_ID=$i RANK_SIZE=2 $start $PYTHON train.py > train_$i.log 2>&1 &",
+        "export RANK_ID=$i RANK_SIZE=2; mkdir d$i; $start $PYTHON train.py 2>&1 |"
+        " tee train_$i.log &",
+        "RANK_ID=$i RANK_SIZE=2 bash one_rank.sh $start &",
+    ],
+    ids=["alone", "with a reader", "below a shell"],
+)
+def test_the_others_hear_soon_of_a_rank_that_is_no_python(
+    tmp_path: Path, script: str, absent: int
+) -> None:
+    (tmp_path / "train.py").write_text(_JOIN.replace("job.rank == 1", "False"))
+    (tmp_path / "one_rank.sh").write_text("$1 $PYTHON train.py > train_$RANK_ID.log 2>&1")
+    start = f"for i in 0 1; do start=env; [ $i = {absent} ] && start=false; {script} done"
+    began = time.monotonic()
+    result = _launch(tmp_path, f"{start.replace('; done', ' done')}\nwait")
+    assert time.monotonic() - began < 100  # of the 140 s that ranks wait for each other
+    assert result.code == 1
+    assert result.cause is not None
+    text = f"no process is rank {absent}, and nothing is left that could start it"
+    assert text in result.cause.said
+    assert text in (tmp_path / f"train_{1 - absent}.log").read_text()
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        "sleep 12; RANK_ID=1 $PYTHON train.py",
+        "RANK_ID=1 bash -c 'for i in {1..60}; do mkdir -p d; sleep 0.2; done; $PYTHON train.py'",
+        "RANK_ID=1 $PYTHON -c 'import time; time.sleep(12)'; RANK_ID=1 $PYTHON train.py",
+        "$PYTHON -c 'import time; time.sleep(12)'; RANK_ID=1 $PYTHON train.py",
+        "$PYTHON spawn.py",
+    ],
+    ids=["sleeps", "prepares", "another Python as this rank", "or as another", "from Python"],
+)
+def test_a_rank_that_comes_late_is_waited_for(tmp_path: Path, second: str) -> None:
+    (tmp_path / "train.py").write_text(_JOIN.replace("job.rank == 1", "False"))
+    (tmp_path / "spawn.py").write_text(
+        "import os, subprocess, sys, time\ntime.sleep(12)\nos.environ['RANK_ID'] = '1'\n"
+        "subprocess.check_call([sys.executable, 'train.py'])"
+    )
+    result = _launch(tmp_path, f"export RANK_SIZE=2\nRANK_ID=0 $PYTHON train.py & {second}\nwait")
+    assert result.ok, result.cause
 
 
 _OF_SEVERAL = """

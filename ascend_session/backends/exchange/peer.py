@@ -175,6 +175,7 @@ class Peer:
             raise
         finally:
             warn.cancel()
+            self._absent.stop()
 
     @contextlib.contextmanager
     def exchange(
@@ -271,9 +272,9 @@ class Peer:
             try:
                 self._connection = connect(self._meeting.names)
             except OSError as error:
-                absent = self._absent.find_ended()
-                if absent is not None:
-                    raise InitializationError(self._describe_absent(absent)) from None
+                absent = self._absent.explain()
+                if absent:
+                    raise InitializationError(f"{CANNOT_GO_ON}{absent}") from None
                 if time.monotonic() > deadline:
                     raise self._describe_missing_hub() from error
                 time.sleep(retry_s)
@@ -309,15 +310,10 @@ class Peer:
         One of a script that never comes ends the wait.
         """
         if not (self.nodes or self._refusal or self.ended):
-            absent = self._absent.find_ended()
-            if absent is not None:
-                self._end(self._describe_absent(absent))
+            absent = self._absent.explain()
+            if absent:
+                self._end(f"{CANNOT_GO_ON}{absent}")
         return bool(self.nodes or self._refusal)
-
-    def _describe_absent(self, absent: member.JoinedProcess) -> str:
-        how = f": {absent.error}" if absent.error else ", as by a signal"
-        end = "" if how.endswith((".", "!", "?")) else "."
-        return f"{CANNOT_GO_ON}rank {absent.rank} has ended before it joined the job{how}{end}"
 
     def _describe_missing_hub(self) -> InitializationError:
         """Make the error for a hub that is not there."""
