@@ -16,6 +16,7 @@ import threading
 import time
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
+from ascend_session.cluster.script_rank import EXIT_CODE
 from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.files import UnreadableError, read_regular_file, replace_file
 from ascend_session.process import on_close, on_fork
@@ -204,8 +205,21 @@ def read_processes(folder: str) -> List[JoinedProcess]:
                     path = os.path.join(folder, name)
                     values = json.loads(read_regular_file(path, _MOST_BYTES).decode())
                     waits = tuple(CollectiveWait(**each) for each in values.pop("waits"))
-                    processes.append(JoinedProcess(**values, waits=waits))
+                    process = JoinedProcess(**values, waits=waits)
+                    processes.append(_with_exit_code(process, path + EXIT_CODE))
     return sorted(processes, key=lambda process: (process.rank, process.time))
+
+
+def _with_exit_code(process: JoinedProcess, path: str) -> JoinedProcess:
+    """Read how a process has ended that came to its end in order; with a code, it has failed."""
+    code = b""
+    if process.state == ENDED:
+        with contextlib.suppress(UnreadableError):
+            code = read_regular_file(path, 1)
+    if not any(code):
+        return process
+    text = process.error if code[0] == 1 else ""  # as Python ends with a text
+    return process._replace(state=FAILED, error=text or f"SystemExit: {code[0]}")
 
 
 def find_lost(processes: Sequence[JoinedProcess]) -> List[JoinedProcess]:

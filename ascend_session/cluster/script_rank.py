@@ -24,7 +24,11 @@ _FOLDER, _LAUNCHED = "ASCEND_SESSION_RANK_FOLDER", "ASCEND_SESSION_LAUNCHED"
 PROCESS = "ASCEND_SESSION_RANK_PROCESS"
 """The pid of the Python that is the rank; what it starts inherits that, and is none."""
 
+EXIT_CODE = ".exit"
+"""With which the name of a file ends that has a process's exit code, beside the process's own."""
+
 _LONGEST_ERROR = 400  # characters
+_UNBUFFERED = 2  # _IONBF of stdio.h
 
 
 def is_rank_of_script(environ: "Mapping[str, str]") -> bool:
@@ -79,7 +83,7 @@ class _RankProcess:
         self.uses_vendor = False
         self._path = os.path.join(folder, f"process_{os.getpid()}.json")
         self._pid, self._thread = os.getpid(), get_ident()
-        self._asked = None  # type: Any
+        self._asked = ""
 
     def begin(self) -> None:
         """Write that it lives."""
@@ -97,7 +101,7 @@ class _RankProcess:
         atexit.register(self._end)
 
     def _noting(self, leave: "Callable[..., Any]") -> "Callable[..., Any]":
-        """Wrap a function that ends the program: nothing else tells with which code it ends."""
+        """Wrap a function that ends the program, for what it is given in place of a code."""
 
         def noting(*arguments: "Any") -> "Any":
             if os.getpid() == self._pid and leave.__name__ == "_exit":
@@ -107,11 +111,8 @@ class _RankProcess:
                 return leave(*arguments)
             except SystemExit as error:
                 if get_ident() == self._thread:
-                    # Before `_end` the error has gone, or something keeps it.
-                    asked = _AskedExit(_describe(error) if error.code else "")
-                    self._asked = asked.state
-                    error._ascend_session = asked  # type: ignore[attr-defined]
-                    del asked
+                    is_text = error.code is not None and not isinstance(error.code, int)
+                    self._asked = _describe(error) if is_text else ""
                 raise
 
         noting.__name__, noting.__doc__ = leave.__name__, leave.__doc__
@@ -121,15 +122,17 @@ class _RankProcess:
         if os.getpid() != self._pid:
             return
         error = getattr(sys, "last_value", None)
-        text = "" if error is None else _describe(error)
-        if error is None and self._asked is not None and not self._asked["is_caught"]:
-            text = str(self._asked["text"])
-        self._write_end(text or _find_unread_program())
+        self._write_end(_find_unread_program() if error is None else _describe(error))
+        try:
+            _write_exit_code(self._path + EXIT_CODE)
+        except Exception:  # no ctypes, another C library: what is known has been written
+            return
 
     def _write_end(self, error: str) -> None:
         state = self._state()
-        if state == "started" or (error and state in ("open", "closed", "ended")):
-            self._write("failed" if error else "ended", error, joined=state != "started")
+        if state == "started" or ((error or self._asked) and state in ("open", "closed", "ended")):
+            ended = "failed" if error else "ended"
+            self._write(ended, error or self._asked, joined=state != "started")
 
     def _state(self) -> str:
         try:
@@ -176,17 +179,23 @@ def _find_unread_program() -> str:
     return "" if os.path.exists(name) else f"SystemExit: Python could not open {name}"
 
 
-class _AskedExit:
-    """Goes with a SystemExit, and learns whether anything has caught that.
+def _write_exit_code(path: str) -> None:
+    """Have the C library write the exit code of this process into a file, as its only byte.
 
-    Python frees one that ends the program when no frame runs any more, and another one earlier.
+    Nothing in Python knows it: a SystemExit that nobody catches leaves no trace. After Python has
+    ended, the C library calls what on_exit(3) has got with the code, and fputc(3) writes what it is
+    called with. The stream has no buffer, so that a crash of what ends later loses nothing.
     """
+    import ctypes  # which takes its time, and is needed now only
 
-    def __init__(self, text: str) -> None:
-        self.state = {"text": text, "is_caught": False}
-
-    def __del__(self) -> None:
-        self.state["is_caught"] = sys._getframe().f_back is not None
+    libc = ctypes.CDLL(None)
+    libc.fopen.restype = libc_stream = ctypes.c_void_p
+    libc.setvbuf.argtypes = [libc_stream, ctypes.c_char_p, ctypes.c_int, ctypes.c_size_t]
+    libc.on_exit.argtypes = [ctypes.c_void_p, libc_stream]
+    stream = libc.fopen(os.fsencode(path), b"we")
+    if stream:
+        libc.setvbuf(stream, None, _UNBUFFERED, 0)
+        libc.on_exit(ctypes.cast(libc.fputc, ctypes.c_void_p), stream)
 
 
 def _describe(error: BaseException) -> str:

@@ -200,7 +200,7 @@ def _find_ranks(pid: int, depth: int = 0) -> "Iterator[Seen]":
 
 
 def _walk(pid: int, depth: int = 0) -> "Iterator[Tuple[int, str, Dict[str, str]]]":
-    """Give pid, name and environment of each living process below one, but of none below a rank's Python."""
+    """Give what lives below a process, but not below a Python of a rank: pid, name, environment."""
     for child in _list_children(pid):
         name, environ = _name(child), _read_environ(child)
         if _read(child, "cmdline"):  # else it has just ended

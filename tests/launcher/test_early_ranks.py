@@ -59,6 +59,10 @@ _HEAD = (
         ("sys.exit('no data')", "ended: no data."),
         ("\n try: sys.exit(3)\n finally: print()", "ended with exit code 3."),
         ("exit(3)", "ended with exit code 3."),
+        ("raise SystemExit(3)", "ended with exit code 3."),
+        ("raise SystemExit('no data')", "ended with exit code 1."),
+        ("\n try: sys.exit(3)\n except SystemExit as error: raise", "ended with exit code 3."),
+        ("\n try: sys.exit(3)\n except SystemExit: raise SystemExit(4)", "ended with exit code 4."),
         ("os._exit(3)", "ended with exit code 3."),
         ("\n with open('train.py'): sys.exit(3)", "ended with exit code 3."),
         ("os.kill(os.getpid(), 9)", "ended without an exception, as after a signal."),
@@ -72,6 +76,37 @@ def test_a_rank_that_fails_before_it_joins_fails_the_job(
     assert result.code == 1
     assert result.cause is not None
     assert result.cause.said == f"{_HEAD}{end} Its output is in {tmp_path / 'train_1.log'}."
+
+
+def test_a_rank_that_fails_after_the_vendors_import_fails_the_job(tmp_path: Path) -> None:
+    code = "from npu_bridge.npu_init import *; raise ValueError('no data')"
+    result = _launch(tmp_path, f'RANK_ID=1 RANK_SIZE=2 $PYTHON -c "{code}" 2> train_1.log; true')
+    assert result.code == 1
+    assert result.cause is not None
+    assert "rank 1 raised ValueError: no data." in result.cause.said
+    assert f"Its output is in {tmp_path / 'train_1.log'}." in result.cause.said
+
+
+def test_a_rank_with_a_name_for_a_number_fails_the_job(tmp_path: Path) -> None:
+    code = "from ascend_session import ascend_system\nwith ascend_system(): pass"
+    (tmp_path / "train.py").write_text(code)
+    result = _launch(tmp_path, "RANK_ID=npu8p RANK_SIZE=8 $PYTHON train.py; true")
+    assert result.code == 1
+    assert result.cause is not None
+    assert "rank npu8p raised " in result.cause.said
+    assert "RANK_ID='npu8p'" in result.cause.said
+
+
+@pytest.mark.parametrize("code", ["raise SystemExit(3)", "sys.exit(3)", "sys.exit('no data')"])
+def test_a_rank_that_exits_with_a_code_after_its_job_fails_the_job(
+    tmp_path: Path, code: str
+) -> None:
+    (tmp_path / "train.py").write_text(f"import sys\n{_MEMBER}member.leave()\n{code}")
+    result = _launch(tmp_path, _TWO + "wait")
+    assert result.code == 1
+    assert result.cause is not None
+    end = "ended: no data." if "data" in code else "ended with exit code 3."
+    assert end in result.cause.said
 
 
 def test_a_rank_whose_program_python_cannot_open_fails_the_job(tmp_path: Path) -> None:
@@ -89,8 +124,10 @@ def test_a_rank_whose_program_python_cannot_open_fails_the_job(tmp_path: Path) -
         "import subprocess\n"
         "subprocess.call([sys.executable, '-c', 'import os; os.kill(os.getpid(), 9)'])",
         "if not os.fork(): os._exit(3)\nos.wait()",
+        "if not os.fork(): raise SystemExit(3)\nos.wait()",
+        "raise SystemExit",
     ],
-    ids=["ends", "catches what sys.exit raises", "has a child that is killed", "forks"],
+    ids=["ends", "catches", "has a child that is killed", "forks", "forks a Python", "exits"],
 )
 def test_a_rank_that_comes_to_its_end_without_a_job_is_none_that_failed(
     tmp_path: Path, code: str
