@@ -76,7 +76,6 @@ _CRASHED_SILENTLY = (
 )
 _ELSEWHERE = "See what the launcher of that node says, and the logs of rank {} there."
 _HIDDEN_FAILURE = 1  # the exit code of a launch whose ranks ended with 0
-_REPEATED = 1
 _READ_SCRIPT = (
     "Read their output where the script sends it. A bare `wait` gives 0 even if they failed."
 )
@@ -100,7 +99,7 @@ def find_cause(plan: "Plan", attempt: Attempt) -> Cause:
     """Find the cause of an attempt that did not succeed; see `result.judge`."""
     if attempt.repeated is not None:
         sentence = describe_repeated(attempt.repeated, plan.size)
-        return Cause(attempt.repeated.rank, _REPEATED, sentence, advice=_START_ONCE)
+        return Cause(attempt.repeated.rank, _HIDDEN_FAILURE, sentence, advice=_START_ONCE)
     judge = _Judge(plan, attempt)
     # Ranks that ended by the signal that the launcher got too did not fail by themselves.
     by_signal = None if attempt.signal is None else -attempt.signal
