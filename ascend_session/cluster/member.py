@@ -16,7 +16,7 @@ import threading
 import time
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from ascend_session.cluster.script_rank import EXIT_CODE
+from ascend_session.cluster.script_rank import EXIT_CODE, is_rank_of_script
 from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.files import UnreadableError, read_regular_file, replace_file
 from ascend_session.process import on_close, on_fork
@@ -250,7 +250,8 @@ class AbsentRanks:
 
     def __init__(self, rank: int, size: int) -> None:
         self._rank, self._size = rank, size
-        self._folder = os.environ.get(RANK_FOLDER, "")
+        is_of_script = is_rank_of_script(os.environ)
+        self._folder = os.environ.get(RANK_FOLDER, "") if is_of_script else ""
         self._ended: Dict[int, float] = {}  # pid -> when that was seen first
         self._never: Dict[int, float] = {}  # rank -> since when it has not been there
         self._next_look = 0.0

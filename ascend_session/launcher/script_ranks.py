@@ -135,8 +135,9 @@ class ScriptWatch:
 class RepeatWatch:
     """Looks for ranks that are there more than once, because each rank of a launch starts all.
 
-    A shell that changes the number of its only rank, or lends it to a helper, starts no others. So
-    what counts is a rank below which processes of two ranks live, and are seen twice.
+    A shell that changes the number of its only rank, or gives one to a helper, starts no others. So
+    what counts is a rank below which processes of two other ranks live, and are seen twice; or of
+    both ranks, if there are two.
 
     Args:
         size: The number of ranks of the launch, above 1.
@@ -174,8 +175,11 @@ class RepeatWatch:
             number = environ.get("RANK_ID", "")
             is_of_job = number.isdigit() and int(number) < self._size
             is_rank = is_of_job and not is_alone(environ.get("RANK_SIZE", "1"))
-            # The shell's tools have the launch's number, too.
-            if is_rank and name not in _SHELLS and (number != own or _is_python(name)):
+            is_own = number == own
+            if is_own and _is_python(name):
+                # Of two ranks, one and the other is all there is.
+                yield from [number] if is_rank and self._size == 2 else []
+            elif is_rank and not is_own and name not in _SHELLS:  # whose tools have its own number
                 yield number
             elif depth < _DEEPEST:
                 yield from self._find_numbers(child, own, depth + 1)

@@ -326,6 +326,12 @@ def test_a_script_for_one_rank_may_change_its_number(tmp_path: Path, script: str
     assert result.notes == ()
 
 
+def test_a_script_for_one_of_three_ranks_may_have_a_helper_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import time; time.sleep(1)")
+    result = _launch_each(tmp_path, "RANK_ID=0 $PYTHON train.py & $PYTHON train.py", 3)
+    assert result.ok, result.cause
+
+
 def test_a_program_needs_a_number_of_ranks(tmp_path: Path) -> None:
     (tmp_path / "train.sh").write_text("hostname")
     asked = {"backend": "stub", "cwd": str(tmp_path)}
