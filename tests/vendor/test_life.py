@@ -23,6 +23,47 @@ def test_the_whole_life(
     )
 
 
+JOB = "ge_plugin.cc:210] [GePlugin] can not find Environment variable : JOB_ID"
+DEVICE = (
+    "npu_attrs.cc:164] [GePlugin] DEVICE_ID and ASCEND_DEVICE_ID is none, use default device id : 0"
+)
+
+
+@pytest.mark.parametrize(
+    ("variables", "warned"),
+    [
+        ({}, [DEVICE, JOB]),
+        ({"JOB_ID": "", "DEVICE_ID": "", "ASCEND_DEVICE_ID": ""}, [DEVICE, JOB]),
+        ({"DEVICE_ID": "0"}, [JOB]),
+        ({"ASCEND_DEVICE_ID": "0"}, [JOB]),
+        ({"JOB_ID": "1"}, [DEVICE]),
+        ({"JOB_ID": "1", "DEVICE_ID": "0"}, []),
+    ],
+)
+def test_initialising_warns_of_a_job_and_a_device_that_are_not_named(
+    ge: Loaded, system: Any, monkeypatch: Any, capsys: Any, variables: Any, warned: Any
+) -> None:
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "1")
+    for name in ("JOB_ID", "DEVICE_ID", "ASCEND_DEVICE_ID"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    system.start()
+    system.start()
+    lines = [line for line in capsys.readouterr().err.splitlines() if ": W tf_adapter/" in line]
+    assert len(lines) == len(warned)
+    assert all(text in line for line, text in zip(lines, warned))
+
+
+def test_the_log_level_of_tensorflow_silences_the_warnings(
+    ge: Loaded, system: Any, monkeypatch: Any, capsys: Any
+) -> None:
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "2")
+    monkeypatch.delenv("JOB_ID", raising=False)
+    system.start()
+    assert "JOB_ID" not in capsys.readouterr().err
+
+
 def test_initialising_while_it_is_up_does_nothing(ge: Loaded, system: Any) -> None:
     system.start()
     system.start()

@@ -22,9 +22,10 @@ Life of GE in a process                                   engine.py, adapter.py;
     NPUInit synchronous, runs asynchronous, failures      engine.py
     kernels end with the session object                   proxy.py
     npu_resource_init                                     npu_plugin.py; test_life
-    exit handler, os._exit                                engine.py; test_loading
+    exit handler, destructor, os._exit                    engine.py, destructor.py; test_loading
+    what is said without JOB_ID                           environment.py; test_life
 The device of a process
-    session_device_id, own device                         adapter.py, environment.py
+    session_device_id, own device                         adapter.py, environment.py; test_life
     the last session's id names the data channels         not modelled: there are no channels
     no upper limit of the adapter                         nodes.py: the device refuses
 Importing npu_bridge
@@ -108,7 +109,7 @@ def uninstall() -> None:
     if patched is not None:
         patched.unpatch()
     proxy.uninstall()
-    ENGINE.unlink()
+    ENGINE.unload()
     release_all()
     for name in [n for n in sys.modules if n.partition(".")[0] in _PACKAGES]:
         del sys.modules[name]

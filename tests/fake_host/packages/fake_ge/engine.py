@@ -8,7 +8,7 @@ import threading
 import time
 from typing import Any, Dict, List, Optional
 
-from fake_ge import nodes
+from fake_ge import destructor, nodes
 from fake_ge.environment import (
     Collectives,
     collectives,
@@ -16,6 +16,8 @@ from fake_ge.environment import (
     own_device,
     profiling,
     task_type,
+    warn_without_device,
+    warn_without_job,
 )
 from fake_ge.fatal import abort, internal_error
 from fake_ge.faults import fault
@@ -67,6 +69,7 @@ class Engine:
             InternalError: With the fault ``no-reinit``.
         """
         with self.lock:
+            destructor.register()
             # guides/facts/process.md#life-of-ge-in-a-process: NPUInit while GE is up;
             # guides/facts/launch.md#collectives-that-are-switched-off: a task of type ps
             if self.up or task_type() == "ps":
@@ -74,6 +77,7 @@ class Engine:
             if self.age and fault("no-reinit") is not None:
                 raise internal_error(said(_FAILED, nested("E19999", "GE came up once already")))
             self.device, self.options = own_device(), options
+            warn_without_job()
             self._start_servants()
             failure = self._start(options, is_async)
             if failure and not is_async:
@@ -83,6 +87,7 @@ class Engine:
             # GEInitialize's own failure is told later, by the first run that wants a GE session
             self.up, self.failure, self.is_global = True, failure, is_global
             self.age += 1
+            destructor.will_call(*self._finalising(), *_data_transfer())
 
     def finalise(self, with_data_transfer: bool = True) -> None:
         """GePlugin::Finalize; nothing if GE is down.
@@ -96,12 +101,11 @@ class Engine:
                 self.place = None
                 self.groups.clear()
                 self.unlink()
-                if self.failure is None:
-                    note("GEFinalize")
                 # guides/facts/process.md#life-of-ge-in-a-process: the parser, then TDT
-                note("ParserFinalize")
-                if with_data_transfer and not data_transfer_skipped():
-                    note("TdtOutFeedDestroy")
+                left = _data_transfer()
+                for call in [*self._finalising(), *(left if with_data_transfer else [])]:
+                    note(call)
+                destructor.will_call(*([] if with_data_transfer else left))
                 nodes.release()
 
     def end(self) -> None:
@@ -109,6 +113,7 @@ class Engine:
         # guides/facts/process.md#the-end-of-a-process
         note("exit handler")
         self.finalise(with_data_transfer=False)  # ge_plugin.cc, NpuClose
+        warn_without_device()
 
     def linked(self) -> Links:
         """The links of a rank of several, made when they are needed first."""
@@ -123,6 +128,15 @@ class Engine:
         if self.links is not None:
             self.links.close()
             self.links = None
+
+    def unload(self) -> None:
+        """Leave the process as if the library had never been loaded."""
+        self.unlink()
+        destructor.unload()
+
+    def _finalising(self) -> List[str]:
+        """What ends GE and the parser, without calls that have no effect."""
+        return ["ParserFinalize"] if self.failure else ["GEFinalize", "ParserFinalize"]
 
     def _start_servants(self) -> None:
         # ge_plugin.cc, Init: TDT first, then the parser, then GE
@@ -182,6 +196,10 @@ class Engine:
             nodes.release()
             return str(error)
         return None
+
+
+def _data_transfer() -> List[str]:
+    return [] if data_transfer_skipped() else ["TdtOutFeedDestroy"]
 
 
 def _readable(profiling_options: str) -> bool:

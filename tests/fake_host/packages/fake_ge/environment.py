@@ -10,6 +10,7 @@ import os
 import re
 from typing import Any, Dict, Mapping, NamedTuple, Optional
 
+from fake_ge import log
 from fake_ge.fatal import DEVICE_ID, abort
 from fake_ge.nodes import NodeError, logical_of
 
@@ -21,6 +22,8 @@ __all__ = [
     "own_device",
     "profiling",
     "task_type",
+    "warn_without_device",
+    "warn_without_job",
 ]
 
 # ge_plugin.cc: kInvalidRankSize, kDefaultRankSize
@@ -56,7 +59,29 @@ def own_device() -> int:
             # npu_attrs.cc, GetEnvDeviceID: static_cast<uint32_t>
             number %= 2**32
             return number if name == "ASCEND_DEVICE_ID" else _translated(number)
+    warn_without_device()
     return 0
+
+
+def warn_without_device() -> None:
+    """Say that no variable names this process's device; an empty one counts as none."""
+    # guides/facts/process.md#the-device-of-a-process
+    if not os.environ.get("ASCEND_DEVICE_ID") and not os.environ.get("DEVICE_ID"):
+        log.warn(
+            "[GePlugin] DEVICE_ID and ASCEND_DEVICE_ID is none, use default device id : 0, "
+            "if set session_device_id, session_device_id has a higher priority.",
+            "tf_adapter/util/npu_attrs.cc:164",
+        )
+
+
+def warn_without_job() -> None:
+    """Say that JOB_ID is not set; an empty one counts as none."""
+    # guides/facts/process.md#life-of-ge-in-a-process
+    if not os.environ.get("JOB_ID"):
+        log.warn(
+            "[GePlugin] can not find Environment variable : JOB_ID",
+            "tf_adapter/util/ge_plugin.cc:210",
+        )
 
 
 def task_type() -> Optional[str]:

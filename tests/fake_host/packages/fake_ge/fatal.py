@@ -1,11 +1,10 @@
 """The two ways the adapter ends a run: an exception, or the end of the process."""
 
-import datetime
 import os
-import sys
 import time
 from typing import Any
 
+from fake_ge import log
 from fake_ge.journal import note
 
 __all__ = ["DEVICE_ID", "abort", "error_of", "internal_error", "invalid_argument"]
@@ -22,8 +21,7 @@ def abort(message: str, source: str, sleep: bool = True) -> None:
     """LOG(FATAL): says so and aborts the process.
 
     The three seconds before it are ``FAKE_GE_FATAL_SLEEP`` here (default 0); the record has the
-    three. The line has the form that TensorFlow 1.15 gives one of ``LOG(FATAL)``
-    (core/platform/default/logging.cc: time, severity, ``file:line]``, message), then abort().
+    three.
 
     Args:
         message: What is said.
@@ -35,10 +33,7 @@ def abort(message: str, source: str, sleep: bool = True) -> None:
     note("abort", message=message, sleep=_SLEEP if sleep else 0.0)
     if sleep:
         time.sleep(float(os.environ.get("FAKE_GE_FATAL_SLEEP") or 0))
-    now = datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S.%f")
-    sys.stdout.flush()
-    sys.stderr.write(f"{now}: F {source}] {message}\n")
-    sys.stderr.flush()
+    log.write("F", message, source)
     os.abort()
 
 
