@@ -59,6 +59,7 @@ class Signals:
         self._read, self._write = -1, -1
         self._pid = os.getpid()
         self._has_ranks = False
+        self._is_to_stop = False  # SIGTSTP was noted, and nothing has stopped the process yet
 
     def __enter__(self) -> "Signals":
         self._read, self._write = os.pipe()
@@ -103,7 +104,7 @@ class Signals:
     @contextlib.contextmanager
     def over_ranks(self) -> Iterator[None]:
         """Take SIGTSTP like the others within a block; whoever takes it calls `stop_process`."""
-        self._has_ranks = True
+        self._has_ranks, self._is_to_stop = True, False
         try:
             yield
         finally:
@@ -114,6 +115,7 @@ class Signals:
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         # To this thread, the main one: so it has stopped before the next line.
         signal.pthread_kill(threading.get_ident(), signal.SIGTSTP)
+        self._is_to_stop = False
         signal.signal(signal.SIGTSTP, self._note)
 
     def _note(self, number: int, frame: Any) -> None:
@@ -125,7 +127,11 @@ class Signals:
         if number == signal.SIGTSTP and not self._has_ranks:
             self.stop_process()
             return
-        if number not in (*PASSED_ON, signal.SIGTSTP):
+        if number == signal.SIGTSTP:
+            if self._is_to_stop:  # twice at once stops a process once
+                return
+            self._is_to_stop = True
+        elif number not in PASSED_ON:
             self.noted.append(number)
         with contextlib.suppress(BlockingIOError):  # thousands of them wait
             os.write(self._write, bytes([number]))

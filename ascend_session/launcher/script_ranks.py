@@ -32,6 +32,7 @@ _OFTEN_S, _SELDOM_S, _BEGIN_S = 0.02, 0.2, 20.0
 _SHELL_S = 1.0  # that a shell which a script leaves behind has to start a rank
 _DEEPEST = 20
 _READERS = ("tail", "tee")  # which go on as long as what they read, and start nothing
+_LARGEST_SHARE = 0.05  # of a CPU that looks take; one takes 0.1 ms for each process of the job
 
 
 class ScriptWatch:
@@ -49,16 +50,20 @@ class ScriptWatch:
         self._activity: List[Tuple[int, str]] = []
         self._absent: List[int] = []
         self._next_note = 0.0
+        self._look_s = 0.0  # of CPU time that the last look took
 
     def next_look(self) -> float:
         """Give the time of the next look, as `time.monotonic` counts."""
         now = time.monotonic()
         is_early = now - self._began < _BEGIN_S and not self._is_over
-        return now + (_OFTEN_S if is_early else _SELDOM_S)
+        pause_s = _OFTEN_S if is_early else _SELDOM_S
+        return now + max(pause_s, self._look_s / _LARGEST_SHARE)
 
     def find_new(self) -> "List[Seen]":
         """Find the ranks that were not there before."""
+        began = time.process_time()
         new = [rank for rank in _find_ranks(os.getpid()) if rank[0] not in self._known]
+        self._look_s = time.process_time() - began
         self._known.update(rank[0] for rank in new)
         return new
 

@@ -16,7 +16,7 @@ import pytest
 from ascend_session import LaunchConfig, launch
 from ascend_session.launcher import StallWatch
 from ascend_session.launcher.events import PassedOn
-from ascend_session.launcher.process import drop_signals_for_ranks
+from ascend_session.launcher.process import Signals, drop_signals_for_ranks
 from tests.launcher.supervised import PATIENCE, Gate
 from tests.launcher.test_stall import Ranks
 
@@ -187,6 +187,13 @@ def test_ranks_stop_and_go_on_with_the_launcher(tmp_path: Path, launchers: List[
     said = launcher.end()
     assert launcher.process.returncode == 0, said
     assert "The ranks were stopped for" in said
+
+
+def test_ctrl_z_twice_at_once_stops_the_launcher_once() -> None:
+    with Signals() as signals, signals.over_ranks():
+        for number in (signal.SIGTSTP, signal.SIGTSTP, signal.SIGUSR1):
+            os.kill(os.getpid(), number)
+        assert signals.take() == [signal.SIGTSTP, signal.SIGUSR1]
 
 
 def test_a_stopped_launcher_that_is_killed_takes_its_stopped_ranks_along(
