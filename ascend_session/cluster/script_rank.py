@@ -47,7 +47,7 @@ def is_alone(size: str) -> bool:
     """Tell whether a RANK_SIZE is a number, and not above 1."""
     digits = size.strip().lstrip("-")
     is_negative = size.strip() != digits
-    return digits.isdigit() and (is_negative or digits.lstrip("0") in ("", "1"))
+    return digits.isdecimal() and (is_negative or digits.lstrip("0") in ("", "1"))
 
 
 def note_start() -> None:
@@ -148,8 +148,9 @@ class _RankProcess:
         except OSError:
             output = ""
         uses_vendor = self.uses_vendor or "ascend_session" in sys.modules
+        number = int(rank) if rank.isdecimal() and len(rank) < 8 else -1
         fields = [
-            f'"pid": {self._pid}, "rank": {int(rank) if rank.isdigit() else -1}',
+            f'"pid": {self._pid}, "rank": {number}',
             f'"state": "{state}", "error": {encode_basestring_ascii(error)}',
             f'"time": {time.monotonic()!r}, "waits": [], "joined": {str(joined).lower()}',
             f'"rank_id": {encode_basestring_ascii(rank)}',

@@ -100,7 +100,7 @@ class ScriptWatch:
                 return []
         is_quiet, self._activity = activity == self._activity, activity
         numbers = {
-            rank for rank in (*ranks, *sizes) if rank.isdigit() and len(rank) <= _MOST_DIGITS
+            rank for rank in (*ranks, *sizes) if rank.isdecimal() and len(rank) <= _MOST_DIGITS
         }
         if not is_quiet or len(sizes) != 1 or numbers != ranks | sizes:
             return []
@@ -178,7 +178,8 @@ class RepeatWatch:
         for child in _list_children(pid):
             name, environ = _name(child), _read_environ(child)
             number = environ.get("RANK_ID", "")
-            is_of_job = number.isdigit() and int(number) < self._size
+            is_of_job = number.isdecimal() and len(number) <= _MOST_DIGITS
+            is_of_job = is_of_job and int(number) < self._size
             is_rank = is_of_job and not is_alone(environ.get("RANK_SIZE", "1"))
             is_own = number == own
             if is_own and _is_python(name):
@@ -285,13 +286,13 @@ def read_announced_size(words: "Sequence[str]", folder: str) -> "Optional[int]":
         here = os.path.dirname(path)
         paths += [os.path.join(here, name) for name in set(_SCRIPT_NAME.findall(text))]
     assigned = [pair for text in texts for pair in _ASSIGNED.findall(_COMMENT.sub("", text))]
-    numbers = {name: value for name, value in assigned if value.isdigit()}
+    numbers = {name: value for name, value in assigned if value.isdecimal()}
     sizes = [value.strip("${") for name, value in assigned if name == "RANK_SIZE"]
     counts = [numbers.get(size, size) for size in sizes]
     large = [
         int(count)
         for count in counts
-        if count.isdigit() and len(count) <= _MOST_DIGITS and int(count) > 1
+        if count.isdecimal() and len(count) <= _MOST_DIGITS and int(count) > 1
     ]
     sets_rank = any(name == "RANK_ID" for name, _ in assigned)
     return max(large) if large and sets_rank else None
