@@ -10,7 +10,7 @@ import sys
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Tuple
 
 import pytest
 
@@ -341,7 +341,7 @@ def test_a_secondary_failure_whose_cause_is_not_seen_here_stays_secondary(tmp_pa
     [((0, 1, None), FailureClass.TRANSIENT), ((0, 1, 0), FailureClass.PERMANENT)],
 )
 def test_a_device_that_two_ranks_were_given_does_not_get_free(
-    tmp_path: Path, devices: Tuple[Optional[int], ...], kind: FailureClass
+    tmp_path: Path, devices: Tuple[Any, ...], kind: FailureClass
 ) -> None:
     made = (
         Situation(tmp_path, 3)
