@@ -195,7 +195,7 @@ def _find_catchers(process: Any, number: int) -> List[Any]:
 
     with contextlib.suppress(psutil.Error, OSError, LookupError, ValueError):
         with open(f"/proc/{process.pid}/status", encoding="ascii", errors="replace") as file:
-            caught = int(file.read().partition("SigCgt:")[2].split()[0], 16)
+            caught = int(file.read().partition("\nSigCgt:")[2].split()[0], 16)
         if caught >> (number - 1) & 1:
             return [process]
         return [each for child in process.children() for each in _find_catchers(child, number)]

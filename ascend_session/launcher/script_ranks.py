@@ -126,15 +126,16 @@ class ScriptWatch:
         if not self._is_over:
             self._is_over, self._last_seen = True, time.monotonic()
         processes = read_processes(self._folder)
-        joined = {process.pid for process in processes if process.joined}
+        joined = [process for process in processes if process.joined]
+        # By their own pid: what the script has started for each may be a program around it.
+        awaited = {each.rank_id for each in joined if is_rank_of_script(_read_environ(each.pid))}
         others = {process.rank_id for process in processes if process.state != STARTED}
-        ranks = _find_ranks(os.getpid())
-        awaited = [rank for pid, rank, _, _ in ranks if pid in joined or rank not in others]
+        awaited |= {rank for _, rank, _, _ in _find_ranks(os.getpid())} - others
         if awaited:
             self._last_seen = time.monotonic()
         elif time.monotonic() - self._last_seen > _SHELL_S or not _has_shell(os.getpid()):
             return None
-        return awaited
+        return sorted(awaited)
 
 
 class RepeatWatch:
@@ -280,7 +281,7 @@ def read_announced_size(words: "Sequence[str]", folder: str) -> "Optional[int]":
     read: Set[str] = set()
     while paths:
         path = os.path.realpath(paths.pop())
-        text = "" if path in read else _read_script(path)
+        text = "" if path in read else _COMMENT.sub("", _read_script(path))
         read.add(path)
         texts.append(text)
         here = os.path.dirname(path)

@@ -156,6 +156,28 @@ def test_ranks_that_the_script_does_not_wait_for_are_waited_for(tmp_path: Path) 
     assert set(awaited.ranks) <= {"0", "1"}
 
 
+def test_a_script_that_a_comment_names_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "train_8p.sh").write_text("export RANK_SIZE=8 RANK_ID=0")
+    result = _launch(tmp_path, "# Then run train_8p.sh.\nmkdir data")
+    assert result.ok, result.cause
+
+
+def test_a_superscript_is_a_name_of_a_rank_and_no_number(tmp_path: Path) -> None:
+    script = "export RANK_ID=² RANK_SIZE=2; $PYTHON -c 'import time; time.sleep(1)'"
+    result = _launch(tmp_path, script)
+    assert result.ok, result.cause
+
+
+@pytest.mark.parametrize("around", ["timeout 600 $PYTHON train.py", "./run_rank.sh"])
+def test_ranks_in_a_program_around_them_are_waited_for(tmp_path: Path, around: str) -> None:
+    (tmp_path / "train.py").write_text(_MEMBER + "time.sleep(3)\nprint('trained')\nmember.leave()")
+    (tmp_path / "run_rank.sh").write_text("#!/bin/bash\n$PYTHON train.py\nexit 0\n")
+    (tmp_path / "run_rank.sh").chmod(0o755)
+    result = _launch(tmp_path, _TWO.replace("$PYTHON train.py", around))
+    assert result.ok, result.cause
+    assert [(tmp_path / f"train_{rank}.log").read_text() for rank in (0, 1)] == ["trained\n"] * 2
+
+
 def test_a_rank_that_is_waited_for_fails_the_job(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(_MEMBER + "time.sleep(1)\nraise ValueError('late')")
     result = _launch(tmp_path, _TWO)
