@@ -186,12 +186,12 @@ def describe_missing(rank: RankResult, seen: Sequence["ScriptRank"], output: Lis
     """Report ranks that a script has started and that never joined a job; output is the last's."""
     last = seen[-1]
     command, size = shorten(blanked(last.command), _WIDTH), len(seen)
-    those = "the rank that it has" if size == 1 else f"the {size} ranks that it has"
+    those = f"none of the {size} ranks" if size > 1 else "not even the only rank"
     end = f" It wrote last: {_first_line(output[-1])}" if output else ""
     file = f" Its output is in {last.output}." if os.path.isfile(last.output) else ""
     return (
-        f"Rank {rank.rank} is a script that ended with 0, but none of {those} started has joined a "
-        f"job, or told how it ended. Rank {last.rank_id} ran: {command}.{end}{file}"
+        f"Rank {rank.rank} is a script that ended with 0, but {those} that it has started has "
+        f"joined a job, or told how it ended. Rank {last.rank_id} ran: {command}.{end}{file}"
     )
 
 
