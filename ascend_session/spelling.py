@@ -20,6 +20,10 @@ Spelling = Callable[[str, Optional[str]], str]
 _START, _END = "\x0e", "\x0f"
 _PLACEHOLDER = re.compile(f"{_START}([^{_END}=]*)(?:=([^{_END}]*))?{_END}")
 
+# A third one, the unit separator, stands between what is written in Python and in a file.
+_OR = "\x1f"
+_CODE = re.compile(f"{_START}([^{_END}{_OR}]*){_OR}([^{_END}]*){_END}")
+
 _IN_FILES = {"True": "true", "False": "false", "None": "null"}
 
 
@@ -27,6 +31,11 @@ def option(name: str, *value: Any, write: Callable[[Any], str] = repr) -> str:
     """Make the placeholder of an option, alone or with a value, which ``write`` writes."""
     written = "".join(f"={write(each)}" for each in value)
     return f"{_START}{name}{written}{_END}"
+
+
+def code(python: str, file: str) -> str:
+    """Make the placeholder of what a file writes quite otherwise than Python, in both forms."""
+    return f"{_START}{python}{_OR}{file}{_END}"
 
 
 class Message(str):
@@ -41,7 +50,7 @@ class Message(str):
     def __new__(cls, text: str) -> "Message":
         """Fill in the placeholders of a text, which may be a message itself."""
         template = template_of(text)
-        message = super().__new__(cls, _PLACEHOLDER.sub(_spell_in_python, template))
+        message = super().__new__(cls, spell(template, _spell_in_python))
         message.template = template
         return message
 
@@ -60,14 +69,20 @@ def template_of(text: str) -> str:
 
 
 def spell(text: str, spelling: Spelling) -> str:
-    """Give a text in which options are spelt in this way."""
-    return _PLACEHOLDER.sub(lambda match: spelling(match[1], match[2]), template_of(text))
+    """Give a text in which options are spelt in this way, and code is that of Python."""
+    text = _CODE.sub(lambda match: match[1], template_of(text))
+    return _PLACEHOLDER.sub(lambda match: spelling(match[1], match[2]), text)
 
 
-def in_file(name: str, value: Optional[str]) -> str:
-    """Spell an option as in a file of YAML or JSON, which write most values as Python does."""
+def spell_in_file(text: str) -> str:
+    """Give a text in which options and code are spelt as in a file of YAML or JSON."""
+    return spell(_CODE.sub(lambda match: match[2], template_of(text)), write_in_file)
+
+
+def write_in_file(name: str, value: Optional[str] = None) -> str:
+    """Write an option as a file does; most values look as in Python."""
     return name if value is None else f"{name}: {_IN_FILES.get(value, value)}"
 
 
-def _spell_in_python(placeholder: "re.Match[str]") -> str:
-    return placeholder[0][1:-1]
+def _spell_in_python(name: str, value: Optional[str]) -> str:
+    return name if value is None else f"{name}={value}"

@@ -15,7 +15,7 @@ from ascend_session.config.rules.rule import FlatOptions, apply_rules
 from ascend_session.errors import AscendConfigWarning, ConfigError
 from ascend_session.findings import ERROR, Finding, Place, TextPlaces, errors_of
 from ascend_session.jsonfile import JsonError, Node, parse_json
-from ascend_session.spelling import in_file, spell
+from ascend_session.spelling import spell_in_file
 from ascend_session.text import shorten
 
 _DEEPEST = 32  # levels; a real configuration has five, and PyYAML is slow with very many
@@ -39,8 +39,8 @@ def from_file(model: Any, path: "Union[str, os.PathLike[str]]") -> Any:
 
 def spell_as_in_file(finding: Finding) -> Finding:
     """Name the options in a finding as the file does: ``aoe_mode: '2'``."""
-    hint = None if finding.hint is None else spell(finding.hint, in_file)
-    return finding._replace(message=spell(finding.message, in_file), hint=hint)
+    hint = None if finding.hint is None else spell_in_file(finding.hint)
+    return finding._replace(message=spell_in_file(finding.message), hint=hint)
 
 
 @dataclass(frozen=True)

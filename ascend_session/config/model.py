@@ -17,7 +17,7 @@ from ascend_session.config.names import unknown_name
 from ascend_session.config.option import part_of
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, Finding
-from ascend_session.spelling import Message, option, template_of
+from ascend_session.spelling import Message, code, option, template_of
 from ascend_session.text import did_you_mean, is_writable
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ _SIBLINGS = {"precision_mode": "precision_mode_v2", "precision_mode_v2": "precis
 _TYPES = {
     "string_type": "text (str)",
     "int_type": "a whole number (int)",
-    "bool_type": "True or False (bool)",
+    "bool_type": code("True or False (bool)", "true or false"),
     "float_type": "a number",
     "path_type": "a path (str or os.PathLike)",
 }
@@ -201,8 +201,9 @@ def _about_value(name: str, finding: Any, model: Type[BaseModel]) -> Finding:
         return Finding(ERROR, message, option=name)
     if kind in ("model_type", "dataclass_type", "model_attributes_type"):
         part = getattr(part_of(annotation), "__name__", "mapping")
-        message = f"{name}: this must be a {part}, not {_type_name(given)}."
-        return Finding(ERROR, message, f"Write {name}={part}(...).", option=name)
+        written = code(f"{name}={part}(...)", f"{name}: {{...}}")
+        message = f"{name}: this must be a {code(part, 'mapping')}, not {_type_name(given)}."
+        return Finding(ERROR, message, f"Write {written}.", option=name)
     return Finding(ERROR, f"{written}: {finding['msg']}.", option=name)
 
 
@@ -243,9 +244,10 @@ def _conversion(name: str, given: Any, kind: str) -> Optional[str]:
     if kind == "int_type" and isinstance(given, str) and re.fullmatch(_INTEGER, given):
         return f"Write {option(name, int(given))}, without quotes."
     if kind == "string_type" and isinstance(given, bytes):
-        return f"Decode it: {name}={given.decode(errors='replace')!r}."
+        return f"Decode it: {option(name, given.decode(errors='replace'))}."
     if kind == "string_type" and isinstance(given, (int, float)):
-        return f'Write {name}="{text}".'
+        written = option(name, text, write='"{}"'.format)
+        return f"Write {written}."
     return None
 
 

@@ -9,21 +9,32 @@ from pydantic import BaseModel
 
 from ascend_session.config.option import Option, adapter_options, part_of
 from ascend_session.findings import ERROR, Finding
+from ascend_session.spelling import Message, code, template_of, write_in_file
 from ascend_session.text import did_you_mean
 
-_POINT = (
-    "no adapter reads this key; it is a member of profiling_options. Write profiling_config="
-    'ProfilingConfig(enable_profiling=True, profiling_options={{"{0}": "..."}}).'
-)
+
+def _write_point(name: str) -> str:
+    """Say where a member of profiling_options belongs."""
+    members = f'{{"{name}": "..."}}'
+    written = code(
+        f"profiling_config=ProfilingConfig(enable_profiling=True, profiling_options={members})",
+        f"profiling_config: {{enable_profiling: true, profiling_options: {members}}}",
+    )
+    return Message(
+        f"no adapter reads this key; it is a member of profiling_options. Write {written}."
+    )
+
+
+_PROFILING = code("profiling_config=ProfilingConfig(...)", "profiling_config: {...}")
 
 # name -> what became of it, and what to use
 OBSOLETE: Dict[str, str] = {
-    "fp_point": _POINT.format("fp_point"),
-    "bp_point": _POINT.format("bp_point"),
+    "fp_point": _write_point("fp_point"),
+    "bp_point": _write_point("bp_point"),
     "auto_tune_mode": "GE refuses any value of it. Use aoe_mode ('1', '2', '4').",
     "mstune_mode": "the adapter has not read it since 2021. Use aoe_mode ('1', '2', '4').",
     "enable_auto_mix_precision": "no adapter reads it. Use precision_mode_v2 'mixed_float16'.",
-    "enable_options": "no adapter reads it. Use profiling_config=ProfilingConfig(...).",
+    "enable_options": Message(f"no adapter reads it. Use {_PROFILING}."),
     "variable_location": "that is the adapter's internal name. Write variable_placement.",
 }
 
@@ -39,7 +50,7 @@ def unknown_name(name: str, value: Any, model: Type[BaseModel]) -> Finding:
     message = f"{model.__name__} has no option {name!r}"
     home = next((o.path for o in _options() if name in (o.key, o.name)), name)
     if home != name:
-        hint = f"Write {write_keyword(home, repr(value))}."
+        hint = f"Write {_write_option(home, repr(value))}."
         return Finding(ERROR, f"{message}.", hint, option=name)
     # The options of this class under their names, those of the parts under their paths
     known = {option.name: option.path for option in _options()}
@@ -80,8 +91,18 @@ def write_keyword(path: str, value: str) -> str:
     return f"{before}{leaf}={value}{after}"
 
 
+def _write_option(path: str, value: str) -> str:
+    """Make the placeholder of an option, which may be one of a part, with a value."""
+    *containers, leaf = path.split(".")
+    in_file = write_in_file(leaf, value)
+    for name in reversed(containers):
+        in_file = f"{name}: {{{in_file}}}"
+    return code(write_keyword(path, value), in_file)
+
+
 def _obsolete_name(name: str) -> Finding:
-    return Finding(ERROR, f"{name} is a known name, but {OBSOLETE[name]}", option=name)
+    message = f"{name} is a known name, but {template_of(OBSOLETE[name])}"
+    return Finding(ERROR, message, option=name)
 
 
 def _ascend_config() -> Type[BaseModel]:

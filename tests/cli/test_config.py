@@ -17,7 +17,7 @@ def test_warnings_are_printed_and_the_file_is_ok(call, write):
     assert call("config", "check", name) == (
         0,
         f"{name}: ok, 1 warning\n"
-        f"  {name}:2: warning: hccl_timeout=600 becomes 544 s on Atlas training products, which "
+        f"  {name}:2: warning: hccl_timeout: 600 becomes 544 s on Atlas training products, which "
         "take multiples of 68 up to 17340.\n",
         "",
     )
@@ -56,7 +56,7 @@ def test_the_machine_is_checked_only_when_asked(call, write, tmp_path):
     assert call("config", "check", name).code == 0
     called = call("config", "check", "--host", name)
     assert called.code == 1
-    assert f"  {name}:3: error: dump_path='{folder}' does not exist;" in called.out
+    assert f"  {name}:3: error: dump_path: '{folder}' does not exist;" in called.out
     assert f"    hint: mkdir -p {folder}\n" in called.out
     folder.mkdir()
     assert call("config", "check", "--host", name).code == 0
@@ -129,7 +129,7 @@ def test_show_prints_warnings_beside_the_table(call, write):
     called = call("config", "show", name)
     assert called.code == 0
     assert called.out == ("KEY           VALUE  FIELD  SCOPE\nhccl_timeout  600    i      init\n")
-    assert called.err.startswith(f"{name}:1: warning: hccl_timeout=600 becomes")
+    assert called.err.startswith(f"{name}:1: warning: hccl_timeout: 600 becomes")
 
 
 def test_show_of_a_wrong_file_is_one_and_prints_no_table(call, write):

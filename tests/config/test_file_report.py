@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from ascend_session.config import report_file, resolved_entry
+from ascend_session.config.files import spell_as_in_file
 from ascend_session.findings import ERROR, Finding
 
 
@@ -87,6 +88,29 @@ def test_text_and_names_that_are_not_utf_8_hide_no_other_line(report):
         5: "graph_run_mode",
     }
     assert json.loads(json.dumps(found.to_dict()))["ok"] is False
+
+
+def test_rules_name_options_as_the_file_does(report):
+    def messages(text):
+        found = report(text)
+        return [str(spell_as_in_file(each)) for each in (*found.problems, *found.warnings)]
+
+    assert messages("variable_placement: Host\n") == [
+        "1:1: variable_placement: 'Host' needs mixed computing; mix_compile_mode is off. "
+        "Add mix_compile_mode: true."
+    ]
+    assert messages("profiling_config: {profiling_options: {task_trace: 'on'}}\n") == [
+        "1:20: profiling_options have no effect: they are read with profiling_mode: true, which is "
+        "enable_profiling: true in a profiling_config. Turn profiling on, or leave "
+        "profiling_options out.",
+        "1:20: profiling_options: task_trace: 'on' asks for training_trace: 'on' too. "
+        'Add "training_trace":"on".',
+    ]
+    assert messages("dynamic_input_config: {input_shape: 'a:-1'}\n") == [
+        "1:24: input_shape without dynamic_dims and dynamic_node_type: the adapter aborts the "
+        "process unless all three are there. Add dynamic_dims and dynamic_node_type to the "
+        "dynamic_input_config."
+    ]
 
 
 def test_warnings_have_lines_and_do_not_refuse(report):

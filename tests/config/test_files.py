@@ -128,7 +128,7 @@ def test_a_json_number_with_an_exponent_is_a_number(write: Write) -> None:
         (
             "enable_dump: true\n",
             "config.yaml:1: AscendConfig has no option 'enable_dump'.\n"
-            "  hint: Write dump_config=DumpConfig(enable_dump=True).",
+            "  hint: Write dump_config: {enable_dump: true}.",
         ),
         (
             "dump_config:\n  dump_path: dump\n  dump_mode: both\n",
@@ -141,18 +141,39 @@ def test_a_json_number_with_an_exponent_is_a_number(write: Write) -> None:
         ),
         (
             "deterministic: 1\nprecision_mode: force_fp16\nprecision_mode_v2: fp16\n",
-            "config.yaml:2: precision_mode='force_fp16' and precision_mode_v2='fp16' exclude each "
-            "other; the adapter fails on both.\n  hint: Keep precision_mode_v2.",
+            "config.yaml:2: precision_mode: 'force_fp16' and precision_mode_v2: 'fp16' exclude "
+            "each other; the adapter fails on both.\n  hint: Keep precision_mode_v2.",
         ),
         (
             'aoe_mode: "1"\nmemory_config:\n  static_memory_policy: 1\n',
-            "config.yaml:3: static_memory_policy=1 cannot be used while AOE tunes (aoe_mode='1').\n"
-            "  hint: Set static_memory_policy=0 for the tuning run.",
+            "config.yaml:3: static_memory_policy: 1 cannot be used while AOE tunes "
+            "(aoe_mode: '1').\n  hint: Set static_memory_policy: 0 for the tuning run.",
         ),
         (
             "dump_config:\n- enable_dump\n",
-            "config.yaml:1: dump_config: this must be a DumpConfig, not list.\n"
-            "  hint: Write dump_config=DumpConfig(...).",
+            "config.yaml:1: dump_config: this must be a mapping, not list.\n"
+            "  hint: Write dump_config: {...}.",
+        ),
+        (
+            "dump_config:\n  enable_dump: true\n",
+            "config.yaml:1: enable_dump: true needs dump_path, an existing folder that you may "
+            'read and write.\n  hint: Write dump_config: {enable_dump: true, dump_path: "..."}.',
+        ),
+        (
+            "fp_point: x\n",
+            "config.yaml:1: fp_point is a known name, but no adapter reads this key; it is a "
+            "member of profiling_options. Write profiling_config: {enable_profiling: true, "
+            'profiling_options: {"fp_point": "..."}}.',
+        ),
+        (
+            "recompute: auto\n",
+            "config.yaml:1: AscendConfig has no option 'recompute'.\n  hint: Write "
+            "experimental_config: {graph_memory_optimize_config: {recompute: 'auto'}}.",
+        ),
+        (
+            "hcom_parallel: 1\n",
+            "config.yaml:1: hcom_parallel: 1: this must be true or false, not int.\n"
+            "  hint: Write hcom_parallel: true.",
         ),
         (
             "deterministic: 1\nsession_config: {}\n",
@@ -176,6 +197,10 @@ def test_a_json_number_with_an_exponent_is_a_number(write: Write) -> None:
         "rule",
         "rule about a part",
         "list for a part",
+        "rule that names a part",
+        "former name",
+        "name of a part of a part",
+        "number for a bool",
         "object option",
         "given twice",
         "given twice in a part",
@@ -183,6 +208,26 @@ def test_a_json_number_with_an_exponent_is_a_number(write: Write) -> None:
 )
 def test_a_problem_is_reported_with_its_line(write: Write, text: str, message: str) -> None:
     assert str(refusal(write(text))) == message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "graph_slice: auto\n",
+        "profiling_mode: true\n",
+        "hcom_parallel: 1\n",
+        "aoe_mode: 2\n",
+        "soc_config: 310\n",
+        "dump_config:\n  enable_dump_debug: true\n",
+        "dump_config: yes\n",
+    ],
+)
+def test_what_a_hint_writes_can_be_put_into_the_file(write: Write, text: str) -> None:
+    hint = refusal(write(text)).hint or ""
+    assert hint.startswith("Write ")
+    assert hint.endswith(".")
+    written = hint[len("Write ") : -1].replace("{...}", "{}")
+    assert AscendConfig.from_file(write(written)) is not None
 
 
 def test_several_problems_have_a_line_each(write: Write) -> None:

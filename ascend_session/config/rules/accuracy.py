@@ -10,6 +10,7 @@ from ascend_session.config.rules.rule import (
     source,
     warning,
 )
+from ascend_session.spelling import code, option
 
 RULES = RuleBook()
 
@@ -42,11 +43,12 @@ def mixlist_needs_mixed_precision(entry: FlatOptions) -> RuleFindings:
         return
     reason = "no precision mode is given"
     if mode or mode_v2:
-        text = f"precision_mode={mode!r}" if mode else f"precision_mode_v2={mode_v2!r}"
+        text = option("precision_mode", mode) if mode else option("precision_mode_v2", mode_v2)
         reason = f"{text} is not mixed"
     yield error(
         f"{entry.text('modify_mixlist')} edits the lists of mixed precision, but {reason}.",
-        "Set precision_mode_v2='mixed_float16' (or another mixed mode), or drop modify_mixlist.",
+        f"Set {option('precision_mode_v2', 'mixed_float16')} (or another mixed mode), or drop "
+        "modify_mixlist.",
     )
 
 
@@ -75,16 +77,16 @@ def accelerated_training_starts_from_full_precision(entry: FlatOptions) -> RuleF
     if "experimental_accelerate_train_mode" not in entry:
         return
     mode, mode_v2 = entry.get("precision_mode"), entry.get("precision_mode_v2")
-    text = f"accelerate_train_mode={entry['experimental_accelerate_train_mode']!r}"
+    text = option("accelerate_train_mode", entry["experimental_accelerate_train_mode"])
     if mode_v2 not in (None, "origin"):
         yield error(
-            f"{text} cannot be used with precision_mode_v2={mode_v2!r}.",
-            "Set precision_mode_v2='origin' or leave it out.",
+            f"{text} cannot be used with {option('precision_mode_v2', mode_v2)}.",
+            f"Set {option('precision_mode_v2', 'origin')} or leave it out.",
             option="accelerate_train_mode",
         )
     elif mode not in (None, "allow_fp32_to_fp16", "must_keep_origin_dtype"):
         yield error(
-            f"{text} cannot be used with precision_mode={mode!r}.",
+            f"{text} cannot be used with {option('precision_mode', mode)}.",
             "Set precision_mode to 'allow_fp32_to_fp16' or 'must_keep_origin_dtype', "
             "or leave it out.",
             option="accelerate_train_mode",
@@ -101,8 +103,8 @@ def accelerated_training_switches_between_loops(entry: FlatOptions) -> RuleFindi
     if "experimental_accelerate_train_mode" in entry and loops > 1:
         trigger = accelerate_trigger(entry["experimental_accelerate_train_mode"])
         yield warning(
-            f"accelerate_train_mode with iterations_per_loop={loops} looks at the {trigger} only "
-            f"once every {loops} steps, so the switch to full precision is inexact.",
+            f"accelerate_train_mode with {option('iterations_per_loop', loops)} looks at the "
+            f"{trigger} only once every {loops} steps, so the switch to full precision is inexact.",
             option="accelerate_train_mode",
         )
 
@@ -131,11 +133,12 @@ def optypelist_needs_a_mode(entry: FlatOptions) -> RuleFindings:
     if mode is None:
         yield error(
             f"{text} needs op_select_implmode; the adapter aborts the process without it.",
-            "Add op_select_implmode='high_precision' or 'high_performance'.",
+            f"Add {option('op_select_implmode', 'high_precision')} or 'high_performance'.",
         )
     elif mode.endswith("_for_all"):
         yield no_effect(
-            f"{text} has no effect with op_select_implmode={mode!r}, which is for all operators."
+            f"{text} has no effect with {option('op_select_implmode', mode)}, which is for all "
+            "operators."
         )
 
 
@@ -158,9 +161,12 @@ def dump_needs_a_path(entry: FlatOptions) -> RuleFindings:
     """enable_dump and enable_dump_debug need dump_path."""
     switch = next((k for k in DUMPS if entry.is_on(k)), None)
     if switch and "dump_path" not in entry:
+        in_python = f'DumpConfig({switch}=True, dump_path="...")'
+        in_file = f'dump_config: {{{switch}: true, dump_path: "..."}}'
         yield error(
-            f"{switch}=True needs dump_path, an existing folder that you may read and write.",
-            f'Write DumpConfig({switch}=True, dump_path="...").',
+            f"{option(switch, True)} needs dump_path, an existing folder that you may read and "
+            "write.",
+            f"Write {code(in_python, in_file)}.",
         )
 
 
@@ -170,7 +176,8 @@ def one_kind_of_dump(entry: FlatOptions) -> RuleFindings:
     """enable_dump and enable_dump_debug exclude each other."""
     if entry.is_on("enable_dump") and entry.is_on("enable_dump_debug"):
         yield error(
-            "enable_dump=True and enable_dump_debug=True exclude each other; GE fails on both.",
+            f"{option('enable_dump', True)} and {option('enable_dump_debug', True)} exclude each "
+            "other; GE fails on both.",
             "Dump data (enable_dump) or look for overflow (enable_dump_debug), one at a time.",
         )
 
@@ -187,7 +194,7 @@ def dump_details_need_their_switch(entry: FlatOptions) -> RuleFindings:
     )
     for detail, switches in pairs:
         if detail in entry and not any(map(entry.is_on, switches)):
-            needed = " or ".join(f"{switch}=True" for switch in switches)
+            needed = " or ".join(option(switch, True) for switch in switches)
             yield no_effect(
                 f"{entry.text(detail)} has no effect: it is read with {needed}.", option=detail
             )
@@ -199,8 +206,8 @@ def exception_dump_beside_dump(entry: FlatOptions) -> RuleFindings:
     """enable_exception_dump=1 suppresses the other dumps on dynamic-shape graphs."""
     if entry.get("enable_exception_dump") == 1 and any(map(entry.is_on, DUMPS)):
         yield warning(
-            "enable_exception_dump=1 together with a dump: on dynamic-shape graphs only the "
-            "exception dump is written."
+            f"{option('enable_exception_dump', 1)} together with a dump: on dynamic-shape graphs "
+            "only the exception dump is written."
         )
 
 
@@ -212,7 +219,8 @@ def debugging_disables_the_compile_cache(entry: FlatOptions) -> RuleFindings:
     mode = entry.get("op_compiler_cache_mode", "disable")
     if level != 0 and mode != "disable":
         yield no_effect(
-            f"op_compiler_cache_mode={mode!r} has no effect with op_debug_level={level}."
+            f"{option('op_compiler_cache_mode', mode)} has no effect with "
+            f"{option('op_debug_level', level)}."
         )
 
 
@@ -223,7 +231,8 @@ def debug_level_slows_training(entry: FlatOptions) -> RuleFindings:
     level = entry.get("op_debug_level")
     if level in (1, 2) and entry.get("graph_run_mode", 1) == 1:
         yield warning(
-            f"op_debug_level={level} slows training down; the manual advises 0 or 3 for training."
+            f"{option('op_debug_level', level)} slows training down; the manual advises 0 or 3 for "
+            "training."
         )
 
 
@@ -232,7 +241,9 @@ def debug_level_slows_training(entry: FlatOptions) -> RuleFindings:
 def quant_dump_needs_dump(entry: FlatOptions) -> RuleFindings:
     """quant_dumpable='1' matters only while data is dumped."""
     if entry.get("quant_dumpable") == "1" and not entry.is_on("enable_dump"):
-        yield no_effect("quant_dumpable='1' has no effect without enable_dump=True.")
+        yield no_effect(
+            f"{option('quant_dumpable', '1')} has no effect without {option('enable_dump', True)}."
+        )
 
 
 @RULES.add("debug_dir", "op_debug_level", "op_debug_config")

@@ -12,9 +12,11 @@ from ascend_session.config.rules.rule import (
     source,
     warning,
 )
+from ascend_session.spelling import code, option
 
 RULES = RuleBook()
 
+PROFILE_PART = code("DynamicInputConfig", "dynamic_input_config")
 PROFILE = ("input_shape", "dynamic_dims", "dynamic_node_type")
 
 
@@ -32,7 +34,7 @@ def profile_keys_come_together(entry: FlatOptions) -> RuleFindings:
         yield error(
             f"{', '.join(given)} without {' and '.join(missing)}: the adapter aborts the process "
             "unless all three are there.",
-            f"Add {' and '.join(missing)} to the DynamicInputConfig.",
+            f"Add {' and '.join(missing)} to the {PROFILE_PART}.",
             option=given[0],
         )
 
@@ -48,8 +50,8 @@ def profiles_fit_the_shapes(entry: FlatOptions) -> RuleFindings:
     arity = len(shapes.split_profiles(entry["dynamic_dims"])[0])
     if unknown != arity:
         yield error(
-            f"dynamic_dims={entry['dynamic_dims']!r} gives {arity} value(s) a profile, but "
-            f"input_shape={entry['input_shape']!r} has -1 in {unknown} place(s).",
+            f"{option('dynamic_dims', entry['dynamic_dims'])} gives {arity} value(s) a profile, "
+            f"but {option('input_shape', entry['input_shape'])} has -1 in {unknown} place(s).",
             "Give each profile one value for each -1.",
         )
 
@@ -84,11 +86,15 @@ def hybrid_mode_needs_placeholder_profiles(entry: FlatOptions) -> RuleFindings:
     if entry.get("compile_hybrid_mode") != 1:
         return
     if not _has_profiles(entry):
-        yield error("compile_hybrid_mode=1 needs input_shape, dynamic_dims and dynamic_node_type.")
+        yield error(
+            f"{option('compile_hybrid_mode', 1)} needs input_shape, dynamic_dims and "
+            "dynamic_node_type."
+        )
     elif entry["dynamic_node_type"] != 1:
         yield error(
-            "compile_hybrid_mode=1 works with placeholders only, but dynamic_node_type=0.",
-            "Set dynamic_node_type=1 or compile_hybrid_mode=0.",
+            f"{option('compile_hybrid_mode', 1)} works with placeholders only, but "
+            f"{option('dynamic_node_type', 0)}.",
+            f"Set {option('dynamic_node_type', 1)} or {option('compile_hybrid_mode', 0)}.",
         )
 
 
@@ -101,7 +107,7 @@ def profiles_exclude(entry: FlatOptions) -> RuleFindings:
     for switch in ("mix_compile_mode", "compile_dynamic_mode"):
         if entry.is_on(switch):
             yield error(
-                f"dynamic_dims and {switch}=True exclude each other.",
+                f"dynamic_dims and {option(switch, True)} exclude each other.",
                 "Drop one.",
                 option="dynamic_dims",
             )
@@ -109,7 +115,7 @@ def profiles_exclude(entry: FlatOptions) -> RuleFindings:
         yield error(
             f"dynamic_dims and {entry.text('aoe_mode')} exclude each other: AOE tunes static "
             "shapes only, and the run fails.",
-            "Leave the DynamicInputConfig out for the tuning run.",
+            f"Leave the {PROFILE_PART} out for the tuning run.",
             option="dynamic_dims",
         )
     if "insert_op_file" in entry:
@@ -132,13 +138,15 @@ def dynamic_details_need_dynamic_input(entry: FlatOptions) -> RuleFindings:
     for key in details:
         if key in entry and not entry.is_on("dynamic_input"):
             yield no_effect(
-                f"{entry.text(key)} has no effect: it is read with dynamic_input=True.", option=key
+                f"{entry.text(key)} has no effect: it is read with "
+                f"{option('dynamic_input', True)}.",
+                option=key,
             )
     lazy = entry.get("dynamic_graph_execute_mode") == "lazy_recompile"
     if lazy and entry.is_on("dynamic_input") and "dynamic_inputs_shape_range" in entry:
         yield no_effect(
             "dynamic_inputs_shape_range has no effect with "
-            "dynamic_graph_execute_mode='lazy_recompile'.",
+            f"{option('dynamic_graph_execute_mode', 'lazy_recompile')}.",
             option="dynamic_inputs_shape_range",
         )
 
@@ -151,7 +159,8 @@ def lazy_recompile_runs_single_steps(entry: FlatOptions) -> RuleFindings:
     loops = entry.get("iterations_per_loop", 1)
     if entry.is_on("dynamic_input") and lazy and loops > 1:
         yield error(
-            f"dynamic_graph_execute_mode='lazy_recompile' needs iterations_per_loop=1, not {loops}."
+            f"{option('dynamic_graph_execute_mode', 'lazy_recompile')} needs "
+            f"{option('iterations_per_loop', 1)}, not {loops}."
         )
 
 
@@ -179,8 +188,8 @@ def one_way_to_be_dynamic(entry: FlatOptions) -> RuleFindings:
     """compile_dynamic_mode and dynamic_input exclude each other."""
     if entry.is_on("compile_dynamic_mode") and entry.is_on("dynamic_input"):
         yield error(
-            "dynamic_input=True and compile_dynamic_mode=True exclude each other; the adapter "
-            "fails on both.",
+            f"{option('dynamic_input', True)} and {option('compile_dynamic_mode', True)} exclude "
+            "each other; the adapter fails on both.",
             "Keep compile_dynamic_mode, which replaces dynamic_input.",
         )
 
@@ -191,7 +200,8 @@ def dynamic_input_compiles_online(entry: FlatOptions) -> RuleFindings:
     """dynamic_input=True forces jit_compile to 'true'."""
     if entry.is_on("dynamic_input") and entry.get("jit_compile", "true") != "true":
         yield no_effect(
-            f"jit_compile={entry['jit_compile']!r} becomes 'true': dynamic_input=True forces it."
+            f"{option('jit_compile', entry['jit_compile'])} becomes 'true': "
+            f"{option('dynamic_input', True)} forces it."
         )
 
 
@@ -203,8 +213,8 @@ def generalisation_needs_online_compilation(entry: FlatOptions) -> RuleFindings:
     online = entry.get("jit_compile") == "true" and not entry.is_on("compile_dynamic_mode")
     if mode != "STRICT" and not online:
         yield no_effect(
-            f"shape_generalization_mode={mode!r} is ignored: it needs jit_compile='true' and "
-            "compile_dynamic_mode not True."
+            f"{option('shape_generalization_mode', mode)} is ignored: it needs "
+            f"{option('jit_compile', 'true')} and compile_dynamic_mode not True."
         )
 
 
@@ -218,8 +228,8 @@ def false_is_not_always_false(entry: FlatOptions) -> RuleFindings:
     )
     if entry.get("compile_dynamic_mode") is False and not kept:
         yield no_effect(
-            "compile_dynamic_mode=False becomes True in GE unless jit_compile='true' and "
-            "shape_generalization_mode='STRICT'."
+            f"{option('compile_dynamic_mode', False)} becomes True in GE unless "
+            f"{option('jit_compile', 'true')} and {option('shape_generalization_mode', 'STRICT')}."
         )
 
 
@@ -228,4 +238,7 @@ def false_is_not_always_false(entry: FlatOptions) -> RuleFindings:
 def hybrid_mode_externalises_weights(entry: FlatOptions) -> RuleFindings:
     """compile_hybrid_mode=1 turns external_weight on."""
     if entry.get("compile_hybrid_mode") == 1 and entry.get("external_weight") is False:
-        yield no_effect("external_weight=False becomes True: compile_hybrid_mode=1 needs it.")
+        yield no_effect(
+            f"{option('external_weight', False)} becomes True: {option('compile_hybrid_mode', 1)} "
+            "needs it."
+        )

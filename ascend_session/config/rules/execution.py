@@ -10,6 +10,7 @@ from ascend_session.config.rules.rule import (
     source,
     warning,
 )
+from ascend_session.spelling import code, option
 from ascend_session.text import format_duration
 
 RULES = RuleBook()
@@ -20,10 +21,11 @@ RULES = RuleBook()
 def host_variables_need_mixed_computing(entry: FlatOptions) -> RuleFindings:
     """variable_placement='Host' needs mix_compile_mode=True."""
     if entry.get("variable_placement") == "Host" and not entry.is_on("mix_compile_mode"):
+        mixed = code(str(entry.get("mix_compile_mode")), "off")
         yield error(
-            "variable_placement='Host' needs mixed computing; mix_compile_mode is "
-            f"{entry.get('mix_compile_mode')}.",
-            "Add mix_compile_mode=True.",
+            f"{option('variable_placement', 'Host')} needs mixed computing; mix_compile_mode is "
+            f"{mixed}.",
+            f"Add {option('mix_compile_mode', True)}.",
         )
 
 
@@ -33,7 +35,10 @@ def mixed_computing_runs_single_steps(entry: FlatOptions) -> RuleFindings:
     """mix_compile_mode=True needs iterations_per_loop=1."""
     loops = entry.get("iterations_per_loop", 1)
     if entry.is_on("mix_compile_mode") and loops != 1:
-        yield error(f"mix_compile_mode=True needs iterations_per_loop=1, not {loops}.")
+        yield error(
+            f"{option('mix_compile_mode', True)} needs {option('iterations_per_loop', 1)}, "
+            f"not {loops}."
+        )
 
 
 @RULES.add("iterations_per_loop", "enable_data_pre_proc")
@@ -43,9 +48,9 @@ def loops_need_offloaded_input(entry: FlatOptions) -> RuleFindings:
     loops = entry.get("iterations_per_loop", 1)
     if loops > 1 and not entry.is_on("enable_data_pre_proc"):
         yield warning(
-            f"iterations_per_loop={loops} needs enable_data_pre_proc=True and a tf.data input "
-            f"with an initializable iterator; a raw session's default is False, and all {loops} "
-            "steps of a run then share one batch."
+            f"{option('iterations_per_loop', loops)} needs {option('enable_data_pre_proc', True)} "
+            "and a tf.data input with an initializable iterator; a raw session's default is "
+            f"False, and all {loops} steps of a run then share one batch."
         )
 
 
@@ -55,8 +60,8 @@ def frozen_variables_are_read_on_the_host(entry: FlatOptions) -> RuleFindings:
     """frozen_variable=True needs variables that the host has initialised or restored."""
     if entry.is_on("frozen_variable") and entry.get("variable_placement") != "Host":
         yield warning(
-            "frozen_variable=True makes the adapter read the variables on the host, and the first "
-            "run fails if the device has initialised them.",
+            f"{option('frozen_variable', True)} makes the adapter read the variables on the host, "
+            "and the first run fails if the device has initialised them.",
             "Load a frozen graph instead, or initialise and restore the variables on the host.",
         )
 
@@ -66,7 +71,9 @@ def frozen_variables_are_read_on_the_host(entry: FlatOptions) -> RuleFindings:
 def partial_offload_needs_mixed_computing(entry: FlatOptions) -> RuleFindings:
     """in_out_pair needs mix_compile_mode=True."""
     if "in_out_pair" in entry and not entry.is_on("mix_compile_mode"):
-        yield error("in_out_pair needs mix_compile_mode=True; the session fails without it.")
+        yield error(
+            f"in_out_pair needs {option('mix_compile_mode', True)}; the session fails without it."
+        )
 
 
 @RULES.add("in_out_pair_flag", "in_out_pair")
@@ -94,7 +101,10 @@ def one_way_to_compress(entry: FlatOptions) -> RuleFindings:
 def inference_forces_small_channel(entry: FlatOptions) -> RuleFindings:
     """graph_run_mode=0 forces enable_small_channel to 1."""
     if entry.get("graph_run_mode") == 0 and entry.get("enable_small_channel") == 0:
-        yield no_effect("enable_small_channel=0 becomes 1: inference (graph_run_mode=0) forces it.")
+        yield no_effect(
+            f"{option('enable_small_channel', 0)} becomes 1: inference "
+            f"({option('graph_run_mode', 0)}) forces it."
+        )
 
 
 @RULES.add("use_off_line", "job")
@@ -102,10 +112,11 @@ def inference_forces_small_channel(entry: FlatOptions) -> RuleFindings:
 def nothing_is_offloaded(entry: FlatOptions) -> RuleFindings:
     """use_off_line=False and the jobs 'ps' and 'default' leave everything on the CPU."""
     if entry.get("use_off_line") is False:
-        yield warning("use_off_line=False runs the whole graph on the host CPU.")
+        yield warning(f"{option('use_off_line', False)} runs the whole graph on the host CPU.")
     if entry.get("job") in ("ps", "default"):
         yield warning(
-            f"job={entry['job']!r} skips the adapter: the graph runs on the host CPU.", option="job"
+            f"{option('job', entry['job'])} skips the adapter: the graph runs on the host CPU.",
+            option="job",
         )
 
 
@@ -116,8 +127,9 @@ def fusion_takes_inputs_from_the_batch(entry: FlatOptions) -> RuleFindings:
     size = entry.get("input_fusion_size", 131072)
     if entry.is_on("input_batch_cpy") and size > 0:
         yield warning(
-            f"input_batch_cpy=True leaves out the inputs that input_fusion_size={size} merges; "
-            "set input_fusion_size=0 to copy all of them in one batch."
+            f"{option('input_batch_cpy', True)} leaves out the inputs that "
+            f"{option('input_fusion_size', size)} merges; set {option('input_fusion_size', 0)} to "
+            "copy all of them in one batch."
         )
 
 
@@ -127,8 +139,8 @@ def core_limit_needs_compilation(entry: FlatOptions) -> RuleFindings:
     """aicore_num does nothing where shipped binaries are reused."""
     if "aicore_num" in entry and entry.get("jit_compile") == "false":
         yield no_effect(
-            f"aicore_num={entry['aicore_num']!r} has no effect on static graphs with "
-            "jit_compile='false', which reuse shipped binaries."
+            f"{option('aicore_num', entry['aicore_num'])} has no effect on static graphs with "
+            f"{option('jit_compile', 'false')}, which reuse shipped binaries."
         )
 
 
@@ -149,8 +161,8 @@ def format_optimisation_cannot_be_turned_off(entry: FlatOptions) -> RuleFindings
     """variable_format_optimize=False is not understood by GE."""
     if entry.get("variable_format_optimize") is False:
         yield no_effect(
-            "variable_format_optimize=False does not disable it: the adapter sends '0', GE looks "
-            "for the word False."
+            f"{option('variable_format_optimize', False)} does not disable it: the adapter sends "
+            "'0', GE looks for the word False."
         )
 
 
@@ -164,8 +176,8 @@ def expandable_memory_runs_one_graph(entry: FlatOptions) -> RuleFindings:
     )
     if policy in (2, 4) and threads > 1:
         yield warning(
-            f"static_memory_policy={policy} does not allow graphs to run at the same time, but "
-            f"graph_max_parallel_model_num={threads} asks for that."
+            f"{option('static_memory_policy', policy)} does not allow graphs to run at the same "
+            f"time, but {option('graph_max_parallel_model_num', threads)} asks for that."
         )
 
 
@@ -187,8 +199,8 @@ def parallel_graphs_are_added_one_by_one(entry: FlatOptions) -> RuleFindings:
         if seconds > _SECONDS_A_DAY:
             effect = "and hangs for good"
         yield warning(
-            f"graph_max_parallel_model_num={count}: the adapter adds the graph that many times "
-            f"before its first run, {effect}.",
+            f"{option('graph_max_parallel_model_num', count)}: the adapter adds the graph that "
+            f"many times before its first run, {effect}.",
             "Give the number of threads that run the graph at the same time.",
         )
 
@@ -199,8 +211,9 @@ def profiling_options_need_profiling(entry: FlatOptions) -> RuleFindings:
     """profiling_options are read only with enable_profiling=True."""
     if "profiling_options" in entry and not entry.is_on("profiling_mode"):
         yield no_effect(
-            "profiling_options have no effect: they are read with profiling_mode=True, which is "
-            "enable_profiling=True in a ProfilingConfig.",
+            "profiling_options have no effect: they are read with "
+            f"{option('profiling_mode', True)}, which is {option('enable_profiling', True)} in a "
+            f"{code('ProfilingConfig', 'profiling_config')}.",
             "Turn profiling on, or leave profiling_options out.",
         )
 
@@ -214,7 +227,8 @@ def profiling_options_that_ask_for_more(entry: FlatOptions) -> RuleFindings:
     members = profiling_options.profiling_members(entry["profiling_options"])
     if members.get("task_trace") == "on" and "training_trace" not in members:
         yield warning(
-            "profiling_options: task_trace='on' asks for training_trace='on' too.",
+            f"profiling_options: {option('task_trace', 'on')} asks for "
+            f"{option('training_trace', 'on')} too.",
             'Add "training_trace":"on".',
         )
     for name in (name for name in members if name not in profiling_options.MEMBERS):
@@ -232,15 +246,15 @@ def tuning_conditions(entry: FlatOptions) -> RuleFindings:
     policy = entry.get("static_memory_policy", 0)
     if policy != 0:
         yield error(
-            f"static_memory_policy={policy} cannot be used while AOE tunes "
-            f"(aoe_mode={entry['aoe_mode']!r}).",
-            "Set static_memory_policy=0 for the tuning run.",
+            f"{option('static_memory_policy', policy)} cannot be used while AOE tunes "
+            f"({option('aoe_mode', entry['aoe_mode'])}).",
+            f"Set {option('static_memory_policy', 0)} for the tuning run.",
             option="static_memory_policy",
         )
     if entry.is_on("profiling_mode"):
         yield error(
-            "enable_profiling=True cannot be used while AOE tunes "
-            f"(aoe_mode={entry['aoe_mode']!r}).",
+            f"{option('enable_profiling', True)} cannot be used while AOE tunes "
+            f"({option('aoe_mode', entry['aoe_mode'])}).",
             "Turn profiling off for the tuning run.",
             option="profiling_mode",
         )
@@ -276,13 +290,13 @@ def hccl_timeout_is_rounded(entry: FlatOptions) -> RuleFindings:
         return
     if given == 0:
         yield warning(
-            "hccl_timeout=0 means 'never' on Ascend 950, A3 and A2; Atlas training products take "
-            f"1 to {_ATLAS_MAX}."
+            f"{option('hccl_timeout', 0)} means 'never' on Ascend 950, A3 and A2; Atlas training "
+            f"products take 1 to {_ATLAS_MAX}."
         )
     elif atlas_timeout(given) != given:
         yield warning(
-            f"hccl_timeout={given} becomes {atlas_timeout(given)} s on Atlas training products, "
-            f"which take multiples of {_STEP} up to {_ATLAS_MAX}."
+            f"{option('hccl_timeout', given)} becomes {atlas_timeout(given)} s on Atlas training "
+            f"products, which take multiples of {_STEP} up to {_ATLAS_MAX}."
         )
 
 
@@ -293,8 +307,9 @@ def stream_sync_outlasts_collectives(entry: FlatOptions) -> RuleFindings:
     stream, hccl = entry.get("stream_sync_timeout", -1), entry.get("hccl_timeout")
     if stream > 0 and hccl is not None and (hccl == 0 or stream <= hccl * 1000):
         yield warning(
-            f"stream_sync_timeout={stream} ms is not longer than hccl_timeout={hccl} s; in a "
-            "cluster the streams give up before the collectives do."
+            f"{option('stream_sync_timeout', stream)} ms is not longer than "
+            f"{option('hccl_timeout', hccl)} s; in a cluster the streams give up before the "
+            "collectives do."
         )
 
 
@@ -316,7 +331,8 @@ def logical_device_needs_single(entry: FlatOptions) -> RuleFindings:
     mode = entry.get("experimental_logical_device_cluster_deploy_mode")
     if "experimental_logical_device_id" in entry and mode != "SINGLE":
         yield no_effect(
-            "logical_device_id has no effect without logical_device_cluster_deploy_mode='SINGLE'.",
+            "logical_device_id has no effect without "
+            f"{option('logical_device_cluster_deploy_mode', 'SINGLE')}.",
             option="logical_device_id",
         )
 
@@ -327,8 +343,9 @@ def one_checkpoint_interval(entry: FlatOptions) -> RuleFindings:
     """save_checkpoints_secs and save_checkpoints_steps exclude each other."""
     if "save_checkpoints_secs" in entry and "save_checkpoints_steps" in entry:
         yield error(
-            f"save_checkpoints_secs={entry['save_checkpoints_secs']} and save_checkpoints_steps="
-            f"{entry['save_checkpoints_steps']} exclude each other; TensorFlow refuses both."
+            f"{option('save_checkpoints_secs', entry['save_checkpoints_secs'])} and "
+            f"{option('save_checkpoints_steps', entry['save_checkpoints_steps'])} exclude each "
+            "other; TensorFlow refuses both."
         )
 
 
@@ -340,8 +357,8 @@ def checkpoints_fall_on_loop_ends(entry: FlatOptions) -> RuleFindings:
     steps = entry.get("save_checkpoints_steps")
     if steps and steps % loops:
         yield warning(
-            f"save_checkpoints_steps={steps} is not a multiple of iterations_per_loop={loops}: "
-            "checkpoints are skipped silently."
+            f"{option('save_checkpoints_steps', steps)} is not a multiple of "
+            f"{option('iterations_per_loop', loops)}: checkpoints are skipped silently."
         )
 
 
@@ -351,8 +368,8 @@ def parameter_servers_need_mixed_computing(entry: FlatOptions) -> RuleFindings:
     """Distribute (parameter servers) needs mix_compile_mode=True."""
     if "distribute" in entry and not entry.is_on("mix_compile_mode"):
         yield error(
-            "distribute, a parameter-server job, needs mix_compile_mode=True.",
-            "Add mix_compile_mode=True.",
+            f"distribute, a parameter-server job, needs {option('mix_compile_mode', True)}.",
+            f"Add {option('mix_compile_mode', True)}.",
         )
 
 
@@ -362,6 +379,6 @@ def recompute_needs_its_helper(entry: FlatOptions) -> RuleFindings:
     """Recompute becomes a graph attribute only through util.set_graph_exec_config."""
     if "recompute" in entry:
         yield no_effect(
-            f"recompute={entry['recompute']!r} has no key in the session options; it takes effect "
-            "through npu_bridge's util.set_graph_exec_config only."
+            f"{option('recompute', entry['recompute'])} has no key in the session options; it "
+            "takes effect through npu_bridge's util.set_graph_exec_config only."
         )

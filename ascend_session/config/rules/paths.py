@@ -19,6 +19,7 @@ from ascend_session.errors import ConfigError
 from ascend_session.files import load_file
 from ascend_session.findings import Finding
 from ascend_session.option_files import TYPE_NAMES, file_type
+from ascend_session.spelling import option
 
 RULES = RuleBook()
 OPENING_RULES = RuleBook()
@@ -63,11 +64,12 @@ def _remedy(path: str, reason: str) -> Optional[str]:
 def dump_directory(entry: FlatOptions) -> RuleFindings:
     """dump_path is an existing folder that you may read and write."""
     dumps = any(map(entry.is_on, DUMPS)) and "dump_path" in entry
-    reason = unusable_directory(entry["dump_path"]) if dumps else None
+    path = entry["dump_path"] if dumps else ""
+    reason = unusable_directory(path) if dumps else None
     if reason:
         yield error(
-            f"dump_path={entry['dump_path']!r} {reason}; the adapter fails at the first run.",
-            _remedy(entry["dump_path"], reason),
+            f"{option('dump_path', path)} {reason}; the adapter fails at the first run.",
+            _remedy(path, reason),
         )
 
 
@@ -80,7 +82,9 @@ def tuning_directory(entry: FlatOptions) -> RuleFindings:
     path = entry.get("work_path", "./")
     reason = unusable_directory(path)
     if reason:
-        yield error(f"work_path={path!r} {reason}; the adapter aborts the process while tuning.")
+        yield error(
+            f"{option('work_path', path)} {reason}; the adapter aborts the process while tuning."
+        )
 
 
 @RULES.add("graph_compiler_cache_dir")
@@ -90,7 +94,8 @@ def graph_cache_directory(entry: FlatOptions) -> RuleFindings:
     path = entry.get("graph_compiler_cache_dir")
     if path is not None and not os.path.isdir(path):
         yield error(
-            f"graph_compiler_cache_dir={path!r} is not an existing folder; compilation fails.",
+            f"{option('graph_compiler_cache_dir', path)} is not an existing folder; compilation "
+            "fails.",
             _remedy(path, "does not exist"),
         )
 
@@ -102,7 +107,9 @@ def directories_that_are_created(entry: FlatOptions) -> RuleFindings:
     for key in ("op_compiler_cache_dir", "debug_dir"):
         path = entry.get(key)
         if path is not None and not _can_be_directory(path):
-            yield warning(f"{key}={path!r} is not a folder, and you cannot create it.", option=key)
+            yield warning(
+                f"{option(key, path)} is not a folder, and you cannot create it.", option=key
+            )
 
 
 def _can_be_directory(path: str) -> bool:
@@ -130,13 +137,14 @@ def files_that_ge_reads(entry: FlatOptions) -> RuleFindings:
 
 
 def _missing(key: str, path: str, can_come: bool) -> Finding:
+    written = option(key, path)
     if os.path.isdir(path):
-        return error(f"{key}={path!r} is a folder; a file is needed.", option=key)
+        return error(f"{written} is a folder; a file is needed.", option=key)
     if can_come:
         return warning(
-            f"{key}={path!r} does not exist yet; GE fails if it is still missing.", option=key
+            f"{written} does not exist yet; GE fails if it is still missing.", option=key
         )
-    return error(f"{key}={path!r} does not exist; GE fails to initialise without it.", option=key)
+    return error(f"{written} does not exist; GE fails to initialise without it.", option=key)
 
 
 @OPENING_RULES.add(*_FILES, "aoe_mode", variables=("AOE_MODE",))
@@ -172,9 +180,9 @@ _MOST_REMARKS = 5
 @source("guides/facts/option_files.md; hicann/ge, config parsers")
 def files_say_what_ge_reads(entry: FlatOptions) -> RuleFindings:
     """GE, and AOE while it tunes, accepts the files of options, and skips nothing in them."""
-    for option in TYPE_NAMES:
-        path = entry.get(option)
-        if not isinstance(path, str) or (option == _AOE and tuning_mode(entry) is None):
+    for key in TYPE_NAMES:
+        path = entry.get(key)
+        if not isinstance(path, str) or (key == _AOE and tuning_mode(entry) is None):
             continue
         # That a file is there is for the rules about paths.
         if not os.path.exists(path) or os.path.isdir(path):
@@ -182,31 +190,31 @@ def files_say_what_ge_reads(entry: FlatOptions) -> RuleFindings:
         try:
             # An empty file to GE, which some of its parsers refuse
             is_empty = os.path.realpath(path) == os.devnull
-            content = b"" if is_empty else load_file(path, file_type(option).WHAT)
+            content = b"" if is_empty else load_file(path, file_type(key).WHAT)
         except ConfigError as error_here:  # GE may read it all the same
-            message = f"{option}: its content was not checked: {error_here.message}"
-            yield warning(message, option=option)
+            message = f"{key}: its content was not checked: {error_here.message}"
+            yield warning(message, option=key)
             continue
-        yield from _find_remarks(option, path, content)
+        yield from _find_remarks(key, path, content)
 
 
-def _find_remarks(option: str, path: str, content: bytes) -> Iterator[Finding]:
+def _find_remarks(key: str, path: str, content: bytes) -> Iterator[Finding]:
     """Find what GE refuses or skips in a file."""
     try:
-        remarks = file_type(option).check_text(content, path)
+        remarks = file_type(key).check_text(content, path)
     except ConfigError as refusal:
         # AOE's parser is in a closed library: what it refuses is not known for certain.
-        report = warning if option == _AOE else error
+        report = warning if key == _AOE else error
         for problem in refusal.problems:
-            yield report(f"{option}: {problem.message}", problem.hint, option=option)
+            yield report(f"{key}: {problem.message}", problem.hint, option=key)
         return
     for remark in remarks[:_MOST_REMARKS]:
-        message = f"{option}: {path}:{remark.place}: {remark.message}"
-        yield warning(message, remark.hint, option=option)
+        message = f"{key}: {path}:{remark.place}: {remark.message}"
+        yield warning(message, remark.hint, option=key)
     if len(remarks) > _MOST_REMARKS:
-        message = f"{option}: {path} has {len(remarks) - _MOST_REMARKS:,} more such remarks."
-        hint = f"`ascend-session config check-file {option} {path}` shows them."
-        yield warning(message, hint, option=option)
+        message = f"{key}: {path} has {len(remarks) - _MOST_REMARKS:,} more such remarks."
+        hint = f"`ascend-session config check-file {key} {path}` shows them."
+        yield warning(message, hint, option=key)
 
 
 @RULES.add(_AOE, "aoe_mode", variables=("AOE_MODE",))
@@ -228,8 +236,8 @@ def memory_checks_exclude_other_debugging(entry: FlatOptions) -> RuleFindings:
         return
     if entry.get("op_debug_level") == 2:
         yield error(
-            f"op_debug_config: {where}oom cannot be used with op_debug_level=2: operators fail on "
-            "the device.",
+            f"op_debug_config: {where}oom cannot be used with {option('op_debug_level', 2)}: "
+            "operators fail on the device.",
             "Leave op_debug_level out, which is deprecated.",
         )
     if entry.environ.get("NPU_COLLECT_PATH"):
@@ -256,16 +264,16 @@ def debug_items_disable_the_compile_cache(entry: FlatOptions) -> RuleFindings:
         )
 
 
-def _read_file(entry: FlatOptions, option: str) -> Tuple[Any, str]:
+def _read_file(entry: FlatOptions, key: str) -> Tuple[Any, str]:
     """Read the file of an option, if there is one that can be read.
 
     Returns:
         The file as an object, or None; and what messages begin with, if the option is a path.
     """
-    given = entry.get(option)
+    given = entry.get(key)
     if given is None or is_file(given):
         return given, ""
     try:
-        return file_type(option).read(given), f"{given}: "
+        return file_type(key).read(given), f"{given}: "
     except ConfigError:  # files_say_what_ge_reads reports it
         return None, ""

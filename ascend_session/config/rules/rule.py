@@ -15,6 +15,7 @@ from typing import (
 )
 
 from ascend_session.findings import ERROR, NO_EFFECT, WARNING, Finding
+from ascend_session.spelling import option
 
 
 class RefusedOptionError(Exception):
@@ -63,8 +64,10 @@ class FlatOptions(Mapping[str, Any]):
         return len({*self._values, *self._refused})
 
     def text(self, key: str) -> str:
-        """Write ``key=value``, as messages show it."""
-        return f"{key}={self._values[key]!r}" if key in self._values else f"{key}=..."
+        """Make the placeholder of an option with its value, as messages show it."""
+        if key in self._values:
+            return option(key, self._values[key])
+        return option(key, "...", write=str)
 
     def is_on(self, key: str) -> bool:
         """Whether a switch was set to True (unset switches are all off in the adapter)."""

@@ -7,6 +7,7 @@ from typing import Optional
 
 from ascend_session.config.grammars.profiling_options import profiling_members
 from ascend_session.config.rules.accuracy import DUMPS
+from ascend_session.config.rules.dynamic import PROFILE_PART
 from ascend_session.config.rules.paths import tuning_mode
 from ascend_session.config.rules.rule import (
     FlatOptions,
@@ -17,6 +18,7 @@ from ascend_session.config.rules.rule import (
     source,
     warning,
 )
+from ascend_session.spelling import option
 from ascend_session.vendor import EXECUTION_SECONDS
 
 RULES = RuleBook()
@@ -66,7 +68,8 @@ def tuning_variable(entry: FlatOptions) -> RuleFindings:
         return
     if "aoe_mode" in entry:
         if entry["aoe_mode"] != mode:
-            yield warning(f"aoe_mode={entry['aoe_mode']!r} takes precedence over AOE_MODE={mode}.")
+            aoe_mode = option("aoe_mode", entry["aoe_mode"])
+            yield warning(f"{aoe_mode} takes precedence over AOE_MODE={mode}.")
     elif mode not in ("1", "2", "4"):
         yield error(
             f"AOE_MODE={mode!r} is not 1, 2 or 4; every session fails with it.", option="AOE_MODE"
@@ -94,13 +97,14 @@ def tuning_by_variable(entry: FlatOptions) -> RuleFindings:
         yield error(
             f"dynamic_dims cannot be used with AOE_MODE={mode}: AOE tunes static shapes only, and "
             "the run fails.",
-            "Leave the DynamicInputConfig out for the tuning run.",
+            f"Leave the {PROFILE_PART} out for the tuning run.",
             option="dynamic_dims",
         )
     by_variable = entry.environ.get("PROFILING_MODE") == "true"
     by_option = "aoe_mode" not in entry and entry.is_on("profiling_mode")
     if by_variable or by_option:
-        switches = ["PROFILING_MODE=true"] * by_variable + ["enable_profiling=True"] * by_option
+        switches = ["PROFILING_MODE=true"] * by_variable
+        switches += [option("enable_profiling", True)] * by_option
         yield error(
             f"{' and '.join(switches)} cannot be used while AOE tunes (mode {mode}).",
             "Turn profiling off for the tuning run.",
@@ -120,11 +124,12 @@ def collection_suppresses_dumps(entry: FlatOptions) -> RuleFindings:
     for switch in DUMPS:
         if entry.is_on(switch):
             yield no_effect(
-                f"{switch}=True has no effect while NPU_COLLECT_PATH is set.", option=switch
+                f"{option(switch, True)} has no effect while NPU_COLLECT_PATH is set.",
+                option=switch,
             )
     if entry.get("enable_exception_dump", 1) != 1:
         yield no_effect(
-            f"enable_exception_dump={entry['enable_exception_dump']} becomes 1 while "
+            f"{option('enable_exception_dump', entry['enable_exception_dump'])} becomes 1 while "
             "NPU_COLLECT_PATH is set.",
             option="enable_exception_dump",
         )
@@ -136,7 +141,9 @@ def profiling_variable(entry: FlatOptions) -> RuleFindings:
     """PROFILING_MODE=true profiles even with enable_profiling=False."""
     mode = entry.environ.get("PROFILING_MODE")
     if mode == "true" and entry.get("profiling_mode") is False:
-        yield no_effect("enable_profiling=False has no effect: PROFILING_MODE=true is set.")
+        yield no_effect(
+            f"{option('enable_profiling', False)} has no effect: PROFILING_MODE=true is set."
+        )
     if mode and mode not in ("true", "false"):
         yield warning(
             f"PROFILING_MODE={mode!r} leaves profiling off; only 'true' turns it on.",
@@ -169,8 +176,8 @@ def one_static_memory_setting(entry: FlatOptions) -> RuleFindings:
     value = entry.environ.get("GE_USE_STATIC_MEMORY")
     if value and "static_memory_policy" in entry:
         yield error(
-            f"static_memory_policy={entry['static_memory_policy']} and GE_USE_STATIC_MEMORY="
-            f"{value} are both set; GE mixes them.",
+            f"{option('static_memory_policy', entry['static_memory_policy'])} and "
+            f"GE_USE_STATIC_MEMORY={value} are both set; GE mixes them.",
             "unset GE_USE_STATIC_MEMORY",
         )
 
@@ -185,12 +192,14 @@ def stream_sync_in_a_cluster(entry: FlatOptions) -> RuleFindings:
     origin = f"the {hccl} s that collectives wait by default"
     if "hccl_timeout" in entry or variable is not None:
         hccl = entry.get("hccl_timeout", variable)
-        name = "hccl_timeout" if "hccl_timeout" in entry else "HCCL_EXEC_TIMEOUT"
-        origin = f"{name}={hccl} s" if hccl else f"{name}=0, which never ends"
+        origin = f"HCCL_EXEC_TIMEOUT={hccl}"
+        if "hccl_timeout" in entry:
+            origin = option("hccl_timeout", hccl)
+        origin += " s" if hccl else ", which never ends"
     if _job_size(entry) > 1 and stream > 0 and (hccl == 0 or stream <= hccl * 1000):
         yield error(
-            f"stream_sync_timeout={stream} ms is not longer than {origin}, and this process "
-            f"belongs to a job of {_job_size(entry)}.",
+            f"{option('stream_sync_timeout', stream)} ms is not longer than {origin}, and this "
+            f"process belongs to a job of {_job_size(entry)}.",
             f"Set stream_sync_timeout above {hccl * 1000}, or to -1." if hccl else "Set it to -1.",
         )
 
@@ -202,7 +211,7 @@ def one_collective_timeout(entry: FlatOptions) -> RuleFindings:
     variable = entry.environ.get("HCCL_EXEC_TIMEOUT")
     if variable and "hccl_timeout" in entry and whole_number(variable) != entry["hccl_timeout"]:
         yield warning(
-            f"hccl_timeout={entry['hccl_timeout']} takes precedence over "
+            f"{option('hccl_timeout', entry['hccl_timeout'])} takes precedence over "
             f"HCCL_EXEC_TIMEOUT={variable}."
         )
 
@@ -214,8 +223,8 @@ def one_deterministic_setting(entry: FlatOptions) -> RuleFindings:
     variable = entry.environ.get("HCCL_DETERMINISTIC")
     if variable and "deterministic" in entry:
         yield warning(
-            f"HCCL_DETERMINISTIC={variable} takes precedence over deterministic="
-            f"{entry['deterministic']} for collectives."
+            f"HCCL_DETERMINISTIC={variable} takes precedence over "
+            f"{option('deterministic', entry['deterministic'])} for collectives."
         )
 
 
@@ -260,7 +269,9 @@ def _has_cluster(text: str) -> bool:
 def tailing_needs_a_cluster(entry: FlatOptions) -> RuleFindings:
     """is_tailing_optimization is for distributed training."""
     if entry.is_on("is_tailing_optimization") and _job_size(entry) == 1:
-        yield no_effect("is_tailing_optimization=True has no effect in a job of one process.")
+        yield no_effect(
+            f"{option('is_tailing_optimization', True)} has no effect in a job of one process."
+        )
 
 
 @RULES.add("aoe_mode", variables=("AOE_MODE", "TUNE_BANK_PATH"))
