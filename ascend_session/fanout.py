@@ -25,9 +25,8 @@ from ascend_session.errors import (
     LifecycleError,
     warn,
 )
-from ascend_session.failures import explain
+from ascend_session.failures.scanner import explain
 from ascend_session.ids import PhysicalDeviceId
-from ascend_session.session import AscendSystem
 from ascend_session.session.api import (
     SessionContext,
     SystemContext,
@@ -35,7 +34,7 @@ from ascend_session.session.api import (
     device_check,
     join_errors,
 )
-from ascend_session.session.system import close_all
+from ascend_session.session.system import AscendSystem, close_all
 
 __all__ = ["FanOut", "fan_out"]
 

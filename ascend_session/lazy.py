@@ -1,28 +1,48 @@
-"""Packages whose names are loaded when they are first used; this module imports no other."""
+"""Packages whose names are loaded when they are first used.
+
+What a package offers stands once, in the ``__init__.pyi`` beside its ``__init__.py``: type checkers
+and editors read it there, and so does `late_names`. Each line is ``from .module import name as
+name``, or ``from . import module as module``.
+"""
 
 import importlib
-from typing import Any, Callable, Dict, List, Mapping, Tuple
+import re
+from typing import Any, Callable, Dict, List, Tuple
+
+_LINE = re.compile(r"^from \.([\w.]*) import (\w+) as \2$", re.MULTILINE)
 
 
 def late_names(
-    package: str, homes: Mapping[str, str], namespace: Dict[str, Any]
-) -> Tuple[Callable[[str], Any], Callable[[], List[str]]]:
-    """The ``__getattr__`` and ``__dir__`` of a package (PEP 562).
+    namespace: Dict[str, Any],
+) -> Tuple[Callable[[str], Any], Callable[[], List[str]], List[str]]:
+    """Make the ``__getattr__``, ``__dir__`` (PEP 562) and ``__all__`` of a package.
 
     Args:
-        package: Its name, ``__name__``.
-        homes: The module of each name, below the package.
         namespace: Its ``globals()``, where what is loaded stays.
     """
+    package: str = namespace["__name__"]
+    with open(f"{namespace['__file__']}i", encoding="utf-8") as stub:
+        homes = {name: module for module, name in _LINE.findall(stub.read())}
 
     def load(name: str) -> Any:
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+            raise AttributeError(_describe_missing(package, name, list(homes)))
+        if homes[name]:
+            value = getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+        else:
+            value = importlib.import_module(f"{package}.{name}")
         namespace[name] = value
         return value
 
-    def names() -> List[str]:
+    def list_names() -> List[str]:
         return sorted({*namespace, *homes})
 
-    return load, names
+    return load, list_names, sorted(homes)
+
+
+def _describe_missing(package: str, name: str, known: List[str]) -> str:
+    from ascend_session.text import did_you_mean
+
+    near = None if name.startswith("_") else did_you_mean(name, known, near=0.8)
+    hint = f"\n  hint: Did you mean {near}?" if near else ""
+    return f"module {package!r} has no attribute {name!r}{hint}"

@@ -166,7 +166,7 @@ def _restore(signals: Dict[str, Any]) -> None:
 
 def _shut_open_systems() -> List[str]:
     """Shuts down what is still open, so that the next test is not hurt; says what it was."""
-    session = sys.modules.get("ascend_session.session")
+    session = sys.modules.get("ascend_session.session.system")
     system = session.current_system() if session else None
     if system is None:
         return []

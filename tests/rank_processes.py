@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from ascend_session.launcher import LaunchConfig, make_plan
+from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.plan import make_plan
 
 __all__ = ["Job", "Ranks", "Result"]
 

@@ -193,7 +193,7 @@ def run_command(words: List[str], python: str) -> Done:
 
 def call(arguments: List[str]) -> Done:
     """Run a command in this process."""
-    from ascend_session.cli import app
+    from ascend_session.cli._program import app
 
     result = CliRunner().invoke(app, arguments, prog_name="ascend-session")
     if not isinstance(result.exception, (SystemExit, type(None))):

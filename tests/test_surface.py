@@ -44,12 +44,11 @@ SLOW = ("tensorflow", "numpy", "rich", "click", "yaml", "psutil", "tenacity")
 
 def typed_names() -> Dict[str, str]:
     """The names that type checkers see, with their modules."""
-    text = Path(str(ascend_session.__file__)).read_text()
-    block = text[text.index("if TYPE_CHECKING:") : text.index("__version__")]
-    pattern = r"from (\S+) import\s+\(?\s*(\w+) as (\w+)"
-    found = re.findall(pattern, block)
+    text = Path(f"{ascend_session.__file__}i").read_text()
+    found = re.findall(r"^from (\S+) import (\w+) as (\w+)$", text, re.MULTILINE)
+    assert len(found) == text.count("import ")
     assert all(name == alias for _, name, alias in found)
-    return {name: module for module, name, _ in found}
+    return {name: f"ascend_session{module.rstrip('.')}" for module, name, _ in found}
 
 
 def imported_by(code: str) -> Set[str]:

@@ -4,32 +4,10 @@ import importlib
 from typing import TYPE_CHECKING, Mapping, NamedTuple, Tuple, Type
 
 from ascend_session.errors import BackendError
-from ascend_session.lazy import late_names
 from ascend_session.spelling import Message, option
 
 if TYPE_CHECKING:
-    from ascend_session.backends._tensorflow import tf1
-    from ascend_session.backends.base import FEATURES, Backend, HostDevices
-
-__all__ = [
-    "BACKEND_VARIABLE",
-    "FEATURES",
-    "Backend",
-    "Choice",
-    "HostDevices",
-    "backend_class",
-    "check_name",
-    "choose",
-    "create",
-    "names",
-    "tf1",
-]
-
-__getattr__, __dir__ = late_names(
-    __name__,
-    {"FEATURES": "base", "Backend": "base", "HostDevices": "base", "tf1": "_tensorflow"},
-    globals(),
-)
+    from ascend_session.backends.base import Backend
 
 BACKEND_VARIABLE = "ASCEND_SESSION_BACKEND"
 

@@ -30,7 +30,7 @@ from ascend_session.errors import LifecycleError, UnsupportedError
 from ascend_session.ids import PhysicalDeviceId
 
 if TYPE_CHECKING:
-    from ascend_session.failures import RetryPolicy
+    from ascend_session.failures.failure import RetryPolicy
 
 # What a backend may do; for each its `Backend.capabilities` says True, or why not.
 FEATURES = (

@@ -27,7 +27,7 @@ from ascend_session.requirements import VENDOR_WHEEL_COMMAND
 from ascend_session.spelling import option
 
 if TYPE_CHECKING:
-    from ascend_session.failures import RetryPolicy
+    from ascend_session.failures.failure import RetryPolicy
 
 _STUB = option("backend", "stub", write='"{}"'.format)
 _ANOTHER_BACKEND = f"Or run on the CPU: {_STUB}, or export ASCEND_SESSION_BACKEND=stub."

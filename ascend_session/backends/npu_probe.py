@@ -23,7 +23,8 @@ from ascend_session.checks.devices import look
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import read_size
 from ascend_session.errors import AscendError, InitializationError
-from ascend_session.failures import Failure, FailureClass, RetryPolicy, failure_of, translate
+from ascend_session.failures.failure import Failure, FailureClass, RetryPolicy
+from ascend_session.failures.scanner import failure_of, translate
 
 _logger = logging.getLogger(__name__)
 

@@ -8,38 +8,7 @@ import io
 import os
 import select
 import sys
-from typing import TYPE_CHECKING, Any, List
-
-from ascend_session.lazy import late_names
-
-if TYPE_CHECKING:
-    from ascend_session.cli._launch_run import StatusLine
-    from ascend_session.cli._launch_summary import summarize
-    from ascend_session.cli._output import in_command, show_facts, show_finding, show_table
-    from ascend_session.cli._program import app
-
-_HOMES = {
-    "StatusLine": "_launch_run",
-    "app": "_program",
-    "in_command": "_output",
-    "show_facts": "_output",
-    "show_finding": "_output",
-    "show_table": "_output",
-    "summarize": "_launch_summary",
-}
-
-__all__ = [
-    "StatusLine",
-    "app",
-    "in_command",
-    "main",
-    "show_facts",
-    "show_finding",
-    "show_table",
-    "summarize",
-]
-
-__getattr__, __dir__ = late_names(__name__, _HOMES, globals())
+from typing import Any, List
 
 COMPLETION_VARIABLE = "_ASCEND_SESSION_COMPLETE"  # which a shell sets to complete a command line
 

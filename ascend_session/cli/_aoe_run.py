@@ -15,21 +15,17 @@ from typing import (
 
 import click
 
-from ascend_session.aoe import (
-    AoePlan,
-    TuningCondition,
-    find_earlier_results,
-    find_new_results,
-    find_repository,
-)
+from ascend_session.aoe import AoePlan
 from ascend_session.aoe.conditions import (
     DEVICE_MEMORY,
     ELSEWHERE,
     FAILS,
     ONE_USER,
+    TuningCondition,
     format_value,
 )
 from ascend_session.aoe.plan import ADVICE
+from ascend_session.aoe.run import find_earlier_results, find_new_results, find_repository
 from ascend_session.aoe.tuning import (
     ProgressWatch,
     describe_run,

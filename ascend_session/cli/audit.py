@@ -14,7 +14,8 @@ from ascend_session.errors import AuditError
 from ascend_session.text import format_count
 
 if TYPE_CHECKING:
-    from ascend_session.audit import AuditReport, FixedScript
+    from ascend_session.audit.fixes import FixedScript
+    from ascend_session.audit.report import AuditReport
 
 
 # Options below a title of the help.
@@ -94,7 +95,7 @@ def _refuse_missing_paths() -> Iterator[None]:
 
 @_refuse_missing_paths()
 def _audit(paths: Sequence[str], with_progress: bool) -> "AuditReport":
-    from ascend_session.audit import audit_paths
+    from ascend_session.audit.scripts import audit_paths
 
     with _progress_bar(with_progress and sys.stderr.isatty()) as advance:
         return audit_paths(paths, advance)
@@ -142,7 +143,9 @@ def _fix(report: "AuditReport") -> None:
 
 
 def _list_fixes(report: "AuditReport") -> "Iterator[Tuple[str, FixedScript]]":
-    from ascend_session.audit import fix_script, place_of, read_file
+    from ascend_session.audit.fixes import fix_script
+    from ascend_session.audit.report import place_of
+    from ascend_session.audit.source import read_file
 
     certain = [finding for finding in report.findings if finding.certain]
     for file in dict.fromkeys(place_of(finding).file for finding in certain):
@@ -157,7 +160,7 @@ _MOST_KINDS = 5
 
 def _show_summary(report: "AuditReport") -> None:
     """Print the kinds of mistakes that matter most, with counts and the first example of each."""
-    from ascend_session.audit import AUDIT_RULES
+    from ascend_session.audit.report import AUDIT_RULES
 
     kinds = report.kinds()
     for kind in kinds[:_MOST_KINDS]:

@@ -103,7 +103,7 @@ def check_file(
         ascend-session config check-file modify_mixlist mixlist.json
         ascend-session config check-file --fix op_precision_mode net.ini
     """
-    from ascend_session.option_files import TYPE_NAMES
+    from ascend_session.option_files.registry import TYPE_NAMES
 
     if option not in TYPE_NAMES:
         context = click.get_current_context()
@@ -229,7 +229,7 @@ def report_option_file(option: str, name: str) -> OptionFileReport:
     Raises:
         AscendError: If it cannot be read.
     """
-    from ascend_session.option_files import file_type
+    from ascend_session.option_files.registry import file_type
 
     examined = file_type(option).examined(name)
     return OptionFileReport(name, examined.refused, examined.remarks)
@@ -241,7 +241,8 @@ def _compare_with_toolkit(
     """Compare a mix list with the lists of a toolkit, which may know several kinds of processor."""
     from ascend_session.hardware.installation import ops_info_files
     from ascend_session.hardware.nodes import host_root
-    from ascend_session.option_files import MixList, built_in_lists
+    from ascend_session.option_files import MixList
+    from ascend_session.option_files.mixlist import built_in_lists
 
     files = ops_info_files(os.environ, host_root(os.environ), toolkit)
     if not files:
@@ -294,7 +295,7 @@ def _findings_of(report: "FileReport") -> List[Finding]:
 
 def _explain_option(option: str, file: str) -> str:
     """Say what is wrong with the first argument of `check-file`."""
-    from ascend_session.option_files import TYPE_NAMES
+    from ascend_session.option_files.registry import TYPE_NAMES
 
     if file in TYPE_NAMES:
         return f"the arguments are swapped; write `config check-file {file} {option}`."
@@ -308,7 +309,7 @@ def _write_copy(
     option: str, file: str, output: Optional[str], force: bool
 ) -> Tuple[str, Tuple[Finding, ...]]:
     """Write a clean copy; return its name, and what there was to say of the file meanwhile."""
-    from ascend_session.option_files import file_type
+    from ascend_session.option_files.registry import file_type
 
     stem, suffix = os.path.splitext(file)
     copy = f"{stem}.fixed{suffix}" if output is None else output

@@ -207,7 +207,7 @@ def _find_lists(toolkit: Optional[str]) -> _ModeLists:
     """Look into ``toolkit``, or where the host has one."""
     from ascend_session.hardware.installation import ALL_MODES, impl_mode_folder
     from ascend_session.hardware.nodes import host_root
-    from ascend_session.option_files import implemented_modes
+    from ascend_session.option_files.op_precision import implemented_modes
 
     folder = impl_mode_folder(os.environ, host_root(os.environ), toolkit)
     if folder is None and toolkit is not None:

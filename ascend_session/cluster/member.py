@@ -355,7 +355,7 @@ def _note_end() -> None:
 
 
 def _describe(error: BaseException) -> str:
-    from ascend_session.failures import describe_error  # only what fails needs it
+    from ascend_session.failures.graph_error import describe_error  # only what fails needs it
 
     return one_line(describe_error(error), _LONGEST_ERROR)
 

@@ -53,7 +53,7 @@ class VendorFinder:
             session: "Any", target: str = "", graph: "Any" = None, config: "Any" = None
         ) -> None:
             # A script of this package's own needs no import: the package does it.
-            if not self.started and "ascend_session.session" not in sys.modules:
+            if not self.started and "ascend_session.session.system" not in sys.modules:
                 self._note_unread(config)
             original(session, target, graph, config)
 

@@ -34,9 +34,9 @@ from ascend_session.compat.report import (
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.errors import AscendConfigWarning
 from ascend_session.files import replace_file
-from ascend_session.session import AscendSystem, ascend_system, current_system
+from ascend_session.session.api import ascend_system
 from ascend_session.session.signals import Terminated, at_forced_end
-from ascend_session.session.system import log_failures
+from ascend_session.session.system import AscendSystem, current_system, log_failures
 from ascend_session.user_code import UserLine
 
 

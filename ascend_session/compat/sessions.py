@@ -28,8 +28,8 @@ from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.option import keys_by_name, options_by_key
 from ascend_session.errors import AscendConfigWarning, ConfigError, LifecycleError
 from ascend_session.findings import ERROR, HOST, NO_EFFECT, WARNING, Finding
-from ascend_session.session import current_system
 from ascend_session.session.conditions import Leftovers, init_options, refuse_one_shot
+from ascend_session.session.system import current_system
 from ascend_session.user_code import UserLine, user_line
 
 STRICT_VARIABLE = "ASCEND_SESSION_STRICT"

@@ -22,7 +22,7 @@ from ascend_session.config.grammars import (
     text_or,
     wrong_type,
 )
-from ascend_session.option_files import TYPE_NAMES, file_type
+from ascend_session.option_files.registry import TYPE_NAMES, file_type
 
 if TYPE_CHECKING:
     from ascend_session import option_files

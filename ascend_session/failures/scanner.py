@@ -116,7 +116,8 @@ def root_cause(failures: Iterable[Failure]) -> Optional[Failure]:
     Returns:
         One of the failures, or None if there is none among them.
     """
-    return min(failures, key=_order, default=None)
+    candidates = list(failures)
+    return min(candidates, key=_order) if candidates else None
 
 
 def _order(failure: Failure) -> Tuple[int, bool, bool]:

@@ -19,8 +19,8 @@ from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.collectives import Groups, Shape, gathered, scattered
 from ascend_session.errors import LifecycleError
 from ascend_session.hccl._arguments import BROADCAST, Arguments, OperatorArguments
-from ascend_session.session import current_system
 from ascend_session.session.graphs import graph_backend
+from ascend_session.session.system import current_system
 from ascend_session.vendor import WORLD_GROUP
 
 __all__ = [

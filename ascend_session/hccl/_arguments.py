@@ -19,8 +19,8 @@ from typing import Any, Dict, List, Optional, Sequence
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.cluster.schedulers import read_identity
 from ascend_session.errors import CollectiveError, LifecycleError, warn
-from ascend_session.session import current_system
 from ascend_session.session.graphs import graph_backend
+from ascend_session.session.system import current_system
 from ascend_session.text import is_writable
 from ascend_session.vendor import WORLD_GROUP
 

@@ -203,7 +203,7 @@ class _Launch:
 
     def _plan_next(self, last: Attempt, cause: Cause) -> Optional[Plan]:
         """Wait and plan another attempt; None if there can be none, or it would fail like this."""
-        from ascend_session.failures import FailureClass, RetryPolicy
+        from ascend_session.failures.failure import FailureClass, RetryPolicy
 
         first, number = self._first, last.number + 1
         policy = RetryPolicy(attempts=first.config.max_restarts + 1)

@@ -20,13 +20,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Iterable, Iterator, List, Optional, Tuple
 
 from ascend_session.cluster import member
-from ascend_session.failures import (
-    JOB_CANNOT_GO_ON,
-    Failure,
-    FailureClass,
-    classify,
-    root_cause,
-)
+from ascend_session.failures.failure import Failure, FailureClass
+from ascend_session.failures.scanner import classify, root_cause
+from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.files import read_end
 from ascend_session.launcher.descriptions import (
     CRASHES,

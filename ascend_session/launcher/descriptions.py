@@ -9,7 +9,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.cluster.member import JoinedProcess
-from ascend_session.failures import JOB_CANNOT_GO_ON, Failure, parse_graph_error
+from ascend_session.failures.failure import Failure
+from ascend_session.failures.graph_error import parse_graph_error
 from ascend_session.failures.record import (
     STACKS_NAME,
     ErrorRecord,
@@ -17,6 +18,7 @@ from ascend_session.failures.record import (
     parse_frames,
     read_stacks,
 )
+from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.files import read_end
 from ascend_session.launcher import rank_main
 from ascend_session.launcher.lines import clean

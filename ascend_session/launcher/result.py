@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
 from ascend_session.cluster.member import read_processes
 
 if TYPE_CHECKING:
-    from ascend_session.failures import Failure, FailureClass
+    from ascend_session.failures.failure import Failure, FailureClass
     from ascend_session.failures.record import ErrorRecord
     from ascend_session.launcher.events import NotBound, Repeated, ScriptRank
     from ascend_session.launcher.plan import Plan

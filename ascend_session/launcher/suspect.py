@@ -9,7 +9,7 @@ src/framework/cluster_maintenance/health/heartbeat/heartbeat.cc of hicann/hccl.
 import re
 from typing import TYPE_CHECKING, Iterable, List, NamedTuple, Optional, Tuple
 
-from ascend_session.failures import JOB_CANNOT_GO_ON
+from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.text import blanked, shorten
 
 if TYPE_CHECKING:

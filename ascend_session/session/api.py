@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Callable, Generic, List, Optional, TypeVa
 from ascend_session import backends
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.errors import AscendError, LifecycleError, ShutdownError
-from ascend_session.failures import RetryPolicy, explain, translate
+from ascend_session.failures.failure import RetryPolicy
+from ascend_session.failures.scanner import explain, translate
 from ascend_session.session.conditions import checked, warn_of_unused_loops
 from ascend_session.session.signals import Terminated, log
 from ascend_session.session.system import (

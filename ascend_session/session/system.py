@@ -24,7 +24,9 @@ from ascend_session.config.entry import FileStore, adapter_part, flatten
 from ascend_session.config.proto import SessionProto, add_to_entry, build_proto
 from ascend_session.config.rules import validate, validate_opening
 from ascend_session.errors import AscendError, LifecycleError, warn
-from ascend_session.failures import RetryPolicy, describe_error, translate
+from ascend_session.failures.failure import RetryPolicy
+from ascend_session.failures.graph_error import describe_error
+from ascend_session.failures.scanner import translate
 from ascend_session.session.conditions import (
     Leftovers,
     check_conditions,

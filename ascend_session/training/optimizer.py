@@ -9,9 +9,9 @@ from typing import Any, List, Optional, Sequence
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.errors import UnsupportedError
-from ascend_session.session import current_system
 from ascend_session.session.conditions import TAILING, check_tailing
 from ascend_session.session.graphs import job_size
+from ascend_session.session.system import current_system
 from ascend_session.training.gradients import Overflow, averaged, distributed_gradients, is_slices
 from ascend_session.training.loss_scale import apply_if_finite, checks_overflow, scale_loss
 

@@ -15,8 +15,8 @@ from ascend_session import hccl
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.cluster.job import Job
 from ascend_session.errors import CollectiveError, LifecycleError
-from ascend_session.session import current_system
 from ascend_session.session.graphs import job_size, note_size
+from ascend_session.session.system import current_system
 from ascend_session.training.progress import note_first_step
 
 _logger = logging.getLogger(__name__)

@@ -6,7 +6,9 @@ import sys
 from time import perf_counter
 from typing import List
 
-from ascend_session.launcher import Output, Pump, Signals, Source
+from ascend_session.launcher.output import Output
+from ascend_session.launcher.process import Signals
+from ascend_session.launcher.pump import Pump, Source
 from timing import Row, best
 
 RANKS = 8

@@ -8,7 +8,8 @@ from typing import Any, Callable, Dict, Iterator, Optional
 import psutil
 import pytest
 
-from ascend_session.aoe import AoePlan, TuningCondition, read_results
+from ascend_session.aoe import AoePlan, read_results
+from ascend_session.aoe.conditions import TuningCondition
 from tests.fake_host import FakeHost, Reply, a2_chips, install, npu_smi_answers
 
 GIB = 2**30

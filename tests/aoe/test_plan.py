@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from ascend_session import AscendConfig, MemoryConfig, ProfilingConfig
-from ascend_session.aoe import AoePlan, find_repository
+from ascend_session.aoe import AoePlan
+from ascend_session.aoe.run import find_repository
 from ascend_session.errors import ConfigError
 from tests.fake_host import Reply, a2_chips, install, npu_smi_answers
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from ascend_session.aoe import (
+from ascend_session.aoe.run import (
     TuningProgress,
     find_earlier_results,
     find_new_results,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ascend_session.audit import fix_script
+from ascend_session.audit.fixes import fix_script
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ascend_session.audit import audit_bytes, fix_script
+from ascend_session.audit.fixes import fix_script
+from ascend_session.audit.scripts import audit_bytes
 
 BLOCK = """\
 import tensorflow as tf

@@ -6,7 +6,7 @@ from time import process_time
 
 import pytest
 
-from ascend_session.audit import audit_bytes
+from ascend_session.audit.scripts import audit_bytes
 
 HEAD = """\
 import tensorflow as tf

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ascend_session.audit import AUDIT_RULES, AUDIT_SEVERITIES, audit_bytes
+from ascend_session.audit.report import AUDIT_RULES, AUDIT_SEVERITIES
+from ascend_session.audit.scripts import audit_bytes
 
 DATA = Path(__file__).parent / "data"
 SCRIPTS = sorted([*DATA.glob("*.py"), *DATA.glob("*.sh")])

@@ -5,7 +5,7 @@ from time import process_time
 
 import pytest
 
-from ascend_session.audit import audit_bytes, audit_paths, files_below
+from ascend_session.audit.scripts import audit_bytes, audit_paths, files_below
 
 WRONG = """\
 def build(op):  # npu_bridge

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ascend_session.audit import audit_bytes, audit_file
+from ascend_session.audit.scripts import audit_bytes, audit_file
 
 BLOCK = """\
 import tensorflow as tf

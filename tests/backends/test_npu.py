@@ -23,7 +23,8 @@ from ascend_session import (
     ascend_system,
     current_system,
 )
-from ascend_session.failures import FailureClass, failure_of
+from ascend_session.failures.failure import FailureClass
+from ascend_session.failures.scanner import failure_of
 from ascend_session.option_files import OpPrecision
 from hardware_tests.backend_contract import open_and_close
 from tests.fake_host.vendor import live_host, loaded

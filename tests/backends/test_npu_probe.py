@@ -14,7 +14,8 @@ import tenacity
 
 from ascend_session import InitializationError, RetryPolicy, ascend_system, current_system
 from ascend_session.backends.npu_probe import environment_of
-from ascend_session.failures import FailureClass, failure_of
+from ascend_session.failures.failure import FailureClass
+from ascend_session.failures.scanner import failure_of
 from tests.fake_host.vendor import environment, live_host, loaded, recorded
 from tests.running import Host
 

@@ -8,10 +8,11 @@ from typing import Any, ClassVar, Dict, Mapping, Optional
 import pytest
 
 from ascend_session import BackendError, LaunchConfig, ascend_session, backends, hccl
-from ascend_session.backends import FEATURES, Backend, HostDevices, backend_class, choose
+from ascend_session.backends import backend_class, choose
+from ascend_session.backends.base import FEATURES, Backend, HostDevices
 from ascend_session.cluster.job import Job
 from ascend_session.errors import DeviceError, UnsupportedError
-from ascend_session.launcher import make_plan
+from ascend_session.launcher.plan import make_plan
 from hardware_tests.backend_contract import BackendContract
 
 

@@ -9,25 +9,23 @@ from typing import Dict, Iterator, List, Tuple
 
 import pytest
 
-from ascend_session.checks import (
-    Interfaces,
-    Need,
+from ascend_session.checks import network
+from ascend_session.checks.devices import check_holders, look
+from ascend_session.checks.interpreter import check_interpreter, inspect_interpreter
+from ascend_session.checks.job import (
     check_folder,
     check_hccl_variables,
-    check_holders,
-    check_interpreter,
     check_limits,
     check_module,
     check_script,
-    check_versions,
-    inspect_interpreter,
-    look,
-    need_of,
-    network,
 )
+from ascend_session.checks.network import Interfaces, Need, need_of
+from ascend_session.checks.toolkit import check_versions
 from ascend_session.cluster.rank_table import RankTable, TableServer
 from ascend_session.findings import ERROR, WARNING, Finding
-from ascend_session.hardware import Component, HccnTool, Versions, program
+from ascend_session.hardware import program
+from ascend_session.hardware.hccn import HccnTool
+from ascend_session.hardware.installation import Component, Versions
 from ascend_session.text import format_ranges
 from tests.checks.healthy import free_base_port, python_answers
 from tests.fake_host import Reply, hccn_answers, install

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List
 import pytest
 from click.testing import CliRunner
 
-from ascend_session.cli import app
+from ascend_session.cli._program import app
 from tests.checks.faults import FAULTS, Fault
 from tests.checks.healthy import Healthy
 

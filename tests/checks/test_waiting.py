@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ascend_session.checks import await_free, look
+from ascend_session.checks.devices import await_free, look
 from ascend_session.errors import DeviceTimeoutError
 from tests.fake_host import (
     USER,

@@ -26,7 +26,7 @@ class Called(NamedTuple):
 @pytest.fixture
 def call():
     """Calls a command in this process; its output goes to no terminal."""
-    from ascend_session.cli import app
+    from ascend_session.cli._program import app
 
     try:
         runner = CliRunner(mix_stderr=False)  # click 8.1 mixes the two streams otherwise

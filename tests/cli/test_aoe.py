@@ -6,7 +6,8 @@ import signal
 
 import pytest
 
-from ascend_session.aoe import AoePlan, TuningCondition
+from ascend_session.aoe import AoePlan
+from ascend_session.aoe.conditions import TuningCondition
 from tests.aoe.samples import OPERATOR_TASK, task
 from tests.fake_host import a2_chips, npu_smi_answers
 

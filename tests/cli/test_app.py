@@ -11,8 +11,8 @@ import click
 import pytest
 
 from ascend_session import __version__
-from ascend_session.cli import app
 from ascend_session.cli._help import COMMANDS as SUMMARIES
+from ascend_session.cli._program import app
 from ascend_session.cli._removed import REMOVED
 
 

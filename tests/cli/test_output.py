@@ -8,7 +8,7 @@ import termios
 
 import pytest
 
-from ascend_session.cli import in_command
+from ascend_session.cli._output import in_command
 from ascend_session.config.reference import all_options
 from ascend_session.errors import AscendError
 from ascend_session.spelling import option

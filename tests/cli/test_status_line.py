@@ -14,19 +14,19 @@ from pathlib import Path
 
 import pytest
 
-from ascend_session.cli import StatusLine
-from ascend_session.launcher import (
+from ascend_session.cli._launch_run import StatusLine
+from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.events import (
     Ended,
     Killing,
-    Latest,
-    LaunchConfig,
     NotStarted,
     Planned,
     Restarting,
     Started,
     Stopping,
-    make_plan,
 )
+from ascend_session.launcher.output import Latest
+from ascend_session.launcher.plan import make_plan
 from tests.cli.screen import Screen
 from tests.cli.terminal import Terminal
 

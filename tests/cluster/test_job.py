@@ -4,7 +4,7 @@ from typing import Dict
 
 import pytest
 
-from ascend_session.cluster import Job
+from ascend_session.cluster.job import Job
 from ascend_session.errors import JobError
 
 TABLE = {"RANK_TABLE_FILE": "table.json", "RANK_SIZE": "8", "RANK_ID": "3"}

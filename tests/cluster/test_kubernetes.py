@@ -8,7 +8,9 @@ import pytest
 
 from ascend_session.backends.npu_job import missing_variables
 from ascend_session.backends.stub_job import find_meeting
-from ascend_session.cluster import CHOICE, MOUNTED, Job, find_pod_names
+from ascend_session.cluster.job import Job
+from ascend_session.cluster.kubernetes import MOUNTED, find_pod_names
+from ascend_session.cluster.schedulers import CHOICE
 from ascend_session.errors import JobError
 
 

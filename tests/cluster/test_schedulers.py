@@ -4,7 +4,8 @@ from typing import Dict, List
 
 import pytest
 
-from ascend_session.cluster import CHOICE, Job, read_identity, read_schedulers
+from ascend_session.cluster.job import Job
+from ascend_session.cluster.schedulers import CHOICE, read_identity, read_schedulers
 from ascend_session.errors import JobError
 from tests.schedulers.situations import recorded
 

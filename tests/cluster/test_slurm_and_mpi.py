@@ -7,7 +7,8 @@ from typing import Any, Dict, Iterator, Optional, Tuple
 
 import pytest
 
-from ascend_session.cluster import CHOICE, Job, count_allocated_nodes, read_schedulers
+from ascend_session.cluster.job import Job
+from ascend_session.cluster.schedulers import CHOICE, count_allocated_nodes, read_schedulers
 from ascend_session.errors import JobError
 from tests.schedulers.situations import recorded
 

@@ -4,7 +4,7 @@ from typing import Dict, Optional
 
 import pytest
 
-from ascend_session.cluster import (
+from ascend_session.cluster.variables import (
     has_parameter_servers,
     read_number,
     read_size,

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, Optional
 
-from ascend_session.launcher import RUNNER
+from ascend_session.launcher.rank_main import RUNNER
 
 __all__ = ["PREFACE", "environment", "run_script"]
 

@@ -8,7 +8,7 @@ from typing import Any, Iterator
 
 import pytest
 
-from ascend_session.compat import PACKAGES, install
+from ascend_session.compat.finder import PACKAGES, install
 from tests.compat.watching import unwatch_sessions
 
 

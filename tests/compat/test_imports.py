@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterator
 import pytest
 
 from ascend_session import UnsupportedError
-from ascend_session.compat import PACKAGES, install
+from ascend_session.compat.finder import PACKAGES, install
 from ascend_session.compat.placeholders import Placeholder
 from tests.compat.run_scripts import run_script
 from tests.compat.watching import unwatch_sessions

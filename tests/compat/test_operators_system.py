@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ascend_session import AscendConfigWarning, UnsupportedError
-from ascend_session.session import current_system
+from ascend_session.session.system import current_system
 from tests.compat.surface import module
 from tests.compat.watching import unwatch_sessions
 from tests.rank_processes import Ranks

@@ -7,7 +7,7 @@ from typing import Any, List
 
 import pytest
 
-from ascend_session.compat import judge_entry
+from ascend_session.compat.verdicts import judge_entry
 from ascend_session.config.proto import add_to_entry
 from tests.compat.run_scripts import PREFACE, run_script
 

@@ -4,7 +4,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from ascend_session.compat import RunReport, build_report, compare_ranks, report_lines
+from ascend_session.compat.report import RunReport, build_report, compare_ranks, report_lines
 
 
 def setting(key: str, value: Any, why: str = "checked", effect: str = "device") -> Dict[str, Any]:

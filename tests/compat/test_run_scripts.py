@@ -9,7 +9,7 @@ from typing import Any, List
 
 import pytest
 
-from ascend_session.launcher import RUNNER
+from ascend_session.launcher.rank_main import RUNNER
 from tests.compat.run_scripts import PREFACE, environment, run_script
 
 NPU = "from npu_bridge.npu_init import *\n" + PREFACE

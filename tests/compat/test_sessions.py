@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterator
 import pytest
 
 from ascend_session import AscendConfigWarning, ConfigError, ascend_session, current_system
-from ascend_session.compat import session_log, watch_sessions
+from ascend_session.compat.sessions import session_log, watch_sessions
 from ascend_session.config.proto import add_to_entry
 from ascend_session.errors import DeviceError, LifecycleError
 from tests.compat.surface import of_estimator

@@ -6,7 +6,7 @@ from typing import Any, Dict
 import pytest
 
 from ascend_session import AscendConfig, AscendConfigWarning, UnsupportedError
-from ascend_session.compat import signature_of
+from ascend_session.compat.signatures import signature_of
 from ascend_session.config.option import option_fields, options_by_key
 from ascend_session.config.options import AdapterOptions
 from tests.compat.surface import has_estimators, module, of_estimator

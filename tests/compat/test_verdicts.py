@@ -9,8 +9,8 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 import pytest
 
 from ascend_session import AscendConfig, AscendConfigWarning, ConfigError
-from ascend_session.audit import audit_bytes
-from ascend_session.compat import EntryVerdict, judge_entry
+from ascend_session.audit.scripts import audit_bytes
+from ascend_session.compat.verdicts import EntryVerdict, judge_entry
 from ascend_session.config.model import allowed_values
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions

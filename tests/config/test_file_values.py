@@ -12,9 +12,8 @@ from typing import Any, Dict
 import pytest
 
 from ascend_session import AscendConfig, ConfigError
-from ascend_session.config import FileStore
+from ascend_session.config.entry import FileStore
 from ascend_session.option_files import (
-    TYPE_NAMES,
     AoeConfigFile,
     CustomDtypes,
     Dtypes,
@@ -23,6 +22,7 @@ from ascend_session.option_files import (
     OpDebugConfig,
     OpPrecision,
 )
+from ascend_session.option_files.registry import TYPE_NAMES
 
 OBJECTS: Dict[str, Any] = {
     "op_precision_mode": OpPrecision({"Relu": "keep_fp16"}, {"n/a": "high_precision"}),

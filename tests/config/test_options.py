@@ -11,14 +11,9 @@ import pytest
 from typing_extensions import Literal, get_args, get_origin
 
 from ascend_session import AscendConfig, AscendConfigWarning, ConfigError
-from ascend_session.config import (
-    OBSOLETE,
-    AdapterOptions,
-    Option,
-    adapter_options,
-    option_fields,
-    part_of,
-)
+from ascend_session.config.names import OBSOLETE
+from ascend_session.config.option import Option, adapter_options, option_fields, part_of
+from ascend_session.config.options import AdapterOptions
 
 Fact = Dict[str, Any]
 

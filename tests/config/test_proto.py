@@ -12,7 +12,8 @@ from ascend_session import (
     MemoryConfig,
     ProfilingConfig,
 )
-from ascend_session.config import add_to_entry, options_by_key, read_entry
+from ascend_session.config.option import options_by_key
+from ascend_session.config.proto import add_to_entry, read_entry
 from tests.config.protos import (
     OFF,
     add,

@@ -5,7 +5,6 @@ import json
 
 import pytest
 
-from ascend_session.config import HOST_RULES, OPENING_RULES, RULES
 from ascend_session.config.reference import (
     SCOPES,
     all_options,
@@ -20,6 +19,8 @@ from ascend_session.config.reference import (
     to_dict,
     values_of,
 )
+from ascend_session.config.rules import HOST_RULES, RULES
+from ascend_session.config.rules.paths import OPENING_RULES
 
 
 def test_names_and_keys_are_unambiguous():

@@ -8,15 +8,11 @@ import pytest
 import yaml
 
 from ascend_session import AscendConfig, AscendConfigWarning, ConfigError
-from ascend_session.config import (
-    HOST_RULES,
-    OPENING_RULES,
-    RULES,
-    AdapterOptions,
-    FlatOptions,
-    Rule,
-    options_by_key,
-)
+from ascend_session.config.option import options_by_key
+from ascend_session.config.options import AdapterOptions
+from ascend_session.config.rules import HOST_RULES, RULES
+from ascend_session.config.rules.paths import OPENING_RULES
+from ascend_session.config.rules.rule import FlatOptions, Rule
 from ascend_session.findings import ERROR
 
 Values = Dict[str, Any]

@@ -19,7 +19,7 @@ from ascend_session import (
     MemoryConfig,
     ProfilingConfig,
 )
-from ascend_session.config import adapter_options
+from ascend_session.config.option import adapter_options
 from tests.config.protos import config_pb2
 
 REFERENCE: List[Dict[str, Any]] = json.loads(

@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 from ascend_session import AscendConfig, MemoryConfig, ProfilingConfig
-from ascend_session.config import mode_number, mode_word
+from ascend_session.config.tuning import mode_number, mode_word
 from ascend_session.errors import AscendConfigWarning, ConfigError
 
 

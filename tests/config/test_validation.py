@@ -8,7 +8,7 @@ from typing import Any, Callable, List
 import pytest
 
 from ascend_session import AscendConfig, AscendConfigWarning, ConfigError
-from ascend_session.config import validate
+from ascend_session.config.rules import validate
 
 ROUNDED = (
     "hccl_timeout=1800 becomes 1768 s on Atlas training products, which take multiples of 68 up "

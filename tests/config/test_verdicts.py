@@ -8,7 +8,8 @@ from typing import Any, Dict, List, NamedTuple, Optional, Set
 import pytest
 
 from ascend_session import AscendConfig, AscendConfigWarning, ConfigError
-from ascend_session.config import AdapterOptions, options_by_key
+from ascend_session.config.option import options_by_key
+from ascend_session.config.options import AdapterOptions
 
 SAMPLE = Path(__file__).parent / "data" / "verdicts_sample.jsonl"
 

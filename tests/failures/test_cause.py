@@ -5,7 +5,7 @@ from typing import Optional
 
 import pytest
 
-from ascend_session.failures import classify, root_cause
+from ascend_session.failures.scanner import classify, root_cause
 
 
 def cause(text: str) -> Optional[str]:

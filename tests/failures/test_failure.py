@@ -4,7 +4,8 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from ascend_session.failures import FailureClass, classify
+from ascend_session.failures.failure import FailureClass
+from ascend_session.failures.scanner import classify
 
 
 def test_failure_tells_class_advice_source_wait_and_meaning() -> None:

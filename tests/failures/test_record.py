@@ -7,7 +7,9 @@ from typing import Any, Dict
 
 import pytest
 
-from ascend_session.failures import ErrorRecord, read_record, read_stacks, record, write_record
+from ascend_session.failures import record
+from ascend_session.failures.record import ErrorRecord, read_record, read_stacks
+from ascend_session.failures.record_writer import write_record
 from ascend_session.launcher import rank_main
 from ascend_session.session.signals import Terminated
 

@@ -4,7 +4,8 @@ from typing import Any, Optional
 
 import pytest
 
-from ascend_session.failures import Failure, FailureClass, RetryPolicy, classify, root_cause
+from ascend_session.failures.failure import Failure, FailureClass, RetryPolicy
+from ascend_session.failures.scanner import classify, root_cause
 
 TRANSIENT = "EJ0001: Failed to initialize the HCCP process."
 AMBIGUOUS = "E39007: sub-process start timed out"

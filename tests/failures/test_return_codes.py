@@ -2,7 +2,7 @@
 
 import pytest
 
-from ascend_session.failures import classify
+from ascend_session.failures.scanner import classify
 
 RETURN_CODES = [
     "ret 507033",

@@ -6,7 +6,7 @@ from typing import List
 
 import pytest
 
-from ascend_session.failures import classify
+from ascend_session.failures.scanner import classify
 
 NOISE = (
     "[INFO] HCCL(858941,train):2026-03-02-19:53:28.131.350 [hccl_communicator_attrs.cc:327] "

@@ -6,7 +6,9 @@ from typing import Any, Callable, Dict, List, Set
 import pytest
 import yaml
 
-from ascend_session.failures import ROWS, Definition, Failure, FailureClass, classify
+from ascend_session.failures.failure import Definition, Failure, FailureClass
+from ascend_session.failures.scanner import classify
+from ascend_session.failures.table import ROWS
 
 EXAMPLES: List[Dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parent / "data" / "messages.yaml").read_text(encoding="utf-8")

@@ -9,7 +9,8 @@ import pytest
 
 from ascend_session import AscendError
 from ascend_session.errors import BackendError, InitializationError, ShutdownError
-from ascend_session.failures import FailureClass, classify, explain, failure_of, translate
+from ascend_session.failures.failure import FailureClass
+from ascend_session.failures.scanner import classify, explain, failure_of, translate
 
 MESSAGE = (
     "GeOp1_0GEOP::::DoRunAsync Failed\nError Message is : \nE19999: Inner Error!\n"

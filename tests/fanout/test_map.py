@@ -11,7 +11,7 @@ import pytest
 
 from ascend_session import AscendError, LifecycleError, ascend_system
 from ascend_session.errors import FanOutError
-from ascend_session.failures import classify, root_cause
+from ascend_session.failures.scanner import classify, root_cause
 from ascend_session.fanout import fan_out
 from hardware_tests.backend_contract import steps
 from tests.session.backends import blocking_op

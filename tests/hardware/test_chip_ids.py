@@ -4,7 +4,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import pytest
 
-from ascend_session.hardware import ChipIds, ChipListing, InfoTable, parse_info
+from ascend_session.hardware.npu_smi import ChipIds, ChipListing, InfoTable, parse_info
 from ascend_session.ids import PhysicalDeviceId
 from tests.fake_host import FakeChip, a2_chips, a3_chips, inference_chips
 from tests.fake_host.layouts import draw

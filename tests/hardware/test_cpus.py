@@ -4,8 +4,7 @@ from typing import Any, Dict, Tuple
 
 import pytest
 
-from ascend_session.hardware import cores_of, near_cpus
-from ascend_session.hardware.cpus import NearCpus, node_cpus
+from ascend_session.hardware.cpus import NearCpus, cores_of, near_cpus, node_cpus
 from ascend_session.hardware.npu_smi import parse_topology
 from ascend_session.hardware.program import parse_cpus
 from ascend_session.ids import PhysicalDeviceId

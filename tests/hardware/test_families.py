@@ -4,7 +4,7 @@ from typing import Optional
 
 import pytest
 
-from ascend_session.hardware import family, has_nic
+from ascend_session.hardware.families import family, has_nic
 
 
 @pytest.mark.parametrize(

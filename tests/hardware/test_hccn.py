@@ -4,8 +4,8 @@ from typing import List, Optional
 
 import pytest
 
-from ascend_session.hardware import HccnTool
 from ascend_session.hardware.hccn import (
+    HccnTool,
     conf_address,
     parse_address,
     parse_conf,

@@ -7,7 +7,7 @@ from typing import Iterator, List, Optional, Tuple
 
 import pytest
 
-from ascend_session.hardware import (
+from ascend_session.hardware.nodes import (
     control_node_notes,
     device_nodes,
     host_root,

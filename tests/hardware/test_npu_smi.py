@@ -4,9 +4,10 @@ from typing import Any, Tuple
 
 import pytest
 
-from ascend_session.hardware import ChipIds, NpuSmi
 from ascend_session.hardware.npu_smi import (
     Affinity,
+    ChipIds,
+    NpuSmi,
     parse_mapping,
     parse_remap,
     parse_super_pod,

@@ -4,7 +4,7 @@ from typing import Any, List, Tuple
 
 import pytest
 
-from ascend_session.hardware import Chip, InfoTable, Memory, Process, parse_info
+from ascend_session.hardware.npu_smi import Chip, InfoTable, Memory, Process, parse_info
 from tests.fake_host.chips import FakeChip, FakeProcess, a2_chips, a3_chips
 from tests.fake_host.layouts import LAYOUTS, draw
 from tests.hardware.samples import SAMPLES

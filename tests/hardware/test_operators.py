@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ascend_session.hardware import impl_mode_folder, operator_list, ops_info_files
+from ascend_session.hardware.installation import impl_mode_folder, operator_list, ops_info_files
 
 NEWER = "built-in/framework/tensorflow/npu_supported_ops.json"
 OLDER = "framework/built-in/tensorflow/npu_supported_ops.json"

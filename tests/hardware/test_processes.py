@@ -8,8 +8,15 @@ from typing import List, Optional, Sequence
 import psutil
 import pytest
 
-from ascend_session.hardware import Holder, Process, open_devices
-from ascend_session.hardware.processes import command_of, list_holders, proc_problem, start_of
+from ascend_session.hardware.npu_smi import Process
+from ascend_session.hardware.processes import (
+    Holder,
+    command_of,
+    list_holders,
+    open_devices,
+    proc_problem,
+    start_of,
+)
 from ascend_session.ids import PhysicalDeviceId
 from tests.fake_host import USER, FakeHost
 

@@ -8,14 +8,17 @@ from typing import Any, Iterator, List, Optional
 
 import pytest
 
-from ascend_session.hardware import NpuSmi, Program, find_program, run_program
+from ascend_session.hardware.npu_smi import NpuSmi
 from ascend_session.hardware.program import (
+    Program,
     clean_lines,
     explain_failures,
+    find_program,
     parse_decimal,
     parse_number,
     parse_pairs,
     quote_first_line,
+    run_program,
 )
 from tests.fake_host import FakeHost, Reply, install
 from tests.fake_host.program import are_gone, calls_of, end_children

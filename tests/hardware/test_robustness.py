@@ -5,7 +5,6 @@ from typing import Any, Callable, Dict, List, Set, Tuple
 
 import pytest
 
-from ascend_session.hardware import parse_info, read_visible
 from ascend_session.hardware.hccn import (
     conf_address,
     parse_address,
@@ -13,7 +12,8 @@ from ascend_session.hardware.hccn import (
     parse_link,
     parse_tls,
 )
-from ascend_session.hardware.npu_smi import parse_mapping, parse_remap, parse_topology
+from ascend_session.hardware.nodes import read_visible
+from ascend_session.hardware.npu_smi import parse_info, parse_mapping, parse_remap, parse_topology
 from ascend_session.hardware.program import explain_failures
 from tests.fake_host import a2_chips, a3_chips
 from tests.fake_host.npu_smi import (

@@ -4,7 +4,7 @@ from typing import Dict, List
 
 import pytest
 
-from ascend_session.hardware import Component, Versions, read_versions
+from ascend_session.hardware.installation import Component, Versions, read_versions
 from tests.fake_host import FakeHost
 
 

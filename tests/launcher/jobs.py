@@ -5,7 +5,8 @@ from typing import Any, Dict, Iterator, Sequence
 
 import pytest
 
-from ascend_session.launcher import LaunchConfig, Plan, make_plan
+from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.plan import Plan, make_plan
 from tests.fake_host import FakeHost
 
 __all__ = ["Bench", "bench"]

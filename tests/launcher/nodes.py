@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional
 
 from ascend_session.errors import AscendError
-from ascend_session.launcher import Event, LaunchConfig, LaunchResult, Planned, Started, launch
+from ascend_session.launcher.api import launch
+from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.events import Event, Planned, Started
+from ascend_session.launcher.result import LaunchResult
 
 __all__ = ["MEETING", "PATIENCE", "Node", "said"]
 

@@ -7,7 +7,8 @@ import threading
 from pathlib import Path
 from typing import Any, Collection, List, Optional, Sequence
 
-from ascend_session.launcher import LogFile, Notices, Outlet, Output, Pump, Source
+from ascend_session.launcher.output import Outlet, Output
+from ascend_session.launcher.pump import LogFile, Notices, Pump, Source
 
 PATIENCE = 60.0
 

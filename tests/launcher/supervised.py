@@ -10,16 +10,13 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import psutil
 
-from ascend_session.launcher import (
-    Attempt,
-    Event,
-    LaunchConfig,
-    Output,
-    Plan,
-    Signals,
-    make_plan,
-    supervise,
-)
+from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.events import Event
+from ascend_session.launcher.output import Output
+from ascend_session.launcher.plan import Plan, make_plan
+from ascend_session.launcher.process import Signals
+from ascend_session.launcher.result import Attempt
+from ascend_session.launcher.supervisor import supervise
 
 __all__ = ["PATIENCE", "Gate", "JobRun", "alive", "in_launcher", "job"]
 

@@ -9,15 +9,12 @@ from typing import Any, Callable, Iterator, List
 import pytest
 
 from ascend_session import RetryPolicy
-from ascend_session.launcher import (
-    Event,
-    LaunchConfig,
-    LaunchResult,
-    Signals,
-    Waiting,
-    checked_plan,
-    launch_within,
-)
+from ascend_session.launcher.api import launch_within
+from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.events import Event, Waiting
+from ascend_session.launcher.preflight import checked_plan
+from ascend_session.launcher.process import Signals
+from ascend_session.launcher.result import LaunchResult
 from tests.checks.healthy import Healthy
 
 # Fails in a way that passes, the first time; and is held by somebody afterwards.

@@ -14,8 +14,10 @@ from typing import Any, Callable, Dict, Tuple
 
 import pytest
 
-from ascend_session.failures import JOB_CANNOT_GO_ON, FailureClass
-from ascend_session.launcher import RUNNER, find_first_failed
+from ascend_session.failures.failure import FailureClass
+from ascend_session.failures.table import JOB_CANNOT_GO_ON
+from ascend_session.launcher.cause import find_first_failed
+from ascend_session.launcher.rank_main import RUNNER
 from tests.launcher.situations import STOP, Situation, printed
 
 NO_MEMORY, NO_ANSWER, NO_LINK = "EI0007", "EI0002", "EI0015"
@@ -26,7 +28,7 @@ def test_a_job_that_succeeded_has_no_cause_and_costs_nothing(tmp_path: Path) -> 
     assert cause is None
     assert [rank.outcome for rank in ranks] == ["succeeded", "succeeded"]
     code = "import sys, ascend_session.launcher.result\n"
-    code += "print('ascend_session.failures' in sys.modules)"
+    code += "print('ascend_session.failures.scanner' in sys.modules)"
     root = str(Path(__file__).resolve().parents[2])
     said = subprocess.run(
         [sys.executable, "-c", code], cwd=root, stdout=subprocess.PIPE, check=True

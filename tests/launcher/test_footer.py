@@ -7,7 +7,9 @@ from typing import List, Optional, Tuple
 
 import pytest
 
-from ascend_session.launcher import Notices, Outlet, Output, Signals
+from ascend_session.launcher.output import Outlet, Output
+from ascend_session.launcher.process import Signals
+from ascend_session.launcher.pump import Notices
 
 _ERASE = b"\r\x1b[2K"
 

@@ -8,7 +8,8 @@ from typing import Iterable, List
 
 import pytest
 
-from ascend_session.launcher import LineSplitter, clean, lines
+from ascend_session.launcher import lines
+from ascend_session.launcher.lines import LineSplitter, clean
 
 
 def fed(splitter: LineSplitter, chunks: Iterable[bytes]) -> bytes:

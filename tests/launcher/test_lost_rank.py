@@ -7,8 +7,10 @@ from typing import Any, Callable, Dict
 
 import pytest
 
-from ascend_session.failures import JOB_CANNOT_GO_ON, FailureClass
-from ascend_session.launcher import LaunchResult, Outcome, launch
+from ascend_session.failures.failure import FailureClass
+from ascend_session.failures.table import JOB_CANNOT_GO_ON
+from ascend_session.launcher.api import launch
+from ascend_session.launcher.result import LaunchResult, Outcome
 from tests.launcher.situations import STOP, Situation
 from tests.launcher.supervised import config
 

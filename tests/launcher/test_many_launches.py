@@ -10,7 +10,9 @@ from typing import Iterator, List
 
 import pytest
 
-from ascend_session.launcher import LaunchConfig, LaunchResult, launch
+from ascend_session.launcher.api import launch
+from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.result import LaunchResult
 from tests.launcher.supervised import PATIENCE
 
 # Read here, for no test sees the variables of the product.

@@ -7,7 +7,11 @@ from typing import Any, Dict, Iterator, List
 
 import pytest
 
-from ascend_session.launcher import LaunchConfig, LaunchResult, Signals, launch_within, make_plan
+from ascend_session.launcher.api import launch_within
+from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.plan import make_plan
+from ascend_session.launcher.process import Signals
+from ascend_session.launcher.result import LaunchResult
 from tests.fake_host.tree import FakeHost
 from tests.fake_host.vendor import environment, live_host, recorded
 

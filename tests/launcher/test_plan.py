@@ -10,7 +10,8 @@ from typing import Any, Dict
 import pytest
 
 from ascend_session.errors import BackendError, JobError
-from ascend_session.launcher import RUNNER, make_plan
+from ascend_session.launcher.plan import make_plan
+from ascend_session.launcher.rank_main import RUNNER
 from tests.launcher.jobs import Bench, bench
 
 __all__ = ["bench"]
@@ -164,7 +165,8 @@ def test_making_a_plan_imports_nothing_heavy(bench: Bench, nodes: int) -> None:
         bench.nodes(range(nodes))
     code = (
         "import sys\n"
-        "from ascend_session.launcher import LaunchConfig, make_plan\n"
+        "from ascend_session import LaunchConfig\n"
+        "from ascend_session.launcher.plan import make_plan\n"
         f"config = LaunchConfig(script='train.py', cwd={str(bench.folder)!r},"
         f" rank_table={str(bench.table)!r})\n"
         f"assert len(make_plan(config, {bench.environ!r}).ranks) == 8\n"

@@ -12,7 +12,10 @@ from typing import List
 
 import pytest
 
-from ascend_session.launcher import LogFile, Notices, Outlet, Output, Signals, output
+from ascend_session.launcher import output
+from ascend_session.launcher.output import Outlet, Output
+from ascend_session.launcher.process import Signals
+from ascend_session.launcher.pump import LogFile, Notices
 from tests.launcher.showing import PATIENCE, Shown
 
 _QUEUE_BYTES = 256 * 1024  # of a rank, after which it waits

@@ -10,7 +10,7 @@ from typing import Any, Dict, List
 import psutil
 import pytest
 
-from ascend_session.launcher import Pump, Source
+from ascend_session.launcher.pump import Pump, Source
 from tests.launcher.showing import PATIENCE, Job, Shown
 
 # Writes lines in pieces that end anywhere, also within a character.

@@ -11,9 +11,11 @@ import pytest
 
 from ascend_session import RetryPolicy
 from ascend_session.backends.exchange import rendezvous
-from ascend_session.cluster import RENDEZVOUS
+from ascend_session.cluster.variables import RENDEZVOUS
 from ascend_session.errors import ConfigError
-from ascend_session.launcher import Event, Plan, Planned, launch
+from ascend_session.launcher.api import launch
+from ascend_session.launcher.events import Event, Planned
+from ascend_session.launcher.plan import Plan
 from tests.launcher.jobs import Bench, bench
 from tests.launcher.supervised import PATIENCE, Gate, alive, config, in_launcher
 

@@ -9,8 +9,8 @@ from typing import Any, Dict, Sequence, Tuple
 
 import pytest
 
-from ascend_session.failures import read_record, read_stacks
-from ascend_session.launcher import RUNNER
+from ascend_session.failures.record import read_record, read_stacks
+from ascend_session.launcher.rank_main import RUNNER
 
 PATIENCE = 120
 

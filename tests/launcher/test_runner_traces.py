@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ascend_session.failures import STACK_SIGNAL, read_record, read_stacks
-from ascend_session.launcher import RUNNER
+from ascend_session.failures.record import STACK_SIGNAL, read_record, read_stacks
+from ascend_session.launcher.rank_main import RUNNER
 
 PATIENCE = 120
 

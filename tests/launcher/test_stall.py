@@ -14,9 +14,13 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 import psutil
 
-from ascend_session.failures import STACK_SIGNAL, STACKS_NAME
-from ascend_session.launcher import Output, Plan, Signals, Stalled, StallWatch, make_plan
+from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME
 from ascend_session.launcher.activity import Processes, list_family
+from ascend_session.launcher.events import Stalled
+from ascend_session.launcher.output import Output
+from ascend_session.launcher.plan import Plan, make_plan
+from ascend_session.launcher.process import Signals
+from ascend_session.launcher.stall import StallWatch
 from tests.launcher.jobs import Bench, bench
 from tests.launcher.supervised import PATIENCE, config
 

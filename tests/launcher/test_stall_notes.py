@@ -14,16 +14,10 @@ from typing import Any, Dict, Iterator, List
 import pytest
 
 from ascend_session import LaunchConfig, launch
-from ascend_session.cluster import read_members
-from ascend_session.launcher import (
-    Event,
-    EventFile,
-    Notices,
-    Planned,
-    Stalled,
-    StallNote,
-    StallWatch,
-)
+from ascend_session.cluster.member import read_members
+from ascend_session.launcher.events import Event, EventFile, Planned, Stalled, StallNote
+from ascend_session.launcher.pump import Notices
+from ascend_session.launcher.stall import StallWatch
 from tests.launcher.supervised import job
 from tests.launcher.test_stall import Ranks
 

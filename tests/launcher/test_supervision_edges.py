@@ -15,16 +15,10 @@ import pytest
 
 from ascend_session import RetryPolicy
 from ascend_session.errors import JobError
-from ascend_session.launcher import (
-    Event,
-    Finished,
-    LaunchConfig,
-    LaunchResult,
-    Restarting,
-    Started,
-    Stopping,
-    launch,
-)
+from ascend_session.launcher.api import launch
+from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.events import Event, Finished, Restarting, Started, Stopping
+from ascend_session.launcher.result import LaunchResult
 from tests.launcher.supervised import PATIENCE, Gate, config, job
 
 _REPOSITORY = Path(__file__).resolve().parents[2]

@@ -13,17 +13,17 @@ from typing import Any, Iterator, List
 import psutil
 import pytest
 
-from ascend_session.launcher import (
+from ascend_session.launcher.events import (
     Ended,
     Event,
     Killing,
+    LeftBehind,
     NotStarted,
     Over,
     Planned,
     Started,
     Stopping,
 )
-from ascend_session.launcher.events import LeftBehind
 from tests.launcher.supervised import PATIENCE, Gate, alive, in_launcher, job
 
 # A rank that says that it is there and then stays.

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ascend_session.failures import FailureClass
+from ascend_session.failures.failure import FailureClass
 from tests.launcher.nodes import (
     MEETING,
     PATIENCE,

@@ -10,7 +10,8 @@ from typing import Any, Dict, List, Optional, Tuple
 import pytest
 
 from ascend_session import ConfigError
-from ascend_session.option_files import DTYPES, CustomDtypes, Dtypes
+from ascend_session.option_files import CustomDtypes, Dtypes
+from ascend_session.option_files.customize_dtypes import DTYPES
 from tests.option_files.fixing import fix
 
 BLANKS = b" \t\n\v\f\r"

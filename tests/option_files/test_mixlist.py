@@ -12,7 +12,8 @@ from typing import Any, Dict, List
 import pytest
 
 from ascend_session import ConfigError
-from ascend_session.option_files import MixList, built_in_lists
+from ascend_session.option_files import MixList
+from ascend_session.option_files.mixlist import built_in_lists
 from tests.option_files.fixing import fix
 
 FIELDS = ["black_add", "black_remove", "white_add", "white_remove", "gray_add", "gray_remove"]

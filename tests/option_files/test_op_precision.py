@@ -12,7 +12,8 @@ from typing import Dict, Tuple
 import pytest
 
 from ascend_session import ConfigError
-from ascend_session.option_files import MODES, OpPrecision, implemented_modes
+from ascend_session.option_files import OpPrecision
+from ascend_session.option_files.op_precision import MODES, implemented_modes
 from tests.option_files.fixing import fix
 
 BLANKS = b" \t\n\v\f\r"

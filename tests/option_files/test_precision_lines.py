@@ -5,7 +5,8 @@ import random
 import pytest
 
 from ascend_session import ConfigError
-from ascend_session.option_files import MODES, OpPrecision, with_mode
+from ascend_session.option_files import OpPrecision
+from ascend_session.option_files.op_precision import MODES, with_mode
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import pytest
 
 from ascend_session import ConfigError
 from ascend_session.option_files import (
-    TYPE_NAMES,
     AoeConfigFile,
     CustomDtypes,
     Dtypes,
@@ -19,8 +18,8 @@ from ascend_session.option_files import (
     OpDebugConfig,
     OpPrecision,
     OptionFile,
-    file_type,
 )
+from ascend_session.option_files.registry import TYPE_NAMES, file_type
 from tests.option_files.fixing import fix
 
 ESCAPED = "n\udcff"  # a byte that is no UTF-8, as in a name in another encoding

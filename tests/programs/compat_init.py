@@ -6,7 +6,7 @@ from typing import Any
 
 os.environ.pop("RANK_SIZE", None)
 
-from ascend_session.compat import install
+from ascend_session.compat.finder import install
 
 install()
 

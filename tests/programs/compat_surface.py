@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any, Iterator
 
-from ascend_session.compat import install, signature_of
+from ascend_session.compat.finder import install
+from ascend_session.compat.signatures import signature_of
 
 TABLE = json.loads((Path(__file__).parents[1] / "compat/vendor_surface.json").read_text())
 EMPTY = inspect.Parameter.empty

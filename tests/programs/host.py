@@ -15,7 +15,7 @@ from pathlib import Path
 import tensorflow.compat.v1 as tf
 
 import ascend_session.backends.stub
-import ascend_session.session  # noqa: F401  (imported here, so that the copies need not)
+import ascend_session.session.api  # noqa: F401  (imported here, so that the copies need not)
 
 HERE = Path(__file__).resolve().parent
 # A shell's background job is started with SIGINT ignored.

@@ -13,7 +13,7 @@ import tensorflow.compat.v1  # noqa: F401
 
 import ascend_session.backends.exchange.peer
 import ascend_session.backends.stub
-import ascend_session.session  # noqa: F401
+import ascend_session.session.api  # noqa: F401
 from tests.rank_nursery import RankNursery
 
 with contextlib.suppress(ImportError):  # what only the examples need

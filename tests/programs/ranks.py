@@ -19,7 +19,7 @@ import tensorflow.compat.v1 as tf
 
 import ascend_session.backends.exchange.peer
 import ascend_session.backends.stub
-import ascend_session.session
+import ascend_session.session.api
 import ascend_session.training  # noqa: F401
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "ranks_programs"

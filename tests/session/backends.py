@@ -3,7 +3,8 @@
 import threading
 from typing import Any, Callable, Tuple
 
-from ascend_session.backends import backend_class, tf1
+from ascend_session.backends import backend_class
+from ascend_session.backends._tensorflow import tf1
 
 StubBackend: Any = backend_class("stub")
 WORDS = "the device is on fire"

@@ -4,7 +4,7 @@ import logging
 from typing import Any
 
 from ascend_session import ascend_system
-from ascend_session.session import Event
+from ascend_session.session.system import Event
 from hardware_tests.backend_contract import steps
 
 

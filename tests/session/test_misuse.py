@@ -25,7 +25,7 @@ from ascend_session import (
     is_available,
     launch,
 )
-from ascend_session.session import SessionContext
+from ascend_session.session.api import SessionContext
 from hardware_tests.backend_contract import entry, open_and_close, steps
 from tests.running import Host
 

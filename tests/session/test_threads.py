@@ -20,7 +20,8 @@ from ascend_session import (
     ascend_system,
     current_system,
 )
-from ascend_session.cluster import RANK_FOLDER, read_members
+from ascend_session.cluster.member import read_members
+from ascend_session.cluster.variables import RANK_FOLDER
 from hardware_tests.backend_contract import open_and_close, steps
 from tests.session.backends import FailingStart, FailingStop, Waiting, WaitingStop
 

@@ -5,7 +5,8 @@ from typing import Any, List
 
 import pytest
 
-from ascend_session.session import close_all, join_errors
+from ascend_session.session.api import join_errors
+from ascend_session.session.system import close_all
 
 
 def test_each_thing_is_closed_whatever_the_others_do() -> None:

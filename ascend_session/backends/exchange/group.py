@@ -15,7 +15,7 @@ from ascend_session.backends.exchange.sentences import rank_failed
 from ascend_session.backends.exchange.wire import Operation
 from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import CollectiveError
-from ascend_session.failures import describe_error
+from ascend_session.failures.graph_error import describe_error
 from ascend_session.failures.record_writer import remove_record, write_record
 
 _LATE_S = 10.0  # for which nothing happens before a predecessor counts as missing

@@ -16,7 +16,19 @@ told to all in one sentence, ``end``, and nothing else happens after it.
 """
 
 import collections
-from typing import Any, Callable, Deque, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
+from typing import (
+    Any,
+    Callable,
+    Counter,
+    Deque,
+    Dict,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+)
 
 from ascend_session.backends.exchange.reductions import check_plan, combine
 from ascend_session.backends.exchange.rendezvous import Meeting, same_starter
@@ -147,7 +159,7 @@ class Hub:
         self._ranks: Dict[int, int] = {}  # by client
         self._left: List[int] = []
         self._entered: Dict[str, Dict[int, Entry]] = {}
-        self._completed: collections.Counter[Any] = collections.Counter()  # by rank and key
+        self._completed: Counter[Any] = collections.Counter()  # by rank and key
         self._runs: Deque[Run] = collections.deque()  # the first one has the memory
         self._version = 0  # another number whenever who waits where has changed
         self._seen_version = -1

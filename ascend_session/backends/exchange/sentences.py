@@ -3,7 +3,7 @@
 from typing import List, Mapping, Sequence
 
 from ascend_session.backends.exchange.wire import Operation
-from ascend_session.failures import JOB_CANNOT_GO_ON
+from ascend_session.failures.table import JOB_CANNOT_GO_ON
 
 CANNOT_GO_ON = JOB_CANNOT_GO_ON
 

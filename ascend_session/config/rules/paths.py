@@ -18,7 +18,7 @@ from ascend_session.config.rules.rule import (
 from ascend_session.errors import ConfigError
 from ascend_session.files import load_file
 from ascend_session.findings import Finding
-from ascend_session.option_files import TYPE_NAMES, file_type
+from ascend_session.option_files.registry import TYPE_NAMES, file_type
 from ascend_session.spelling import option
 
 RULES = RuleBook()

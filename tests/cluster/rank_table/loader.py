@@ -10,7 +10,7 @@ import re
 import socket
 from typing import Any, Dict, List, Optional, Set
 
-from ascend_session.hardware import family
+from ascend_session.hardware.families import family
 
 TRAINING, A2, A3, DUO = family("910A"), family("910B"), family("910C"), family("310P3")
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from ascend_session.hardware import DeviceReport, family
+from ascend_session.hardware.devices import DeviceReport
+from ascend_session.hardware.families import family
 from ascend_session.ids import PhysicalDeviceId
 from tests.cluster.rank_table.tables import device, parsed, v1_0, v1_2
 from tests.cluster.rank_table.test_building import report

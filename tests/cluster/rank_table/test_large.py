@@ -3,7 +3,7 @@
 import time
 
 from ascend_session import RankTable
-from ascend_session.hardware import family
+from ascend_session.hardware.families import family
 
 SERVERS, DEVICES = 8192, 8
 LIMIT = 300  # seconds of this process, for machines that are slow and busy

@@ -8,7 +8,7 @@ import pytest
 
 from ascend_session import JobError, RankTable
 from ascend_session.findings import Finding
-from ascend_session.hardware import family
+from ascend_session.hardware.families import family
 from tests.cluster.rank_table.tables import lab, template_2, v1_0, v1_2
 
 FAMILIES = [None, family("910A"), family("910B"), family("910C"), family("310P3"), family("950")]

@@ -6,7 +6,7 @@ import pytest
 
 from ascend_session import JobError, RankTable
 from ascend_session.cluster.rank_table import TableServer
-from ascend_session.hardware import family
+from ascend_session.hardware.families import family
 from tests.cluster.rank_table.tables import device, lab, parsed, template_2, v1_0, v1_2
 
 TRAINING, A2, A3 = family("910A"), family("910B"), family("910C")

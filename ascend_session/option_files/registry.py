@@ -1,0 +1,28 @@
+"""Which options take the content of a file as an object, and the type of that object."""
+
+import importlib
+from typing import TYPE_CHECKING, Type
+
+if TYPE_CHECKING:
+    from ascend_session.option_files.base import OptionFile
+
+TYPE_NAMES = {
+    "op_precision_mode": "OpPrecision",
+    "modify_mixlist": "MixList",
+    "customize_dtypes": "CustomDtypes",
+    "fusion_switch_file": "FusionSwitch",
+    "op_debug_config": "OpDebugConfig",
+    "aoe_config_file": "AoeConfigFile",
+}
+"""The name of the type of each, in `ascend_session.option_files`."""
+
+
+def file_type(option: str) -> "Type[OptionFile]":
+    """Return the type of the file that ``option`` points to.
+
+    Raises:
+        KeyError: If there is no such option.
+    """
+    package = importlib.import_module("ascend_session.option_files")
+    kind: Type[OptionFile] = getattr(package, TYPE_NAMES[option])
+    return kind

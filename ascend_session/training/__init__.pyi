@@ -1,0 +1,12 @@
+from .acceleration import TellMeStepOrLossHook as TellMeStepOrLossHook
+from .broadcast import BroadcastGlobalVariablesHook as BroadcastGlobalVariablesHook
+from .broadcast import broadcast_global_variables as broadcast_global_variables
+from .gradients import distributed_gradients as distributed_gradients
+from .loops import IterationsPerLoopHook as IterationsPerLoopHook
+from .loops import iterations_per_loop as iterations_per_loop
+from .loss_scale import ExponentialUpdateLossScaleManager as ExponentialUpdateLossScaleManager
+from .loss_scale import FixedLossScaleManager as FixedLossScaleManager
+from .loss_scale import LossScaleManager as LossScaleManager
+from .optimizer import DistributedOptimizer as DistributedOptimizer
+from .preemption import SaveOnPreemptionHook as SaveOnPreemptionHook
+from .progress import note_first_step as note_first_step
