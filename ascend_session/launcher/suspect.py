@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LONGEST = 400  # characters of what is quoted
 _NAMED = "ranks? [0-9]{1,7}(?:(?:, | and | to )(?:rank )?[0-9]{1,7})*"
 _ABSENT = re.compile(
-    rf"{JOB_CANNOT_GO_ON}(({_NAMED})(?: of [0-9]+|, which [^,\n]*,)? "
+    rf"{JOB_CANNOT_GO_ON}(({_NAMED})(?: of [0-9]+(?: \([^)\n]*\))?|, which [^,\n]*,)? "
     r"(?:(?:has|have) (?:left|ended|failed|not answered)|did not come|failed:)[^\n]*)"
 )
 _RANGE = re.compile(r"([0-9]+)(?: to ([0-9]+))?")
