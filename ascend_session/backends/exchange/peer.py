@@ -60,6 +60,10 @@ _LOOK_S = 0.2  # between two looks whether this rank has been closed meanwhile
 _RETRY_S = 0.1
 _ENDED_S = 1.0  # in which a process whose connections have ended has ended itself
 _REASON_LIMIT = 16 * 1024  # characters of what is told to others
+_NO_MEMORY = (
+    "it cannot use the shared memory in which the ranks of its machine exchange tensors. Look at "
+    "its limits of open files and of memory (ulimit -n, ulimit -v)."
+)
 _STEP, _FINISH = encode({"kind": "step"}), encode({"kind": "finish"})
 
 # How many systems this process has joined, for each meeting and rank.
@@ -265,10 +269,11 @@ class Peer:
         counted = (who.meeting.names, who.rank)
         number = _systems[counted] + 1
         self._meeting = who.meeting.of_system(number)
-        if who.rank == 0:
-            start_server(who.size, self._meeting)
+        server = None
         retry_s = _RETRY_S / 16
         while self._connection is None:
+            if who.rank == 0 and server is None:  # whoever cleans up there is gone in a moment
+                server = start_server(who.size, self._meeting)
             try:
                 self._connection = connect(self._meeting.names)
             except OSError as error:
@@ -467,7 +472,9 @@ class Peer:
         if event in ("go", "step"):
             pending = self._pending.get(header["key"])
             is_run = event == "go" and not payload and any(header["sizes"])
-            if pending is not None and not (is_run and self._memory is None):
+            if is_run and self._memory is None:
+                self._send(encode({"kind": "fail", "reason": _NO_MEMORY}))
+            elif pending is not None:
                 pending.append((header, None if is_run else np.frombuffer(payload, np.uint8)))
         elif event == "together":
             self.nodes = [str(node) for node in header["nodes"]]
@@ -483,16 +490,11 @@ class Peer:
             self._end(str(header["reason"]), header["rank"])
 
     def _map_memory(self, files: List[int]) -> None:
-        """Map the shared memory; the job ends if this rank cannot."""
+        """Map the shared memory; if this rank cannot, the run that needs it ends the job."""
         try:
             self._memory = map_shared_memory(files[0])
         except (OSError, ValueError) as error:
             _logger.debug("Rank %d cannot map the shared memory: %s", self._who.rank, error)
-            reason = (
-                "it cannot use the shared memory in which the ranks of its machine exchange "
-                "tensors. Look at its limits of open files and of memory (ulimit -n, ulimit -v)."
-            )
-            self._send(encode({"kind": "fail", "reason": reason}))
         finally:
             for file in files:
                 os.close(file)

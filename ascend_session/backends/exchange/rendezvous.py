@@ -141,7 +141,7 @@ class Listening:
 
     Raises:
         BlockingIOError: If a process that lives listens there.
-        InitializationError: As from `find_folder`.
+        InitializationError: As from `find_folder`; or if there is no room, as on a full disk.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -163,8 +163,13 @@ class Listening:
                 listening.bind(path)
                 listening.setblocking(False)
                 listening.listen(_BACKLOG)
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if isinstance(error, OSError) and not isinstance(error, BlockingIOError):
+                raise InitializationError(
+                    f"The ranks of this machine cannot meet in {find_folder()}: {error.strerror}.",
+                    hint="Look at the free space there, and at the limit of open files (ulimit -n).",
+                ) from error
             raise
 
     def close(self) -> None:

@@ -224,6 +224,18 @@ class TestMemory:
             memory.create_shared_memory()
         assert "No space left on device" in str(refused.value)
 
+    def test_a_rank_that_cannot_open_one_more_file_ends_the_job_by_name(self) -> None:
+        limit = "resource.setrlimit(resource.RLIMIT_NOFILE, (3, 64))"
+        body = _TWO.format(count=1 << 18).replace(
+            'say("met", rank)', f"import resource\nif rank == 1:\n    {limit}"
+        )
+        found = run_members(2, body)
+        for rank in (0, 1):
+            kind, sentence = found[rank]
+            assert kind == "CollectiveError"
+            assert "rank 1 failed: it cannot use the shared memory" in sentence
+            assert "ulimit -n" in sentence
+
     def test_ranks_get_along_with_very_little(self) -> None:
         small = "from ascend_session.backends.exchange import server\n"
         small += "make = server.create_shared_memory\n"
@@ -273,3 +285,33 @@ def test_ranks_that_do_not_come_are_named() -> None:
         kind, sentence = found[rank]
         assert kind == "InitializationError"
         assert "rank 2 of 3 did not come within 1 s" in sentence
+
+
+def test_rank_0_listens_once_another_process_has_cleaned_up_there() -> None:
+    body = """
+import fcntl, threading
+from ascend_session.backends.exchange.rendezvous import find_folder
+path = os.path.join(find_folder(), Meeting.named(job).of_system(1).names[0] + ".lock")
+if rank == 1:
+    lock = os.open(path + ".new", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    os.rename(path + ".new", path)
+    threading.Timer(0.5, os.close, [lock]).start()
+while rank == 0 and not os.path.exists(path):
+    time.sleep(0.01)
+open_group().close()
+say(rank, "met")
+"""
+    found = run_members(2, body, timeout_s=20)
+    assert found == {"codes": [[0, 0]], 0: ["met"], 1: ["met"]}
+
+
+def test_a_full_disk_where_the_ranks_meet_is_named() -> None:
+    body = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+open_group()
+"""
+    kind, sentence = run_members(2, body, timeout_s=1)[0]
+    assert kind == "InitializationError"
+    assert sentence.startswith(f"The ranks of this machine cannot meet in {find_folder()}: ")
