@@ -59,7 +59,7 @@ _PARTING_S = 2.0  # for which a rank that leaves waits for the others
 _LOOK_S = 0.2  # between two looks whether this rank has been closed meanwhile
 _RETRY_S = 0.1
 _ENDED_S = 1.0  # in which a process whose connections have ended has ended itself
-_REASON_LIMIT = 16 * 1024  # characters of what is told to others
+_REASON_LIMIT = 8 * 1024  # characters of what is told to others; JSON has up to 12 bytes for one
 _NO_MEMORY = (
     "it cannot use the shared memory in which the ranks of its machine exchange tensors. Look at "
     "its limits of open files and of memory (ulimit -n, ulimit -v)."

@@ -168,7 +168,7 @@ class Listening:
             if isinstance(error, OSError) and not isinstance(error, BlockingIOError):
                 raise InitializationError(
                     f"The ranks of this machine cannot meet in {find_folder()}: {error.strerror}.",
-                    hint="Look at the free space there, and at the limit of open files (ulimit -n).",
+                    hint="Look at its free space, and at the limit of open files (ulimit -n).",
                 ) from error
             raise
 

@@ -153,7 +153,9 @@ def receive(connection: socket.socket, buffer: memoryview) -> Tuple[bytes, List[
     Returns:
         The message; empty at the end of the connection.
     """
-    size_bytes, rights, flags, _ = connection.recvmsg_into([buffer], _DESCRIPTOR_SPACE)
+    size_bytes, rights, flags, _ = connection.recvmsg_into(
+        [buffer], _DESCRIPTOR_SPACE, socket.MSG_CMSG_CLOEXEC
+    )
     files = array.array("i")
     for level, kind, data in rights:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):

@@ -62,6 +62,13 @@ for number in range(3):
     assert [found[rank] for rank in range(4)] == [[[3.0, 10.0]]] * 2 + [[[7.0, 10.0]]] * 2
 
 
+@pytest.mark.parametrize("character", ["x", "\N{GRINNING FACE}"])
+def test_a_reason_of_any_length_comes_to_the_others(character: str) -> None:
+    failing = f"if rank == 1:\n    group.fail({character!r} * 100_000)\n"
+    sentence = run_members(2, _TWO.format(count=4).replace('say("met", rank)', failing))[0][1]
+    assert sentence.startswith(f"The job cannot go on: rank 1 failed: {character * 1000}")
+
+
 @pytest.mark.parametrize("killed", [0, 2])
 @pytest.mark.parametrize("count", [4, 20_000_000])
 def test_the_others_hear_of_a_killed_rank_by_name(killed: int, count: int) -> None:
