@@ -14,12 +14,7 @@ import weakref
 from typing import Any, Callable, Counter, Deque, Dict, Iterator, List, NamedTuple, Optional, Set
 
 from ascend_session.backends.exchange.memory import Blocks, map_shared_memory
-from ascend_session.backends.exchange.rendezvous import (
-    ONE_MACHINE,
-    Meeting,
-    connect,
-    remove_abandoned,
-)
+from ascend_session.backends.exchange.rendezvous import Meeting, connect, remove_abandoned
 from ascend_session.backends.exchange.sentences import (
     CANNOT_GO_ON,
     no_answer,
@@ -39,6 +34,7 @@ from ascend_session.backends.exchange.wire import (
     receive,
 )
 from ascend_session.cluster import member
+from ascend_session.cluster.machine import ONE_MACHINE
 from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import CollectiveError, InitializationError
 from ascend_session.failures.record_writer import write_record
@@ -326,7 +322,7 @@ class Peer:
         where = ""
         if who.local_size < who.size or who.first_host:
             first = f", which should be on {who.first_host}," if who.first_host else ""
-            where = f" This machine is {host}; if rank 0{first} is on another one: {ONE_MACHINE}"
+            where = f" This machine is {host}; rank 0{first} may be on another one. {ONE_MACHINE}"
         return InitializationError(
             f"{CANNOT_GO_ON}rank 0 of {who.size} did not come within {self._timeout_s:g} s: "
             "nothing answers on this machine. Look at its output; to train alone, unset "

@@ -18,12 +18,8 @@ import threading
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.backends.exchange.wire import MALFORMED, make_socket, peer_credentials
+from ascend_session.cluster.machine import ONE_MACHINE
 from ascend_session.errors import InitializationError
-
-ONE_MACHINE = (
-    "The stub is one machine: give all ranks to one launcher (-n), or use devices, where HCCL "
-    "connects machines."
-)
 
 _PARENTS = ("/tmp", "/dev/shm", "/var/tmp")
 _LOCK = ".lock"

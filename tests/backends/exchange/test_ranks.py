@@ -275,7 +275,7 @@ def test_a_socket_of_another_machine_in_a_shared_folder_names_both() -> None:
         with pytest.raises(Exception, match="on another machine, another-host; this") as refused:
             connect([name])
         assert socket.gethostname() in str(refused.value)
-        assert "The stub is one machine" in str(getattr(refused.value, "hint", ""))
+        assert "start all ranks on one machine" in str(getattr(refused.value, "hint", ""))
     finally:
         lock.unlink()
 
