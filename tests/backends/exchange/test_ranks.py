@@ -64,7 +64,7 @@ for number in range(3):
 
 @pytest.mark.parametrize("character", ["x", "\N{GRINNING FACE}"])
 def test_a_reason_of_any_length_comes_to_the_others(character: str) -> None:
-    failing = f"if rank == 1:\n    group.fail({character!r} * 100_000)\n"
+    failing = f"if rank == 1:\n    group.fail({character!r} * 100_000)\n    os._exit(1)\n"
     sentence = run_members(2, _TWO.format(count=4).replace('say("met", rank)', failing))[0][1]
     assert sentence.startswith(f"The job cannot go on: rank 1 failed: {character * 1000}")
 
