@@ -112,7 +112,7 @@ def _prepare_venv(kind: Kind, environ: Mapping[str, str]) -> Environment:
         f"Setting up .venv/{environment.name} with Python {interpreter.release} "
         f"({interpreter.executable}); this happens once and takes some minutes."
     )
-    steps = steps_for_venv(environment, interpreter, wanted)
+    steps = steps_for_venv(environment, interpreter, wanted, environ)
     _prepare(environment, steps, title, environ, becomes_current=kind.need.tensorflow)
     return environment
 

@@ -41,17 +41,22 @@ Steps = Sequence[Tuple[str, Sequence[str]]]
 
 
 def steps_for_venv(
-    environment: Environment, interpreter: Interpreter, wanted: Sequence[str]
+    environment: Environment,
+    interpreter: Interpreter,
+    wanted: Sequence[str],
+    environ: Mapping[str, str],
 ) -> Steps:
     """Make a virtual environment, and install ``wanted`` (pip's arguments) in it."""
     venv = [interpreter.executable, "-I", "-m", "venv", environment.directory]
     pip = [environment.python, "-I", "-m", "pip", "install"]
+    # Python compiles and keeps what is imported, a small part of TensorFlow. Where it may not, as
+    # in many containers, each import of TensorFlow would take three times as long.
+    compiling = [] if environ.get("PYTHONDONTWRITEBYTECODE") else ["--no-compile"]
     return (
         ("virtual environment", venv),
         # Older ones cannot install a pyproject.toml in editable form.
         ("pip", [*pip, "pip>=21.3"]),
-        # Python compiles what is imported itself: a small part of TensorFlow.
-        ("packages, the longest step", [*pip, "--no-compile", *wanted]),
+        ("packages, the longest step", [*pip, *compiling, *wanted]),
     )
 
 
