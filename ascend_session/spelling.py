@@ -1,4 +1,4 @@
-"""How messages name options: by a placeholder, which each reader sees as he writes the option.
+"""How messages name options: by a placeholder, which each reader sees as they write the option.
 
 A function that makes a message cannot know whether ``stall_timeout`` was given in Python, as
 ``--stall-timeout`` in a shell, or in a file. So it names the option by `option`, in an f-string::

@@ -102,9 +102,9 @@ DIFFERENCES = (
     Difference(
         "collectives",
         "The processes of a rank table are a job, whoever started them.",
-        "Those of one launch are; others do not start.",
+        "Those on one machine are; a rank on another one than rank 0 is refused.",
         "refusal",
-        "test_a_job_whose_nodes_could_not_find_each_other",
+        "test_a_job_whose_first_rank_is_on_another_machine_names_both",
     ),
     Difference(
         None,

@@ -47,9 +47,16 @@ class _Program(CommandGroup):
         except click.UsageError as error:
             _show_usage_error(error)
             code = error.exit_code
-        except click.Abort:  # Ctrl-C, where no command has its own answer
+        except click.Abort:
             code = 128 + signal.SIGINT
         sys.exit(code)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; Ctrl-C that it does not answer itself ends the program in silence."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # for which click writes an empty line
+            raise click.Abort() from None
 
     def resolve_command(self, ctx: click.Context, args: List[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)

@@ -137,7 +137,8 @@ def test_everything_else_is_measured_though_the_configuration_is_wrong(dry_run, 
     called = dry_run("--config", write(text), "--json")
     assert called.code == 1
     found = _conditions(called)
-    assert "static_memory_policy=2 cannot be used while AOE tunes" in found["configuration"]["said"]
+    said = found["configuration"]["said"]
+    assert "static_memory_policy: 2 cannot be used while AOE tunes" in said
     assert found["home disk"]["verdict"] in ("ok", "fails")
 
 
