@@ -27,7 +27,9 @@ def without(folder: Path) -> Dict[str, float]:
         loss = plane.build_loss(features, labels)
         optimizer = tf.train.GradientDescentOptimizer(plane.RATE)
         train_op = optimizer.minimize(loss, tf.train.get_or_create_global_step())
-        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+        # An estimator's own saver is sharded, which the vendor's adapter may fail to run.
+        scaffold = tf.train.Scaffold(saver=tf.train.Saver())
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, scaffold=scaffold)
 
     config = tf.estimator.RunConfig(model_dir=str(folder), session_config=hand_made_proto())
     tf.estimator.Estimator(model, config=config).train(plane.batches, steps=plane.STEPS)

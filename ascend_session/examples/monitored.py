@@ -25,6 +25,8 @@ def without(folder: Path) -> Dict[str, float]:
         with tf.train.MonitoredTrainingSession(
             config=hand_made_proto(),
             checkpoint_dir=str(folder),
+            # The session's own saver would be sharded, which the vendor's adapter may fail to run.
+            scaffold=tf.train.Scaffold(saver=tf.train.Saver()),
             hooks=[tf.train.StopAtStepHook(plane.STEPS)],
         ) as sess:
             while not sess.should_stop():

@@ -20,7 +20,9 @@ def without(folder: Path) -> Dict[str, float]:
 
     with tf.Graph().as_default():
         loss = plane.build_loss(*tf.data.make_one_shot_iterator(plane.batches()).get_next())
-        train_op = tf.train.GradientDescentOptimizer(plane.RATE).minimize(loss)
+        optimizer = tf.train.GradientDescentOptimizer(plane.RATE)
+        # The step is a second variable: the adapter fails to look whether a single one is ready.
+        train_op = optimizer.minimize(loss, tf.train.get_or_create_global_step())
         supervisor = tf.train.Supervisor(logdir=str(folder), summary_op=None)
         with supervisor.managed_session(config=hand_made_proto()) as sess:
             for _ in range(plane.STEPS):

@@ -26,7 +26,7 @@ CUBE = "npu_bridge.tbe.npu_cube_ops"
 
 @pytest.fixture
 def installed(tf: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for kind in (tf.Session, tf.InteractiveSession):  # which npu_init decorates, as the vendor's does
+    for kind in (tf.Session, tf.InteractiveSession):  # npu_init decorates them
         monkeypatch.setattr(kind, "__init__", kind.__init__)
     own = install()
     yield
