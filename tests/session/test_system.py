@@ -64,7 +64,7 @@ def test_a_job_whose_other_ranks_nobody_starts_says_so_and_gives_up(
         with ascend_system():
             pass
     assert "to train alone, unset RANK_SIZE" in str(refused.value)
-    assert "Rank 1 waits for 7 other ranks of its job" in caplog.text
+    assert "RANK_SIZE=8: rank 1 is waiting up to 2 s for 7 other ranks." in caplog.text
 
 
 def test_it_says_what_it_was_opened_with(tf: Any) -> None:
