@@ -131,7 +131,7 @@ def unequal(tf: Any, system: Any, folder: Path) -> Found:
 
 
 def looped(tf: Any, system: Any, folder: Path) -> Found:
-    """Two runs of three steps, each with its batch and its collectives, on a single thread."""
+    """Two runs of three steps, each step with its collectives, on a single thread."""
     data = tf.data.Dataset.range(1, 1000).shard(hccl.size(), hccl.rank())
     iterator = tf.data.make_initializable_iterator(data)
     weight = tf.get_variable("weight", initializer=0.0)
