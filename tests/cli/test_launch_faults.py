@@ -259,7 +259,7 @@ def test_a_reader_that_takes_nothing_does_not_hold_up_an_interrupted_launch(
     begun = time.monotonic()
     os.kill(process.pid, signal.SIGINT)
     assert process.wait(_PATIENCE) == 130
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 100
     process.communicate()
 
 

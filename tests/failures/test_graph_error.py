@@ -117,7 +117,7 @@ def test_a_reason_that_repeats_a_part_of_a_message_is_read_at_once(part: str) ->
     text = "a" + part * (60_000 // len(part)) + "b"
     began = time.monotonic()
     graph_error = parse_graph_error(f"{text}\n\t [[{{{{node lookup}}}}]]")
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     assert graph_error is not None
     assert graph_error.reason == text.rstrip()
 

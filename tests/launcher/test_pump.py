@@ -194,8 +194,8 @@ def test_it_sleeps_while_nothing_is_written() -> None:
     with Shown().begin() as shown, Job(shown, [_WAITS]) as job:
         wait_until(lambda: job.pump.wrote_at(0) is not None)
         begin = time.process_time()
-        assert not job.pump.join(0.5)
-        assert time.process_time() - begin < 0.1
+        assert not job.pump.join(2.0)
+        assert time.process_time() - begin < 1.0
 
 
 def test_a_pseudo_terminal_ends_like_a_pipe() -> None:
