@@ -190,8 +190,8 @@ class AscendConfigWarning(UserWarning):
 
 
 def warn(message: str) -> None:
-    """Issue an AscendConfigWarning at the first line outside this package and pydantic."""
-    inside = (__name__.split(".")[0] + ".", "pydantic.", "pydantic")
+    """Issue an AscendConfigWarning at the first line outside this package."""
+    inside = __name__.split(".")[0] + "."
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(inside):
         frame, level = frame.f_back, level + 1

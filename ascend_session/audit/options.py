@@ -23,8 +23,6 @@ from typing import (
     Type,
 )
 
-from pydantic import BaseModel
-
 from ascend_session.audit.objects import (
     UNKNOWN,
     Assignment,
@@ -49,7 +47,7 @@ from ascend_session.config.option import (
     keys_by_name,
     option_fields,
     options_by_key,
-    part_of,
+    options_of,
 )
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.reference import values_of
@@ -260,13 +258,13 @@ def _apply_rules_to(entry: OptimizerEntry, settings: List[Assignment]) -> Dict[I
 # The parts of NPURunConfig, under the vendor's names.
 _PART_MODELS = {
     part.__name__: part
-    for part in (part_of(option.annotation) for option in option_fields(AdapterOptions))
+    for part in (option.type.part for option in option_fields(AdapterOptions))
     if part is not None
 }
 
 POSITIONAL: Dict[str, List[str]] = {
     "NPURunConfig": ["iterations_per_loop", "profiling_config", "model_dir"],
-    **{name: list(model.model_fields) for name, model in _PART_MODELS.items()},
+    **{name: list(options_of(model)) for name, model in _PART_MODELS.items()},
 }
 """The first arguments of each class, in their order (npu_config.py)."""
 
@@ -294,7 +292,7 @@ def find_vendor_classes(tree: SyntaxTree) -> Set[str]:
 
 def check_arguments(call: RunConfigCall) -> Iterator[Finding]:
     """Report what is wrong with single arguments of one call."""
-    model: Type[BaseModel] = _PART_MODELS.get(call.name, AdapterOptions)
+    model: Type[Any] = _PART_MODELS.get(call.name, AdapterOptions)
     known = _options_of(model)
     for name, value in call.arguments.items():
         option = known.get(name)
@@ -308,7 +306,7 @@ def check_arguments(call: RunConfigCall) -> Iterator[Finding]:
             yield finding._replace(place=call.places.get(name, call.place))
 
 
-def _check_argument(model: Type[BaseModel], option: Option, value: Any) -> Iterator[Finding]:
+def _check_argument(model: Type[Any], option: Option, value: Any) -> Iterator[Finding]:
     try:
         given = _as_field_takes_it(option, as_python(value))
     except LookupError:
@@ -322,7 +320,7 @@ def _check_argument(model: Type[BaseModel], option: Option, value: Any) -> Itera
     yield from _check_path(option, given)
 
 
-def _options_of(model: Type[BaseModel]) -> Dict[str, Option]:
+def _options_of(model: Type[Any]) -> Dict[str, Option]:
     """Map names to the options of a class, without those of its parts."""
     return {option.name: option for option in option_fields(model) if "." not in option.path}
 
@@ -388,7 +386,7 @@ def _flatten(call: RunConfigCall, prefix: str, place: Place) -> Iterator[Tuple[O
         if option is None:
             continue
         where = call.places.get(name, place)
-        if part_of(option.annotation) is None:
+        if option.type.part is None:
             yield option, value, where
         elif isinstance(value, RunConfigCall):
             yield from _flatten(value, f"{prefix}{name}.", where)

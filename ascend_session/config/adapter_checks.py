@@ -15,7 +15,6 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Named
 
 from ascend_session.config.entry import EntryReading
 from ascend_session.config.grammars import accelerate
-from ascend_session.config.model import allowed_values
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.rules.accuracy import MIXED, MIXED_V2
@@ -128,7 +127,7 @@ def _read_in_turn(entries: Iterable[Mapping[str, Any]], environ: Mapping[str, st
 
 
 _ALLOWED = {
-    key: allowed_values(option.annotation) for key, option in options_by_key(AdapterOptions).items()
+    key: list(option.type.allowed) for key, option in options_by_key(AdapterOptions).items()
 }
 
 

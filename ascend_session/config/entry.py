@@ -21,14 +21,13 @@ from typing import (
     TypeVar,
 )
 
-from pydantic import BaseModel
-
 from ascend_session.config.names import unknown_key
 from ascend_session.config.option import Option, adapter_options, options_by_key
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, Finding
 
 if TYPE_CHECKING:
+    from ascend_session.config.model import ConfigModel
     from ascend_session.option_files.base import OptionFile
 
 ENTRY_NAME = "NpuOptimizer"
@@ -36,7 +35,7 @@ ENTRY_NAME = "NpuOptimizer"
 ZERO: Mapping[str, Any] = {"s": "", "i": 0, "b": False}
 """What a protobuf field reads as when the value stands in another one."""
 
-_Model = TypeVar("_Model", bound=BaseModel)
+_Model = TypeVar("_Model", bound="ConfigModel")
 
 
 def is_file(value: object) -> bool:
@@ -76,7 +75,7 @@ class FileStore:
             ConfigError: If a file cannot be written.
         """
         paths = {name: self.path(file) for name, file in config.given().items() if is_file(file)}
-        return config.model_copy(update=paths) if paths else config
+        return config.copy_with(**paths) if paths else config
 
     def path(self, file: "OptionFile") -> str:
         """Give the path of a file, which is there then; see `stored`.
@@ -96,12 +95,12 @@ class FileStore:
         }
 
 
-def flatten(config: BaseModel) -> Dict[str, Any]:
+def flatten(config: "ConfigModel") -> Dict[str, Any]:
     """Give all options that are set: ``{vendor key or NPURunConfig keyword: value}``."""
     return {option.key: value for option, value in _set_options(config)}
 
 
-def adapter_part(config: BaseModel, store: Optional[FileStore] = None) -> Dict[str, Any]:
+def adapter_part(config: "ConfigModel", store: Optional[FileStore] = None) -> Dict[str, Any]:
     """Give the options that become keys of the NpuOptimizer entry, in the order of definition.
 
     Of a file that is given as an object it is the path that it gets.
@@ -118,7 +117,7 @@ def adapter_part(config: BaseModel, store: Optional[FileStore] = None) -> Dict[s
     return entry
 
 
-def _set_options(config: BaseModel) -> List[Tuple[Option, Any]]:
+def _set_options(config: "ConfigModel") -> List[Tuple[Option, Any]]:
     given = []
     for option in adapter_options(type(config)):
         value: Any = config

@@ -5,9 +5,7 @@ Source: guides/facts/former.md#former-names, guides/facts/adapter.md#unknown-key
 
 from typing import Any, Dict, List, Type
 
-from pydantic import BaseModel
-
-from ascend_session.config.option import Option, adapter_options, part_of
+from ascend_session.config.option import Option, adapter_options, options_of
 from ascend_session.findings import ERROR, Finding
 from ascend_session.spelling import Message, code, template_of, write_in_file
 from ascend_session.text import did_you_mean
@@ -43,7 +41,7 @@ REFUSED_BY_GE = ("auto_tune_mode",)
 them but an empty one (guides/facts/former.md#former-names)."""
 
 
-def unknown_name(name: str, value: Any, model: Type[BaseModel]) -> Finding:
+def unknown_name(name: str, value: Any, model: Type[Any]) -> Finding:
     """Report a keyword that ``model`` does not have."""
     if name in OBSOLETE:
         return _obsolete_name(name)
@@ -54,7 +52,7 @@ def unknown_name(name: str, value: Any, model: Type[BaseModel]) -> Finding:
         return Finding(ERROR, f"{message}.", hint, option=name)
     # The options of this class under their names, those of the parts under their paths
     known = {option.name: option.path for option in _options()}
-    known.update((field, field) for field in model.model_fields)
+    known.update((name, name) for name in options_of(model))
     near = did_you_mean(name, list(known))
     hint = f"Did you mean {known[near]}?" if near else "`ascend-session options` lists all options."
     return Finding(ERROR, f"{message}; the adapter would ignore it.", hint, option=name)
@@ -69,7 +67,7 @@ def unknown_key(key: str) -> Finding:
             message = f"{key} is an argument of NPURunConfig, not a key of the NpuOptimizer entry."
             hint = f"Write AscendConfig({write_keyword(option.path, '...')})."
             return Finding(ERROR, message, hint, option=key)
-    if key in _ascend_config().model_fields:
+    if key in options_of(_ascend_config()):
         message = f"{key} holds several options, each of which has a key of its own in the entry."
         return Finding(ERROR, message, f"Write AscendConfig({key}=...), or the keys.", option=key)
     keys = [option.key for option in _options() if option.field is not None]
@@ -83,10 +81,10 @@ def unknown_key(key: str) -> Finding:
 def write_keyword(path: str, value: str) -> str:
     """Write the keyword argument of AscendConfig that gives ``path`` the ``value``."""
     *containers, leaf = path.split(".")
-    model: Type[BaseModel] = _ascend_config()
+    model: Type[Any] = _ascend_config()
     before, after = "", ""
     for name in containers:
-        model = part_of(model.model_fields[name].annotation) or model
+        model = options_of(model)[name].type.part or model
         before, after = f"{before}{name}={model.__name__}(", f"){after}"
     return f"{before}{leaf}={value}{after}"
 
@@ -105,7 +103,7 @@ def _obsolete_name(name: str) -> Finding:
     return Finding(ERROR, message, option=name)
 
 
-def _ascend_config() -> Type[BaseModel]:
+def _ascend_config() -> Type[Any]:
     from ascend_session.config.ascend_config import AscendConfig  # it is built on this module
 
     return AscendConfig

@@ -7,10 +7,14 @@ rules about scope and deprecation) is derived from it.
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Dict, Iterator, List, Optional, Tuple, Type
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Type, TypeVar, cast
 
-from pydantic import BaseModel
+import attr
 from typing_extensions import get_args
+
+from ascend_session.config.values import UNKNOWN, ValueType
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -41,8 +45,8 @@ class Option:
         group: The title of the group of options that begins with it, if one does.
         pages: Digits for the pages of the manual that describe it; see `reference.PAGES`.
         path: Where it stands in Python, for example ``dump_config.dump_path``; the table fills
-            it in, like ``annotation``.
-        annotation: The Python type of the field.
+            it in, like ``type``.
+        type: What may be written as its value.
     """
 
     field: Optional[str]
@@ -63,7 +67,7 @@ class Option:
     group: str = ""
     pages: str = ""
     path: str = ""
-    annotation: Any = None
+    type: ValueType = UNKNOWN
 
     @property
     def name(self) -> str:
@@ -73,7 +77,7 @@ class Option:
     @property
     def is_object(self) -> bool:
         """Whether its value is a Python object, which no file can hold."""
-        return object in get_args(self.annotation)
+        return self.type.kind is object
 
     @property
     def run_config_default(self) -> Any:
@@ -81,39 +85,49 @@ class Option:
         return None if self.run_config == self.adapter else self.run_config
 
 
-def option_fields(model: Type[BaseModel], prefix: str = "") -> Iterator[Option]:
+def _once(function: _Function) -> _Function:
+    """Remember the answer for each class; mypy takes no class for hashable, as lru_cache asks."""
+    return cast(_Function, lru_cache(maxsize=None)(function))
+
+
+@_once
+def options_of(model: Type[Any]) -> Dict[str, Option]:
+    """Map the fields of a config class to their options, in the order of definition."""
+    options = {}
+    for field in attr.fields(model):
+        annotation, *extras = get_args(field.type)
+        option = next(each for each in extras if isinstance(each, Option))
+        options[field.name] = replace(
+            option,
+            key=option.key or field.name,
+            path=field.name,
+            type=ValueType.of(annotation),
+        )
+    return options
+
+
+def option_fields(model: Type[Any], prefix: str = "") -> Iterator[Option]:
     """Yield the options of a config class and of its parts, in the order of definition."""
-    for name, info in model.model_fields.items():
-        option = next(each for each in info.metadata if isinstance(each, Option))
-        key, path = option.key or name, prefix + name
-        yield replace(option, key=key, path=path, annotation=info.annotation)
-        part = part_of(info.annotation)
-        if part is not None:
-            yield from option_fields(part, f"{path}.")
+    for name, option in options_of(model).items():
+        yield replace(option, path=prefix + name)
+        if option.type.part is not None:
+            yield from option_fields(option.type.part, f"{prefix}{name}.")
 
 
-def part_of(annotation: Any) -> Optional[Type[BaseModel]]:
-    """Give the config class inside ``Optional[...]``, None for an ordinary option."""
-    for member in get_args(annotation):
-        if isinstance(member, type) and issubclass(member, BaseModel):
-            return member
-    return None
-
-
-@lru_cache(maxsize=None)
-def adapter_options(model: Type[BaseModel]) -> List[Option]:
+@_once
+def adapter_options(model: Type[Any]) -> List[Option]:
     """List the options of ``model`` and its parts, without the parts."""
-    return [option for option in option_fields(model) if part_of(option.annotation) is None]
+    return [option for option in option_fields(model) if option.type.part is None]
 
 
-@lru_cache(maxsize=None)
-def options_by_key(model: Type[BaseModel]) -> Dict[str, Option]:
+@_once
+def options_by_key(model: Type[Any]) -> Dict[str, Option]:
     """Map vendor keys (or NPURunConfig keywords) to the options of ``model``."""
     return {option.key: option for option in adapter_options(model)}
 
 
-@lru_cache(maxsize=None)
-def keys_by_name(model: Type[BaseModel]) -> Dict[str, str]:
+@_once
+def keys_by_name(model: Type[Any]) -> Dict[str, str]:
     """Map all names that findings call options by (key, name and path) to the vendor keys."""
     options = adapter_options(model)
     return {name: each.key for each in options for name in (each.path, each.name, each.key)}

@@ -234,7 +234,7 @@ class AdapterOptions(ConfigModel):
     save_summary_steps: Annotated[Optional[types.ZeroOrMore], Option(None, "NPURunConfig", "Summary interval in steps.", run_config=0)] = None
     save_checkpoints_steps: Annotated[Optional[types.ZeroOrMore], Option(None, "NPURunConfig", "Checkpoint interval in steps.")] = None
     save_checkpoints_secs: Annotated[Optional[types.ZeroOrMore], Option(None, "NPURunConfig", "Checkpoint interval in seconds.")] = None
-    session_config: Annotated[Optional[object], types.CONFIG_PROTO, Option(None, "NPURunConfig", "tf.ConfigProto that NPUEstimator extends with its NpuOptimizer entry.", pages="1")] = None
+    session_config: Annotated[Optional[types.ConfigProto], Option(None, "NPURunConfig", "tf.ConfigProto that NPUEstimator extends with its NpuOptimizer entry.", pages="1")] = None
     keep_checkpoint_max: Annotated[Optional[types.ZeroOrMore], Option(None, "NPURunConfig", "Number of checkpoints kept.", run_config=5)] = None
     keep_checkpoint_every_n_hours: Annotated[Optional[types.Hours], Option(None, "NPURunConfig", "Keeps one extra checkpoint every N hours.", run_config=10000)] = None
     log_step_count_steps: Annotated[Optional[types.OneOrMore], Option(None, "NPURunConfig", "Interval for logging steps/sec and loss.", run_config=100)] = None

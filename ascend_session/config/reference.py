@@ -7,18 +7,16 @@ values. It says less than `AscendConfig.from_file` checks: rules between options
 
 import inspect
 from functools import lru_cache
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type
-
-from pydantic import BaseModel, TypeAdapter
-from typing_extensions import get_args
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Type
 
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.grammars import Grammar
 from ascend_session.config.grammars.profiling_options import MEMBERS
 from ascend_session.config.names import OBSOLETE, unknown_name, write_keyword
-from ascend_session.config.option import Option, adapter_options, option_fields, part_of
+from ascend_session.config.option import Option, adapter_options, option_fields, options_of
 from ascend_session.config.rules import HOST_RULES, RULES, paths
 from ascend_session.config.rules.rule import Rule
+from ascend_session.config.values import ValueType
 from ascend_session.findings import ERROR, Finding
 from ascend_session.text import did_you_mean, join_words
 
@@ -89,35 +87,30 @@ class OptionValues(NamedTuple):
 @lru_cache(maxsize=None)
 def values_of(option: Option) -> OptionValues:
     """Describe what may be written as the value of an option."""
-    return describe_values(option.annotation)
+    return describe_values(option.type)
 
 
-def describe_values(annotation: Any) -> OptionValues:
-    """Describe the values of an ``Optional`` type, without the None of an unset option."""
-    choices = TypeAdapter(annotation).json_schema()["anyOf"]
-    choices = [choice for choice in choices if choice != {"type": "null"}]
-    schema: Dict[str, Any] = dict(choices[0]) if len(choices) == 1 else {"anyOf": choices}
-    const = [schema["const"]] if "const" in schema else []
-    metadata = (each for member in get_args(annotation) for each in get_args(member)[1:])
-    grammar = next((each for each in metadata if isinstance(each, Grammar)), None)
+def describe_values(value_type: ValueType) -> OptionValues:
+    """Describe the values of a type, without the None of an unset option."""
     return OptionValues(
-        types=_types(schema, grammar),
-        allowed=tuple(schema.get("enum", const)),
-        low=schema.get("minimum"),
-        high=schema.get("maximum"),
-        grammar=None if grammar is None else _prose(grammar),
-        schema=schema,
+        types=_types(value_type),
+        allowed=value_type.allowed,
+        low=value_type.range.low,
+        high=value_type.range.high,
+        grammar=None if value_type.grammar is None else _prose(value_type.grammar),
+        schema=value_type.schema(),
     )
 
 
-def _types(schema: Mapping[str, Any], grammar: Optional[Grammar]) -> str:
-    if grammar is not None and grammar.words:
-        return grammar.words
+def _types(value_type: ValueType) -> str:
+    if value_type.grammar is not None and value_type.grammar.words:
+        return value_type.grammar.words
+    if value_type.allowed:
+        return type(value_type.allowed[0]).__name__
+    schema = value_type.schema()
     if not schema:
         return "Python object"
-    types = [_TYPES[each["type"]] for each in schema.get("anyOf", [schema]) if "type" in each]
-    if "const" in schema:
-        types = [type(schema["const"]).__name__]
+    types = [_TYPES[each["type"]] for each in schema.get("anyOf", [schema])]
     return join_words(list(dict.fromkeys(types)), "or")
 
 
@@ -309,13 +302,11 @@ def json_schema() -> Dict[str, Any]:
     }
 
 
-def _object_schema(model: Type[BaseModel], parts: Dict[str, Any]) -> Dict[str, Any]:
+def _object_schema(model: Type[Any], parts: Dict[str, Any]) -> Dict[str, Any]:
     """Give the schema of a config class; those of its parts go into ``parts``."""
     properties: Dict[str, Any] = {}
-    for option in option_fields(model):
-        part = part_of(option.annotation)
-        if "." in option.path:
-            continue
+    for option in options_of(model).values():
+        part = option.type.part
         if part is not None:
             parts[part.__name__] = _object_schema(part, parts)
             reference = f"#/$defs/{part.__name__}"

@@ -6,8 +6,6 @@ Sources: npu_attrs.cc SetNpuOptimizerAttr (ranges, allowed values); guides/facts
 import os
 from typing import TYPE_CHECKING, Any, Mapping, Union
 
-from pydantic import AfterValidator, BeforeValidator, Field
-from pydantic_core import PydanticCustomError, core_schema
 from typing_extensions import Annotated, Literal
 
 from ascend_session.config.grammars import (
@@ -22,6 +20,7 @@ from ascend_session.config.grammars import (
     text_or,
     wrong_type,
 )
+from ascend_session.config.values import Range
 from ascend_session.option_files.registry import TYPE_NAMES, file_type
 
 if TYPE_CHECKING:
@@ -34,34 +33,24 @@ else:
 _MOST_BYTES = 2**64 - 1
 
 
-def _plain_int(value: Any) -> Any:
-    """Refuse True, 1.0 and numpy's numbers, which equal 1: some releases of pydantic take them.
-
-    And numbers too long for pydantic, which has a sentence of its own for them.
-    """
-    if type(value) is not int or value.bit_length() > 63:
-        raise PydanticCustomError("literal_error", "no plain int")
-    return value
-
-
 TextSwitch = Literal["0", "1"]
 AutoManual = Literal["auto", "manual"]
 
-Switch = Annotated[Literal[0, 1], BeforeValidator(_plain_int)]
-UpTo2 = Annotated[Literal[0, 1, 2], BeforeValidator(_plain_int)]
-UpTo3 = Annotated[Literal[0, 1, 2, 3], BeforeValidator(_plain_int)]
-UpTo4 = Annotated[Literal[0, 1, 2, 3, 4], BeforeValidator(_plain_int)]
+Switch = Literal[0, 1]
+UpTo2 = Literal[0, 1, 2]
+UpTo3 = Literal[0, 1, 2, 3]
+UpTo4 = Literal[0, 1, 2, 3, 4]
 
 # Of RunConfig, which hands them to Python (run_config.py _validate_properties of TensorFlow)
-ZeroOrMore = Annotated[int, Field(ge=0)]
-OneOrMore = Annotated[int, Field(ge=1)]
-Hours = Annotated[float, Field(gt=0.0)]
+ZeroOrMore = Annotated[int, Range(0)]
+OneOrMore = Annotated[int, Range(1)]
+Hours = Annotated[float, Range(above=0.0)]
 
-Positive = Annotated[int, Field(ge=1, le=INT32_MAX)]
-NotNegative = Annotated[int, Field(ge=0, le=INT32_MAX)]
-MinusOneOrMore = Annotated[int, Field(ge=-1, le=INT32_MAX)]
-FusionBytes = Annotated[int, Field(ge=0, le=32 * 1024 * 1024)]
-LocalRank = Annotated[int, Field(ge=0, le=7)]
+Positive = Annotated[int, Range(1, INT32_MAX)]
+NotNegative = Annotated[int, Range(0, INT32_MAX)]
+MinusOneOrMore = Annotated[int, Range(-1, INT32_MAX)]
+FusionBytes = Annotated[int, Range(0, 32 * 1024 * 1024)]
+LocalRank = Annotated[int, Range(0, 7)]
 
 PrecisionMode = Literal[
     "force_fp32",
@@ -128,16 +117,16 @@ def path_text(value: object) -> str:
 PathText = Annotated[Union[str, PathLike], Grammar(path_text, TEXT, "path")]
 
 
-def _config_proto(value: Any) -> Any:
-    """Refuse what is no tf.ConfigProto, as RunConfig does; TensorFlow is not needed to know one."""
+def config_proto(value: Any) -> Any:
+    """A tf.ConfigProto; TensorFlow is not needed to know one."""
     descriptor = getattr(type(value), "DESCRIPTOR", None)
-    if value is not None and getattr(descriptor, "full_name", None) != "tensorflow.ConfigProto":
-        raise PydanticCustomError("config_proto_type", "no ConfigProto")
+    if getattr(descriptor, "full_name", None) != "tensorflow.ConfigProto":
+        raise ValueError(f"this must be a tf.ConfigProto, not {type(value).__name__}.")
     return value
 
 
-CONFIG_PROTO = AfterValidator(_config_proto)
-"""Stands beside ``Optional[object]``, by which the reference knows what no file can hold."""
+# RunConfig refuses anything else, too.
+ConfigProto = Annotated[object, Grammar(config_proto, {}, "Python object")]
 
 
 class FileGrammar(Grammar):
@@ -147,9 +136,6 @@ class FileGrammar(Grammar):
         schema = text_or({"type": "object"})
         super().__init__(self.read_value, schema, f"path or {TYPE_NAMES[option]}")
         self._option = option
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
-        return core_schema.no_info_before_validator_function(self.read, core_schema.any_schema())
 
     def read_value(self, value: object) -> Any:
         """A path, or an object of ascend_session.option_files with the content of the file.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, Generic, List, Optional, TypeVa
 
 from ascend_session import backends
 from ascend_session.config.ascend_config import AscendConfig
+from ascend_session.config.option import options_of
 from ascend_session.errors import AscendError, LifecycleError, ShutdownError
 from ascend_session.failures.failure import RetryPolicy
 from ascend_session.failures.scanner import explain, translate
@@ -50,7 +51,7 @@ def _refuse_unknown_names(function: _Function) -> _Function:
 
 
 def _unknown_argument(name: str, function: str, own: List[str]) -> str:
-    near = did_you_mean(name, [*own, *AscendConfig.model_fields])
+    near = did_you_mean(name, [*own, *options_of(AscendConfig)])
     if near is None:
         hint = f"{function}() takes {', '.join(own)}; `ascend-session options` lists all options."
     elif near in own:

@@ -211,7 +211,7 @@ def on_device(config: AscendConfig, device_id: int) -> AscendConfig:
             hint="Set it in one place only.",
         )
     AscendConfig(session_device_id=device_id)  # the same checks as in the configuration
-    return config.model_copy(update={"session_device_id": device_id})
+    return config.copy_with(session_device_id=device_id)
 
 
 class Leftovers:

@@ -22,14 +22,14 @@ def main(argv: Sequence[str]) -> int:
         return 1 if run_chaos(seed, asked.launches) else 0
     load = os.getloadavg()[0]
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # read when TensorFlow is imported
-    import pydantic
+    import attr
     import tensorflow as tf
 
     from comparisons import rows
 
     print(
-        f"Python {platform.python_version()}, TensorFlow {tf.__version__}, pydantic "
-        f"{pydantic.VERSION}; {os.cpu_count()} CPUs, load {load:.1f}; best of {asked.repeat}."
+        f"Python {platform.python_version()}, TensorFlow {tf.__version__}, attrs "
+        f"{attr.__version__}; {os.cpu_count()} CPUs, load {load:.1f}; best of {asked.repeat}."
     )
     print(f"\n{'':37} {'ours':>10} {'without':>12} {'ratio':>7} {'target':>10}", flush=True)
     missed = show(rows(asked.repeat, os.environ, asked.only or PARTS))

@@ -39,9 +39,9 @@ def rows(repeat: int, environ: Mapping[str, str], parts: Collection[str]) -> Ite
 def importing(repeat: int, environ: Mapping[str, str]) -> Row:
     """Compare the first line of a script with importing what it rests on."""
     ours = "from ascend_session import AscendConfig"
-    theirs = "from pydantic import BaseModel\nclass Model(BaseModel):\n    number: int"
+    theirs = "import attr\n@attr.define\nclass Model:\n    number: int"
     found = best({"ours": fresh(ours, environ), "theirs": fresh(theirs, environ)}, repeat)
-    without = "pydantic's BaseModel and a model of one field"
+    without = "attrs and a class of one field"
     return Row("import AscendConfig, new process", found["ours"], without, found["theirs"], 1.5)
 
 

@@ -370,7 +370,7 @@ def test_a_toolkit_of_ones_own_is_found_in_the_home_directory(plan, tuning):
 def test_without_a_configuration_its_definitions_are_not_loaded(tuning):
     code = (
         "import sys; from ascend_session.aoe import AoePlan; AoePlan.measure(); "
-        "print([name for name in ('pydantic', 'tensorflow') if name in sys.modules])"
+        "print([name for name in ('attr', 'tensorflow') if name in sys.modules])"
     )
     environ = {**tuning.environ, "PYTHONPATH": os.getcwd()}
     ran = subprocess.run([sys.executable, "-c", code], env=environ, stdout=subprocess.PIPE)

@@ -408,7 +408,7 @@ def test_the_way_to_the_first_rank_loads_nothing_heavy(program, tmp_path):
     heavy |= {
         "ascend_session.failures.scanner",
         "ascend_session.launcher.cause",
-        "pydantic",
+        "attr",
         "secrets",
     }
     assert loaded & heavy == set()

@@ -11,7 +11,6 @@ import pytest
 from ascend_session import AscendConfig, AscendConfigWarning, ConfigError
 from ascend_session.audit.scripts import audit_bytes
 from ascend_session.compat.verdicts import EntryVerdict, judge_entry
-from ascend_session.config.model import allowed_values
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.findings import ERROR
@@ -318,7 +317,7 @@ def random_entries(count: int) -> Iterator[Dict[str, Any]]:
             field = known[key].field or ""
             values = edges[field]
             if chance.random() < 0.7:
-                allowed = allowed_values(known[key].annotation)
+                allowed = known[key].type.allowed
                 values = [each.encode() if field == "s" else each for each in allowed] or values
             elif chance.random() < 0.2:
                 field = chance.choice("sib")

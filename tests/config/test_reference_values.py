@@ -3,29 +3,27 @@
 from typing import Optional
 
 import pytest
-from pydantic import BaseModel, Field
 from typing_extensions import Annotated, Literal
 
 from ascend_session.config.reference import describe_values, find, values_of
+from ascend_session.config.values import Range, ValueType
 
-
-class Model(BaseModel):
-    on: Optional[bool] = None
-    count: Optional[Annotated[int, Field(ge=1, le=9)]] = None
-    least: Optional[Annotated[int, Field(ge=1)]] = None
-    single: Optional[Literal["only"]] = None
-    text: Optional[str] = None
-    number: Optional[float] = None
-    thing: Optional[object] = None
-
-
+TYPES = {
+    "on": bool,
+    "count": Annotated[int, Range(1, 9)],
+    "least": Annotated[int, Range(1)],
+    "single": Literal["only"],
+    "text": str,
+    "number": float,
+    "thing": object,
+}
 OPTIONS = {"switch": "graph_run_mode", "words": "enable_scope_fusion_passes", "folder": "debug_dir"}
 
 
 def kind(name):
     if name in OPTIONS:
         return values_of(find(OPTIONS[name]))
-    return describe_values(Model.model_fields[name].annotation)
+    return describe_values(ValueType.of(Optional[TYPES[name]]))
 
 
 @pytest.mark.parametrize(

@@ -125,9 +125,9 @@ def test_an_error_of_this_package_has_said_already_what_is_known() -> None:
     assert failure_of(error) is None
 
 
-def test_room_imports_neither_tensorflow_nor_pydantic() -> None:
+def test_room_imports_neither_tensorflow_nor_attrs() -> None:
     program = (
         "import sys, ascend_session.failures\n"
-        "print([name for name in ('tensorflow', 'pydantic', 'yaml') if name in sys.modules])"
+        "print([name for name in ('tensorflow', 'attr', 'yaml') if name in sys.modules])"
     )
     assert subprocess.check_output([sys.executable, "-c", program]).strip() == b"[]"

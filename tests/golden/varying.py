@@ -17,8 +17,7 @@ _REPOSITORY = str(Path(__file__).resolve().parents[2])
 
 
 _PATTERNS: List[Tuple[str, Any]] = [
-    # How pydantic writes a schema, and a Python an error.
-    (r'("const": "\w+"),\n +"type": "string"', r"\1"),
+    # How a Python writes an error.
     (rf"(File \\?(?:\"|u0022)){FOLDER}/", r"\1"),
     (rf"{FOLDER}/(fail\.py)\b", r"\1"),
     (r"(No such file or directory: ('.*'))(?:: \2)", r"\1"),

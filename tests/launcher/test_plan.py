@@ -16,7 +16,7 @@ from tests.launcher.jobs import Bench, bench
 
 __all__ = ["bench"]
 
-HEAVY = {"tensorflow", "numpy", "rich", "click", "yaml", "psutil", "tenacity", "pydantic"}
+HEAVY = {"tensorflow", "numpy", "rich", "click", "yaml", "psutil", "tenacity", "attr"}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import functools
 import re
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence, TypeVar
 
-from pydantic_core import core_schema
 from typing_extensions import TypeGuard
 
 _Read = TypeVar("_Read")
@@ -71,23 +70,16 @@ class Grammar:
     Attributes:
         read: The function; it raises ValueError with one sentence. The reference shows its
             docstring up to the sections.
+        schema: JSON schema of what may be written.
         words: What may be written, where the JSON schema does not say it.
     """
 
     def __init__(
-        self, read: Callable[[Any], str], schema: Mapping[str, Any], words: str = ""
+        self, read: Callable[[Any], Any], schema: Mapping[str, Any], words: str = ""
     ) -> None:
         self.read = read
         self.words = words
-        self._schema = schema
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
-        return core_schema.no_info_before_validator_function(
-            self.read, core_schema.str_schema(strict=True)
-        )
-
-    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Dict[str, Any]:
-        return dict(self._schema)
+        self.schema = schema
 
 
 def list_of(items: Mapping[str, Any], **limits: int) -> Dict[str, Any]:

@@ -8,8 +8,6 @@ like make one ConfigError of the errors, and an AscendConfigWarning of each othe
 
 from typing import Any, List, Mapping, Sequence, Type
 
-from pydantic import BaseModel
-
 from ascend_session.config.entry import flatten
 from ascend_session.config.option import adapter_options, options_by_key
 from ascend_session.config.options import AdapterOptions
@@ -92,7 +90,7 @@ def validate_opening(values: Mapping[str, Any], environ: Mapping[str, str]) -> N
 
 
 def refusal_of(
-    model: Type[BaseModel], problems: Sequence[Finding], values: Mapping[str, Any]
+    model: Type[Any], problems: Sequence[Finding], values: Mapping[str, Any]
 ) -> ConfigError:
     """Make the error for wrong types or names, with what the rules find in the other values."""
     options = [f"{problem.option}." for problem in problems]
