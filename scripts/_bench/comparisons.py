@@ -42,7 +42,7 @@ def importing(repeat: int, environ: Mapping[str, str]) -> Row:
     theirs = "import attr\n@attr.define\nclass Model:\n    number: int"
     found = best({"ours": fresh(ours, environ), "theirs": fresh(theirs, environ)}, repeat)
     without = "attrs and a class of one field"
-    return Row("import AscendConfig, new process", found["ours"], without, found["theirs"], 1.5)
+    return Row("import AscendConfig, new process", found["ours"], without, found["theirs"], 2.0)
 
 
 def building(repeat: int) -> Row:
