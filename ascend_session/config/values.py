@@ -7,6 +7,7 @@ the line. A wrong value is answered in sentences about the option.
 
 import re
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Type, Union
 
 import attr
@@ -142,12 +143,13 @@ def read_value(name: str, value: Any, value_type: ValueType) -> Any:
     elif value_type.allowed:
         read = _read_allowed(name, value, value_type.allowed)
     elif value_type.kind is object:
-        read = value
+        return value
     else:
         read = _read_plain(name, value, value_type.kind)
         _check_range(name, value, value_type.range)
     if isinstance(read, str):
         _check_text(name, read)
+        return str.__str__(read)  # of exactly this type
     return read
 
 
@@ -176,24 +178,24 @@ def _problems_inside(name: str, error: ConfigError) -> List[Finding]:
 
 
 def _read_allowed(name: str, value: Any, allowed: Tuple[Any, ...]) -> Any:
-    # True, 1.0 and the numbers of NumPy equal 1, but are not; text may be of a class of its own.
+    # True, 1.0 and the numbers of NumPy equal 1, but are not.
     for each in allowed:
-        if (type(value) is type(each) or isinstance(value, str)) and value == each:
+        if type(value) is type(each) and value == each:
             return each
-    if isinstance(value, str):
+    if isinstance(value, str) and isinstance(allowed[0], str):
         _check_text(name, value)
     raise RefusedValueError(_not_allowed(name, value, allowed))
 
 
 def _read_plain(name: str, value: Any, kind: Type[Any]) -> Any:
     """Check the type strictly; give a value of exactly that type."""
-    takes: Tuple[Type[Any], ...] = (int, float) if kind is float else (kind,)
+    takes: Type[Any] = Real if kind is float else kind
     if not isinstance(value, takes) or (isinstance(value, bool) and kind is not bool):
         message = f"{_written(name, value)}: this must be {_IN_WORDS[kind]}, not {_class(value)}."
         raise RefusedValueError(
             Finding(ERROR, message, _conversion(name, value, kind), option=name)
         )
-    return str.__str__(value) if kind is str else kind(value)
+    return value if kind is str else kind(value)
 
 
 def _check_range(name: str, value: Any, limits: Range) -> None:
