@@ -6,6 +6,7 @@ rights of the training job. So hints name the vendor's files, and never this pro
 """
 
 import os
+import re
 import sys
 from typing import Tuple
 
@@ -37,6 +38,38 @@ def tensorflow_hint(
             "it for x86_64 only."
         )
     return f"pip install '{'tensorflow-cpu' if is_x86_64 else 'tensorflow'}>=2.8'"
+
+
+# What stands in an error of an import, and the requirement without which it happens
+_TOO_NEW = (
+    ("Descriptors cannot", "protobuf<3.21"),
+    ("_ARRAY_API not found", "numpy<2"),
+    ("compiled using NumPy 1.x", "numpy<2"),
+    ("numpy.core.multiarray failed to import", "numpy<2"),
+    ("numpy.core.umath failed to import", "numpy<2"),
+    ("module 'numpy' has no attribute", "numpy<1.24"),
+)
+
+
+def hint_for_import_error(error: str, python: Tuple[int, ...] = sys.version_info[:2]) -> str:
+    """Say how TensorFlow is mended if importing it fails.
+
+    Args:
+        error: The text of the exception.
+        python: Major and minor version of the Python that imports it.
+    """
+    for words, requirement in _TOO_NEW:
+        if words in error:
+            package = requirement.partition("<")[0]
+            return f"TensorFlow needs an older {package}: pip install '{requirement}'"
+    install = tensorflow_hint(python)
+    missing = re.search(r"(?:No module named '|^import of )([\w.]+)", error)
+    if missing is not None and missing[1].partition(".")[0] == "tensorflow":
+        return install
+    if missing is not None:
+        return f"TensorFlow is there, but not {missing[1]}, which it needs: {install}"
+    again = install.replace("pip install", "pip install --force-reinstall", 1)
+    return f"TensorFlow is there, but broken: {again}"
 
 
 def _protobuf(python: Tuple[int, ...]) -> str:

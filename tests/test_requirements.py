@@ -10,6 +10,7 @@ import pytest
 from ascend_session.requirements import (
     EXAMPLES_COMMAND,
     VENDOR_WHEEL_COMMAND,
+    hint_for_import_error,
     tensorflow_hint,
 )
 
@@ -35,6 +36,35 @@ def test_the_hint_names_the_tensorflow_for_this_python_and_processor(python, mac
 
 def test_the_hint_is_for_the_python_that_runs():
     assert tensorflow_hint() == tensorflow_hint(sys.version_info[:2], platform.machine())
+
+
+@pytest.mark.parametrize(
+    ("error", "hint"),
+    [
+        ("No module named 'tensorflow'", "pip install tensorflow==1.15.5 'protobuf<3.21'"),
+        (
+            "Descriptors cannot not be created directly.\nIf this call came from a _pb2.py file",
+            "TensorFlow needs an older protobuf: pip install 'protobuf<3.21'",
+        ),
+        (
+            "module 'numpy' has no attribute 'object'.",
+            "TensorFlow needs an older numpy: pip install 'numpy<1.24'",
+        ),
+        ("_ARRAY_API not found", "TensorFlow needs an older numpy: pip install 'numpy<2'"),
+        (
+            "No module named 'google'",
+            "TensorFlow is there, but not google, which it needs: "
+            "pip install tensorflow==1.15.5 'protobuf<3.21'",
+        ),
+        (
+            "libcudart.so.10.0: cannot open shared object file",
+            "TensorFlow is there, but broken: "
+            "pip install --force-reinstall tensorflow==1.15.5 'protobuf<3.21'",
+        ),
+    ],
+)
+def test_an_import_that_fails_is_answered_with_the_line_that_mends_it(error, hint):
+    assert hint_for_import_error(error, (3, 7)) == hint
 
 
 def test_python_3_7_on_aarch64_is_sent_to_the_wheel_that_the_host_brings():

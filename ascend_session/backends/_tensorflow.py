@@ -10,7 +10,7 @@ from traceback import walk_stack, walk_tb
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Collection, ContextManager, Iterator, List, Optional
 
-from ascend_session.errors import BackendError, LifecycleError
+from ascend_session.errors import LifecycleError
 
 if TYPE_CHECKING:
     from tensorflow.compat.v1 import Session as Session
@@ -23,17 +23,17 @@ def tf1() -> Any:
     """Import ``tensorflow.compat.v1``, which 1.15 and 2.x share.
 
     Raises:
-        BackendError: If TensorFlow is not installed.
+        BackendError: If TensorFlow is not installed, or importing it fails.
     """
     try:
         if "tensorflow.compat.v1" not in sys.modules:
             with interrupt_afterwards():
                 importlib.import_module("tensorflow.compat.v1")
         import tensorflow.compat.v1 as module
-    except ImportError as error:
-        from ascend_session.config.proto import TENSORFLOW
+    except Exception as error:
+        from ascend_session.config.proto import tensorflow_error
 
-        raise BackendError(f"TensorFlow cannot be imported: {error}.", hint=TENSORFLOW) from error
+        raise tensorflow_error(error) from error
     return module
 
 

@@ -10,11 +10,12 @@ Sources: guides/facts/failures.md#interpreter-and-packages; the vendor's install
 import contextlib
 import json
 import re
+import sys
 from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional
 
 from ascend_session.findings import ERROR, INFO, NOT_CHECKED, OK, WARNING, Finding
 from ascend_session.hardware.program import run_program
-from ascend_session.requirements import VENDOR_WHEEL_COMMAND
+from ascend_session.requirements import VENDOR_WHEEL_COMMAND, hint_for_import_error
 from ascend_session.text import one_line
 
 TENSORFLOW, _ADAPTER = "tensorflow", "adapter"
@@ -125,7 +126,10 @@ def check_interpreter(interpreter: Interpreter, on_devices: bool) -> Iterator[Fi
         yield Finding(ERROR if python is None else WARNING, problem, rule=TENSORFLOW)
     if "tensorflow" in errors:
         message = f"{program} cannot import TensorFlow: {errors['tensorflow']}"
-        hint = "Install TensorFlow for this Python, or choose another Python with --python."
+        numbers = tuple(int(part) for part in (python or "").split(".")[:2] if part.isdigit())
+        mend = hint_for_import_error(errors["tensorflow"], numbers or sys.version_info[:2])
+        mend = mend.replace("pip install", f"{program} -m pip install", 1)
+        hint = f"{mend.rstrip('.')}. Or choose another Python with --python."
         yield Finding(ERROR, message, hint, rule=TENSORFLOW)
     elif "tensorflow" in versions:
         message = f"{program} is Python {python} with TensorFlow {versions['tensorflow']}."

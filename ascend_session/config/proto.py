@@ -19,9 +19,8 @@ from ascend_session.config.options import AdapterOptions
 from ascend_session.config.rules import validate
 from ascend_session.errors import BackendError, ConfigError, warn
 from ascend_session.findings import ERROR, Finding
-from ascend_session.requirements import tensorflow_hint
-
-TENSORFLOW = tensorflow_hint()
+from ascend_session.requirements import hint_for_import_error
+from ascend_session.text import one_line
 
 
 class SessionProto(NamedTuple):
@@ -105,9 +104,17 @@ def _read(proto: Any) -> Tuple[Dict[str, Any], List[Finding]]:
 def _config_pb2() -> Any:
     try:
         from tensorflow.core.protobuf import config_pb2
-    except ImportError as error:
-        raise BackendError(f"TensorFlow cannot be imported: {error}.", hint=TENSORFLOW) from error
+    except Exception as error:
+        raise tensorflow_error(error) from error
     return config_pb2
+
+
+def tensorflow_error(error: Exception) -> BackendError:
+    """Make the error for an import of TensorFlow that failed, for whatever reason."""
+    kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
+    said = one_line(str(error), 300).rstrip(".")
+    hint = hint_for_import_error(str(error))
+    return BackendError(f"TensorFlow cannot be imported: {kind}{said}.", hint=hint)
 
 
 def _choose_base(of_config: Any, given: Any) -> Any:

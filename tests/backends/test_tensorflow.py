@@ -35,6 +35,25 @@ def test_a_machine_without_tensorflow_is_told_what_to_install(
     assert isinstance(refused.value.__cause__, ImportError)
 
 
+def test_one_that_is_installed_but_broken_is_told_what_mends_it(tmp_path: Path) -> None:
+    package = tmp_path / "tensorflow"
+    package.mkdir()
+    said = "Descriptors cannot not be created directly.\\nIf this call came from a _pb2.py file"
+    (package / "__init__.py").write_text(f"raise TypeError('{said}')\n")
+    top = str(Path(__file__).parents[2])
+    ended = subprocess.run(
+        [sys.executable, "-c", "from ascend_session.backends._tensorflow import tf1; tf1()"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), top])},
+        capture_output=True,
+        text=True,
+    )
+    assert ended.stderr.splitlines()[-2:] == [
+        "ascend_session.errors.BackendError: TensorFlow cannot be imported: TypeError: Descriptors "
+        "cannot not be created directly. If this call came from a _pb2.py file.",
+        "  hint: TensorFlow needs an older protobuf: pip install 'protobuf<3.21'",
+    ]
+
+
 @pytest.mark.parametrize(("presses", "is_imported"), [("once", True), ("twice", False)])
 def test_ctrl_c_while_it_is_imported_is_not_lost_and_a_second_one_does_not_wait(
     presses: str, is_imported: bool

@@ -507,6 +507,20 @@ FAULTS: List[Fault] = [
         alone=True,
     ),
     Fault(
+        "broken tensorflow",
+        _python(
+            python_answers(
+                tensorflow=None,
+                tensorflow_error="TypeError: Descriptors cannot not be created directly.",
+            )
+        ),
+        "tensorflow",
+        "error",
+        "cannot import TensorFlow: TypeError: Descriptors",
+        only="doctor",
+        alone=True,
+    ),
+    Fault(
         "other tensorflow",
         _python(python_answers(tensorflow="2.6.5")),
         "tensorflow",
