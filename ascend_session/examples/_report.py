@@ -135,14 +135,14 @@ def save_comparison(
 def _picture(path: Path) -> Iterator[Tuple[Any, Any]]:
     """Give axes to draw losses and accuracies over the epochs in, then save both as a PNG."""
     from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=(10, 4), tight_layout=True)
     loss, accuracy = figure.subplots(1, 2)
     yield loss, accuracy
     for axes in (loss, accuracy):
         axes.set_xlabel("Epoch")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        first, last = (int(epoch) for epoch in axes.dataLim.intervalx)
+        axes.set_xticks(range(first, last + 1, 1 + (last - first) // 10))
         axes.grid(True, alpha=0.3)
         axes.legend()
     image = io.BytesIO()
