@@ -10,11 +10,6 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "ascend_session"
 LEAVES = {"aoe": ["aoe", "report"], "audit": ["audit", "."], "compat": ["run", "train.py"]}
-# An editable installation would find what the copy lacks in the original.
-ONLY_THE_COPY = """
-import sys
-sys.meta_path[:] = [one for one in sys.meta_path if "editable" not in str(one).lower()]
-"""
 TRAIN = """
 import numpy as np
 import tensorflow.compat.v1 as tf
@@ -41,7 +36,6 @@ def command(tmp_path):
                 return {*without} if Path(folder) == PACKAGE else ()
 
             shutil.copytree(str(PACKAGE), str(copy / "ascend_session"), ignore=ignored)
-            (copy / "sitecustomize.py").write_text(ONLY_THE_COPY)
             (tmp_path / "train.py").write_text(TRAIN)
         return subprocess.run(
             [sys.executable, "-m", "ascend_session.cli", *words],

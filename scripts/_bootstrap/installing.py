@@ -52,11 +52,13 @@ def steps_for_venv(
     # Python compiles and keeps what is imported, a small part of TensorFlow. Where it may not, as
     # in many containers, each import of TensorFlow would take three times as long.
     compiling = [] if environ.get("PYTHONDONTWRITEBYTECODE") else ["--no-compile"]
+    # Editors and type checkers do not see the hook that setuptools makes otherwise.
+    as_path = ["--config-settings", "editable_mode=compat"]
     return (
         ("virtual environment", venv),
-        # Older ones cannot install a pyproject.toml in editable form.
-        ("pip", [*pip, "pip>=21.3"]),
-        ("packages, the longest step", [*pip, *compiling, *wanted]),
+        # Older ones know no --config-settings.
+        ("pip", [*pip, "pip>=22.1"]),
+        ("packages, the longest step", [*pip, *compiling, *as_path, *wanted]),
     )
 
 

@@ -33,8 +33,9 @@ def test_the_first_run_sets_up_and_runs(checkout: Any) -> None:
     assert ready.startswith("  Ready after ")
     assert program == "ran ascend_session.examples.demo --epochs 3"
     assert checkout.pip_calls() == [
-        "-I -m pip install pip>=21.3",
-        f"-I -m pip install --no-compile --editable {checkout.top}[demo,tensorflow,test]",
+        "-I -m pip install pip>=22.1",
+        "-I -m pip install --no-compile --config-settings editable_mode=compat --editable "
+        f"{checkout.top}[demo,tensorflow,test]",
     ]
 
 
