@@ -1,5 +1,8 @@
 """Names and times of the vendor's stack that several rooms go by."""
 
+import re
+from typing import Optional
+
 # Until when HCCL waits unless it is told otherwise, and what it adds
 # (guides/facts/launch.md#hccl-timeouts).
 CONNECT_SECONDS, CONNECT_SECONDS_MORE = 120, 20
@@ -9,3 +12,11 @@ WORLD_GROUP = "hccl_world_group"
 
 # geop_npu.cc, AddNodeAttrs: the adapter knows a loop by exactly this name of its operation.
 ITERATION_OP = "IterationOp"
+
+
+def parse_seconds(text: str) -> Optional[float]:
+    """Read seconds as HCCL does, with at most two decimals; None for anything else.
+
+    Source: HCOMM, IsValidExecTimeOutMs in externalinput.cc.
+    """
+    return float(text) if re.fullmatch(r"[0-9]{1,300}(\.[0-9]{1,2})?", text) else None

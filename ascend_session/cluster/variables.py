@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from ascend_session.errors import JobError
 from ascend_session.text import join_words
+from ascend_session.vendor import parse_seconds
 
 RANK_FOLDER = "ASCEND_SESSION_RANK_FOLDER"
 """Names a rank's own folder, absolute; a process that has it was launched by this package."""
@@ -38,12 +39,8 @@ def read_number(environ: Mapping[str, str], name: str) -> Optional[int]:
 
 
 def read_seconds(environ: Mapping[str, str], name: str) -> Optional[float]:
-    """Read a variable as seconds with at most two decimals; None if unset or anything else.
-
-    Source: HCOMM, IsValidExecTimeOutMs in externalinput.cc.
-    """
-    text = environ.get(name, "")
-    return float(text) if re.fullmatch(r"[0-9]{1,300}(\.[0-9]{1,2})?", text) else None
+    """Read a variable as seconds with at most two decimals; None if unset or anything else."""
+    return parse_seconds(environ.get(name, ""))
 
 
 def check_stall_note(environ: Mapping[str, str]) -> None:

@@ -1,7 +1,9 @@
 """fusion_switch_file: which fusion passes run.
 
-GE looks at keys and values without the blanks at their ends when it checks the file, and with them
-when it uses it: ``" on "`` is legal and means off. There are two forms: JSON, and the older one
+GE looks at values without the blanks at their ends when it checks the file, and with them when it
+uses it: ``" on "`` is legal and means off. A key of its own with blanks at its ends ends the check,
+for the trimmed key is looked up and found to be null; unless the exact key is there too, which is
+then looked up in its place. There are two forms: JSON, and the older one
 with ``Pass:on`` or ``Pass:off`` on each line, which the newer framework of fusion passes gives up
 with a warning.
 
@@ -15,7 +17,7 @@ import functools
 import json
 import re
 from dataclasses import dataclass
-from typing import Any, ClassVar, Dict, List, Mapping, Tuple
+from typing import Any, ClassVar, Dict, Iterator, List, Mapping, Tuple
 
 from ascend_session.findings import Place
 from ascend_session.jsonfile import BOM, JsonError, Member, Node
@@ -166,28 +168,24 @@ def _read_json(source: SourceFile, node: Node) -> Dict[str, Any]:
         message = "GE treats null as if the option were not set: no pass is switched."
         source.skip(node.at, message)
         return fields
-    for member in source.members_of(node, "", _PARTS, trims=True):
+    for member in _exact_members(source, node, "", _PARTS):
         part = trim(member.key)
-        is_used = _is_exact(source, member)
         if part == _KEPT:
-            _read_kept(source, member.node, is_used, fields["keep_at_o1"])
+            _read_kept(source, member.node, fields["keep_at_o1"])
             continue
-        for kind in source.members_of(member.node, part, tuple(_FIELDS), trims=True):
-            _read_kind(source, part, kind, is_used, fields)
+        for kind in _exact_members(source, member.node, part, tuple(_FIELDS)):
+            _read_kind(source, part, kind, fields)
     return fields
 
 
-def _read_kind(
-    source: SourceFile, part: str, member: Member, is_used: bool, fields: Dict[str, Any]
-) -> None:
+def _read_kind(source: SourceFile, part: str, member: Member, fields: Dict[str, Any]) -> None:
     kind = trim(member.key)
-    is_used = _is_exact(source, member) and is_used
     if part == _SWITCH:
         for switch in source.members_of(member.node, kind):
-            _read_switch(source, switch, is_used, fields[_FIELDS[kind]])
+            _read_switch(source, switch, fields[_FIELDS[kind]])
         return
     first_places: Dict[str, int] = {}
-    for below in source.members_of(member.node, kind, tuple(_LEVELS), trims=True):
+    for below in _exact_members(source, member.node, kind, tuple(_LEVELS)):
         level = trim(below.key)
         for priority in source.members_of(below.node, level):
             name = trim(priority.key)
@@ -195,23 +193,21 @@ def _read_kind(
                 line = source.place(first_places[name]).line
                 source.refuse(priority.at, f"{name!r} has a priority in line {line} already.")
             first_places.setdefault(name, priority.at)
-            _read_priority(source, level, priority, is_used, fields[f"{_FIELDS[kind]}_priority"])
+            _read_priority(source, level, priority, fields[f"{_FIELDS[kind]}_priority"])
 
 
-def _read_switch(
-    source: SourceFile, member: Member, is_used: bool, switches: Dict[str, bool]
-) -> None:
+def _read_switch(source: SourceFile, member: Member, switches: Dict[str, bool]) -> None:
     value = member.node.value
     name = trim(member.key) if source.fix else member.key
     if not isinstance(value, str) or trim(value) not in ("on", "off"):
         value_text = repr(value) if isinstance(value, str) else member.node.kind
         message = f"The switch of {member.key!r} is {value_text}."
         source.refuse(member.node.at, message, 'Write "on" or "off".')
-    elif is_used and not name:
+    elif not name:
         source.skip(member.at, "GE skips this switch: it names no pass.")
-    elif is_used and trim(name) != name:
+    elif trim(name) != name:
         source.skip(member.at, f"No pass is called {name!r}, with blanks at its ends.")
-    elif is_used:
+    else:
         switches[name] = (trim(value) if source.fix else value) == "on"
         if trim(value) == "on" != value and not source.fix:
             message = f"GE reads {value!r} as off, since it is not exactly 'on'."
@@ -219,7 +215,7 @@ def _read_switch(
 
 
 def _read_priority(
-    source: SourceFile, level: str, member: Member, is_used: bool, priorities: Dict[str, int]
+    source: SourceFile, level: str, member: Member, priorities: Dict[str, int]
 ) -> None:
     name, value = trim(member.key), member.node.value
     digits = re.fullmatch("0*([0-9]{1,4})", trim(value)) if isinstance(value, str) else None
@@ -230,27 +226,42 @@ def _read_priority(
             f"The priority of {name!r} is not within {span[0]} to {span[-1]}, as {level} asks.",
             f'Write it as text, "{span[0]}" for example.',
         )
-    elif is_used and name:
+    elif name:
         priorities.setdefault(name, int(digits.group(1)))
-    elif is_used:
+    else:
         source.skip(member.at, "This priority names no pass.")
 
 
-def _read_kept(source: SourceFile, node: Node, is_used: bool, kept: List[str]) -> None:
-    for item in source.texts_of(node, _KEPT, "A pass", is_used):
+def _read_kept(source: SourceFile, node: Node, kept: List[str]) -> None:
+    for item in source.texts_of(node, _KEPT, "A pass"):
         if not item.value or trim(item.value) != item.value:
             source.skip(item.at, f"No pass is called {item.value!r}.")
         else:
             kept.append(item.value)
 
 
-def _is_exact(source: SourceFile, member: Member) -> bool:
-    """Whether GE uses what stands under the key, which it checks in any case."""
-    is_exact = source.fix or trim(member.key) == member.key
-    if not is_exact:
-        message = f"GE ignores {member.key!r}, because of the blanks at its ends, and all below it."
-        source.skip(member.at, message)
-    return is_exact
+def _exact_members(
+    source: SourceFile, node: Node, where: str, known: Tuple[str, ...]
+) -> Iterator[Member]:
+    """Yield the members of ``node`` that GE looks at, which have exactly a known key.
+
+    Others are told: see the module for what blanks at the ends of a key do.
+    """
+    members = list(source.members_of(node, where, known, trims=True))
+    exact = {member.key for member in members}
+    for member in members:
+        name = trim(member.key)
+        if name == member.key or (source.fix and name not in exact):
+            yield member
+        elif name in exact:
+            message = f"GE looks at {name!r} in place of {member.key!r}, and ignores all below it."
+            source.skip(member.at, message)
+        else:
+            message = (
+                f"GE refuses the whole file for {member.key!r}: it looks for {name!r} and finds "
+                "nothing."
+            )
+            source.refuse(member.at, message, f'Write "{name}" without blanks.')
 
 
 def _check_pass(name: object) -> None:

@@ -196,20 +196,19 @@ class SourceFile:
             self.refuse(members.pop(key).at, message, f"The keys are {join_words(known)}.")
         return list(members.values())
 
-    def texts_of(self, node: Node, name: str, kind: str, is_used: bool = True) -> List[Node]:
+    def texts_of(self, node: Node, name: str, kind: str) -> List[Node]:
         """List the items of an array of text; what is no text is refused.
 
         Args:
             node: The array; what is none is refused.
             name: What messages call it.
             kind: What an item is, with its article, at the beginning of a sentence.
-            is_used: Whether the items are looked at; none are listed if not.
         """
         if not isinstance(node.value, list):
             self.refuse(node.at, f"{name} is an array, not {node.kind}.")
             return []
         texts = []
-        for item in node.value if is_used else ():
+        for item in node.value:
             if isinstance(item.value, str):
                 texts.append(item)
             else:

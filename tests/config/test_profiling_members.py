@@ -13,7 +13,7 @@ SWITCHES = ["hccl", "aicpu", "l2", "msproftx", "runtime_api", "instr_profiling"]
 
 LEGAL = [
     *[(name, value) for name in SWITCHES for value in ("on", "off")],
-    *[(name, value) for name in ("task_trace", "task_time") for value in ("on", "off", "l0", "l1")],
+    *[(name, value) for name in ("task_trace", "task_time") for value in ("on", "l0", "l2", "")],
     ("training_trace", "on"),
     ("ge_api", "off"),
     ("ge_api", "l0"),
@@ -28,21 +28,28 @@ LEGAL = [
     ("aic_metrics", "L2Cache"),
     ("aic_metrics", "Custom:0x49,0x8,0x15,0x1b,0x64,0x10"),
     ("aic_metrics", "Custom:1,110,0x6E"),
-    ("sys_hardware_mem_freq", "1"),
-    ("sys_hardware_mem_freq", "100"),
-    ("sys_io_sampling_freq", "100"),
-    ("sys_interconnection_freq", "50"),
-    ("dvpp_freq", "100"),
-    ("instr_profiling_freq", "300"),
-    ("instr_profiling_freq", "30000"),
-    ("host_sys_usage_freq", "50"),
+    ("sys_hardware_mem_freq", 1),
+    ("sys_hardware_mem_freq", 100),
+    ("sys_io_sampling_freq", 100),
+    ("sys_interconnection_freq", 50),
+    ("dvpp_freq", 100),
+    ("instr_profiling_freq", 300),
+    ("instr_profiling_freq", 30000),
+    ("host_sys_usage_freq", 50),
     ("llc_profiling", "read"),
     ("llc_profiling", "write"),
     ("host_sys", "cpu"),
     ("host_sys", "cpu,mem,disk,network,osrt"),
     ("host_sys_usage", "cpu,mem"),
-    ("of_a_newer_release", "anything"),
-    ("aiv_metrics", "PipeUtilization"),
+    ("aic_metrics", "ScalarRatio"),
+    ("aic_metrics", "Custom: 0x1"),
+    ("aic_metrics", ""),
+    ("training_trace", ""),
+    ("host_sys", "numa"),
+    ("sys_hardware_mem_freq", 10000),
+    ("task_block", "all"),
+    ("task_tsfw", "on"),
+    ("sys_cpu_freq", 50),
 ]
 
 
@@ -54,12 +61,13 @@ def test_what_the_manual_allows_is_legal(name, value):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *[(name, value) for name in SWITCHES for value in ("On", "l0", "", "on ")],
+        *[(name, value) for name in SWITCHES for value in ("On", "l0", "on ")],
         ("training_trace", "l0"),
-        ("task_trace", "l2"),
+        ("task_trace", "l3"),
         ("ge_api", "on"),
         ("output", ""),
         ("output", "a\tb"),
+        *[("output", f"/a{character}b") for character in "\"'\\%><|&$;`"],
         ("storage_limit", "200"),
         ("storage_limit", "199MB"),
         ("storage_limit", "4294967296MB"),
@@ -71,18 +79,18 @@ def test_what_the_manual_allows_is_legal(name, value):
         ("aic_metrics", "Custom:0x6F"),
         ("aic_metrics", "Custom:111"),
         ("aic_metrics", "Custom:1,2,3,4,5,6,7,8,9"),
-        ("sys_hardware_mem_freq", "0"),
-        ("sys_hardware_mem_freq", "101"),
-        ("sys_hardware_mem_freq", "05"),
-        ("sys_interconnection_freq", "51"),
-        ("dvpp_freq", "50Hz"),
-        ("instr_profiling_freq", "299"),
-        ("instr_profiling_freq", "30001"),
-        ("host_sys_usage_freq", "51"),
+        ("sys_hardware_mem_freq", 0),
+        ("sys_hardware_mem_freq", 10001),
+        ("sys_hardware_mem_freq", 5.0),
+        ("sys_interconnection_freq", 51),
+        ("instr_profiling_freq", 299),
+        ("instr_profiling_freq", 30001),
+        ("host_sys_usage_freq", 51),
         ("llc_profiling", "on"),
         ("host_sys", ""),
         ("host_sys", "cpu,"),
         ("host_sys", "cpu mem"),
+        ("host_sys", "cpu, mem"),
         ("host_sys", "cpu|mem"),
         ("host_sys_usage", "disk"),
     ],
@@ -106,10 +114,31 @@ def test_a_bool_gets_the_word_about_yaml():
 
 
 @pytest.mark.parametrize("value", [50, None, ["on"], {}, 1.5])
-def test_a_value_that_is_no_text_is_refused_for_unknown_members_too(value):
-    for name in ("dvpp_freq", "of_a_newer_release"):
-        wrong, _ = profiling_fault(name, value)
-        assert "must be text in quotes (all values are text)" in wrong
+def test_a_value_that_is_no_text_is_refused(value):
+    wrong, right = profiling_fault("aicpu", value)
+    assert wrong == f"aicpu is {value!r} and must be text in quotes (it is no number)"
+    assert right == {"aicpu": "on"}
+
+
+@pytest.mark.parametrize("value", ["50Hz", "05", "", None, True, 5.0, [50]])
+def test_a_frequency_in_json_is_a_whole_number_without_quotes(value):
+    wrong, right = profiling_fault("dvpp_freq", value)
+    assert wrong == (
+        f"dvpp_freq is {value!r} and must be a whole number without quotes, 1 to 100 (Hz)"
+    )
+    assert right == {"dvpp_freq": 100}
+
+
+@pytest.mark.parametrize("value", [None, ["on"], 1.5, True])
+def test_a_member_without_a_manual_is_text_or_a_number(value):
+    wrong, _ = profiling_fault("task_block", value)
+    assert wrong == f"task_block is {value!r} and must be text or a whole number"
+
+
+@pytest.mark.parametrize("name", ["op_trace", "profile_memory", "ascendcl"])
+def test_a_member_that_ge_does_not_know_is_refused(name):
+    wrong, _ = profiling_fault(name, "on")
+    assert wrong == f"there is no member {name!r} (GE ends on one that it does not know)"
 
 
 @pytest.mark.parametrize(
@@ -119,6 +148,7 @@ def test_a_value_that_is_no_text_is_refused_for_unknown_members_too(value):
         ("task_traces", "task_trace"),
         ("L2", "l2"),
         ("aicmetrics", "aic_metrics"),
+        ("aiv_metrics", "aic_metrics"),
         ("sys_hardware_mem", "sys_hardware_mem_freq"),
     ],
 )
@@ -135,7 +165,7 @@ def test_a_name_that_is_no_text_is_refused():
 
 def test_no_known_member_is_a_near_miss_of_another_and_its_example_is_legal():
     for name in MEMBERS:
-        wrong, right = profiling_fault(name, 5)
-        assert wrong.startswith(f"{name} is 5 and must be text in quotes")
+        wrong, right = profiling_fault(name, 5.5)
+        assert wrong.startswith(f"{name} is 5.5 and must be ")
         assert list(right) == [name]
         assert json.loads(profiling_options(right)) == right

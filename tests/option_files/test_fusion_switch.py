@@ -66,7 +66,7 @@ def test_a_priority_may_have_more_zeros_than_python_reads_as_a_number() -> None:
 def test_priorities_and_exceptions_are_read() -> None:
     content = {
         "Priority": {
-            "GraphFusion": {" Top ": {"A": "5"}, "Main": {" B ": " 1999 "}, "Down": {}},
+            "GraphFusion": {"Top": {"A": "5"}, "Main": {" B ": " 1999 "}, "Down": {}},
             "UBFusion": {"Down": {"A": "02000"}},
         },
         "ExceptionalPassOfO1Level": ["C", "C"],
@@ -92,7 +92,10 @@ def test_priorities_and_exceptions_are_read() -> None:
         ('{"Switch": {"UBFusion": "off"}}', "UBFusion is an object, not text."),
         (switch(A="On"), "The switch of 'A' is 'On'."),
         (switch(A=True), "The switch of 'A' is true or false."),
-        ('{" Switch ": {"GraphFusion": {"A": 1}}}', "The switch of 'A' is a number."),
+        ('{" Switch ": {"GraphFusion": {"A": 1}}}', "GE refuses the whole file for ' Switch '"),
+        ('{"Switch": {"UBFusion ": {"A": "on"}}}', "it looks for 'UBFusion' and finds nothing."),
+        ('{"ExceptionalPassOfO1Level ": ["P"]}', "f.cfg:1:2: GE refuses the whole file"),
+        ('{"Priority": {"GraphFusion": {" Top": {"P": "1"}}}}', 'Write "Top" without blanks.'),
         ('{"ExceptionalPassOfO1Level": {}}', "is an array, not an object."),
         ('{"ExceptionalPassOfO1Level": [1]}', "A pass is text, not a number."),
         ('{"Priority": {"UBFusion": {"top": {}}}}', "GE knows no key 'top' below UBFusion."),
@@ -122,8 +125,8 @@ def test_what_ge_refuses_is_refused_with_its_place(content: Any, expected: str) 
         (switch(A=" off "), None, FusionSwitch({"A": False})),
         (switch(**{" A": "on"}), "No pass is called ' A'", FusionSwitch()),
         (switch(**{"": "on"}), "it names no pass", FusionSwitch()),
-        ('{" Switch ": {"UBFusion": {"A": "on"}}}', "GE ignores ' Switch '", FusionSwitch()),
-        ('{"Switch": {"UBFusion ": {"A": "on"}}}', "GE ignores 'UBFusion '", FusionSwitch()),
+        ('{"Switch": {"UBFusion": {"A": "on"}}, " Switch": {"UBFusion": {"A": "zzz"}}}',
+         "GE looks at 'Switch' in place of ' Switch'", FusionSwitch(ub={"A": True})),
         ('{"ExceptionalPassOfO1Level": ["A", ""]}', "No pass is called ''",
          FusionSwitch(keep_at_o1=("A",))),
         ('{"Priority": {"UBFusion": {"Top": {"": "1"}}}}', "names no pass", FusionSwitch()),

@@ -1,7 +1,8 @@
 """The profiling_options JSON object: its grammar, and `ProfilingOptions`, which renders it.
 
 Sources: guides/facts/option_files.md#profiling_options; guides/facts/dumps.md#profiling; manual,
-initialize_system, for the colon list of earlier releases.
+initialize_system, for the colon list of earlier releases; hicann/runtime (2026-08),
+ProfAclMgr::CheckGeOptionConfigInvalid in prof_acl_mgr.cpp, for what is refused.
 """
 
 import json
@@ -25,22 +26,33 @@ from ascend_session.text import did_you_mean
 class ProfilingMember(NamedTuple):
     """One member: a value it may have, all of them in words, their check, the JSON schema."""
 
-    example: str
+    example: Union[str, int]
     meaning: str
-    accepts: Callable[[str], bool]
+    accepts: Callable[[Any], bool]
     schema: Dict[str, Any] = TEXT
 
+    @property
+    def is_number(self) -> bool:
+        """Whether its value is a JSON integer; all others are text."""
+        return isinstance(self.example, int)
 
-def _words(*words: str) -> ProfilingMember:
+
+def _words(*words: str, unset: bool = True) -> ProfilingMember:
+    """One of the words; ``unset`` means that the profiler takes empty text as no value."""
     listed = " or ".join(repr(word) for word in words)
-    return ProfilingMember(words[0], listed, words.__contains__, {"enum": list(words)})
+    allowed = (*words, "") if unset else words
+    return ProfilingMember(words[0], listed, allowed.__contains__, {"enum": list(words)})
 
 
-def _hertz(low: int, high: int) -> ProfilingMember:
-    def accepts(text: str) -> bool:
-        return parse_whole(text, low, high) is not None and not text.startswith("0")
-
-    return ProfilingMember(str(high), f"{low} to {high} (Hz), in digits", accepts)
+def _hertz(low: int, high: int, usual: int = 0) -> ProfilingMember:
+    """A frequency; beyond the ``usual`` range newer processors only go."""
+    beyond = f", above {usual} on newer processors only" if usual else ""
+    return ProfilingMember(
+        usual or high,
+        f"{low} to {high} (Hz){beyond}",
+        lambda number: low <= number <= high,
+        {"type": "integer", "minimum": low, "maximum": high},
+    )
 
 
 def _words_list(*words: str) -> ProfilingMember:
@@ -61,9 +73,9 @@ def _is_storage(text: str) -> bool:
 
 def _is_metric(text: str) -> bool:
     if not text.startswith("Custom:"):
-        return text in _METRICS
+        return text in (*_METRICS, "")
     registers = text[len("Custom:") :].split(",")
-    return len(registers) <= 8 and all(_is_register(register) for register in registers)
+    return len(registers) <= 8 and all(_is_register(each.strip(" ")) for each in registers)
 
 
 def _is_register(text: str) -> bool:
@@ -73,7 +85,7 @@ def _is_register(text: str) -> bool:
 
 
 _HEX = "0[xX][0-9a-fA-F]{1,4}"
-_NOT_IN_PATHS = "\0\b\t\n\v\f\r\x7f"
+_NOT_IN_PATHS = "\0\b\t\n\v\f\r\x7f\"'\\%><|&$;`"  # CheckPathWithInvalidChar in utils.cpp
 _METRICS = (
     "ArithmeticUtilization",
     "PipeUtilization",
@@ -83,14 +95,19 @@ _METRICS = (
     "ResourceConflictRatio",
     "L2Cache",
     "MemoryAccess",
+    "PipelineExecuteUtilization",
+    "ScalarRatio",
+    "PipeStallCycle",
 )
 _METRIC_WORDS = f"{', '.join(_METRICS)}, or 'Custom:' and up to 8 registers 0x1 to 0x6E"
 _SWITCH = _words("on", "off")
-_LEVEL = _words("on", "off", "l0", "l1")
+_LEVEL = _words("on", "off", "l0", "l1", "l2")
 _OPERATOR = ProfilingMember("", "the name of an operator, or '' for automatic", lambda text: True)
 
 MEMBERS: Dict[str, ProfilingMember] = {
-    "output": ProfilingMember("./", "a folder, without control characters", _is_directory),
+    "output": ProfilingMember(
+        "./", "a folder, without control characters and quotes \\ % > < | & $ ; `", _is_directory
+    ),
     "storage_limit": ProfilingMember(
         "200MB", "'200MB' to '4294967295MB', with the unit", _is_storage
     ),
@@ -107,59 +124,81 @@ MEMBERS: Dict[str, ProfilingMember] = {
     "fp_point": _OPERATOR,
     "bp_point": _OPERATOR,
     "aic_metrics": ProfilingMember("PipeUtilization", _METRIC_WORDS, _is_metric),
-    "sys_hardware_mem_freq": _hertz(1, 100),
-    "llc_profiling": _words("read", "write"),
+    "sys_hardware_mem_freq": _hertz(1, 10000, usual=100),
+    "llc_profiling": _words("read", "write", unset=False),
     "sys_io_sampling_freq": _hertz(1, 100),
     "sys_interconnection_freq": _hertz(1, 50),
     "dvpp_freq": _hertz(1, 100),
     "instr_profiling_freq": _hertz(300, 30000),
-    "host_sys": _words_list("cpu", "mem", "disk", "network", "osrt"),
+    "host_sys": _words_list("cpu", "mem", "disk", "network", "osrt", "numa"),
     "host_sys_usage": _words_list("cpu", "mem"),
     "host_sys_usage_freq": _hertz(1, 50),
 }
 
-# GE reads it, no manual describes it; it is not a slip of the pen for aic_metrics.
-_NOT_MISSES: Tuple[str, ...] = ("aiv_metrics",)
+# GEOPTION_CONFIG_VECTOR in prof_acl_intf.h has them, some releases only; no manual describes them.
+UNDESCRIBED = (
+    "task_block",
+    "task_memory",
+    "task_tsfw",
+    "sys_cpu_freq",
+    "sys_lp_freq",
+    "sys_mem_serviceflow",
+    "optype",
+    "scale",
+)
 
 
-def find_near_miss(name: str) -> Optional[str]:
-    """Guess the known member that an unknown ``name`` was meant to be, or None."""
-    if name in MEMBERS or name in _NOT_MISSES:
-        return None
-    if name.lower() in MEMBERS:
-        return name.lower()
-    return did_you_mean(name, list(MEMBERS), near=0.8)
-
-
-def find_member_fault(name: object, value: object) -> Optional[Tuple[str, Dict[str, str]]]:
+def find_member_fault(name: object, value: object) -> Optional[Tuple[str, Dict[str, Any]]]:
     """Say what is wrong with one member, in half a sentence, and a right one; None if nothing is.
 
-    Members with an unknown name are not judged: newer releases have more of them.
+    The values of members that no manual describes are not judged.
     """
     if not isinstance(name, str):
         return f"{name!r} is not a member name (text is needed)", {"task_time": "on"}
-    meant = find_near_miss(name)
-    if meant is not None:
-        reason = f"there is no member {name!r} (did you mean {meant!r}?)"
-        return reason, {meant: MEMBERS[meant].example}
     member = MEMBERS.get(name)
-    right = {name: "on" if member is None else member.example}
-    if not isinstance(value, str):
-        note = "YAML reads a bare on as True" if isinstance(value, bool) else "all values are text"
-        return f"{name} is {value!r} and must be text in quotes ({note})", right
-    if member is None or member.accepts(value):
+    if member is None and name not in UNDESCRIBED:
+        is_other_case = name.lower() in MEMBERS
+        meant = name.lower() if is_other_case else did_you_mean(name, list(MEMBERS), near=0.8)
+        right = meant or "task_time"
+        hint = f"did you mean {meant!r}?" if meant else "GE ends on one that it does not know"
+        return f"there is no member {name!r} ({hint})", {right: MEMBERS[right].example}
+    if member is None:
+        if is_whole(value) or isinstance(value, str):
+            return None
+        return f"{name} is {value!r} and must be text or a whole number", {name: "on"}
+    if member.is_number and not is_whole(value):
+        meaning = f"a whole number without quotes, {member.meaning}"
+        return f"{name} is {value!r} and must be {meaning}", {name: member.example}
+    if not member.is_number and not isinstance(value, str):
+        note = "YAML reads a bare on as True" if isinstance(value, bool) else "it is no number"
+        reason = f"{name} is {value!r} and must be text in quotes ({note})"
+        return reason, {name: member.example}
+    if member.accepts(value):
         return None
     note = " (leave it out to switch it off)" if name == "training_trace" else ""
-    return f"{name} is {value!r} and must be {member.meaning}{note}", right
+    return f"{name} is {value!r} and must be {member.meaning}{note}", {name: member.example}
 
 
-def _find_fault(members: Mapping[Any, Any]) -> Optional[Tuple[str, Dict[str, str]]]:
+def _with_numbers(members: Mapping[Any, Any]) -> Dict[Any, Any]:
+    """Take digits for the number that is meant, where the text is still to be written."""
+    return {
+        name: int(value)
+        if name in MEMBERS
+        and MEMBERS[name].is_number
+        and isinstance(value, str)
+        and re.fullmatch("[1-9][0-9]{0,9}", value)
+        else value
+        for name, value in members.items()
+    }
+
+
+def _find_fault(members: Mapping[Any, Any]) -> Optional[Tuple[str, Dict[str, Any]]]:
     faults = (find_member_fault(name, value) for name, value in members.items())
     return next(filter(None, faults), None)
 
 
 _Switch = Literal["on", "off"]
-_Level = Literal["on", "off", "l0", "l1"]
+_Level = Literal["on", "off", "l0", "l1", "l2"]
 _Hertz = Union[int, str]
 
 MOST_BYTES = 2047  # longer text is cut, and then no longer is JSON
@@ -172,9 +211,10 @@ class ProfilingOptions:
     """What profiling collects, with the vendor's member names; frozen.
 
     All members are optional keyword arguments, absent from the JSON when not given. Switches are
-    "on" or "off" (training_trace only "on"), levels also "l0" and "l1"; frequencies are in Hz, as
-    int or digits; storage_limit has its unit ("200MB"). ``others`` takes members that newer CANN
-    releases have in addition.
+    "on" or "off" (training_trace only "on"), levels also "l0", "l1" and "l2"; frequencies are in
+    Hz, as int or digits; storage_limit has its unit ("200MB"). ``others`` takes the members that
+    GE knows and no manual describes: task_block, task_memory, task_tsfw, sys_cpu_freq,
+    sys_lp_freq, sys_mem_serviceflow, optype and scale.
 
     Raises:
         ValueError: With one sentence on the first member that is wrong.
@@ -207,13 +247,10 @@ class ProfilingOptions:
         host_sys: Optional[str] = None,
         host_sys_usage: Optional[str] = None,
         host_sys_usage_freq: Optional[_Hertz] = None,
-        others: Optional[Mapping[str, str]] = None,
+        others: Optional[Mapping[str, Union[str, int]]] = None,
     ) -> None:
         given = dict(locals())
-        members = {name: given[name] for name in MEMBERS if given[name] is not None}
-        for name, value in members.items():
-            if is_whole(value) and name.endswith("_freq"):
-                members[name] = str(value)
+        members = _with_numbers({name: given[name] for name in MEMBERS if given[name] is not None})
         for name, value in dict(others or {}).items():
             if name in members:
                 raise refused(others, f"the member {name!r} is given twice", {"task_tsfw": "on"})
@@ -221,10 +258,10 @@ class ProfilingOptions:
         fault = _find_fault(members)
         if fault is not None:
             raise refused(members, *fault)
-        self._members: Tuple[Tuple[str, str], ...]
+        self._members: Tuple[Tuple[str, Union[str, int]], ...]
         object.__setattr__(self, "_members", tuple(members.items()))
 
-    def __getattr__(self, name: str) -> Optional[str]:
+    def __getattr__(self, name: str) -> Any:
         if name not in MEMBERS:
             raise AttributeError(f"ProfilingOptions has no member {name!r}.")
         return dict(self._members).get(name)
@@ -243,12 +280,12 @@ class ProfilingOptions:
         return f"ProfilingOptions({given})"
 
     @property
-    def members(self) -> Dict[str, str]:
+    def members(self) -> Dict[str, Union[str, int]]:
         """The members that were given, as the JSON has them."""
         return dict(self._members)
 
     def render(self) -> str:
-        """Write the JSON text for the adapter: string values, only what was given."""
+        """Write the JSON text for the adapter: only what was given, frequencies as integers."""
         return _write_json(self.members)
 
     @classmethod
@@ -267,25 +304,27 @@ class ProfilingOptions:
 
 @grammar("JSON text, a mapping, ProfilingOptions", _EXAMPLE)
 def profiling_options(value: object) -> str:
-    """What profiling collects: JSON text, a mapping of strings, or `ProfilingOptions`.
+    """What profiling collects: JSON text, a mapping, or `ProfilingOptions`.
 
-    The text has at most 2047 bytes in UTF-8. Empty text is legal: the adapter's default.
+    The text has at most 2047 bytes in UTF-8, and no backslash. Frequencies are integers, other
+    values are text. Empty text is legal: the adapter's default.
 
     Raises:
         ValueError: For text that GE would refuse at initialisation, the colon list of earlier
-            releases among it, and for a member whose name is nearly a known one.
+            releases among it.
     """
     if isinstance(value, str):
         profiling_members(value)
         return value
     if isinstance(value, ProfilingOptions):
-        return _check_size(value.render())
+        return _check_text(value.render())
     if not isinstance(value, Mapping):
         raise UnusableError
-    fault = _find_fault(value)
+    members = _with_numbers(value)
+    fault = _find_fault(members)
     if fault is not None:
         raise UnusableError(*fault)
-    return _check_size(_write_json(value))
+    return _check_text(_write_json(members))
 
 
 _SCHEMA = {
@@ -293,18 +332,21 @@ _SCHEMA = {
         {**TEXT, "maxLength": MOST_BYTES},
         {
             "type": "object",
-            "properties": {name: member.schema for name, member in MEMBERS.items()},
-            "additionalProperties": TEXT,
+            "properties": {
+                **{name: member.schema for name, member in MEMBERS.items()},
+                **{name: {"type": ["string", "integer"]} for name in UNDESCRIBED},
+            },
+            "additionalProperties": False,
         },
     ]
 }
 ProfilingText = Annotated[
-    Union[str, Mapping[str, str], ProfilingOptions], Grammar(profiling_options, _SCHEMA)
+    Union[str, Mapping[str, Union[str, int]], ProfilingOptions], Grammar(profiling_options, _SCHEMA)
 ]
 
 
 @grammar("JSON text", _EXAMPLE)
-def profiling_members(text: str) -> Dict[str, str]:
+def profiling_members(text: str) -> Dict[str, Any]:
     """Read the members that ``text`` gives; none for empty text.
 
     Raises:
@@ -314,7 +356,7 @@ def profiling_members(text: str) -> Dict[str, str]:
         return {}
     if re.fullmatch(_OLD_FORM, text) is not None:
         raise _old_form(text)
-    pairs = _parse_pairs(_check_size(text))
+    pairs = _parse_pairs(_check_text(text))
     members = dict(pairs)
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]
@@ -344,7 +386,9 @@ def _parse_pairs(text: str) -> _Pairs:
     raise UnusableError(reason) from None
 
 
-def _check_size(text: str) -> str:
+def _check_text(text: str) -> str:
+    if "\\" in text:
+        raise UnusableError("it has a backslash, and GE leaves escapes in JSON as they stand")
     try:
         size = len(text.encode("utf-8"))
     except UnicodeEncodeError:
@@ -354,7 +398,7 @@ def _check_size(text: str) -> str:
     return text
 
 
-def _write_json(members: Mapping[str, str]) -> str:
+def _write_json(members: Mapping[str, Any]) -> str:
     return json.dumps(dict(members), ensure_ascii=False, separators=(",", ":"))
 
 

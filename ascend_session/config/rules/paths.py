@@ -28,8 +28,6 @@ OPENING_RULES = RuleBook()
 _FILES = (
     *TYPE_NAMES,
     "insert_op_file",
-    "compress_weight_conf",
-    "graph_parallel_option_path",
     "resource_config_path",
     "distribute_config",
 )
@@ -156,16 +154,21 @@ def files_are_there(entry: FlatOptions) -> RuleFindings:
 
 
 @RULES.add("profiling_options", "profiling_mode", variables=("ASCEND_WORK_PATH",))
-@source("guides/facts/option_files.md#profiling_options")
+@source(
+    "guides/facts/option_files.md#profiling_options; hicann/runtime, MsprofResultPathAdapter in "
+    "prof_acl_mgr.cpp"
+)
 def profiling_output(entry: FlatOptions) -> RuleFindings:
-    """The output folder of profiling_options exists; older manuals demand it."""
-    if "profiling_options" not in entry or not entry.is_on("profiling_mode"):
-        return
+    """profiling_options or ASCEND_WORK_PATH names a folder; older manuals demand that it exists."""
+    if not entry.get("profiling_options") or not entry.is_on("profiling_mode"):
+        return  # the adapter's own default names one
     output = profiling_options.profiling_members(entry["profiling_options"]).get("output")
     if output is None and not entry.environ.get("ASCEND_WORK_PATH"):
-        yield warning(
-            "profiling_options name no output and ASCEND_WORK_PATH is not set; newer manuals need "
-            "one of them."
+        yield error(
+            "profiling_options name no output and ASCEND_WORK_PATH is not set: the profiler of "
+            "newer releases then ends, and GE with it.",
+            'Add "output":"./".',
+            option="profiling_options",
         )
     elif output and not os.path.isdir(output):
         hint = _remedy(output, "does not exist")

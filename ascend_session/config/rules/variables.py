@@ -19,7 +19,7 @@ from ascend_session.config.rules.rule import (
     warning,
 )
 from ascend_session.spelling import option
-from ascend_session.vendor import EXECUTION_SECONDS
+from ascend_session.vendor import EXECUTION_SECONDS, parse_seconds
 
 RULES = RuleBook()
 
@@ -187,12 +187,12 @@ def one_static_memory_setting(entry: FlatOptions) -> RuleFindings:
 def stream_sync_in_a_cluster(entry: FlatOptions) -> RuleFindings:
     """In a cluster stream_sync_timeout (ms) is longer than the collectives' timeout (s)."""
     stream = entry.get("stream_sync_timeout", -1)
-    variable = whole_number(entry.environ.get("HCCL_EXEC_TIMEOUT"))
-    hccl = EXECUTION_SECONDS
+    text = entry.environ.get("HCCL_EXEC_TIMEOUT", "")
+    hccl: float = EXECUTION_SECONDS
     origin = f"the {hccl} s that collectives wait by default"
-    if "hccl_timeout" in entry or variable is not None:
-        hccl = entry.get("hccl_timeout", variable)
-        origin = f"HCCL_EXEC_TIMEOUT={hccl}"
+    if "hccl_timeout" in entry or parse_seconds(text) is not None:
+        hccl = entry.get("hccl_timeout", parse_seconds(text))
+        origin = f"HCCL_EXEC_TIMEOUT={text}"
         if "hccl_timeout" in entry:
             origin = option("hccl_timeout", hccl)
         origin += " s" if hccl else ", which never ends"
@@ -200,7 +200,9 @@ def stream_sync_in_a_cluster(entry: FlatOptions) -> RuleFindings:
         yield error(
             f"{option('stream_sync_timeout', stream)} ms is not longer than {origin}, and this "
             f"process belongs to a job of {_job_size(entry)}.",
-            f"Set stream_sync_timeout above {hccl * 1000}, or to -1." if hccl else "Set it to -1.",
+            f"Set stream_sync_timeout above {int(hccl * 1000)}, or to -1."
+            if hccl
+            else "Set it to -1.",
         )
 
 
@@ -209,7 +211,7 @@ def stream_sync_in_a_cluster(entry: FlatOptions) -> RuleFindings:
 def one_collective_timeout(entry: FlatOptions) -> RuleFindings:
     """hccl_timeout takes precedence over HCCL_EXEC_TIMEOUT."""
     variable = entry.environ.get("HCCL_EXEC_TIMEOUT")
-    if variable and "hccl_timeout" in entry and whole_number(variable) != entry["hccl_timeout"]:
+    if variable and "hccl_timeout" in entry and parse_seconds(variable) != entry["hccl_timeout"]:
         yield warning(
             f"{option('hccl_timeout', entry['hccl_timeout'])} takes precedence over "
             f"HCCL_EXEC_TIMEOUT={variable}."
@@ -292,7 +294,8 @@ def tuning_bank(entry: FlatOptions) -> RuleFindings:
 def collective_timeout_variable(entry: FlatOptions) -> RuleFindings:
     """HCCL_EXEC_TIMEOUT is a number of seconds."""
     text = entry.environ.get("HCCL_EXEC_TIMEOUT")
-    if text and whole_number(text) is None:
+    if text and parse_seconds(text) is None:
         yield error(
-            f"HCCL_EXEC_TIMEOUT={text!r} is not a number of seconds.", option="HCCL_EXEC_TIMEOUT"
+            f"HCCL_EXEC_TIMEOUT={text!r} is not a number of seconds, such as 1836 or 0.05.",
+            option="HCCL_EXEC_TIMEOUT",
         )
