@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, Ty
 import attr
 from typing_extensions import dataclass_transform
 
+from ascend_session.config.hints import SIBLINGS
 from ascend_session.config.names import unknown_name
 from ascend_session.config.option import options_of
 from ascend_session.config.values import RefusedValueError, read_value
@@ -18,9 +19,6 @@ from ascend_session.errors import ConfigError
 from ascend_session.findings import Finding
 
 _Model = TypeVar("_Model", bound="ConfigModel")
-
-# Two vocabularies for the same thing, which are mixed up
-_SIBLINGS = {"precision_mode": "precision_mode_v2", "precision_mode_v2": "precision_mode"}
 
 
 class _LazySignature:
@@ -69,7 +67,7 @@ class ConfigModel:
     def _with_hint_to_sibling(
         cls, name: str, value: Any, problems: Sequence[Finding]
     ) -> Sequence[Finding]:
-        sibling = options_of(cls).get(_SIBLINGS.get(name, ""))
+        sibling = options_of(cls).get(SIBLINGS.get(name, ""))
         if sibling is None or value not in sibling.type.allowed:
             return problems
         hint = f"That is a value of {sibling.name}."

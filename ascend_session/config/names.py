@@ -3,8 +3,9 @@
 Source: guides/facts/former.md#former-names, guides/facts/adapter.md#unknown-keys.
 """
 
-from typing import Any, Dict, List, Type
+from typing import Any, Dict, List, Optional, Type
 
+from ascend_session.config.hints import hint_for_name
 from ascend_session.config.option import Option, adapter_options, options_of
 from ascend_session.findings import ERROR, Finding
 from ascend_session.spelling import Message, code, template_of, write_in_file
@@ -31,7 +32,7 @@ OBSOLETE: Dict[str, str] = {
     "bp_point": _write_point("bp_point"),
     "auto_tune_mode": "GE refuses any value of it. Use aoe_mode ('1', '2', '4').",
     "mstune_mode": "the adapter has not read it since 2021. Use aoe_mode ('1', '2', '4').",
-    "enable_auto_mix_precision": "no adapter reads it. Use precision_mode_v2 'mixed_float16'.",
+    "enable_auto_mix_precision": "no adapter reads it. Use precision_mode 'allow_mix_precision'.",
     "enable_options": Message(f"no adapter reads it. Use {_PROFILING}."),
     "variable_location": "that is the adapter's internal name. Write variable_placement.",
 }
@@ -46,6 +47,9 @@ def unknown_name(name: str, value: Any, model: Type[Any]) -> Finding:
     if name in OBSOLETE:
         return _obsolete_name(name)
     message = f"{model.__name__} has no option {name!r}"
+    hint: Optional[str] = hint_for_name(name)
+    if hint is not None:
+        return Finding(ERROR, f"{message}; the adapter would ignore it.", hint, option=name)
     home = next((o.path for o in _options() if name in (o.key, o.name)), name)
     if home != name:
         hint = f"Write {_write_option(home, repr(value))}."
@@ -62,6 +66,9 @@ def unknown_key(key: str) -> Finding:
     """Report a key of an NpuOptimizer entry that the adapter does not read."""
     if key in OBSOLETE:
         return _obsolete_name(key)
+    message = f"The adapter has no key {key!r} and silently ignores it."
+    if hint_for_name(key) is not None:
+        return Finding(ERROR, message, hint_for_name(key), option=key)
     for option in _options():
         if option.field is None and option.key == key:
             message = f"{key} is an argument of NPURunConfig, not a key of the NpuOptimizer entry."
@@ -74,7 +81,6 @@ def unknown_key(key: str) -> Finding:
     named = [option.key for option in _options() if option.name == key]
     near = named[0] if named else did_you_mean(key, keys)
     hint = f"Did you mean {near!r}?" if near else "`ascend-session options` lists all keys."
-    message = f"The adapter has no key {key!r} and silently ignores it."
     return Finding(ERROR, message, hint, option=key)
 
 

@@ -14,6 +14,7 @@ import attr
 from typing_extensions import Annotated, Literal, get_args, get_origin
 
 from ascend_session.config.grammars import Grammar, show_value
+from ascend_session.config.hints import value_meant
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, Finding
 from ascend_session.spelling import Message, code, option, template_of
@@ -226,6 +227,8 @@ def _not_allowed(name: str, given: Any, allowed: Tuple[Any, ...]) -> Finding:
     if isinstance(given, bool):
         twin = next((v for v in (twin, int(given), str(int(given))) if v in allowed), None)
     near = twin
+    if near is None and isinstance(given, str):
+        near = value_meant(given, allowed)
     if near is None and isinstance(given, str):
         near = did_you_mean(text, [each for each in allowed if isinstance(each, str)])
     hint = None if near is None else f"Write {option(name, near)}."

@@ -41,7 +41,7 @@ HELD_OUT = 360  # images that are not trained on, to see what was learned
 # Options that are left out keep the vendor's defaults; `ascend-session options` lists them all.
 CONFIG = AscendConfig(
     graph_run_mode=1,  # training, not inference
-    precision_mode_v2="mixed_float16",  # half precision where that is safe
+    precision_mode="allow_mix_precision",  # half precision where that is safe
     deterministic=1,  # with the seeds below: the same result in every run
     jit_compile="auto",  # operators are compiled where shapes are fixed
     op_compiler_cache_mode="enable",  # and kept for the next run

@@ -245,6 +245,29 @@ def test_none_is_unset_and_no_mistake() -> None:
     assert config.parameter_map() == {}
 
 
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [
+        ({"precision_mode": "mixed_fp16"}, "Write precision_mode='allow_mix_precision_fp16'."),
+        ({"precision_mode_v2": "mixed_fp16"}, "Write precision_mode_v2='mixed_float16'."),
+        ({"precision_mode": "bf16"}, "Write precision_mode='allow_mix_precision_bf16'."),
+        ({"precision_mode": "fp16"}, "That is a value of precision_mode_v2."),
+        ({"mixed_precision": True}, "Write precision_mode='allow_mix_precision'."),
+        ({"rank_size": 8}, "How many ranks there are is for the launcher: `ascend-session launch"),
+        ({"device_id": 3}, "Write session_device_id=0 with the number of the device, or give it"),
+        ({"loss_scale": 1024}, "That is for ascend_session.training: DistributedOptimizer("),
+        ({"gpu_options": None}, ""),
+        ({"allow_soft_placement": True}, "That is TensorFlow's: give a tf.ConfigProto"),
+    ],
+    ids=str,
+)
+def test_what_people_write_for_something_else_is_answered_with_what_they_mean(
+    written: Dict[str, Any], hint: str
+) -> None:
+    (problem,) = refusal(**written).problems
+    assert (problem.hint or "").startswith(hint)
+
+
 def test_no_message_speaks_of_the_library_below() -> None:
     words = ("extra_forbidden", "literal_error", "validation", "Input should", "attr", "type=")
     messages = [str(refusal(**said)) for said, _ in MISTAKES.values()]
