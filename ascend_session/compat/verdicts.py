@@ -9,7 +9,6 @@ Sources: guides/facts/adapter.md#what-a-bad-option-does,
 guides/facts/adapter.md#options-that-nobody-checks; GE's checks of its options.
 """
 
-import re
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence, Set, Tuple
 
@@ -23,17 +22,6 @@ from ascend_session.config.rules import RULES, accuracy, dynamic, paths, variabl
 from ascend_session.config.rules.rule import FlatOptions, Rule
 from ascend_session.findings import ERROR, HOST, Finding
 
-# Options whose wrong values GE refuses, and what has to be on for that.
-_VALUES_CHECKED_BY_GE: Dict[str, str] = {
-    "aicore_num": "",
-    "auto_multistream_parallel_mode": "",
-    "dynamic_dims": "",
-    "dynamic_inputs_shape_range": "dynamic_input",
-    "input_shape": "",
-    "profiling_options": "profiling_mode",
-}
-# guides/facts/options.md#numbers-of-cores-and-streams
-_CORES_THAT_GE_TAKES = r"0|[1-9][0-9]{0,8}|([1-9][0-9]{0,8})?\|[0-9]{0,9}"
 _CHECKS_OF_GE: Set[Callable[..., Any]] = {
     accuracy.mixlist_needs_mixed_precision,
     accuracy.one_kind_of_dump,
@@ -128,7 +116,11 @@ def _find_problems(entry: EntryReading, environ: Mapping[str, str]) -> Iterator[
             refused.add(key)
         elif cause is not None:
             yield cause
+        ends = options_by_key(AdapterOptions)[key].ends
         for problem in problems if key not in explained else ():
+            if ends is not None and not ends.is_proven and ends.by_value(entry.values, key):
+                message = f"{problem.message} GE ends the run for it, as {ends.source} reads."
+                problem = problem._replace(message=message)
             if cause is not None:  # a zero that nobody has written
                 message = f"{cause.message} {problem.message}"
                 problem = problem._replace(message=message, hint=cause.hint)
@@ -153,14 +145,10 @@ def _find_refusals_of_ge(
     for key in REFUSED_BY_GE:
         if isinstance(written.get(key), str) and written[key] != "":
             yield unknown_key(key)
-    for key, switch in _VALUES_CHECKED_BY_GE.items():
-        value = values.get(key, "")
-        is_read = value != "" and (not switch or values.get(switch) is True)
-        # guides/facts/dynamic.md#dynamic-inputs
-        if key == "dynamic_inputs_shape_range":
-            is_read &= values.get("dynamic_graph_execute_mode") != "lazy_recompile"
-        if is_read and not (key == "aicore_num" and re.fullmatch(_CORES_THAT_GE_TAKES, value)):
-            yield from check_value(key, value)
+    for key in values:
+        ends = options_by_key(AdapterOptions)[key].ends
+        if ends is not None and ends.is_proven and ends.by_value(values, key):
+            yield from check_value(key, values[key])
     refused = {key for key, value in values.items() if check_value(key, value)}
     options = FlatOptions(values, refused, environ=environ)
     for rule in _RULES_OF_GE:

@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Type, T
 import attr
 from typing_extensions import get_args
 
+from ascend_session.config.ends import Ends
 from ascend_session.config.values import UNKNOWN, ValueType
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -43,6 +44,7 @@ class Option:
         raw_only: Whether NPURunConfig has no argument for it, so that only a raw session gets it
             (guides/facts/adapter.md#options-without-an-argument-of-npurunconfig).
         group: The title of the group of options that begins with it, if one does.
+        ends: That GE ends the run for a wrong value; None if nothing of GE's looks at it.
         pages: Digits for the pages of the manual that describe it; see `reference.PAGES`.
         path: Where it stands in Python, for example ``dump_config.dump_path``; the table fills
             it in, like ``type``.
@@ -65,6 +67,7 @@ class Option:
     dead: bool = False
     raw_only: bool = False
     group: str = ""
+    ends: Optional[Ends] = None
     pages: str = ""
     path: str = ""
     type: ValueType = UNKNOWN

@@ -12,7 +12,8 @@ from typing import Optional
 
 from typing_extensions import Annotated, Literal
 
-from ascend_session.config import types
+from ascend_session.config import ends, types
+from ascend_session.config.ends import Ends
 from ascend_session.config.grammars import accelerate, lists, shapes
 from ascend_session.config.grammars.profiling_options import ProfilingText
 from ascend_session.config.model import ConfigModel, ConfigPart
@@ -43,8 +44,8 @@ class DynamicInputConfig(ConfigPart):
         ConfigError: On an unknown name, a wrong type or a value that is not allowed.
     """
 
-    input_shape: Annotated[Optional[shapes.InputShape], Option("s", "graph", "Names and shapes of the inputs, with -1 marking the dimensions that vary by profile.", applies="online inference")] = None
-    dynamic_dims: Annotated[Optional[shapes.DynamicDims], Option("s", "graph", "Semicolon-separated profiles, each giving concrete values for the -1 dimensions in order.", applies="online inference")] = None
+    input_shape: Annotated[Optional[shapes.InputShape], Option("s", "graph", "Names and shapes of the inputs, with -1 marking the dimensions that vary by profile.", applies="online inference", ends=Ends("ge_generator.cc, ParseInputShape"))] = None
+    dynamic_dims: Annotated[Optional[shapes.DynamicDims], Option("s", "graph", "Semicolon-separated profiles, each giving concrete values for the -1 dimensions in order.", applies="online inference", ends=Ends("option_utils.cc, CheckDynamicDimsOptions", takes=ends.takes_profiles))] = None
     dynamic_node_type: Annotated[Optional[types.Switch], Option("i", "graph", "Says whether the dynamic inputs come from the dataset (0) or from placeholders (1).", applies="online inference")] = None
     compile_hybrid_mode: Annotated[Optional[types.Switch], Option("i", "graph", "Compiles a dynamic-shape fallback next to the profile graphs and picks at run time.", adapter=0, applies="online inference")] = None
 
@@ -61,7 +62,7 @@ class DumpConfig(ConfigPart):
 
     enable_dump: Annotated[Optional[bool], Option("b", "session", "Turns on operator data dump.", adapter=False, pages="2")] = None
     dump_path: Annotated[Optional[types.PathText], Option("s", "session", "Existing writable folder that receives dump files.", pages="2")] = None
-    dump_step: Annotated[Optional[lists.DumpStep], Option("s", "session", "Steps to dump, as numbers and ranges.", pages="2")] = None
+    dump_step: Annotated[Optional[lists.DumpStep], Option("s", "session", "Steps to dump, as numbers and ranges.", pages="2", ends=Ends("dump_properties.cc, CheckDumpStepInner", when=ends.while_dumping))] = None
     dump_mode: Annotated[Optional[Literal["input", "output", "all"]], Option("s", "session", "Dump inputs, outputs or both.", adapter="output", pages="2")] = None
     enable_dump_debug: Annotated[Optional[bool], Option("b", "session", "Turns on overflow detection dump.", adapter=False, pages="2")] = None
     dump_debug_mode: Annotated[Optional[Literal["aicore_overflow", "atomic_overflow", "all"]], Option("s", "session", "Kind of overflow to detect.", adapter="all", applies="only 'all' on Ascend 950, Atlas A3 and Atlas A2 families", pages="2")] = None
@@ -87,7 +88,7 @@ class ProfilingConfig(ConfigPart):
     """
 
     enable_profiling: Annotated[Optional[bool], Option("b", "init", "Turns profiling on for the whole process.", key="profiling_mode", adapter=False, pages="2")] = None
-    profiling_options: Annotated[Optional[ProfilingText], Option("s", "init", "JSON object selecting what profiling collects.", product=DEFAULT_PROFILING, pages="2")] = None
+    profiling_options: Annotated[Optional[ProfilingText], Option("s", "init", "JSON object selecting what profiling collects.", product=DEFAULT_PROFILING, pages="2", ends=Ends("prof_acl_mgr.cpp, CheckGeOptionConfigInvalid", when=ends.while_profiling))] = None
 
 
 class GraphMemoryOptimizeConfig(ConfigPart):
@@ -130,7 +131,7 @@ class AdapterOptions(ConfigModel):
 
     graph_run_mode: Annotated[Optional[types.Switch], Option("i", "init", group="Basics", doc="Selects training (1) or online-inference (0) compilation for the whole process.", adapter=1, also=("session",), pages="02")] = None
     session_device_id: Annotated[Optional[types.NotNegative], Option("i", "session", "Binds the session to one logical device so that one process can drive several devices.", pages="0")] = None
-    deterministic: Annotated[Optional[types.Switch], Option("i", "init", "Makes operators bit-reproducible on identical hardware and input, at a speed cost.", adapter=0, pages="0")] = None
+    deterministic: Annotated[Optional[types.Switch], Option("i", "init", "Makes operators bit-reproducible on identical hardware and input, at a speed cost.", adapter=0, pages="0", ends=Ends("option_utils.cc, CheckDeterministicOptionsValid"))] = None
     use_off_line: Annotated[Optional[bool], Option("b", "pass", "Master switch: False leaves the graph on the host CPU and skips every adapter pass.", adapter=True, raw_only=True, pages="2")] = None
 
     memory_config: Annotated[Optional[MemoryConfig], Option(None, "", group="Memory", doc="Container object for the four memory options.", pages="0")] = None
@@ -139,7 +140,7 @@ class AdapterOptions(ConfigModel):
     input_batch_cpy: Annotated[Optional[bool], Option("b", "session", "Uses one batched host-to-device copy when a graph has more than one input.", adapter=False, applies="Ascend 950, Atlas A3 and Atlas A2 families only", also=("init",), sticky=True)] = None
 
     dynamic_input_config: Annotated[Optional[DynamicInputConfig], Option(None, "", group="Dynamic shapes", doc="Container for dynamic size-profile settings.")] = None
-    ac_parallel_enable: Annotated[Optional[types.TextSwitch], Option("s", "session", "Lets AI CPU operators overlap with AI Core operators in dynamic-shape graphs.", product="0", pages="0")] = None
+    ac_parallel_enable: Annotated[Optional[types.TextSwitch], Option("s", "session", "Lets AI CPU operators overlap with AI Core operators in dynamic-shape graphs.", product="0", pages="0", ends=Ends("dynamic_stream_allocator.cc, GetAcParallelEnableConfig", is_proven=False))] = None
     compile_dynamic_mode: Annotated[Optional[bool], Option("b", "session", "Generalises every input dimension to -1 so that the graph is compiled as dynamic.", adapter=False, also=("pass",), pages="0")] = None
     all_tensor_not_empty: Annotated[Optional[bool], Option("b", "session", "Promises that no tensor is empty so that the emptiness checks can be dropped.", adapter=False)] = None
 
@@ -153,13 +154,13 @@ class AdapterOptions(ConfigModel):
     hcom_parallel: Annotated[Optional[bool], Option("b", "session", "Overlaps gradient AllReduce with forward/backward computation.", adapter=True, pages="0")] = None
     op_precision_mode: Annotated[Optional[types.OpPrecisionFile], Option("s", "init", "INI file choosing an implementation mode per operator type or node name.", also=("session",), pages="04")] = None
     enable_scope_fusion_passes: Annotated[Optional[lists.CommaNames], Option("s", "init", "Comma-separated non-general scope fusion passes to enable.", pages="0")] = None
-    stream_max_parallel_num: Annotated[Optional[lists.StreamParallel], Option("s", "session", "Concurrent task count per execution engine.", product="1 per engine", applies="NMT networks", pages="0")] = None
+    stream_max_parallel_num: Annotated[Optional[lists.StreamParallel], Option("s", "session", "Concurrent task count per execution engine.", product="1 per engine", applies="NMT networks", pages="0", ends=Ends("graph_manager.cc, ParseParallelNum", takes=ends.takes_stream_numbers))] = None
     is_tailing_optimization: Annotated[Optional[bool], Option("b", "session", "Hides the last gradient AllReduce behind independent computation.", adapter=False, applies="BERT networks", pages="0")] = None
-    enable_small_channel: Annotated[Optional[types.Switch], Option("i", "session", "Optimises convolutions with at most four channels.", adapter=0, pages="0")] = None
+    enable_small_channel: Annotated[Optional[types.Switch], Option("i", "session", "Optimises convolutions with at most four channels.", adapter=0, pages="0", ends=Ends("configuration.cc, InitConfigParamFromContext", is_proven=False))] = None
     graph_max_parallel_model_num: Annotated[Optional[types.Positive], Option("i", "session", "Threads that may run one compiled graph concurrently.", adapter=1, applies="online inference", also=("pass",), pages="0")] = None
-    oo_level: Annotated[Optional[Literal["O1", "O3"]], Option("s", "init", "Overall graph-optimisation level.", adapter="O3", also=("session",), sticky=True)] = None
+    oo_level: Annotated[Optional[Literal["O1", "O3"]], Option("s", "init", "Overall graph-optimisation level.", adapter="O3", also=("session",), sticky=True, ends=Ends("optimization_option.cc, IsOoLevelValid", empty_too=True))] = None
     optimization_switch: Annotated[Optional[lists.PassSwitch], Option("s", "init", "Inline on/off list of graph passes.", also=("session",), sticky=True)] = None
-    topo_sorting_mode: Annotated[Optional[types.UpTo3], Option("i", "session", "Topological ordering used by GE: 0 BFS, 1 DFS, 2 reverse DFS, 3 stable reverse DFS.", product="BFS for training, DFS otherwise")] = None
+    topo_sorting_mode: Annotated[Optional[types.UpTo3], Option("i", "session", "Topological ordering used by GE: 0 BFS, 1 DFS, 2 reverse DFS, 3 stable reverse DFS.", product="BFS for training, DFS otherwise", ends=Ends("option_register.cc, TopoSortingModeValueChecker"))] = None
 
     enable_exception_dump: Annotated[Optional[types.UpTo2], Option("i", "init", group="Debugging", doc="Dumps data of a failing operator: 0 off, 1 full, 2 light.", adapter=2, pages="2")] = None
     op_debug_config: Annotated[Optional[types.OpDebugFile], Option("s", "init", "Config file that enables operator-compile debugging such as memory-bound checks.")] = None
@@ -172,7 +173,7 @@ class AdapterOptions(ConfigModel):
     customize_dtypes: Annotated[Optional[types.CustomDtypesFile], Option("s", "init", "Text file that pins input/output dtypes per operator name or type.", pages="0")] = None
 
     dump_config: Annotated[Optional[DumpConfig], Option(None, "", group="Accuracy comparison", doc="Container for the dump options.", pages="0")] = None
-    quant_dumpable: Annotated[Optional[types.TextSwitch], Option("s", "session", "Keeps pre-quantisation tensors dumpable for AMCT-quantised models.", product="0", applies="online inference", pages="0")] = None
+    quant_dumpable: Annotated[Optional[types.TextSwitch], Option("s", "session", "Keeps pre-quantisation tensors dumpable for AMCT-quantised models.", product="0", applies="online inference", pages="0", ends=Ends("configuration.cc, InitConfigParamFromContext", is_proven=False))] = None
     fusion_switch_file: Annotated[Optional[types.FusionSwitchFile], Option("s", "init", "File that switches individual graph/UB fusion passes on or off.", also=("session",), pages="0")] = None
     buffer_optimize: Annotated[Optional[Literal["l2_optimize", "off_optimize"]], Option("s", "session", "L2 buffer optimisation switch.", adapter="l2_optimize", applies="online inference", pages="0")] = None
 
@@ -183,28 +184,28 @@ class AdapterOptions(ConfigModel):
     aoe_config_file: Annotated[Optional[types.AoeFile], Option("s", "init", "JSON file limiting AOE to named operators and choosing its effort.", pages="3")] = None
     distribute_config: Annotated[Optional[types.PathText], Option("s", "init", "Cluster description used while tuning.")] = None
 
-    op_compiler_cache_mode: Annotated[Optional[Literal["enable", "disable", "force"]], Option("s", "init", group="Operator compilation", doc="On-disk operator compile cache policy.", product="enable", pages="03")] = None
+    op_compiler_cache_mode: Annotated[Optional[Literal["enable", "disable", "force"]], Option("s", "init", group="Operator compilation", doc="On-disk operator compile cache policy.", product="enable", pages="03", ends=Ends("te_config_info.cc, InitConfigItemsFromOptions", is_proven=False))] = None
     op_compiler_cache_dir: Annotated[Optional[types.PathText], Option("s", "init", "Root folder of the operator compile cache.", product="$HOME/atc_data", pages="0")] = None
-    aicore_num: Annotated[Optional[lists.CoreNumber], Option("s", "init", "Upper limit of cube and vector cores used for operator compilation.", applies="A3 and A2 families (950 per GE docs); other chips use 'n|'", also=("session",), sticky=True)] = None
+    aicore_num: Annotated[Optional[lists.CoreNumber], Option("s", "init", "Upper limit of cube and vector cores used for operator compilation.", applies="A3 and A2 families (950 per GE docs); other chips use 'n|'", also=("session",), sticky=True, ends=Ends("platform_utils.cc, core_num_utils.cc", takes=ends.takes_core_number))] = None
     oo_constant_folding: Annotated[Optional[bool], Option("b", "init", "Constant folding during graph compilation.", adapter=True, sticky=True)] = None
 
     local_rank_id: Annotated[Optional[types.LocalRank], Option("i", "pass", group="Data augmentation", doc="Rank of this process on its server when one process preprocesses for all devices.", adapter=-1, applies="recommendation networks", pages="0")] = None
     local_device_list: Annotated[Optional[lists.DeviceList], Option("s", "pass", "Devices that the preprocessing process feeds.", pages="0")] = None
 
     hccl_timeout: Annotated[Optional[types.NotNegative], Option("i", "init", group="Time limits", doc="How long devices wait for each other in collectives.", product=EXECUTION_SECONDS, unit="s", applies="950/A3/A2: 0..2147483647, 0 = never; Atlas training and 300I Duo: 1..17340, rounded down to a multiple of 68 with a minimum of 68", also=("session",), pages="0")] = None
-    op_wait_timeout: Annotated[Optional[types.NotNegative], Option("i", "init", "Timeout while an operator waits.", product=120, unit="s", pages="0")] = None
-    op_execute_timeout: Annotated[Optional[types.NotNegative], Option("i", "init", "Timeout while an operator executes.", unit="s", pages="0")] = None
+    op_wait_timeout: Annotated[Optional[types.NotNegative], Option("i", "init", "Timeout while an operator waits.", product=120, unit="s", pages="0", ends=Ends("gelib.cc, ConvertToInt32", takes=ends.fits_32_bits))] = None
+    op_execute_timeout: Annotated[Optional[types.NotNegative], Option("i", "init", "Timeout while an operator executes.", unit="s", pages="0", ends=Ends("gelib.cc, ConvertToInt32", takes=ends.fits_32_bits))] = None
     stream_sync_timeout: Annotated[Optional[types.MinusOneOrMore], Option("i", "init", "Graph-execution stream synchronisation timeout.", adapter=-1, unit="ms", pages="0")] = None
     event_sync_timeout: Annotated[Optional[types.MinusOneOrMore], Option("i", "init", "Graph-execution event synchronisation timeout.", adapter=-1, unit="ms", pages="0")] = None
 
     experimental_config: Annotated[Optional[ExperimentalConfig], Option(None, "", group="Experimental", doc="Container for experimental options.", pages="01")] = None
     jit_compile: Annotated[Optional[Literal["true", "false", "auto"]], Option("s", "session", "Compile operators online (true), prefer shipped binaries (false), or decide by shape kind (auto).", adapter="auto", applies="large recommendation networks", pages="0")] = None
     shape_generalization_mode: Annotated[Optional[Literal["STRICT", "FULL", "ADAPTIVE"]], Option("s", "pass", "How far changed input shapes are generalised before recompiling.", adapter="STRICT", also=("session",))] = None
-    auto_multistream_parallel_mode: Annotated[Optional[lists.MultistreamMode], Option("s", "session", "Parallel scheduling of cube and vector operators over streams.", applies="recommendation networks; dynamic shapes also need ENABLE_DYNAMIC_SHAPE_MULTI_STREAM=1")] = None
+    auto_multistream_parallel_mode: Annotated[Optional[lists.MultistreamMode], Option("s", "session", "Parallel scheduling of cube and vector operators over streams.", applies="recommendation networks; dynamic shapes also need ENABLE_DYNAMIC_SHAPE_MULTI_STREAM=1", ends=Ends("dynamic_stream_allocator.cc, ParseAutoMultistreamParallelMode", takes=ends.takes_multistream_mode))] = None
 
     graph_memory_max_size: Annotated[Optional[types.MemorySize], Option("s", "session", group="Deprecated", doc="Former cap for static plus dynamic graph memory; has no effect today.", unit="bytes", deprecated=True, dead=True, pages="0")] = None
     variable_memory_max_size: Annotated[Optional[types.MemorySize], Option("s", "session", "Former cap for variable memory; has no effect today.", unit="bytes", deprecated=True, dead=True, pages="0")] = None
-    op_debug_level: Annotated[Optional[types.UpTo4], Option("i", "init", "Old switch for keeping operator build artefacts and debug info.", deprecated=True, use="op_debug_config", sticky=True, pages="02")] = None
+    op_debug_level: Annotated[Optional[types.UpTo4], Option("i", "init", "Old switch for keeping operator build artefacts and debug info.", deprecated=True, use="op_debug_config", sticky=True, pages="02", ends=Ends("te_config_info.cc, InitConfigItemsFromOptions", is_proven=False))] = None
     enable_reduce_precision: Annotated[Optional[bool], Option("b", "unread", "Placeholder without any effect.", adapter=False, deprecated=True, dead=True, pages="0")] = None
     enable_data_pre_proc: Annotated[Optional[bool], Option("b", "pass", "Offloads GetNext (dataset input) to the device.", adapter=False, run_config=True, deprecated=True, pages="0")] = None
     variable_format_optimize: Annotated[Optional[bool], Option("b", "session", "Stores variables in a device-friendly layout.", deprecated=True, pages="0")] = None
@@ -212,7 +213,7 @@ class AdapterOptions(ConfigModel):
     optypelist_for_implmode: Annotated[Optional[lists.CommaNames], Option("s", "init", "Operator types that op_select_implmode applies to.", deprecated=True, use="op_precision_mode", also=("session",), pages="024")] = None
     dynamic_input: Annotated[Optional[bool], Option("b", "pass", "Marks the inputs as dynamic (older mechanism).", adapter=False, deprecated=True, use="compile_dynamic_mode / set_graph_exec_config", pages="0")] = None
     dynamic_graph_execute_mode: Annotated[Optional[Literal["dynamic_execute", "lazy_recompile"]], Option("s", "pass", "Execution mode for dynamic_input.", adapter="dynamic_execute", deprecated=True, pages="0")] = None
-    dynamic_inputs_shape_range: Annotated[Optional[shapes.ShapeRange], Option("s", "pass", "Shape ranges of the dynamic inputs.", deprecated=True, pages="0")] = None
+    dynamic_inputs_shape_range: Annotated[Optional[shapes.ShapeRange], Option("s", "pass", "Shape ranges of the dynamic inputs.", deprecated=True, pages="0", ends=Ends("graph_manager.cc, ParseInputShapeRange", takes=ends.takes_shape_ranges, when=ends.with_dynamic_input))] = None
     enable_compress_weight: Annotated[Optional[bool], Option("b", "session", "Global weight compression.", adapter=False)] = None
     compress_weight_conf: Annotated[Optional[types.PathText], Option("s", "session", "List of nodes whose weights are compressed.")] = None
 

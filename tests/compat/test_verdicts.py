@@ -38,6 +38,16 @@ PROFILES = {"input_shape": "a:-1", "dynamic_dims": "1;2", "dynamic_node_type": 1
 ENDING: List[Tuple[str, Dict[str, Any]]] = [
     # Empty text, also that of a value in another field
     ("buffer_optimize", {"buffer_optimize": ""}),
+    ("oo_level", {"oo_level": ""}),
+    # What GE ends and the adapter takes
+    ("oo_level", {"oo_level": "O2"}),
+    ("deterministic", {"deterministic": 2}),
+    ("topo_sorting_mode", {"topo_sorting_mode": 4}),
+    ("stream_max_parallel_num", {"stream_max_parallel_num": "A:0"}),
+    ("stream_max_parallel_num", {"stream_max_parallel_num": "A:1,A:2"}),
+    ("op_wait_timeout", {"op_wait_timeout": 2**31}),
+    ("op_execute_timeout", {"op_execute_timeout": 2**32}),
+    ("dump_step", {"enable_dump": True, "dump_path": "/tmp", "dump_step": "5-"}),
     ("variable_placement", {"variable_placement": 1}),
     ("local_device_list", {"local_device_list": 2}),
     ("local_device_list", {"local_device_list": "1,"}),
@@ -119,7 +129,18 @@ RUNNING: List[Dict[str, Any]] = [
     {"aicore_num": "24|0"},
     {"experimental_accelerate_train_mode": "fast|loss|1.2 "},
     {"experimental_accelerate_train_mode": "fast|loss|nan"},
-    {"enable_dump": True, "dump_path": "/tmp", "dump_step": "5-"},
+    {"dump_path": "/tmp", "dump_step": "5-"},
+    {"op_wait_timeout": -1},
+    {"stream_max_parallel_num": "A : 1,"},
+    {"auto_multistream_parallel_mode": "LoadBalance:08"},
+    {**PROFILES, "dynamic_dims": "1;2;"},
+    {"dynamic_input": True, "dynamic_inputs_shape_range": "data:[-2,+1]"},
+    # GE's sources say that it ends the run, but nobody has compiled them
+    {"op_debug_level": 5},
+    {"op_compiler_cache_mode": "on"},
+    {"enable_small_channel": 2},
+    {"quant_dumpable": "2"},
+    {"ac_parallel_enable": "2"},
     {"enable_dump": True, "dump_path": "/tmp", "dump_step": ""},
     {"in_out_pair": "[[['a', 'b'], ['c'], ['d']]]", "mix_compile_mode": True},
     {"in_out_pair": ""},
@@ -267,6 +288,11 @@ def test_an_audit_finds_an_error_in_each_entry_that_ascend_config_refuses() -> N
         assert has_error(script_of(entry)) == is_refused, entry
         outcomes.add(is_refused)
     assert outcomes == {False, True}
+
+
+def test_what_ge_was_only_read_to_end_is_told_as_that() -> None:
+    (message,) = (each for each in said(judged(op_debug_level=5).ignored) if "GE ends" in each)
+    assert message.startswith("op_debug_level=5 is not one of 0, 1, 2, 3, 4. GE ends the run")
 
 
 @pytest.mark.parametrize("entry", RUNNING, ids=str)

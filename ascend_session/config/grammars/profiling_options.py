@@ -68,7 +68,7 @@ def _is_directory(text: str) -> bool:
 
 
 def _is_storage(text: str) -> bool:
-    return text.endswith("MB") and parse_whole(text[:-2], 200, 2**32 - 1) is not None
+    return text.endswith("MB") and parse_whole(text[:-2], 1, 2**32 - 1) is not None
 
 
 def _is_metric(text: str) -> bool:

@@ -231,6 +231,12 @@ def profiling_options_that_ask_for_more(entry: FlatOptions) -> RuleFindings:
             f"{option('training_trace', 'on')} too.",
             'Add "training_trace":"on".',
         )
+    limit = members.get("storage_limit", "200MB")
+    if int(limit[: -len("MB")]) < 200:
+        yield no_effect(
+            f"profiling_options: {option('storage_limit', limit)} has no effect; the profiler "
+            "takes '200MB' and more."
+        )
     for name in (name for name in members if name in profiling_options.UNDESCRIBED):
         yield warning(
             f"profiling_options: {name!r} is not in the manual; a GE that does not know it ends."
