@@ -15,17 +15,64 @@ of two components.
 Open MPI: docs.open-mpi.org, "Environment variables set for MPI applications" (OMPI_COMM_WORLD_*).
 PMIx itself gives a process its rank and the name of its job (PMIX_RANK, PMIX_NAMESPACE), and
 tells the rest only to those who ask its library.
+
+The other launchers number their processes in four plain variables each (`_PLAIN_LAUNCHERS`): MPICH
+and Intel MPI (Hydra), MVAPICH2, torchrun, horovodrun and jsrun.
 """
 
 import os
 import re
-from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from functools import partial
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.cluster.variables import read_number, read_size
 from ascend_session.errors import JobError
 
 CHOICE = "ASCEND_SESSION_SCHEDULER"
-"""The scheduler that counts: ``slurm``, ``open-mpi``, ``pmix``, or ``none`` of them."""
+"""The scheduler that counts, such as ``slurm`` or ``open-mpi``, or ``none`` of them."""
+
+
+class _PlainLauncher(NamedTuple):
+    """A launcher that numbers its processes in four variables, and the mark of its processes."""
+
+    source: str
+    mark: str
+    rank: str
+    size: str
+    local_rank: str
+    local_size: str
+
+    def read(self, environ: Mapping[str, str], key: str) -> "Optional[Claim]":
+        """Read what it says; None if it has not started this process."""
+        rank, size = _read_first(environ, self.rank), _read_first(environ, self.size)
+        if not environ.get(self.mark) or rank is None or size is None:
+            return None
+        return Claim(
+            source=self.source,
+            key=key,
+            rank=rank,
+            size=size,
+            local_rank=_read_first(environ, self.local_rank),
+            local_size=_read_first(environ, self.local_size),
+        )
+
+
+def _of_family(source: str, prefix: str) -> _PlainLauncher:
+    names = (f"{prefix}{name}" for name in ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE"))
+    return _PlainLauncher(source, f"{prefix}RANK", *names)
+
+
+_PLAIN_LAUNCHERS = {
+    "mpich": _PlainLauncher(
+        "MPICH", "PMI_RANK", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"
+    ),
+    "mvapich2": _of_family("MVAPICH2", "MV2_COMM_WORLD_"),
+    "horovodrun": _of_family("horovodrun", "HOROVOD_"),
+    "jsrun": _of_family("jsrun", "JSM_NAMESPACE_"),
+    "torchrun": _PlainLauncher(
+        "torchrun", "TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"
+    ),
+}
 
 IDENTITY_VARIABLES = (
     "SLURM_PROCID",
@@ -47,6 +94,21 @@ IDENTITY_VARIABLES = (
     "PMIX_NAMESPACE",
     "PMI_RANK",
     "PMI_SIZE",
+    "MPI_LOCALRANKID",
+    "MPI_LOCALNRANKS",
+    "MV2_COMM_WORLD_RANK",
+    "MV2_COMM_WORLD_SIZE",
+    "MV2_COMM_WORLD_LOCAL_RANK",
+    "MV2_COMM_WORLD_LOCAL_SIZE",
+    "HOROVOD_RANK",
+    "HOROVOD_SIZE",
+    "HOROVOD_LOCAL_RANK",
+    "HOROVOD_LOCAL_SIZE",
+    "JSM_NAMESPACE_RANK",
+    "JSM_NAMESPACE_SIZE",
+    "JSM_NAMESPACE_LOCAL_RANK",
+    "JSM_NAMESPACE_LOCAL_SIZE",
+    "TORCHELASTIC_RUN_ID",
 )
 """Variables by which a scheduler numbers one process, and not those that this one starts."""
 
@@ -201,8 +263,9 @@ def _read_claims(environ: Mapping[str, str]) -> List[Claim]:
         return claims
     if _is_below_mpirun_daemon(environ):
         claims = _drop_daemons(claims)
-    if [claim.key for claim in claims] == ["slurm"]:
-        _refuse_slurm_shell(environ, claims[0])
+    others = [claim for claim in claims if claim.key != "mpich"]  # srun --mpi=pmi2 has PMI_RANK
+    if [claim.key for claim in others] == ["slurm"]:
+        _refuse_slurm_shell(environ, others[0])
     return claims
 
 
@@ -417,4 +480,9 @@ def read_pmix(environ: Mapping[str, str]) -> Optional[Claim]:
 
 
 # In the order in which what only one of them says is taken.
-_SCHEDULERS = {"open-mpi": read_open_mpi, "slurm": read_slurm, "pmix": read_pmix}
+_SCHEDULERS: Dict[str, Callable[[Mapping[str, str]], Optional[Claim]]] = {
+    "open-mpi": read_open_mpi,
+    "slurm": read_slurm,
+    "pmix": read_pmix,
+    **{key: partial(each.read, key=key) for key, each in _PLAIN_LAUNCHERS.items()},
+}

@@ -129,7 +129,8 @@ def test_who_was_chosen_counts(choice: str, rank: int, size: int) -> None:
 def test_a_choice_that_is_none_is_refused() -> None:
     with pytest.raises(JobError, match=f"{CHOICE}='pbs' names no scheduler") as refused:
         Job.detect({CHOICE: "pbs"})
-    assert refused.value.hint == "Use one of open-mpi, slurm, pmix, none."
+    known = "open-mpi, slurm, pmix, mpich, mvapich2, horovodrun, jsrun, torchrun, none"
+    assert refused.value.hint == f"Use one of {known}."
 
 
 def test_who_starts_ranks_does_not_ask_the_variables_of_a_rank() -> None:
@@ -141,3 +142,41 @@ def test_who_starts_ranks_does_not_ask_the_variables_of_a_rank() -> None:
 def test_a_rank_that_cannot_be_is_named_with_its_variable() -> None:
     with pytest.raises(JobError, match=r"SLURM_PROCID=9 is out of range: .* of 4 are 0 to 3"):
         Job.detect({**SLURM, "SLURM_PROCID": "9"})
+
+
+@pytest.mark.parametrize(
+    ("key", "environ"),
+    [
+        ("mpich", "PMI_RANK=3 PMI_SIZE=8 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2"),
+        (
+            "mvapich2",
+            "MV2_COMM_WORLD_RANK=3 MV2_COMM_WORLD_SIZE=8 MV2_COMM_WORLD_LOCAL_RANK=1 "
+            "MV2_COMM_WORLD_LOCAL_SIZE=2",
+        ),
+        (
+            "horovodrun",
+            "HOROVOD_RANK=3 HOROVOD_SIZE=8 HOROVOD_LOCAL_RANK=1 HOROVOD_LOCAL_SIZE=2",
+        ),
+        (
+            "jsrun",
+            "JSM_NAMESPACE_RANK=3 JSM_NAMESPACE_SIZE=8 JSM_NAMESPACE_LOCAL_RANK=1 "
+            "JSM_NAMESPACE_LOCAL_SIZE=2",
+        ),
+        (
+            "torchrun",
+            "TORCHELASTIC_RUN_ID=none RANK=3 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2",
+        ),
+    ],
+)
+def test_the_ranks_of_other_launchers_are_read(key: str, environ: str) -> None:
+    variables = dict(pair.split("=") for pair in environ.split())
+    identity = read_identity(variables)
+    numbers = [number.value for number in identity[:4] if number is not None]
+    assert numbers == [3, 8, 1, 2]
+    assert identity.scheduler is not None
+    assert identity.scheduler.key == key
+    assert read_identity({**variables, CHOICE: "none"}).rank is None
+
+
+def test_rank_and_world_size_alone_are_not_those_of_torchrun() -> None:
+    assert read_identity({"RANK": "3", "WORLD_SIZE": "8"}).rank is None
