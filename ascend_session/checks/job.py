@@ -11,6 +11,7 @@ externalinput.cc, SetHccLExecTimeOut.
 
 import importlib.machinery
 import os
+import re
 import resource
 import sys
 from typing import Any, Iterator, List, Mapping, Optional, Sequence
@@ -18,7 +19,6 @@ from typing import Any, Iterator, List, Mapping, Optional, Sequence
 from ascend_session.cluster.variables import (
     find_traps,
     find_wrong_numbers,
-    read_number,
     read_seconds,
 )
 from ascend_session.findings import ERROR, NOT_CHECKED, OK, WARNING, Finding
@@ -36,6 +36,13 @@ _EXEC = "HCCL_EXEC_TIMEOUT"
 _LONGEST_WAIT_S = 2147483647
 _LONGEST_ELSEWHERE_S = 17340  # on other products than these
 _LONG_WAITS = (family("910B"), family("910C"), family("950"))
+_LONGEST_NUMBER = 10  # characters
+# What is taken on every product: as a pattern, and in words.
+_TAKEN = {
+    "HCCL_INTRA_ROCE_ENABLE": ("0*[01]", "0 or 1"),
+    "HCCL_INTRA_PCIE_ENABLE": ("0*[01]", "0 or 1"),
+    "HCCL_SOCKET_FAMILY": ("AF_INET6?", "AF_INET or AF_INET6"),
+}
 _WRONG_VISIBLE = "NPU_VISIBLE_DEVICES"
 
 
@@ -59,13 +66,18 @@ def check_hccl_variables(
         environ: The environment of a rank.
         product: The family of the devices; None if not known, when the widest limits count.
     """
-    given, link = environ.get(_CONNECT), read_number(environ, _CONNECT)
-    if given and (link is None or not 120 <= link <= 7200):
+    for name, (pattern, taken) in _TAKEN.items():
+        if name in environ and not re.fullmatch(pattern, environ[name]):
+            yield _refuse(name, environ[name], taken)
+    given = environ.get(_CONNECT)
+    if given is not None and not (_is_short(given) and 120 <= int(given) <= 7200):
         yield _refuse(_CONNECT, given, "from 120 to 7200 seconds")
     given, wait = environ.get(_EXEC), read_seconds(environ, _EXEC)
-    if not given:
+    if given is None:
         return
-    if product is None or product in _LONG_WAITS:
+    if len(given) > _LONGEST_NUMBER:
+        yield _refuse(_EXEC, given, f"a number of at most {_LONGEST_NUMBER} characters")
+    elif product is None or product in _LONG_WAITS:
         if wait is None or wait > _LONGEST_WAIT_S:
             yield _refuse(_EXEC, given, f"from 0 to {_LONGEST_WAIT_S} seconds")
     elif not wait or wait > _LONGEST_ELSEWHERE_S:
@@ -73,9 +85,17 @@ def check_hccl_variables(
         yield _refuse(_EXEC, given, limits)
 
 
+def _is_short(text: str) -> bool:
+    """Whether HCCL takes a text for a whole number of 0 or more: it strips no blanks."""
+    return re.fullmatch(f"[0-9]{{1,{_LONGEST_NUMBER}}}", text) is not None
+
+
 def _refuse(name: str, given: str, limits: str) -> Finding:
     message = f"{name}={given!r} is not {limits}; HCCL refuses it."
-    return Finding(ERROR, message, f"Correct or unset {name}.", rule=_VARIABLES)
+    hint = f"Correct or unset {name}."
+    if not given:
+        hint = f"unset {name}: set but empty is not unset."
+    return Finding(ERROR, message, hint, rule=_VARIABLES)
 
 
 def check_visible(environ: Mapping[str, str], count: int) -> Iterator[Finding]:

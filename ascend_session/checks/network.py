@@ -14,6 +14,7 @@ its device's physical id).
 import contextlib
 import errno
 import ipaddress
+import re
 import socket
 from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -188,7 +189,8 @@ def check_ports(
             has its own ports; None means all ports.
     """
     given = environ.get(_VARIABLE)
-    if given and not _LOWEST <= (read_number(environ, _VARIABLE) or 0) <= _HIGHEST:
+    is_number = given is not None and re.fullmatch("[0-9]{1,10}", given)  # blanks are not stripped
+    if given is not None and not (is_number and _LOWEST <= int(given) <= _HIGHEST):
         message = (
             f"{_VARIABLE}={given!r} is not a port from {_LOWEST} to {_HIGHEST}; HCCL refuses it."
         )
