@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tensorflow.compat.v1 import Session as Session
 
 _OWN = "_ascend_session"  # an attribute
+_RUNNING = ("run", "partial_run", "make_callable", "_extend_graph", "_call_tf_sessionrun")
+# The last two are what callables that exist already go through.
 _RUNTIME_FILE = "client/session.py"  # of TensorFlow, where every run passes
 
 
@@ -192,11 +194,48 @@ def disown(session: Any) -> None:
             hint="Start workers as fresh processes (subprocess, or multiprocessing's 'spawn').",
         )
 
-    # The last two are what callables made before the fork go through.
-    for name in ("run", "partial_run", "make_callable", "_extend_graph", "_call_tf_sessionrun"):
+    for name in _RUNNING:
         setattr(session, name, refuse)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(session._session))  # so that it is never freed
     session._session, session._closed = _Disowned(), True
+
+
+def refuse_sessions(parent: int) -> None:
+    """Have all sessions refuse to open and to run in this process, which was forked.
+
+    TensorFlow's threads belong to the first process that had a session. A child has none of them,
+    and its first run would wait for them for ever.
+
+    Args:
+        parent: The process that had a session.
+    """
+    module = sys.modules.get("tensorflow.python.client.session")
+    base = getattr(module, "BaseSession", None)
+    if base is None:  # a thread of the parent was just importing it
+        return
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise error_after_fork(parent)
+
+    def refuse_opening(self: Any, *args: Any, **kwargs: Any) -> None:
+        self._session, self._closed = None, True  # for TensorFlow's __del__
+        refuse()
+
+    base.__init__ = refuse_opening
+    for name in _RUNNING:
+        setattr(base, name, refuse)
+    base._Callable.__call__ = refuse
+    # What these would free is the parent's.
+    base.__del__ = base._Callable.__del__ = lambda self: None
+
+
+def error_after_fork(parent: int) -> LifecycleError:
+    """Make the error of a process that was forked from one that had run sessions."""
+    return LifecycleError(
+        f"This process was forked from process {parent} after that process had opened a session; "
+        "TensorFlow's threads do not survive a fork, and a run would wait for them for ever.",
+        hint="Start workers as fresh processes (subprocess, or multiprocessing's 'spawn').",
+    )
 
 
 class _Disowned:

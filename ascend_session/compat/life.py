@@ -89,11 +89,6 @@ def _open(parameters: Mapping[str, Any]) -> AscendSystem:
     return opened
 
 
-def is_of_parent() -> bool:
-    """Whether the process that this one was forked from had opened a system by then."""
-    return _Life.context is not None and _Life.pid != os.getpid()
-
-
 def is_opening() -> bool:
     """Whether this thread is just opening the system, so that its new sessions are that one's."""
     return _Life.opener == threading.get_ident()

@@ -28,6 +28,7 @@ from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.option import keys_by_name, options_by_key
 from ascend_session.errors import AscendConfigWarning, ConfigError, LifecycleError
 from ascend_session.findings import ERROR, HOST, NO_EFFECT, WARNING, Finding
+from ascend_session.process import on_fork
 from ascend_session.session.conditions import Leftovers, init_options, refuse_one_shot
 from ascend_session.session.system import current_system
 from ascend_session.user_code import UserLine, user_line
@@ -135,6 +136,10 @@ class SessionLog:
                 self._initial = init_options(verdict.values)
                 self._initial_name = f"session {number} ({where})"
         life.record_sessions(self.sessions)
+
+    def has_opened(self) -> bool:
+        """Whether a session was opened, and none of them only refused."""
+        return not all(session.is_refused for session in self.sessions)
 
     def note_loop(self, session: Any, steps: int, runs: int = 0) -> None:
         """Note that a loop is ready in a session, or that so many runs of it were made."""
@@ -311,6 +316,17 @@ class _Watch:
     is_kept = False
 
 
+def _refuse_in_child() -> None:
+    """Have a forked process open no session, and run none, if its parent has opened one."""
+    if _Watch.log.has_opened():
+        from ascend_session.backends._tensorflow import refuse_sessions
+
+        refuse_sessions(_Watch.log.pid)
+
+
+on_fork(_refuse_in_child)
+
+
 def session_log() -> SessionLog:
     """Give the sessions that were opened in this process so far."""
     return _Watch.log
@@ -380,12 +396,10 @@ def watch_sessions(request: Optional[Dict[str, str]] = None) -> None:
 
 
 def _is_none_of_the_scripts() -> bool:
-    """Whether the session is one of this package's own, or of a fork that can open no system."""
+    """Whether the session is one of this package's own."""
     if life.is_opening():
         return True
     if _Watch.log.pid != os.getpid():
-        if life.is_of_parent():
-            return True
         _Watch.log = SessionLog()
         life.begin_in_fork()
     frame: Any = sys._getframe(2)

@@ -126,6 +126,11 @@ class SignalGuard:
         """Tell the guard's thread that the main thread is shutting the system down itself."""
         self._unwinding.set()
 
+    @property
+    def is_terminating(self) -> bool:
+        """Whether SIGTERM has come, so that nothing new should begin in this process."""
+        return self._terminating or self._received_terms > 0
+
     def cause_of(self, error: Optional[BaseException]) -> Optional[BaseException]:
         """Return ``error``, or the interrupt for which the guard's thread closed the sessions.
 

@@ -14,7 +14,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session import backends
-from ascend_session.backends._tensorflow import destroy, disown, graph_or_default
+from ascend_session.backends._tensorflow import (
+    destroy,
+    disown,
+    error_after_fork,
+    graph_or_default,
+    refuse_sessions,
+)
 from ascend_session.backends.base import Backend
 from ascend_session.cluster import member
 from ascend_session.cluster.job import Job
@@ -43,6 +49,7 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
+_POLL_S = 1.0  # in which a thread that waits for another one's system looks for SIGTERM
 _ANSWER_S = 0.25  # for ranks that hear of a signal, before sessions are closed
 
 Closer = Tuple[str, Callable[[], object]]
@@ -56,6 +63,8 @@ LEFTOVERS = Leftovers()
 
 _current: "Optional[AscendSystem]" = None  # from before it opens until it is closed
 _lock = threading.RLock()  # of `_current` and its uses; garbage collection may leave a block
+_changed = threading.Condition(_lock)  # a system has opened, or made way
+_initialised_in: Optional[int] = None  # the process that was the first to start TensorFlow
 
 
 @functools.lru_cache(maxsize=None)
@@ -263,16 +272,16 @@ class AscendSystem:
             return Use(self)
 
     def check_shareable(self, config: Optional[AscendConfig], backend: str) -> None:
-        """Refuse to share this system with a block that comes too early or asks for another one.
+        """Refuse to share this system with a block that asks for another one.
 
         Raises:
-            LifecycleError: While another thread opens or closes it, or for another backend.
+            LifecycleError: While this thread opens or closes it, or for another backend.
             ConfigError: For init-scope options that it was not initialised with.
         """
         if self._state in ("opening", "closing"):
             raise LifecycleError(
-                f"Thread {self._thread!r} is {self._state} the Ascend system of this process at "
-                "this moment.",
+                f"Thread {self._thread.name!r} is {self._state} the Ascend system of this process "
+                "at this moment.",
                 hint="Open one ascend_system(...) first, then start threads that open sessions.",
             )
         # "auto" means the open system, unless the environment names a backend.
@@ -318,6 +327,7 @@ class AscendSystem:
             if probe is not None:
                 self._backend.probe(self.job, proto, probe)
                 self._record("probe")
+            _note_initialising()
             self._backend.initialize(proto, parameters)
             self._is_up = True
             self._record("initialize", self.backend)
@@ -374,7 +384,15 @@ class AscendSystem:
 
     def _set_state(self, state: str) -> None:
         """Note the state, and which thread is opening or closing."""
-        self._state, self._thread = state, threading.current_thread().name
+        with _lock:
+            self._state, self._thread = state, threading.current_thread()
+            _changed.notify_all()
+
+    def is_worth_waiting_for(self) -> bool:
+        """Tell whether another thread opens or closes it, and this one may go on afterwards."""
+        is_changing = self._state in ("opening", "closing")
+        is_others = self._thread is not threading.current_thread()
+        return is_changing and is_others and not self.signals.is_terminating
 
     def _record(self, name: str, detail: str = "") -> None:
         """Add an event that has just happened."""
@@ -629,13 +647,17 @@ def use_system(
 ) -> Use:
     """Share the open system of this process if it is what the arguments ask for, or open one.
 
+    While another thread opens or closes the system, wait until it has done so.
+
     Raises:
-        LifecycleError: While another thread opens or closes, after a fork, or if the open system
+        LifecycleError: While this thread opens or closes it, after a fork, or if the open system
             uses another backend.
     """
     global _current
     refuse_after_fork()
     with _lock:
+        while _current is not None and _current.is_worth_waiting_for():
+            _changed.wait(_POLL_S)
         if _current is not None:
             _current.check_shareable(config, backend)
             return Use(_current)
@@ -651,10 +673,10 @@ def use_system(
 
 
 def refuse_after_fork() -> None:
-    """Raise LifecycleError in a process that was forked from one with a system, or opening one.
+    """Raise LifecycleError in a process that was forked from one that has had a system.
 
-    The latter also has to import nothing: a module that a thread of its parent was importing stays
-    locked for ever.
+    Where the parent was opening it, nothing is imported either: a module that a thread of the
+    parent was importing stays locked for ever.
     """
     if _current is not None and _current.pid != os.getpid():
         raise LifecycleError(
@@ -662,6 +684,14 @@ def refuse_after_fork() -> None:
             "an Ascend system open; neither TensorFlow nor the device survives a fork.",
             hint="Start workers as fresh processes (subprocess, or multiprocessing's 'spawn').",
         )
+    if _initialised_in is not None and _initialised_in != os.getpid():
+        raise error_after_fork(_initialised_in)
+
+
+def _note_initialising() -> None:
+    global _initialised_in
+    if _initialised_in is None:
+        _initialised_in = os.getpid()
 
 
 def _forget(system: AscendSystem) -> None:
@@ -671,6 +701,7 @@ def _forget(system: AscendSystem) -> None:
         system._set_state("closed")
         if _current is system:
             _current = None
+            _changed.notify_all()
             atexit.unregister(_close_at_exit)
 
 
@@ -681,8 +712,11 @@ def _close_at_exit(system: AscendSystem) -> None:
 
 def _forget_in_child() -> None:
     """Have a forked process touch nothing of what its parent has open, nor at its exit."""
-    global _lock
+    global _lock, _changed
     _lock = threading.RLock()  # of threads that are not here
+    _changed = threading.Condition(_lock)
+    if _initialised_in is not None:
+        refuse_sessions(_initialised_in)
     if _current is not None:
         atexit.unregister(_close_at_exit)
         _current.forget_in_child()

@@ -348,6 +348,32 @@ def test_a_forked_child_neither_reports_nor_closes(run: Any) -> None:
     assert len(report_of(ended)) == len(["head", "sessions"])  # of two, none would be read
 
 
+@pytest.mark.parametrize(
+    "sessions",
+    ["s = tf.Session(config=options()); s.run(x)", "s = tf.Session(); s.run(x)"],
+    ids=["offloaded", "on the host"],
+)
+def test_a_child_of_a_process_that_had_a_session_refuses_to_open_and_to_run_one(
+    run: Any, sessions: str
+) -> None:
+    script = (
+        NPU
+        + CONSTANT
+        + f"import signal\n{sessions}\n"
+        + (
+            "if not os.fork():\n"
+            "    signal.alarm(60)\n"
+            "    for each in (lambda: tf.Session(config=options()), lambda: s.run(x)):\n"
+            "        try: each()\n"
+            "        except Exception as e: print(type(e).__name__, 'spawn' in str(e))\n"
+            "    sys.stdout.flush(); os._exit(0)\n"
+            "os.waitpid(-1, 0); print(s.run(x))\n"
+        )
+    )
+    ended = run(script)
+    assert ended.stdout.split("\n")[:2] == ["LifecycleError True"] * 2, ended.stderr
+
+
 def test_a_worker_that_is_forked_before_anything_was_opened_is_a_process_of_its_own(
     run: Any,
 ) -> None:

@@ -86,6 +86,34 @@ def fork_while_importing() -> None:
     fork_after(begun, "slow")
 
 
+def fork_after_closing() -> None:
+    """Fork when all is closed; the child tries every way to a run."""
+    with ascend_session() as first:
+        of_others = tf.Session()
+        answer = tf.constant(7)
+        say(f"parent runs {first.run(answer)} {of_others.run(answer)}")
+        made_before = of_others.make_callable(answer)
+    child = os.fork()
+    if not child:
+        signal.alarm(60)  # instead of waiting for ever
+        for what in (
+            lambda: ascend_session(backend="stub").__enter__(),
+            lambda: ascend_system().__enter__(),
+            tf.Session,
+            lambda: of_others.run(answer),
+            made_before,
+        ):
+            try:
+                what()
+            except LifecycleError as refusal:
+                say(f"{refusal.message} | {refusal.hint}".replace(str(parent), "P"))
+        sys.exit(0)
+    say(f"child ended {os.waitpid(child, 0)[1]}")
+    with ascend_session(graph=answer.graph) as second:
+        say(f"parent runs {second.run(answer)} {of_others.run(answer)}")
+    sys.exit(0)
+
+
 def fork_while_taking_signals_over() -> None:
     """Have another thread fork just when the main thread has replaced a handler."""
     replace, replaced, forked = signal.signal, threading.Event(), threading.Event()
@@ -139,6 +167,8 @@ if sys.argv[1] == "while_importing":
     fork_while_importing()
 if sys.argv[1] == "while_taking_signals_over":
     fork_while_taking_signals_over()
+if sys.argv[1] == "after_closing":
+    fork_after_closing()
 ends = socket.socketpair()  # as an event loop of the user's has them, in the parent only
 ends[1].setblocking(False)
 signal.set_wakeup_fd(ends[1].fileno())

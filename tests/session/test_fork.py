@@ -66,3 +66,16 @@ def test_signals_that_another_thread_is_taking_over_are_the_parents_alone(progra
     ended = programs.run("forking", "while_taking_signals_over")
     child = ["handlers: True", "wakeup: -1", f"child ended {signal.SIGTERM:d}"]
     assert (ended.code, ended.lines) == (0, [*child, "parent runs 7"]), ended.log
+
+
+def test_a_child_that_is_forked_after_all_was_closed_is_refused_and_does_not_hang(
+    programs: Host,
+) -> None:
+    ended = programs.run("forking", "after_closing")
+    assert ended.code == 0, ended.log
+    first, *refusals, child, again = ended.lines
+    assert [first, child, again] == ["parent runs 7 7", "child ended 0", "parent runs 7 7"]
+    assert len(refusals) == 5
+    for refusal in refusals:
+        assert refusal.startswith("This process was forked from process P after that process")
+        assert "multiprocessing's 'spawn'" in refusal

@@ -56,20 +56,35 @@ def answer(tf: Any, number: int) -> int:
         return int(sess.run(tensor))
 
 
-def test_opening_from_two_threads_at_once_is_refused_for_the_second(stub: Any) -> None:
+def test_a_thread_that_comes_while_another_one_opens_waits_and_shares(stub: Any) -> None:
     stub(Waiting)
-    with ThreadPoolExecutor(1, "first") as pool:
-        block = ascend_system()
+    with ThreadPoolExecutor(2) as pool:
+        block, later = ascend_system(), ascend_system()
         opening = pool.submit(block.__enter__)
-        assert Waiting.begun.wait(30)
-        with pytest.raises(LifecycleError, match=r"Thread 'first_0' is opening") as refused:
-            open_and_close(ascend_system())
+        assert Waiting.begun.wait(60)
+        waiting = pool.submit(later.__enter__)
+        with pytest.raises(TimeoutError):
+            waiting.result(0.3)
         Waiting.go_on.set()
-        system = opening.result(30)
-        assert "then start threads" in str(refused.value.hint)
-        assert current_system() is system
-        pool.submit(leave, block).result(30)
+        system = opening.result(60)
+        assert waiting.result(60) is system is current_system()
+        pool.submit(leave, block).result(60)
+        assert system.is_open
+        pool.submit(leave, later).result(60)
     assert steps(system) == ["initialize", "shutdown"]
+
+
+def test_threads_that_open_sessions_at_the_same_moment_are_never_refused(tf: Any) -> None:
+    barrier = threading.Barrier(4)
+
+    def work(number: int) -> int:
+        barrier.wait(60)
+        return answer(tf, number)
+
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(3):
+            assert list(pool.map(work, range(4))) == [0, 1, 2, 3]
+    assert current_system() is None
 
 
 def test_a_block_that_is_left_while_a_signal_shuts_down_waits_until_that_has_ended(
@@ -91,17 +106,21 @@ def test_a_block_that_is_left_while_a_signal_shuts_down_waits_until_that_has_end
 
 
 class BlockAt(logging.Handler):
-    """Has another thread enter a block at the moment when a failure is recorded."""
+    """Has this thread, and another one, enter a block at the moment when a failure is recorded."""
 
-    def __init__(self, worker: Callable[..., Any]) -> None:
+    def __init__(self, pool: ThreadPoolExecutor) -> None:
         super().__init__()
         self.refusals: List[LifecycleError] = []
-        self._worker = worker
+        self.later: List[Any] = []
+        self._pool = pool
 
     def emit(self, record: logging.LogRecord) -> None:
-        if "failure" in record.getMessage():
+        if "failure" in record.getMessage() and not self.later:
+            self.later.append(self._pool.submit(open_and_close, ascend_system()))
+            with pytest.raises(TimeoutError):
+                self.later[0].result(0.3)
             with pytest.raises(LifecycleError) as refused:
-                self._worker(open_and_close, ascend_system())
+                open_and_close(ascend_system())
             self.refusals.append(refused.value)
 
 
@@ -109,18 +128,22 @@ class BlockAt(logging.Handler):
     ("backend", "state"), [(FailingStart, "opening"), (FailingStop, "closing")]
 )
 def test_a_system_that_is_closed_is_shared_by_nobody_before_it_has_made_way(
-    stub: Any, worker: Any, backend: Any, state: str
+    stub: Any, backend: Any, state: str
 ) -> None:
     stub(backend)
-    handler, log = BlockAt(worker), logging.getLogger("ascend_session.session.system")
-    log.addHandler(handler)
-    log.setLevel(logging.DEBUG)
-    try:
-        with pytest.raises((InitializationError, ShutdownError)):
-            open_and_close(ascend_system())
-    finally:
-        log.setLevel(logging.NOTSET)
-        log.removeHandler(handler)
+    log = logging.getLogger("ascend_session.session.system")
+    with ThreadPoolExecutor(1) as pool:
+        handler = BlockAt(pool)
+        log.addHandler(handler)
+        log.setLevel(logging.DEBUG)
+        try:
+            with pytest.raises((InitializationError, ShutdownError)):
+                open_and_close(ascend_system())
+            # The other thread has opened a system of its own, which fails in the same way.
+            assert isinstance(handler.later[0].exception(60), (InitializationError, ShutdownError))
+        finally:
+            log.setLevel(logging.NOTSET)
+            log.removeHandler(handler)
     assert [f"is {state}" in refusal.message for refusal in handler.refusals] == [True]
     assert current_system() is None
 
