@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _OWN = "_ascend_session"  # an attribute
 _RUNNING = ("run", "partial_run", "make_callable", "_extend_graph", "_call_tf_sessionrun")
 # The last two are what callables that exist already go through.
-_RUNTIME_FILE = "client/session.py"  # of TensorFlow, where every run passes
+_RUNTIME_FILE = "client/session.py"
 
 
 def tf1() -> Any:
@@ -166,9 +166,14 @@ def is_running(session: Any) -> bool:
     )
 
 
+def is_of_session(frame: FrameType) -> bool:
+    """Tell whether a frame is one of TensorFlow's ``Session``, where every run passes."""
+    return frame.f_code.co_filename.endswith(_RUNTIME_FILE)
+
+
 def _is_in_run(session: Any, innermost: FrameType) -> bool:
     for frame, _ in walk_stack(innermost):
-        if frame.f_code.co_filename.endswith(_RUNTIME_FILE):
+        if is_of_session(frame):
             running = frame.f_locals.get("self")
             if running is session or getattr(running, "_session", None) is session:
                 return True

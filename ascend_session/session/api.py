@@ -7,9 +7,20 @@ import functools
 import inspect
 import logging
 import os
-from typing import TYPE_CHECKING, Any, Callable, Generic, List, Optional, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Generic,
+    List,
+    Optional,
+    Tuple,
+    TypeVar,
+    cast,
+)
 
 from ascend_session import backends
+from ascend_session.backends._tensorflow import graph_or_default
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.option import options_of
 from ascend_session.errors import AscendError, LifecycleError, ShutdownError
@@ -155,11 +166,46 @@ class _Block(Generic[_Given]):
         """Set the use of the system, and return what the block gets."""
         raise NotImplementedError
 
+    def open(self) -> _Given:
+        """Open without a block, as over several cells of a notebook, until `close`.
+
+        Raises:
+            LifecycleError: If this is open or was open already, or if one that was opened so
+                before is still open: for sessions, on the same graph.
+            AscendError: As on entry of a block.
+        """
+        if self._entered_in is not None and not self._left:
+            raise LifecycleError(
+                f"This {self.call} is open already.",
+                hint=f"Go on with the {self.gives} that open() has returned, or close() it and "
+                f"call {self.call} again.",
+            )
+        _refuse_second(self.call, self._key())
+        given = self.__enter__()
+        _opened.append((self._key(), self._use))
+        return given
+
+    def close(self) -> None:
+        """Close what `open` has opened, and the system if nothing else uses it.
+
+        A second call does nothing.
+
+        Raises:
+            LifecycleError: If this was not opened.
+            ShutdownError: If something could not be closed.
+        """
+        self.__exit__(None, None, None)
+
+    def _key(self) -> Any:
+        """Return what only one that is opened with `open` may have at a time."""
+        raise NotImplementedError
+
     def __enter__(self) -> _Given:
         if self._entered_in is not None:
             state = "was used already" if self._left else "is entered already"
             raise LifecycleError(
-                f"This {self.call} {state}.", hint=f"Call {self.call} again for each with block."
+                f"This {self.call} {state}.",
+                hint=f"Call {self.call} again for each with block, or each open().",
             )
         self._entered_in = os.getpid()
         self._left = True  # until there is something to leave
@@ -169,7 +215,7 @@ class _Block(Generic[_Given]):
 
     def __exit__(self, *failure: Any) -> None:
         if self._entered_in is None:
-            hint = f"with {self.call} as {self.gives}:"
+            hint = f"with {self.call} as {self.gives}: or {self.gives} = {self.call}.open()"
             raise LifecycleError(f"This {self.call} was not entered.", hint=hint)
         if self._left or self._entered_in != os.getpid():
             return
@@ -204,6 +250,25 @@ class _Block(Generic[_Given]):
         return _finish(use.system, body, failed + [("an interrupt", error) for error in waiting])
 
 
+_opened: List[Tuple[Any, Use]] = []  # with open(): what for, and the use
+
+
+def _refuse_second(call: str, key: Any) -> None:
+    """Raise LifecycleError if one for the same is open that was opened with ``open()``.
+
+    The same cell of a notebook, run twice, would open a second session with variables of its own,
+    and nobody could close the first any more.
+    """
+    _opened[:] = [(k, use) for k, use in _opened if use.system.is_open and use in use.system.uses]
+    if any(other is key for other, _ in _opened):
+        what = "" if key is None else " on the same graph"
+        raise LifecycleError(
+            f"An {call}{what} that was opened with open() is still open; was this cell run twice?",
+            hint="Go on with it, or close it and run this again: its close(), or "
+            "ascend_session.current_system().close() where its name is gone.",
+        )
+
+
 class SystemContext(_Block[AscendSystem]):
     """What `ascend_system` returns."""
 
@@ -219,6 +284,9 @@ class SystemContext(_Block[AscendSystem]):
     ) -> None:
         super().__init__()
         self._arguments = (config, backend, None, wait_s, probe)
+
+    def _key(self) -> None:
+        return None  # there is one system
 
     def _open(self) -> AscendSystem:
         self._use = use_system(*self._arguments)
@@ -245,6 +313,9 @@ class SessionContext(_Block["Session"]):
         self._to_use = (config, backend, session_config)
         self._to_open = (config, graph, device_id, session_config, as_default)
         self._system = system
+
+    def _key(self) -> Any:
+        return graph_or_default(self._to_open[1])
 
     def _open(self) -> "Session":
         system = self._system

@@ -7,6 +7,12 @@ ends within milliseconds, and the main thread unwinds. A run that does not react
 matrix product or a graph on a device, is waited for as long as the backend allows; then the signal
 ends the process. The guard is there from before the initialisation until the shutdown, in the main
 thread only, and only over the default handlers.
+
+In an interactive Python, whose variables are somebody's work, the first Ctrl-C while a run blocks
+closes nothing: it says that the run is waited for, and KeyboardInterrupt comes when that returns.
+Only a second one during the same run does what the first one does in a script. A kernel of Jupyter
+gives each cell Python's own handler; there the guard's thread cannot know from its handler that
+Ctrl-C has been noticed, and looks whether the main thread is in a run.
 """
 
 import atexit
@@ -25,6 +31,7 @@ from traceback import walk_stack
 from types import FrameType
 from typing import Any, Callable, ClassVar, Dict, Iterator, List, Optional
 
+from ascend_session.backends._tensorflow import is_of_session
 from ascend_session.cluster.variables import GRACE, read_seconds
 from ascend_session.user_code import user_line
 
@@ -33,6 +40,7 @@ _logger = logging.getLogger(__name__)
 _NOTICE_S = 0.5  # in which a main thread that is not blocked notices a signal
 _LATE_S = 0.25  # by which the guard's thread may learn later of a signal that was noticed
 _FORCED_END_S = 2.0  # for what is still to be done once a run was waited for in vain
+_LOOK_S = 0.1  # between two looks at whether a run has returned
 _RESEND_S = 0.01  # after which a signal comes again that could not be raised
 _SHUTDOWN_S = 30.0  # for a shutdown that has begun
 _WRITE_S = 0.5  # for a sentence that nobody may be reading: a full pipe must not keep a process
@@ -89,6 +97,7 @@ class SignalGuard:
         self._unwinding = threading.Event()
         self._done = threading.Event()
         self._attended = 0
+        self._is_waiting_for_run = False  # after a first Ctrl-C in an interactive Python
         self._run_s = 0.0
         self._previous_fd = -1
         self._pid = os.getpid()
@@ -188,6 +197,10 @@ class SignalGuard:
     def _owns(self, number: int) -> bool:
         return signal.getsignal(number) == self._handle
 
+    def _is_interactive_default(self, number: int) -> bool:
+        is_default = signal.getsignal(number) == signal.default_int_handler
+        return number == signal.SIGINT and is_default and is_interactive()
+
     def forget_in_child(self) -> None:
         """Give a forked child the default handlers back; it has no thread."""
         self._restore()
@@ -236,7 +249,8 @@ class SignalGuard:
                     with contextlib.suppress(OSError):  # nobody may be reading there any more
                         os.write(self._previous_fd, numbers)
                 for number in numbers:
-                    if self._owns(number) and not self._done.is_set():
+                    is_owned = self._owns(number) or self._is_interactive_default(number)
+                    if is_owned and not self._done.is_set():
                         self._receive(number)
 
     def _receive(self, number: int) -> None:
@@ -244,6 +258,9 @@ class SignalGuard:
             self._resent.remove(number)
             return
         SignalGuard.has_received = True
+        if number == signal.SIGINT and is_interactive() and not self._is_waiting_for_run:
+            _start_thread(self._wait_for_run, number)
+            return
         self._received_terms += number == signal.SIGTERM
         if self._attended or self._received_terms > 1:
             self._end_at_once(number)
@@ -256,12 +273,37 @@ class SignalGuard:
         log(_logger.error, "Second signal (%s): ending at once.", _name(number))
         _die_of(number)
 
+    def _wait_for_run(self, number: int) -> None:
+        """Say that the run in which Ctrl-C has come is waited for, and wait until it returns."""
+        run = _run_of_main_thread()
+        if self._main_thread_notices(number) or self._is_waiting_for_run:
+            return
+        if run is None or _run_of_main_thread() is not run:
+            return
+        self._is_waiting_for_run = True
+        log(
+            _logger.warning,
+            "%s: waiting for the call in %s to return; KeyboardInterrupt comes then. A second "
+            "Ctrl-C closes the sessions, and ends this Python with all its variables if the call "
+            "does not return within %g s.",
+            *(_name(number), user_line(run) or "a run", self._run_s),
+        )
+        while _run_of_main_thread() is run:
+            time.sleep(_LOOK_S)
+        self._is_waiting_for_run = False
+        self._noticed.wait(_NOTICE_S)
+        self._known_at[number] = self._noticed_at.get(number, float("-inf"))
+        if self._attended:
+            time.sleep(_NOTICE_S)  # in which the block is left that is told of the interrupt
+            self._attended = 0
+
     def _attend(self, number: int) -> None:
         if self._main_thread_notices(number):
             return  # it runs Python and unwinds by itself
         if self._attended:
             self._end_at_once(number)
         self._attended = number
+        is_waited_for = self._is_waiting_for_run
         run_s = self._time_for_run()
         line = user_line(sys._current_frames().get(threading.main_thread().ident or 0))
         call = f"the call in {line}" if line else "the call that blocks"
@@ -276,10 +318,12 @@ class SignalGuard:
             if self._done.wait(_SHUTDOWN_S):
                 return
             call = "the shutdown"
-        elif self._noticed.is_set():
+        elif self._noticed.is_set() or (is_waited_for and not self._is_waiting_for_run):
             return  # the run has ended meanwhile, and what the user does then may take its time
         else:
             _start_thread(self._end_forcedly, closing).join(_FORCED_END_S)
+            if is_waited_for and not self._is_waiting_for_run:
+                return  # it has ended after all, and Python goes on
             if self._noticed.is_set() and self._done.is_set():
                 return  # it has ended after all, and the system is closed
         if not self._done.is_set():
@@ -360,6 +404,20 @@ def _is_taking_lock(frame: Optional[FrameType]) -> bool:
         return False
     files = (each.f_code.co_filename for each, _ in walk_stack(frame))
     return any(file.endswith("util/lock_util.py") for file in files)
+
+
+def is_interactive() -> bool:
+    """Tell whether somebody types into this Python: a REPL, ``python -i``, IPython, Jupyter."""
+    return hasattr(sys, "ps1") or bool(sys.flags.interactive)
+
+
+def _run_of_main_thread() -> Optional[FrameType]:
+    """Return the innermost frame of TensorFlow's sessions in the main thread, if it is in one."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    if frame is None:
+        return None
+    frames = (each for each, _ in walk_stack(frame))
+    return next((each for each in frames if is_of_session(each)), None)
 
 
 def _in_main_thread() -> bool:
