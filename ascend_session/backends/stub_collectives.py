@@ -1,7 +1,7 @@
 """HCCL's collectives as operators of CPU graphs, between the processes of a job.
 
 The functions have the names and parameters of the vendor's ``hccl_ops``; fusion has no effect here.
-What the operators do when they run is in the room ``exchange``.
+What the operators do when they run is in ``exchange``.
 """
 
 import collections
@@ -13,7 +13,8 @@ from typing import Any, Callable, Counter, Dict, List, Optional, Sequence, Tuple
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.collectives import Shape, gathered, scattered
 from ascend_session.backends.exchange import collectives
-from ascend_session.backends.exchange.group import Collective, Communicator, Iteration
+from ascend_session.backends.exchange.communicator import Collective, Communicator
+from ascend_session.backends.exchange.order import Iteration
 from ascend_session.backends.exchange.wire import Operation
 from ascend_session.backends.stub_job import StubJob, current_job, members_now
 from ascend_session.backends.stub_ops import NO_GRADIENT, Function, blocking_op

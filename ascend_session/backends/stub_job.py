@@ -7,8 +7,7 @@ each run, for the job of the system that is open then.
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ascend_session.backends.collectives import Groups
-from ascend_session.backends.exchange.group import ProcessGroup
-from ascend_session.backends.exchange.peer import Rank
+from ascend_session.backends.exchange.group import ProcessGroup, Rank
 from ascend_session.backends.exchange.rendezvous import Meeting
 from ascend_session.backends.exchange.sentences import name_ranks
 from ascend_session.backends.stub import StubBackend
@@ -180,11 +179,7 @@ def open_job(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]
         InitializationError: Naming the ranks that did not come.
     """
     process_group = _make_process_group(job, parameters, environ)
-    try:
-        process_group.open()
-    except BaseException as error:
-        process_group.close(error)
-        raise
+    process_group.open()
     return StubJob(job, process_group)
 
 
@@ -212,7 +207,7 @@ def _make_process_group(
 ) -> ProcessGroup:
     """Describe how this rank meets the others, whom `ProcessGroup.open` waits for."""
     if job.size == 1:
-        return ProcessGroup(job.rank)
+        return ProcessGroup(Rank(job.rank))
     timeout_s = float(read_number(environ, "HCCL_CONNECT_TIMEOUT") or CONNECT_SECONDS)
     timeout_s += CONNECT_SECONDS_MORE
     claim = job.identity.scheduler
@@ -225,7 +220,7 @@ def _make_process_group(
         _describe_device(job, environ),
         claim.hosts[1] if claim is not None and claim.hosts is not None else "",
     )
-    return ProcessGroup(job.rank, who, timeout_s, _execution_limit(parameters, environ))
+    return ProcessGroup(who, timeout_s, _execution_limit(parameters, environ))
 
 
 def _describe_device(job: Job, environ: Mapping[str, str]) -> str:

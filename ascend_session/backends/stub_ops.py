@@ -20,8 +20,9 @@ from concurrent import futures
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ascend_session.backends._tensorflow import own_operators, tf1
-from ascend_session.backends.exchange.group import Collective, Iteration, overlap
-from ascend_session.backends.exchange.peer import SHORT_BYTES, NotYetError
+from ascend_session.backends.exchange.communicator import Collective
+from ascend_session.backends.exchange.group import SHORT_BYTES, NotYetError
+from ascend_session.backends.exchange.order import Iteration, overlap
 from ascend_session.backends.stub_job import current_job
 from ascend_session.errors import CollectiveError
 
@@ -99,25 +100,10 @@ def blocking_op(
     return list(passed[: len(results)])
 
 
-class _Patience:
-    """With other ranks, in a thread of a session: one operator of the process has it at a time."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._rests_until = 0.0
-
-    def take(self) -> bool:
-        """Take it, if it is there; then `give_back` has to follow."""
-        return time.monotonic() >= self._rests_until and self._lock.acquire(blocking=False)
-
-    def give_back(self, was_in_vain: bool) -> None:
-        """Let others have it: later, if the ranks are apart, for each would wait in vain."""
-        if was_in_vain:
-            self._rests_until = time.monotonic() + _REST_S
-        self._lock.release()
-
-
-_patience = _Patience()
+# With other ranks, in a thread of a session: one operator of the process has it at a time, and for
+# a while none after one has waited in vain, for the ranks are apart then.
+_patience = threading.Lock()
+_rests_until = 0.0
 
 
 class _Calls:
@@ -146,7 +132,8 @@ class _Calls:
             # What was cancelled before its turn is gone, and so is what its system left undone.
             self._begun = [earlier for earlier in self._begun if earlier.is_entered]
             is_alone = not self._begun and not self._taken
-            is_attempt = is_short and is_alone and _patience.take()
+            may_wait = is_short and is_alone and time.monotonic() >= _rests_until
+            is_attempt = may_wait and _patience.acquire(blocking=False)
             self._is_attempting = is_attempt
             if not is_attempt:
                 self._begun.append(collective)
@@ -157,16 +144,19 @@ class _Calls:
 
     def _attempt(self, collective: Collective) -> Optional[Sequence[Any]]:
         """Do a run in the session's thread; None if it is left to the iterator."""
+        global _rests_until
         left: List[Collective] = []
-        was_in_vain = False
+        begun = time.monotonic()
         try:
             results: Sequence[Any] = collective.run(_PATIENCE_S)
             return results
-        except NotYetError as reason:
-            left, was_in_vain = [collective], reason.was_in_vain
+        except NotYetError:
+            left = [collective]
+            if time.monotonic() - begun >= _PATIENCE_S:
+                _rests_until = time.monotonic() + _REST_S
             return None
         finally:
-            _patience.give_back(was_in_vain)
+            _patience.release()
             with self._lock:
                 self._is_attempting, self._begun = False, left
 

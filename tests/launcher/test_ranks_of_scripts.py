@@ -88,7 +88,7 @@ _EXCHANGE = """
 import os, sys
 import numpy as np
 from ascend_session.backends.exchange.wire import Operation
-from ascend_session.backends.exchange.group import Collective
+from ascend_session.backends.exchange.communicator import Collective
 from ascend_session.backends.stub_job import open_job
 from ascend_session.cluster.job import Job
 job = Job.detect(os.environ)

@@ -27,7 +27,8 @@ _REPOSITORY = Path(__file__).resolve().parents[2]
 _KILLING = """
 from ascend_session.backends.exchange.rendezvous import Listening, find_folder
 if rank == 0:
-    listening = Listening([os.environ["NAME"]])
+    listening = Listening()
+    listening.open([os.environ["NAME"]])
     files = [name for name in os.listdir(find_folder()) if os.environ["NAME"] in name]
     print(*sorted(files), flush=True)
     os.kill({"rank": os.getpid(), "guardian": os.getppid()}[os.environ["KILLED"]], signal.SIGKILL)
@@ -40,7 +41,7 @@ _OUTLIVING = """
 import ctypes
 import numpy
 from ascend_session.backends.exchange.wire import Operation
-from ascend_session.backends.exchange.group import Collective
+from ascend_session.backends.exchange.communicator import Collective
 from ascend_session.backends.stub_job import open_job
 from ascend_session.cluster.job import Job
 ctypes.CDLL(None).prctl(1, 0)  # PR_SET_PDEATHSIG

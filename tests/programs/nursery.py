@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy  # noqa: F401
 import tensorflow.compat.v1  # noqa: F401
 
-import ascend_session.backends.exchange.peer
+import ascend_session.backends.exchange.group
 import ascend_session.backends.stub
 import ascend_session.session.api  # noqa: F401
 from tests.rank_nursery import RankNursery

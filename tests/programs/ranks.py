@@ -17,7 +17,7 @@ from typing import Any, Dict
 import numpy  # noqa: F401
 import tensorflow.compat.v1 as tf
 
-import ascend_session.backends.exchange.peer
+import ascend_session.backends.exchange.group
 import ascend_session.backends.stub
 import ascend_session.session.api
 import ascend_session.training  # noqa: F401

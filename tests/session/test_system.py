@@ -57,7 +57,7 @@ def test_a_job_whose_other_ranks_nobody_starts_says_so_and_gives_up(
     tf: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("ascend_session.backends.stub_job.CONNECT_SECONDS_MORE", 0)
-    monkeypatch.setattr("ascend_session.backends.exchange.peer.ALONE_S", 0.2)
+    monkeypatch.setattr("ascend_session.backends.exchange.group.ALONE_S", 0.2)
     for name, value in {"RANK_SIZE": "8", "RANK_ID": "1", "HCCL_CONNECT_TIMEOUT": "2"}.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(InitializationError, match="rank 0 of 8 did not come within 2 s") as refused:

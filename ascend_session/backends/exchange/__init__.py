@@ -7,7 +7,7 @@ Read it in this order:
 - `hub`: what the ranks have told each other and what follows from it. It knows nothing of sockets.
 - `server`: the thread in rank 0's process that carries messages to the hub and back.
 - `rendezvous`: where rank 0 listens, and how the others find it.
-- `memory`: the shared memory through which large tensors pass.
-- `peer` and `group`: one rank's connection, and its part in what the ranks do together.
-- `collectives`: HCCL's collectives, made of what a group does.
+- `group`: one rank's part: it joins, takes part in exchanges, leaves; `order` says which operator
+  may run, and `memory` makes the shared memory through which large tensors pass.
+- `communicator` and `collectives`: HCCL's collectives, made of two exchanges: share, and reduce.
 """

@@ -4,7 +4,7 @@ import functools
 from typing import Any, Dict, List, Sequence, Tuple
 
 from ascend_session.backends.collectives import exchanged
-from ascend_session.backends.exchange.group import Communicator
+from ascend_session.backends.exchange.communicator import Communicator
 from ascend_session.backends.exchange.reductions import reduction_dtype
 from ascend_session.errors import CollectiveError
 

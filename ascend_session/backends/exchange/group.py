@@ -1,174 +1,274 @@
-"""One rank's part in what the ranks do together, from the opening of its system to its end.
+"""One rank's part in what the ranks do together, from the opening of its system to its end."""
 
-The n-th run of an operator on one rank belongs to the n-th on the others. So their order must be
-the same, and no two of them may go at once.
-"""
-
+import collections
+import contextlib
+import enum
+import functools
+import logging
 import os
+import socket
+import struct
 import threading
-from typing import Any, Callable, ContextManager, Dict, List, NamedTuple, Optional, Set, Tuple
+import time
+import weakref
+from typing import Any, Callable, Counter, Deque, Dict, Iterator, List, NamedTuple, Optional, Set
 
-from ascend_session.backends.exchange.memory import Buffers
-from ascend_session.backends.exchange.peer import Go, NotYetError, Peer, Rank
-from ascend_session.backends.exchange.reductions import make_plan, reduce_arrays
-from ascend_session.backends.exchange.sentences import rank_failed
-from ascend_session.backends.exchange.wire import Operation
+from ascend_session.backends.exchange.memory import Buffers, map_shared_memory
+from ascend_session.backends.exchange.order import RunOrder
+from ascend_session.backends.exchange.rendezvous import Meeting, connect
+from ascend_session.backends.exchange.sentences import (
+    no_answer,
+    rank_ended,
+    rank_failed,
+    rank_has_left,
+)
+from ascend_session.backends.exchange.server import Server
+from ascend_session.backends.exchange.wire import (
+    LARGEST,
+    MALFORMED,
+    Header,
+    Operation,
+    decode,
+    encode,
+    encode_entry,
+    is_small,
+    receive,
+)
+from ascend_session.cluster import member
+from ascend_session.cluster.machine import ONE_MACHINE
 from ascend_session.cluster.variables import RANK_FOLDER
-from ascend_session.errors import CollectiveError
+from ascend_session.errors import CollectiveError, InitializationError
 from ascend_session.failures.graph_error import describe_error
 from ascend_session.failures.record_writer import remove_record, write_record
+from ascend_session.failures.table import JOB_CANNOT_GO_ON
+from ascend_session.process import on_fork
+from ascend_session.text import format_count
 
-_LATE_S = 10.0  # for which nothing happens before a predecessor counts as missing
+SHORT_BYTES = 1 << 20
+"""What a rank has at most for the others in an exchange that does not take long."""
 
-Take = Callable[[int, int, Any], None]
-"""Takes a rank's index, where its bytes begin in what it has, and the bytes, a uint8 array."""
+ALONE_S = 3.0
+"""Seconds before a rank that cannot be sure that others come reports that it is waiting."""
+
+_logger = logging.getLogger(__name__)
+
+_BLOCK_BYTES = 2 << 20  # that one rank exchanges at once at most
+_ANSWER_S = 10.0  # that the hub is given for a short answer
+_SEND_S = 60  # that the hub is given to take a message
+_PARTING_S = 2.0  # for which a rank that leaves waits for the others
+_LOOK_S = 0.2  # between two looks at ranks that will never come
+_RETRY_S = 0.1  # between two attempts to connect, once the first ones have failed
+_REASON_LIMIT = 8 * 1024  # characters of what is told to others; JSON has up to 12 bytes for one
+_NO_MEMORY = (
+    "it cannot use the shared memory in which the ranks of its machine exchange tensors. Look at "
+    "its limits of open files and of memory (ulimit -n, ulimit -v)."
+)
+_STEP, _FINISH = encode({"kind": "step"}), encode({"kind": "finish"})
+
+# How many systems this process has joined, for each meeting and rank.
+_systems: "Counter[Any]" = collections.Counter()
 
 
-class Iteration(NamedTuple):
-    """One iteration of a loop that runs an operator in each of its iterations.
+class Rank(NamedTuple):
+    """Who this process is, and where it meets the others.
 
     Attributes:
-        loop: Another number for each run of the loop.
-        number: Of the iteration, from 0.
+        rank: Its number in the job.
+        size: The number of ranks.
+        node: The same for all ranks of a node, and for no others.
+        local_size: How many ranks its node has.
+        meeting: Where the ranks meet; None for one rank alone.
+        device: The device that it was given; empty if it was given none.
+        first_host: The machine on which rank 0 should be, if somebody says so.
     """
 
-    loop: int
-    number: int
+    rank: int
+    size: int = 1
+    node: str = "0"
+    local_size: int = 1
+    meeting: Optional[Meeting] = None
+    device: str = ""
+    first_host: str = ""
 
 
-class RunOrder:
-    """Which operator may run, on this rank."""
+class State(enum.Enum):
+    """Where a rank is between the opening of its system and the end of it."""
 
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._running: Set[str] = set()
-        self._next: Dict[Tuple[str, str], Iteration] = {}
-        self._ended_count = 0
-        self._is_stopped = False
-
-    def begin(self, key: str, name: str, iteration: Optional[Iteration]) -> None:
-        """Wait until a run may go, or until `stop`.
-
-        Args:
-            key: What the ranks know the run by; one at a time.
-            name: The operator's name in the graph.
-            iteration: For loops whose iterations begin in any order; None where they cannot.
-
-        Raises:
-            CollectiveError: If two runs overlap whose order is not known.
-        """
-        with self._changed:
-            while not self._is_stopped and not self._is_free(key, name, iteration):
-                if iteration is None or (not iteration.number and key in self._running):
-                    raise overlap(name)
-                if not self._wait_for_end() and key not in self._running:
-                    raise _missing(name, iteration)
-            self._running.add(key)
-            if iteration is not None:
-                self._next[key, name] = iteration._replace(number=iteration.number + 1)
-
-    def end(self, key: str) -> None:
-        """Note that a run is over."""
-        with self._changed:
-            self._running.discard(key)
-            self._ended_count += 1
-            self._changed.notify_all()
-
-    def stop(self) -> None:
-        """Let all go that wait; there is nothing to wait for any more."""
-        with self._changed:
-            self._is_stopped = True
-            self._changed.notify_all()
-
-    def _wait_for_end(self) -> bool:
-        """Wait until some run ends, and tell whether one did, be it while the wait timed out."""
-        before = self._ended_count
-        return self._changed.wait_for(
-            lambda: self._is_stopped or self._ended_count > before, _LATE_S
-        )
-
-    def _is_free(self, key: str, name: str, iteration: Optional[Iteration]) -> bool:
-        if key in self._running:
-            return False
-        return iteration is None or not iteration.number or self._next.get((key, name)) == iteration
+    JOINING = "not all ranks are there"
+    TOGETHER = "collectives can run"
+    PARTING = "they still can, but rank 0 has left, and its process, which is the hub, may end"
+    FAILED = "the job cannot go on, or this rank was not let in"
+    LEFT = "this rank has left"
+    OVER = "the hub has said its last word, or has gone"
 
 
-def overlap(name: str) -> CollectiveError:
-    """Make the error for two runs that overlap."""
-    return CollectiveError(
-        f'"{name}" began again before it had ended: two threads run it, or a loop does whose '
-        "iterations do not wait for each other. The other ranks could not tell the two apart.",
-        hint="Run it in one thread; give tf.while_loop parallel_iterations=1.",
-    )
+_OPEN = (State.JOINING, State.TOGETHER, State.PARTING)
 
 
-def _missing(name: str, iteration: Iteration) -> CollectiveError:
-    return CollectiveError(
-        f'"{name}" began iteration {iteration.number} of its loop, but the one before does not '
-        "come: this TensorFlow begins them in any order, and one at a time.",
-        hint="Give tf.while_loop parallel_iterations=1.",
-    )
+class NotYetError(Exception):
+    """A collective is not done for now: other ranks are not ready, or it would take long."""
+
+
+class Go(NamedTuple):
+    """What a rank hears when all ranks of a collective have entered it.
+
+    Large tensors pass through the shared memory block by block. Each rank has two places there,
+    which take turns: whoever writes a block does not disturb those that still read the one before.
+
+    Attributes:
+        sizes: How many bytes each rank has for the others.
+        result: What comes of it, a uint8 array; None if it passes through the shared memory.
+        memory: All of that, a uint8 array.
+        step: Waits until all ranks have come to the end of this step.
+    """
+
+    sizes: List[int]
+    result: Any
+    memory: Any
+    step: Callable[[], None]
+
+    @property
+    def block_bytes(self) -> int:
+        """How much of each rank passes at once; a multiple of 64, where any dtype may begin."""
+        return min(len(self.memory) // (2 * len(self.sizes)), _BLOCK_BYTES) // 64 * 64
+
+    @property
+    def blocks(self) -> range:
+        """The numbers of all blocks."""
+        return range(-(-max(self.sizes) // self.block_bytes))
+
+    def place(self, index: int, block: int) -> Any:
+        """Return the part of the memory that holds one rank's bytes of a block."""
+        block_bytes = self.block_bytes
+        begin = (block % 2 * len(self.sizes) + index) * block_bytes
+        size_bytes = min(self.sizes[index] - block * block_bytes, block_bytes)
+        return self.memory[begin : begin + max(size_bytes, 0)]
 
 
 class ProcessGroup:
     """This rank and the others.
 
+    A thread receives what the hub says, and wakes those that wait for it.
+
     Args:
-        rank: This process's rank in the job.
-        who: How it meets the others; None for one rank alone.
+        who: Which rank this is, and where it meets the others.
         timeout_s: How long the others may take to join.
-        limit_s: How long a collective may take; None for as long as it likes.
+        limit_s: How long they may take to come to a collective; None for as long as they like.
 
     Attributes:
-        nodes: The node of each rank, while they are together; empty for one rank.
+        rank: This process's rank in the job.
+        nodes: The node of each rank, once they are together; empty for one rank.
         buffers: Memory for results.
-        limit_s: How long a collective may take; None for as long as it likes.
-        peer: The connection with the others; None for one rank.
         order: In which order collectives run.
-        ended: Why this rank takes part in none any more; else empty.
+        state: Where this rank is.
+        reason: Why the job cannot go on, if this rank has heard so; else empty.
     """
 
-    def __init__(
-        self,
-        rank: int,
-        who: Optional[Rank] = None,
-        timeout_s: float = 0,
-        limit_s: Optional[float] = None,
-    ) -> None:
-        self.rank = rank
+    def __init__(self, who: Rank, timeout_s: float = 0, limit_s: Optional[float] = None) -> None:
+        self.rank = who.rank
         self.nodes: List[str] = []
         self.buffers = Buffers()
-        self.limit_s = limit_s
-        self.peer = None if who is None else Peer(who, timeout_s)
-        self.order = RunOrder()
-        self._lock = threading.Lock()
-        self.ended = ""
+        self.state = State.JOINING
+        self.reason = ""
+        self._who = who
+        self._timeout_s = timeout_s
+        self._limit_s = limit_s
+        self._connection: Optional[socket.socket] = None
+        self._changed = threading.Condition()
+        self.order = RunOrder(self._changed, lambda: self.state not in _OPEN)
+        self._memory: Any = None
+        self._pending: Dict[str, Deque[Any]] = {}  # what came for each operation
+        self._completed: Set[str] = set()
+        _groups.add(self)
+
+    @property
+    def ended(self) -> str:
+        """Why this rank takes part in no collective any more; empty if it does."""
+        if self.state in _OPEN:
+            return ""
+        return self.reason or "This rank has closed its system."
 
     def open(self) -> None:
         """Wait until all ranks are there. A failure of an earlier system counts no more.
 
         Raises:
-            InitializationError: Naming the ranks that did not come, or saying what is wrong here.
+            InitializationError: Naming the ranks that did not come in time, or have ended
+                meanwhile, or saying why this process is not let in; nothing is open then.
         """
         remove_record(os.environ.get(RANK_FOLDER, ""))
-        if self.peer is not None:
-            self.peer.join()
-            self.nodes = self.peer.nodes
+        if self._who.meeting is None:
+            self.state = State.TOGETHER
+            return
+        absent = member.AbsentRanks(self._who.rank, self._who.size)
+        deadline = time.monotonic() + self._timeout_s
+        warn = threading.Timer(ALONE_S, self._warn)
+        warn.daemon = True
+        is_unsure = self._who.meeting.starter is not None or self._who.local_size < self._who.size
+        try:
+            if is_unsure:
+                warn.start()
+            self._connect(self._who.meeting, absent, deadline)
+            while self.state is State.JOINING:
+                explained = absent.explain()
+                left_s = deadline - time.monotonic()
+                if explained:
+                    self._fail(f"{JOB_CANNOT_GO_ON}{explained}")
+                elif left_s <= 0:
+                    self._complain({"kind": "give_up", "seconds": self._timeout_s}, self._is_joined)
+                else:
+                    self._wait(self._is_joined, min(left_s, _LOOK_S))
+            if not self.nodes:
+                raise InitializationError(self.reason)
+        except BaseException:
+            self._disconnect()
+            raise
+        finally:
+            warn.cancel()
+            absent.stop()
 
-    def close(self, failure: Optional[BaseException] = None) -> None:
-        """Leave the others in order.
+    @contextlib.contextmanager
+    def exchange(
+        self, operation: Operation, plan: str, data: Any, patience_s: Optional[float] = None
+    ) -> Iterator[Go]:
+        """Wait until all ranks of a collective have entered it; leaving the block ends it.
+
+        Several threads may do so at the same time, with different keys; `RunOrder` sees to that.
 
         Args:
-            failure: What ends this rank's work, if it was not done to its end. The others hear it
-                at once, for they would wait for this rank.
+            operation: Which one; this rank is one of its ranks.
+            plan: ``gather``, or reduction and dtype.
+            data: What this rank has for the others, uint8 array of one dimension.
+            patience_s: After how long this call is given up for now; None for never.
+
+        Raises:
+            NotYetError: If it is, or if any rank has more than `SHORT_BYTES`. They know that this
+                rank is ready; a later call goes on.
+            CollectiveError: If they enter something else, or cannot come any more, or not in time,
+                which ends the job for all; or if it has ended already.
         """
-        if failure is not None:
-            self.fail(describe_error(failure), failure)
-        with self._lock:
-            self.ended = self.ended or "This rank has closed its system."
-        self.order.stop()
-        if self.peer is not None:
-            self.peer.leave()
+        pending = self._pending.get(operation.key)
+        if pending is None:
+            pending = self._enter(operation, plan, data)
+        if patience_s is not None:
+            are_ready = self._wait(lambda: pending, patience_s)
+            if not are_ready or (pending and max(pending[0][0]["sizes"]) > SHORT_BYTES):
+                raise NotYetError
+        try:
+            event = self._next_event(operation)
+            if event is None:  # the hub knows who is missing
+                assert self._limit_s is not None
+                seconds = self._limit_s
+                complaint = {"kind": "time_out", "key": operation.key, "seconds": seconds}
+                self._complain(complaint, lambda: pending)
+                event = self._next_event(operation)
+            header, result = event
+            step = functools.partial(self._step, operation)
+            yield Go(header["sizes"], result, self._memory, step)
+            if header["is_run"]:
+                self._send(_FINISH)
+        finally:
+            with self._changed:
+                del self._pending[operation.key]
 
     def fail(self, reason: str, error: Optional[BaseException] = None) -> None:
         """Say to all ranks, this one too, that this one cannot go on.
@@ -178,177 +278,279 @@ class ProcessGroup:
             error: The exception, which is recorded for the launcher before the others hear of it:
                 they fail because of it, and the cause has to be known before what follows.
         """
-        sentence, folder = rank_failed(self.rank, reason), os.environ.get(RANK_FOLDER)
-        with self._lock:
-            is_first = not self.ended and not (self.peer and self.peer.ended)
-            self.ended = self.ended or sentence
-        if is_first and folder and error is not None:
-            write_record(error, folder)
-        self.order.stop()
-        if is_first and self.peer is not None:
-            self.peer.fail(reason)
+        folder = os.environ.get(RANK_FOLDER)
+        with self._changed:
+            if self.state not in _OPEN:
+                return
+            if folder and error is not None:
+                write_record(error, folder)
+            self._fail(rank_failed(self.rank, reason))
+        self._say_last({"kind": "fail", "reason": reason[:_REASON_LIMIT]})
 
-
-class Collective:
-    """One run of a collective on this rank.
-
-    Args:
-        group: This rank and the others.
-        operation: Which one.
-        work: Gets a communicator to the ranks that take part. It is called again if they were not
-            ready before, and until then does nothing that must not be done twice.
-        iteration: In which it runs, see `RunOrder`.
-    """
-
-    def __init__(
-        self,
-        group: ProcessGroup,
-        operation: Operation,
-        work: "Callable[[Communicator], Any]",
-        iteration: Optional[Iteration] = None,
-    ) -> None:
-        self._has_begun = False
-        self._group = group
-        self._operation = operation
-        self._work = work
-        self._iteration = iteration
-
-    @property
-    def is_entered(self) -> bool:
-        """Whether the other ranks may count on it: it has begun, and their system is still open."""
-        return self._has_begun and not self._group.ended
-
-    def run(self, patience_s: Optional[float] = None) -> Any:
-        """Do it.
+    def close(self, failure: Optional[BaseException] = None) -> None:
+        """Leave the others in order, and wait for them up to 2 s.
 
         Args:
-            patience_s: How long the other ranks may take to be ready for it; None for as long as
-                the group's limit.
+            failure: What ends this rank's work, if it was not done to its end. The others hear it
+                at once, for they would wait for this rank.
+        """
+        if failure is not None:
+            self.fail(describe_error(failure), failure)
+        with self._changed:
+            is_open = self.state in _OPEN
+            if is_open:
+                self.state = State.LEFT
+                self._changed.notify_all()
+        if is_open:
+            self._say_last({"kind": "leave"})
+        self._disconnect()
+
+    def forget(self) -> None:
+        """Close what a forked process has inherited."""
+        if self._connection is not None:
+            self._connection.close()
+
+    # Joining
+
+    def _connect(self, first: Meeting, absent: member.AbsentRanks, deadline: float) -> None:
+        """Connect to the hub, which this process may be itself, and say who this is."""
+        who = self._who
+        number = _systems[first.names, who.rank] + 1
+        meeting = first.of_system(number)
+        server = None
+        retry_s = _RETRY_S / 16
+        while self._connection is None:
+            if who.rank == 0 and server is None:
+                with contextlib.suppress(BlockingIOError):  # somebody cleans up, or is rank 0, too
+                    server = Server(who.size, meeting)
+            try:
+                self._connection = connect(meeting.names)
+            except OSError as error:
+                explained = absent.explain()
+                if explained:
+                    raise InitializationError(f"{JOB_CANNOT_GO_ON}{explained}") from None
+                if time.monotonic() > deadline:
+                    raise self._describe_missing_hub() from error
+                time.sleep(retry_s)
+                retry_s = min(2 * retry_s, _RETRY_S)
+        _systems[first.names, who.rank] = number
+        limit = struct.pack("@ll", _SEND_S, 0)
+        self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        threading.Thread(
+            target=self._receive, args=[self._connection], name="ascend-session-rank", daemon=True
+        ).start()
+        hello = {"kind": "hello", **who._asdict(), **meeting._asdict(), "pid": os.getpid()}
+        del hello["meeting"], hello["names"]
+        self._send(encode(hello))
+
+    def _warn(self) -> None:
+        who = self._who
+        others = format_count(who.size - 1, "other rank")
+        where = f" They have to be on this machine. {ONE_MACHINE}"
+        _logger.warning(
+            "RANK_SIZE=%d: rank %d is waiting up to %g s for %s. To train on one device, unset "
+            "RANK_ID and RANK_SIZE.%s",
+            *(who.size, who.rank, self._timeout_s, others),
+            where if who.local_size < who.size else "",
+        )
+
+    def _is_joined(self) -> bool:
+        return self.state is not State.JOINING
+
+    def _describe_missing_hub(self) -> InitializationError:
+        """Make the error for a hub that is not there."""
+        who, host = self._who, socket.gethostname()
+        where = ""
+        if who.local_size < who.size or who.first_host:
+            first = f", which should be on {who.first_host}," if who.first_host else ""
+            where = f" This machine is {host}; rank 0{first} may be on another one. {ONE_MACHINE}"
+        return InitializationError(
+            f"{JOB_CANNOT_GO_ON}rank 0 of {who.size} did not come within {self._timeout_s:g} s: "
+            "nothing answers on this machine. Look at its output; to train alone, unset "
+            f"RANK_SIZE.{where}"
+        )
+
+    # Collectives
+
+    def _enter(self, operation: Operation, plan: str, data: Any) -> Deque[Any]:
+        """Say that this rank is ready for a collective; return where its events will be."""
+        with self._changed:
+            self._check(operation)
+            pending = self._pending[operation.key] = collections.deque()
+        entry = encode_entry(operation, plan, len(data))
+        travels = is_small(plan, len(data), len(operation.ranks))
+        self._send(entry + data.tobytes() if travels else entry)
+        return pending
+
+    def _step(self, operation: Operation) -> None:
+        """Wait until all ranks have come to the end of this step of the run.
 
         Raises:
-            NotYetError: If they take longer, or if it is more than one exchange, or a large one.
-                The others may see that this rank is ready, and so `run` has to be called again.
-            CollectiveError: If the job cannot go on, with the sentence that says why, or if this
-                rank does what the others cannot follow, which ends the job for all.
+            CollectiveError: If one does not, or not in time.
         """
-        group, operation = self._group, self._operation
-        try:
-            if not self._has_begun:
-                group.order.begin(operation.key, operation.name, self._iteration)
-                self._has_begun = True
-            if group.ended:
-                raise CollectiveError(group.ended)
-            results = self._work(Communicator(group, operation, patience_s))
-        except NotYetError:
-            raise
-        except BaseException as error:
-            if self._has_begun:
-                group.order.end(operation.key)
-            if group.peer is not None and isinstance(error, Exception):
-                # The others would wait for a rank that does not come.
-                message = getattr(error, "message", None) or describe_error(error)
-                group.fail(f'in "{operation.name}": {message}', error)
-            raise
-        group.order.end(operation.key)
-        return results
+        self._send(_STEP)
+        if self._next_event(operation) is None:
+            raise CollectiveError(
+                f"{operation} has not ended within {self._limit_s:g} s, the limit of a collective.",
+                hint="See what the other ranks do; AscendConfig(hccl_timeout=...) and "
+                "HCCL_EXEC_TIMEOUT set the limit.",
+            )
 
-
-class Communicator:
-    """The ranks that take part in one collective.
-
-    Attributes:
-        ranks: Their world ranks, ascending.
-        size: How many they are.
-        me: This process's index among them.
-        buffers: Memory for results.
-    """
-
-    def __init__(
-        self, group: ProcessGroup, operation: Operation, patience_s: Optional[float]
-    ) -> None:
-        self.ranks = operation.ranks
-        self.size = len(operation.ranks)
-        self.me = operation.ranks.index(group.rank)
-        self.buffers = group.buffers
-        self._peer = group.peer
-        self._limit_s = group.limit_s
-        self._operation = operation
-        self._patience_s = patience_s
-
-    def share(self, data: Any, take: Take, part: str = "") -> None:
-        """Give all ranks what each of them has.
-
-        Args:
-            data: What this one has, uint8 array of one dimension; each may have another length.
-            take: Called for each rank that has anything, block by block. The bytes it gets are
-                only there during the call.
-            part: Which of several exchanges of the same collective this is.
-        """
-        if self.size == 1:
-            take(0, 0, data)
-            return
-        with self._exchange("gather", data, part) as go:
-            if go.result is not None:
-                end = 0
-                for index, size_bytes in enumerate(go.sizes):
-                    if size_bytes:
-                        take(index, 0, go.result[end : end + size_bytes])
-                    end += size_bytes
-                return
-            block_bytes = go.blocks.block_bytes
-            for block in go.blocks.numbers:
-                own = data[block * block_bytes : (block + 1) * block_bytes]
-                go.blocks.place(self.me, block)[:] = own
-                go.step()
-                for index in range(self.size):
-                    place = go.blocks.place(index, block)
-                    if len(place):
-                        take(index, block * block_bytes, place)
-
-    def all_reduce(self, numbers: Any, reduction: str, part: str = "") -> Any:
-        """Reduce the ranks' arrays, with the same bits on each.
-
-        Args:
-            numbers: This rank's, of one dimension, as long and of the same dtype on each.
-            reduction: ``sum``, ``prod``, ``max`` or ``min``.
-            part: See `share`.
+    def _next_event(self, operation: Operation) -> Any:
+        """Wait for the next event of an operation.
 
         Returns:
-            An array as long, which must not be written to.
+            The header and a result, or None if nothing came within the limit.
+
+        Raises:
+            CollectiveError: If the job has ended, or this rank leaves it.
         """
+        pending, limit_s = self._pending[operation.key], self._limit_s
+        short_s = member.LONG_WAIT_S if limit_s is None else min(member.LONG_WAIT_S, limit_s)
+        if not self._wait(lambda: pending, short_s):
+            is_first = operation.key not in self._completed
+            with member.waiting(*operation, is_first=is_first):
+                self._wait(lambda: pending, None if limit_s is None else limit_s - short_s)
+        with self._changed:
+            if not pending:
+                self._check(operation)
+                return None
+            self._completed.add(operation.key)
+            return pending.popleft()
+
+    def _check(self, operation: Operation) -> None:
+        """Raise if the operation cannot be begun, or not be ended; called with the lock held."""
+        if self.reason:
+            raise CollectiveError(self.reason)
+        if self.state is State.OVER:  # rank 0 has left in order, and its process has ended
+            raise CollectiveError(rank_has_left(0, [self.rank], operation, 0))
+        if self.state is State.LEFT:
+            raise CollectiveError(
+                f'This rank has left the others, so it cannot begin "{operation.name}".'
+            )
+
+    def _complain(self, complaint: Header, has_come: Callable[[], Any]) -> None:
+        """Say that others do not come, which ends the job unless they do in the last moment."""
+        self._send(encode(complaint))
+        if not self._wait(has_come, _ANSWER_S):
+            with self._changed:
+                self._fail(no_answer(complaint["seconds"] + _ANSWER_S))
+
+    def _wait(self, has_come: Callable[[], Any], limit_s: Optional[float]) -> bool:
+        """Wait until something has come, or nothing can come any more; tell whether it is so."""
+        with self._changed:
+            return bool(
+                self._changed.wait_for(lambda: has_come() or self.state not in _OPEN, limit_s)
+            )
+
+    # Messages
+
+    def _send(self, message: bytes) -> None:
+        if self._connection is None:
+            return
+        try:
+            self._connection.sendall(message)  # waits where the hub is slow
+        except BlockingIOError:  # SO_SNDTIMEO
+            with self._changed:
+                self._fail(no_answer(_SEND_S))
+        except OSError as error:  # the end of the connection is noticed where it is received
+            _logger.debug("Rank %d could not send: %s", self.rank, error)
+
+    def _say_last(self, header: Header) -> None:
+        """Say how this rank ends its part, and wait until all have; the hub may be in here."""
+        if self._connection is not None:
+            self._send(encode(header))
+            with self._changed:
+                self._changed.wait_for(lambda: self.state is State.OVER, _PARTING_S)
+
+    def _receive(self, connection: socket.socket) -> None:
+        """Receive all that the hub says."""
+        buffer = memoryview(bytearray(LARGEST))
+        message = b"first"
+        while message:
+            message, files = receive(connection, buffer)
+            with self._changed:
+                try:
+                    if files:
+                        self._map_memory(files)
+                    if message:
+                        self._handle(*decode(message))
+                except MALFORMED as error:
+                    _logger.debug("Rank %d was sent what is no message: %r", self.rank, error)
+                    message = b""
+                if not message and self.state in (State.JOINING, State.TOGETHER):
+                    self._fail(rank_ended(0, were_all_there=bool(self.nodes)), 0)
+                if not message:
+                    self.state = State.OVER
+                self._changed.notify_all()
+
+    def _handle(self, header: Header, payload: bytes) -> None:
+        """Note an event; called with the lock held, as the following are."""
         import numpy as np
 
-        if self.size == 1:
-            return numbers.copy()
-        dtype = numbers.dtype
-        with self._exchange(make_plan(reduction, dtype), numbers.view(np.uint8), part) as go:
-            if go.result is not None:
-                return go.result.view(dtype)
-            result = self.buffers.take(numbers.shape, dtype)
-            count = go.blocks.block_bytes // dtype.itemsize
-            for block in go.blocks.numbers:
-                elements = slice(block * count, (block + 1) * count)
-                self._reduce_block(go, block, numbers[elements], reduction, result[elements])
-            return result
+        event = header["event"]
+        if event in ("go", "step"):
+            pending = self._pending.get(header["key"])
+            is_run = event == "go" and header["is_run"]
+            if is_run and self._memory is None:
+                self._send(encode({"kind": "fail", "reason": _NO_MEMORY}))
+            elif pending is not None:
+                pending.append((header, None if is_run else np.frombuffer(payload, np.uint8)))
+        elif event == "together":
+            self.nodes = [str(node) for node in header["nodes"]]
+            self.state = State.TOGETHER
+            for note in header["notes"] if self.rank == 0 else ():
+                _logger.warning("%s", note)
+        elif event == "left" and self.state is State.TOGETHER:
+            self.state = State.PARTING
+        elif event == "refused":
+            self._fail(str(header["reason"]))
+        elif event in ("end", "over"):
+            if self.state in _OPEN:
+                self._fail(str(header["reason"]), header["rank"])
+            else:  # it answers what this rank has said last
+                self.state = State.OVER
 
-    def _reduce_block(self, go: Go, block: int, numbers: Any, reduction: str, result: Any) -> None:
-        """Reduce one block: each rank a part of it, in place, which all then read."""
-        places = [go.blocks.place(index, block).view(numbers.dtype) for index in range(self.size)]
-        ends = [len(numbers) * index // self.size for index in range(self.size + 1)]
-        parts = [slice(begin, end) for begin, end in zip(ends, ends[1:])]
-        own = parts[self.me]
-        places[self.me][:] = numbers
-        go.step()
-        places[self.me][own] = reduce_arrays(reduction, [place[own] for place in places])
-        go.step()
-        for place, part in zip(places, parts):
-            result[part] = place[part]
+    def _map_memory(self, files: List[int]) -> None:
+        """Map the shared memory; if this rank cannot, the run that needs it ends the job."""
+        try:
+            if self._memory is None:
+                self._memory = map_shared_memory(files[0])
+        except (OSError, ValueError) as error:
+            _logger.debug("Rank %d cannot map the shared memory: %s", self.rank, error)
+        finally:
+            for file in files:
+                os.close(file)
 
-    def _exchange(self, plan: str, data: Any, part: str) -> ContextManager[Go]:
-        operation = self._operation
-        if part:  # of several
-            if self._patience_s is not None:
-                raise NotYetError
-            operation = operation._replace(key=f"{operation.key}, {part}")
-        assert self._peer is not None
-        return self._peer.exchange(operation, plan, data, self._limit_s, self._patience_s)
+    def _fail(self, reason: str, rank: Optional[int] = None) -> None:
+        """Note why the job cannot go on, and whose failure it is; what is said first counts.
+
+        If it is another rank's, the launcher finds that in the record, before anything that
+        follows from it is written.
+        """
+        if self.state not in _OPEN:
+            return
+        folder = os.environ.get(RANK_FOLDER, "")
+        is_own_folder = os.path.basename(folder) == f"rank_{self.rank}"  # else a script's own rank
+        if is_own_folder and rank not in (None, self.rank):
+            write_record(CollectiveError(reason), folder, failed_rank=rank)
+        self.state, self.reason = State.FAILED, reason
+        self._changed.notify_all()
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(OSError):  # it was closed before
+                self._connection.shutdown(socket.SHUT_RDWR)
+            self._connection.close()
+
+
+_groups: "weakref.WeakSet[ProcessGroup]" = weakref.WeakSet()
+
+
+def _forget_in_child() -> None:
+    """Close what only the parent may use: the others would take its connection for the parent's."""
+    for group in list(_groups):
+        group.forget()
+
+
+on_fork(_forget_in_child)

@@ -16,61 +16,39 @@ told to all in one sentence, ``end``, and nothing else happens after it.
 """
 
 import collections
-from typing import (
-    Any,
-    Callable,
-    Counter,
-    Deque,
-    Dict,
-    List,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Set,
-)
+from typing import Any, Callable, Counter, Deque, Dict, Iterable, List, Mapping, NamedTuple, Set
 
 from ascend_session.backends.exchange.reductions import check_plan, combine
 from ascend_session.backends.exchange.rendezvous import Meeting, same_starter
 from ascend_session.backends.exchange.sentences import (
-    CANNOT_GO_ON,
     list_groups,
     name_ranks,
     ordinal,
     rank_ended,
     rank_failed,
     rank_has_left,
-    ranks_parted,
 )
 from ascend_session.backends.exchange.wire import Header, Operation, is_small
 from ascend_session.errors import AscendError
+from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.text import format_count
 
-STANDSTILL_S = 3.0
-"""Seconds without any change after which it is judged whether ranks that wait can go on."""
+LOOK_S = 0.5
+"""Seconds between two calls of `Hub.judge`."""
 
-IDLE_SHARE = 0.03
-"""Share of one processor's time that a process uses at most that does nothing but wait."""
-
-_LONGEST_LOOK_S = 2.0  # that one look counts for at most: a job may have been stopped for a while
+_STANDSTILL_LOOKS = 7  # without any change, after which it is judged whether ranks can go on
+_IDLE_S = 0.1  # of a processor that a process uses in that time at most if it only waits
 
 
 class Message(NamedTuple):
-    """What is to be sent to a client.
+    """What is to be sent to clients, by the numbers of their connections.
 
-    Attributes:
-        client: The number of its connection.
-        header: What it is told.
-        payload: The bytes behind it.
-        is_last: Whether its connection ends then.
-        has_memory: Whether the client needs the shared memory for it.
+    A run's ``go`` needs the shared memory with it; after ``refused`` the connection ends.
     """
 
-    client: int
+    clients: List[int]
     header: Header
     payload: bytes = b""
-    is_last: bool = False
-    has_memory: bool = False
 
 
 class Member(NamedTuple):
@@ -98,18 +76,23 @@ class Entry(NamedTuple):
         operation: Which one.
         plan: How the ranks do it: ``gather``, or the reduction and dtype, ``sum float32``.
         size_bytes: How much it has for the others.
-        payload: All of it, if it is small; else None.
+        payload: All of it, if it is small.
     """
 
     operation: Operation
     plan: str
     size_bytes: int
-    payload: Optional[bytes]
+    payload: bytes
 
-    def agrees_with(self, other: "Entry") -> bool:
-        """Whether both mean the same collective."""
-        mine, its = self.operation, other.operation
-        return (self.plan, mine.ranks, mine.signature) == (other.plan, its.ranks, its.signature)
+    @property
+    def meaning(self) -> Any:
+        """What has to be the same on all ranks."""
+        return self.plan, self.operation.ranks, self.operation.signature
+
+    @property
+    def is_small(self) -> bool:
+        """Whether its tensor has come with it."""
+        return is_small(self.plan, self.size_bytes, len(self.operation.ranks))
 
 
 class Wait(NamedTuple):
@@ -157,14 +140,13 @@ class Hub:
         self._pid = pid
         self._provide_memory = provide_memory
         self._ranks: Dict[int, int] = {}  # by client
-        self._left: List[int] = []
+        self._left: Set[int] = set()
         self._entered: Dict[str, Dict[int, Entry]] = {}
         self._completed: Counter[Any] = collections.Counter()  # by rank and key
         self._runs: Deque[Run] = collections.deque()  # the first one has the memory
-        self._version = 0  # another number whenever who waits where has changed
-        self._seen_version = -1
-        self._seen_at = self._quiet_s = 0.0
-        self._used_then: Dict[int, float] = {}
+        self._has_changed = False  # since the last look of `judge`
+        self._looks = 0
+        self._used_then: Mapping[int, float] = {}
 
     @property
     def is_complete(self) -> bool:
@@ -182,11 +164,6 @@ class Hub:
         return bool(self._ranks) or not (self.is_over and self.is_complete)
 
     @property
-    def is_busy(self) -> bool:
-        """Whether anybody waits for others, or exchanges something with them."""
-        return bool(self._entered or self._runs)
-
-    @property
     def waits(self) -> List[Wait]:
         """Who waits for others to enter, and where."""
         return sorted(
@@ -195,16 +172,9 @@ class Hub:
             for rank, entry in entries.items()
         )
 
-    @property
-    def client_count(self) -> int:
-        """How many clients have joined and are still connected."""
-        return len(self._ranks)
-
     def has_joined(self, client: int) -> bool:
         """Whether this client has said which rank it is, and was let in."""
         return client in self._ranks
-
-    # What comes in
 
     def receive(self, client: int, header: Header, payload: bytes) -> None:
         """Handle a message.
@@ -217,6 +187,7 @@ class Hub:
             self._greet(client, header)
             return
         rank = self._ranks[client]
+        self._has_changed = True
         if kind == "enter":
             self._enter(rank, _read_entry(rank, header, payload))
         elif kind == "step":
@@ -240,7 +211,7 @@ class Hub:
         if rank is not None and rank not in self._left:
             self.end(rank_ended(rank, self.is_complete), rank)
 
-    def end(self, reason: str, rank: Optional[int] = None) -> None:
+    def end(self, reason: str, rank: Any = None) -> None:
         """Tell all ranks that are there why the job cannot go on, once, and whose failure it is."""
         if not self.is_over:
             self.ended = reason
@@ -250,51 +221,43 @@ class Hub:
             ranks = sorted(self.members, reverse=True)
             self._tell(ranks, {"event": "end", "reason": reason, "rank": rank})
 
-    def judge(self, now: float, measure_used_s: Callable[[], Mapping[int, float]]) -> None:
-        """End the job if every rank waits, and none can ever go on; to be called now and then.
+    def judge(self, measure_used_s: Callable[[], Mapping[int, float]]) -> None:
+        """End the job if every rank waits, and none can ever go on; called every `LOOK_S`.
 
         A rank that waits may have other threads that compute their way to the next collective, so
         that waiting alone proves nothing. What counts is that every rank waits, that none of the
-        collectives has all its ranks, and that for some seconds neither that changed nor a
-        processor was used. A rank whose other thread sleeps all that time on something slow looks
-        the same; then the ranks run independent collectives in different orders, which the device
-        does not forgive either.
+        collectives has all its ranks, and that for some seconds no rank said anything, nor used a
+        processor. A rank whose other thread sleeps all that time on something slow looks the same;
+        then the ranks run independent collectives in different orders, which the device does not
+        forgive either.
 
         Args:
-            now: The time, as `time.monotonic` counts.
             measure_used_s: Returns the processor seconds that each client's process has used, as
                 far as that is known. It is called only if nothing has changed for a while.
         """
-        is_stale = self._quiet_s >= 2 * STANDSTILL_S  # what a rank computed before does not count
-        quiet_s = self._quiet_s + min(now - self._seen_at, _LONGEST_LOOK_S)
-        self._seen_at = now
-        if self._seen_version != self._version or is_stale:
-            self._seen_version, self._quiet_s, self._used_then = self._version, 0.0, {}
-            return
-        self._quiet_s = quiet_s
-        used = {self._ranks[client]: seconds for client, seconds in measure_used_s().items()}
-        self._used_then = self._used_then or used
         waits = self.waits
-        if quiet_s < STANDSTILL_S or not waits or self._runs or self.is_over:
+        waiting = {wait.rank for wait in waits}
+        staying = set(self.members) - self._left
+        if self._has_changed or self._runs or self.is_over or not staying <= waiting:
+            self._has_changed, self._looks = False, 0
             return
-        idle = {
-            rank
-            for rank in used.keys() & self._used_then.keys()
-            if used[rank] - self._used_then[rank] <= IDLE_SHARE * quiet_s
-        }
-        staying = {rank for rank in self.members if rank not in self._left}
-        if not staying <= {wait.rank for wait in waits} & idle:
+        self._looks += 1
+        if self._looks == 1:
+            self._used_then = measure_used_s()
+        if self._looks < _STANDSTILL_LOOKS:
             return
-        groups: Dict[str, List[int]] = {}
-        for rank, operation, count in waits:
-            times = f"for the {ordinal(count)} time" if count > 1 else "to begin it"
-            ranks = groups.setdefault(f"in {operation} {times}", [])
-            ranks += [rank] if rank not in ranks else []
-        self.end(
-            f"{CANNOT_GO_ON}the ranks wait for different collectives, and none of these has all "
-            f"its ranks: {list_groups('wait', groups)}. All ranks have to run the same "
-            "collectives in the same order; look for what only some ranks do."
-        )
+        self._looks = 0
+        used, then = measure_used_s(), self._used_then
+        idle = {client for client in used if used[client] - then.get(client, 0.0) <= _IDLE_S}
+        if waits and staying <= {self._ranks.get(client) for client in idle}:
+            times = {count: f"for the {ordinal(count)} time" for _, _, count in waits}
+            times[1] = "to begin it"
+            where = ((rank, f"in {operation} {times[count]}") for rank, operation, count in waits)
+            self.end(
+                f"{JOB_CANNOT_GO_ON}the ranks wait for different collectives, and none of these "
+                f"has all its ranks: {list_groups('wait', where)}. All ranks have to run the same "
+                "collectives in the same order; look for what only some ranks do."
+            )
 
     # Joining
 
@@ -307,19 +270,7 @@ class Hub:
         member = Member(client, int(hello["pid"]), str(hello["node"]), local_size, device)
         refusal = self._find_refusal(rank, size, hello)
         if refusal:
-            refused = {"event": "refused", "reason": refusal}
-            self.outbox.append(Message(client, refused, is_last=True))
-            return
-        if size != self._size:
-            reason = (
-                f"ank {rank} says that the job has {size} ranks, rank 0 says {self._size}. All "
-                "ranks need the same RANK_SIZE; `ascend-session launch` makes it from --nnodes and "
-                "-n, which all nodes need to be given alike."
-            )
-            refused = {"event": "refused", "reason": f"R{reason}"}
-            self.outbox.append(Message(client, refused, is_last=True))
-            if not self.is_complete:  # the others would wait for it in vain
-                self.end(f"{CANNOT_GO_ON}r{reason}")
+            self.outbox.append(Message([client], {"event": "refused", "reason": refusal}))
             return
         self._ranks[client] = rank
         self.members[rank] = member
@@ -329,36 +280,47 @@ class Hub:
             self._tell(self.members, {"event": "together", "nodes": nodes, "notes": notes})
 
     def _find_refusal(self, rank: int, size: int, hello: Header) -> str:
-        """Say why a process is none of this job's ranks; empty if it is one."""
-        meeting = self._meeting
+        """Say why a process is none of this job's ranks; empty if it is one.
+
+        One of another size ends the job, which would wait for it in vain.
+        """
+        meeting, wanted = self._meeting, f"This process wanted to join as rank {rank}, but the "
         if str(hello["job"]) != meeting.job:
             return (
-                f"This process wanted to join as rank {rank}, but the ranks of another job meet "
-                "there. Start the ranks with `ascend-session launch`, which gives each job "
-                "a meeting place of its own; to rehearse several nodes, give each launcher the "
-                "job's --job-id and a --node-rank of its own."
+                f"{wanted}ranks of another job meet there. Start the ranks with `ascend-session "
+                "launch`, which gives each job a meeting place of its own; to rehearse several "
+                "nodes, give each launcher the job's --job-id and a --node-rank of its own."
             )
         if not same_starter(meeting.starter, hello["starter"]):
             named = f"with JOB_ID={meeting.job}" if meeting.job else ""
             return (
-                f"This process wanted to join as rank {rank}, but the ranks that meet there belong "
-                f"to another job {named or 'that the same shell has started'}: process "
-                f"{self._pid} is the first of them, and has another parent and process group, "
-                "working directory or script. Give each job a JOB_ID of its own: export "
-                "JOB_ID=$$."
+                f"{wanted}ranks that meet there belong to another job "
+                f"{named or 'that the same shell has started'}: process {self._pid} is the first "
+                "of them, and has another parent and process group, working directory or script. "
+                "Give each job a JOB_ID of its own: export JOB_ID=$$."
             )
         if size != self._size:
-            return ""
+            reason = (
+                f"ank {rank} says that the job has {size} ranks, rank 0 says {self._size}. All "
+                "ranks need the same RANK_SIZE; `ascend-session launch` makes it from --nnodes and "
+                "-n, which all nodes need to be given alike."
+            )
+            if not self.is_complete:
+                self.end(f"{JOB_CANNOT_GO_ON}r{reason}")
+            return f"R{reason}"
         if rank not in range(size):
             return (
                 f"This process says that it is rank {rank}; the {size} ranks of the job are 0 to "
                 f"{size - 1}. Look at RANK_ID."
             )
         if self.ended:
-            reason = self.ended[len(CANNOT_GO_ON) * self.ended.startswith(CANNOT_GO_ON) :]
-            return f"{CANNOT_GO_ON}rank {rank} came when the others had given up: {reason}"
+            reason = self.ended.replace(JOB_CANNOT_GO_ON, "", 1)
+            return f"{JOB_CANNOT_GO_ON}rank {rank} came when the others had given up: {reason}"
         if rank in self._left:
-            return ranks_parted(rank)
+            return (
+                f"Rank {rank} wants to join ranks that have met and parted before. All processes "
+                "of a job are started together, and open and close their systems equally often."
+            )
         if rank in self.members:
             return (
                 f"This process says that it is rank {rank} of the job, but process "
@@ -372,49 +334,44 @@ class Hub:
         owners: Dict[Any, List[int]] = {}
         for rank, member in sorted(self.members.items()):
             owners.setdefault((member.node, member.device), []).append(rank)
-        notes = []
-        for (_, device), ranks in owners.items():
-            if len(ranks) > 1 and device:
-                notes.append(
-                    f"{name_ranks(ranks)} have the same device, {device}; on a server they would "
-                    "get in each other's way. Give each rank an ASCEND_DEVICE_ID of its own."
-                )
-            elif len(ranks) > 1:
-                notes.append(
-                    f"{name_ranks(ranks)} have no ASCEND_DEVICE_ID; on a server all of them would "
-                    "open device 0. Give each rank one of its own."
-                )
-        return notes
+        same = (
+            "{} have the same device, {}; on a server they would get in each other's way. Give "
+            "each rank an ASCEND_DEVICE_ID of its own."
+        )
+        none = (
+            "{} have no ASCEND_DEVICE_ID; on a server all of them would open device 0. Give each "
+            "rank one of its own."
+        )
+        return [
+            (same if device else none).format(name_ranks(ranks), device)
+            for (_, device), ranks in owners.items()
+            if len(ranks) > 1
+        ]
 
     def _give_up(self, seconds: float) -> None:
         """End the job because a rank has waited so long for the others to join."""
         absent = [rank for rank in range(self._size) if rank not in self.members]
         if absent:
-            nodes = self._find_whole_nodes(absent)
+            nodes = self._find_whole_nodes(set(absent))
             all_of = f" (all of {name_ranks(nodes, 'node')})" if nodes else ""
             where = " All nodes of a job on the stub are one machine." if nodes else ""
             self.end(
-                f"{CANNOT_GO_ON}{name_ranks(absent)} of {self._size}{all_of} did not come within "
-                f"{seconds:g} s.{where} Every rank has to open its system; look at the output of "
-                "those that did not."
+                f"{JOB_CANNOT_GO_ON}{name_ranks(absent)} of {self._size}{all_of} did not come "
+                f"within {seconds:g} s.{where} Every rank has to open its system; look at the "
+                "output of those that did not."
             )
 
-    def _find_whole_nodes(self, absent: Sequence[int]) -> List[int]:
-        """List the nodes of which no rank has joined, if it is clear who is on them.
-
-        That is so if there are as many ranks on each node, and they go node by node.
-        """
-        counts = {member.local_size for member in self.members.values()}
-        count = counts.pop() if len(counts) == 1 else 0
+    def _find_whole_nodes(self, absent: Set[int]) -> List[int]:
+        """List the nodes of which no rank has joined, if each has as many ranks, in order."""
+        count = max((member.local_size for member in self.members.values()), default=0)
         if not 0 < count < self._size or any(
-            member.node != str(rank - rank % count) for rank, member in self.members.items()
+            (member.node, member.local_size) != (str(rank - rank % count), count)
+            for rank, member in self.members.items()
         ):
             return []
-        return [
-            first // count
-            for first in range(0, self._size, count)
-            if set(range(first, min(first + count, self._size))) <= set(absent)
-        ]
+        firsts = range(0, self._size, count)
+        whole = [{*range(first, min(first + count, self._size))} <= absent for first in firsts]
+        return [node for node, is_absent in enumerate(whole) if is_absent]
 
     # Collectives
 
@@ -423,20 +380,26 @@ class Hub:
         if self.is_over or rank in self._left:
             return
         operation = entry.operation
-        self._version += 1
         entered = self._entered.setdefault(operation.key, {})
         first = next(iter(entered.values()), entry)
         entered[rank] = entry
-        if not entry.agrees_with(first):
-            self._end_for_difference(entered)
-        elif entry.plan != "gather" and entry.size_bytes != first.size_bytes:
-            groups: Dict[str, List[int]] = {}
-            for other in sorted(entered):
-                size = format_count(entered[other].size_bytes, "byte")
-                groups.setdefault(size, []).append(other)
+        if entry.meaning != first.meaning:
+            among = len({other.operation.ranks for other in entered.values()}) > 1
+            what = (
+                (other, _describe(its.operation, among)) for other, its in sorted(entered.items())
+            )
             self.end(
-                f"{CANNOT_GO_ON}the ranks do not send the same number of bytes in {operation}: "
-                f"{list_groups('send', groups)}. Use the same ascend_session for all ranks."
+                f"{JOB_CANNOT_GO_ON}the ranks disagree about {operation.key}: "
+                f"{list_groups('run', what)}. All ranks have to build the same collectives in the "
+                "same order, with the same shapes and types."
+            )
+        elif entry.plan != "gather" and entry.size_bytes != first.size_bytes:
+            sizes = (
+                (other, format_count(its.size_bytes, "byte")) for other, its in entered.items()
+            )
+            self.end(
+                f"{JOB_CANNOT_GO_ON}the ranks do not send the same number of bytes in {operation}: "
+                f"{list_groups('send', sizes)}. Use the same ascend_session for all ranks."
             )
         elif len(entered) == len(operation.ranks):
             self._begin(operation, self._entered.pop(operation.key))
@@ -448,15 +411,14 @@ class Hub:
         entries = [entered[rank] for rank in operation.ranks]
         self._completed.update((rank, operation.key) for rank in operation.ranks)
         sizes = [entry.size_bytes for entry in entries]
-        payloads = [entry.payload for entry in entries if entry.payload is not None]
-        if len(payloads) < len(entries):
-            self._runs.append(Run(operation, sizes))
-            if len(self._runs) == 1:
-                self._start_run()
+        if all(entry.is_small for entry in entries):
+            result = combine(entries[0].plan, [entry.payload for entry in entries])
+            header = {"event": "go", "key": operation.key, "sizes": sizes, "is_run": False}
+            self._tell(operation.ranks, header, result)
             return
-        result = combine(entries[0].plan, payloads)
-        header = {"event": "go", "key": operation.key, "sizes": sizes}
-        self._tell(operation.ranks, header, result)
+        self._runs.append(Run(operation, sizes))
+        if len(self._runs) == 1:
+            self._start_run()
 
     def _start_run(self) -> None:
         """Have the first of the runs begin; the job ends if there is no shared memory for it."""
@@ -466,34 +428,27 @@ class Hub:
             self.end(rank_failed(0, str(error)), 0)
             return
         run = self._runs[0]
-        header = {"event": "go", "key": run.operation.key, "sizes": run.sizes}
-        self._tell(run.operation.ranks, header, has_memory=True)
+        header = {"event": "go", "key": run.operation.key, "sizes": run.sizes, "is_run": True}
+        self._tell(run.operation.ranks, header)
 
     def _step(self, rank: int) -> None:
-        run = self._find_run(rank)
-        if run is None:
-            return
-        run.arrived.add(rank)
-        if len(run.arrived) == len(run.sizes):
-            self._version += 1
-            run.arrived.clear()
-            self._tell(run.operation.ranks, {"event": "step", "key": run.operation.key})
+        """Note that a rank is at the end of a step; when it is the last one, the next begins."""
+        run = self._runs[0] if self._runs else None
+        if run is not None and rank in run.unfinished:
+            run.arrived.add(rank)
+            if len(run.arrived) == len(run.sizes):
+                run.arrived.clear()
+                self._tell(run.operation.ranks, {"event": "step", "key": run.operation.key})
 
     def _finish(self, rank: int) -> None:
-        run = self._find_run(rank)
-        if run is None:
-            return
-        self._version += 1
-        run.unfinished.discard(rank)
-        if not run.unfinished:
-            self._runs.popleft()
-            if self._runs:
-                self._start_run()
-
-    def _find_run(self, rank: int) -> Optional[Run]:
-        """Return the run that has the memory if this rank is still in it."""
+        """Note that a rank needs the memory no longer; when none does, the next run begins."""
         run = self._runs[0] if self._runs else None
-        return run if run is not None and rank in run.unfinished else None
+        if run is not None and rank in run.unfinished:
+            run.unfinished.discard(rank)
+            if not run.unfinished:
+                self._runs.popleft()
+                if self._runs:
+                    self._start_run()
 
     def _time_out(self, rank: int, key: str, seconds: float) -> None:
         """End the job because a rank has waited so long for the others to enter."""
@@ -502,25 +457,10 @@ class Hub:
             operation = entered[rank].operation
             absent = [other for other in operation.ranks if other not in entered]
             self.end(
-                f"{CANNOT_GO_ON}{name_ranks(absent)} did not come to {operation} within "
+                f"{JOB_CANNOT_GO_ON}{name_ranks(absent)} did not come to {operation} within "
                 f"{seconds:g} s, for which rank {rank} waits. All ranks have to run the same "
                 "collectives in the same order."
             )
-
-    def _end_for_difference(self, entered: Mapping[int, Entry]) -> None:
-        """End the job because ranks do not mean the same collective."""
-        operations = {rank: entered[rank].operation for rank in sorted(entered)}
-        differ_in_ranks = len({operation.ranks for operation in operations.values()}) > 1
-        groups: Dict[str, List[int]] = {}
-        for rank, operation in operations.items():
-            among = f" among {name_ranks(operation.ranks)}" if differ_in_ranks else ""
-            text = f'"{operation.name}" as {operation.signature}{among}'
-            groups.setdefault(text, []).append(rank)
-        self.end(
-            f"{CANNOT_GO_ON}the ranks disagree about "
-            f"{next(iter(operations.values())).key}: {list_groups('run', groups)}. All ranks have "
-            "to build the same collectives in the same order, with the same shapes and types."
-        )
 
     # Leaving
 
@@ -528,58 +468,49 @@ class Hub:
         """Note that a rank ends its part in order; after the last one all hear that it is over."""
         if self.is_over or rank in self._left or not self.is_complete:
             return
-        self._version += 1
-        self._left.append(rank)
+        self._left.add(rank)
         for key, entered in list(self._entered.items()):
             entered.pop(rank, None)
             if not entered:
                 del self._entered[key]
         if rank == 0:  # the hub may end with its process
-            self._tell(self.members, {"event": "left", "rank": 0})
+            self._tell(self.members, {"event": "left"})
         if self.is_over:
             self._tell(self.members, {"event": "over"})
-            return
-        for run in self._runs:
-            if rank in run.unfinished:
-                others = sorted(run.unfinished - {rank}) or [rank]
-                self.end(rank_has_left(rank, others, run.operation, 0))
-                return
-        self._check_left()
+        else:
+            self._check_left()
 
     def _check_left(self) -> None:
-        """End the job if somebody waits for a rank that has left, and so will never enter."""
-        if not self._left:
-            return
-        waits = self.waits
+        """End the job if somebody waits for a rank that has left, and so will never come."""
+        for run in self._runs:
+            for rank in run.unfinished & self._left:
+                others = sorted(run.unfinished - {rank}) or [rank]
+                self.end(rank_has_left(rank, others, run.operation, 0), rank=None)
+                return
+        waits = self.waits if self._left else []
         for wait in waits:
-            for rank in wait.operation.ranks:
-                if rank in self._left:
-                    same = sorted({other.rank for other in waits if other[1:] == wait[1:]})
-                    self.end(rank_has_left(rank, same, wait.operation, wait.times))
-                    return
+            for rank in sorted(self._left.intersection(wait.operation.ranks)):
+                same = sorted({other.rank for other in waits if other[1:] == wait[1:]})
+                self.end(rank_has_left(rank, same, wait.operation, wait.times))
+                return
 
-    def _tell(
-        self,
-        ranks: Any,
-        header: Header,
-        payload: bytes = b"",
-        has_memory: bool = False,
-    ) -> None:
-        for rank in ranks:
-            client = self.members[rank].client
-            self.outbox.append(Message(client, header, payload, has_memory=has_memory))
+    def _tell(self, ranks: Iterable[int], header: Header, payload: bytes = b"") -> None:
+        clients = [self.members[rank].client for rank in ranks]
+        self.outbox.append(Message(clients, header, payload))
+
+
+def _describe(operation: Operation, among: bool) -> str:
+    ranks = f" among {name_ranks(operation.ranks)}" if among else ""
+    return f'"{operation.name}" as {operation.signature}{ranks}'
 
 
 def _read_entry(rank: int, header: Header, payload: bytes) -> Entry:
     ranks = tuple(map(int, header["ranks"]))
-    key, name, signature = str(header["key"]), str(header["name"]), str(header["signature"])
-    plan, size_bytes = str(header["plan"]), int(header["size_bytes"])
-    check_plan(plan, size_bytes)
+    operation = Operation(str(header["key"]), str(header["name"]), ranks, str(header["signature"]))
+    entry = Entry(operation, str(header["plan"]), int(header["size_bytes"]), payload)
+    check_plan(entry.plan, entry.size_bytes)
     if rank not in ranks or list(ranks) != sorted(set(ranks)):
         raise ValueError("a rank enters collectives of its own")
-    if len(payload) != size_bytes * bool(header["is_small"]):
-        raise ValueError("a rank sends as many bytes as it says")
-    if payload and not is_small(plan, size_bytes, len(ranks)):
-        raise ValueError("what travels in messages is small")
-    operation = Operation(key, name, ranks, signature)
-    return Entry(operation, plan, size_bytes, payload if header["is_small"] else None)
+    if len(payload) != entry.size_bytes * entry.is_small:
+        raise ValueError("a rank sends as many bytes as it says, if they are few")
+    return entry

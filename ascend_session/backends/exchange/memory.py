@@ -4,13 +4,13 @@ Writing to a page of ``/dev/shm`` that the file system cannot provide is SIGBUS,
 containers often have 64 MB of it. All pages are therefore allocated before the file is mapped.
 """
 
-import errno
+import contextlib
 import mmap
 import os
 import sys
 import tempfile
 import threading
-from typing import Any, List, NamedTuple, Sequence
+from typing import Any, List, Sequence
 
 from ascend_session.errors import CollectiveError
 
@@ -22,9 +22,6 @@ MEMORY_BYTES = 32 << 20
 
 SMALLEST_BYTES = 64 * 1024
 """Below which it is not worth trying."""
-
-BLOCK_BYTES = 2 << 20
-"""What one rank exchanges at once at most."""
 
 _WORTH_KEEPING_BYTES = 1 << 20
 _KEPT_COUNT = 3
@@ -66,12 +63,9 @@ def _allocate(folder: str, size_bytes: int) -> int:
     descriptor = _open_unnamed(folder)
     try:
         while True:
-            try:
+            with contextlib.suppress(InterruptedError):  # a signal came
                 os.posix_fallocate(descriptor, 0, size_bytes)
                 return descriptor
-            except OSError as error:
-                if error.errno != errno.EINTR:  # a signal came
-                    raise
     except BaseException:
         os.close(descriptor)
         raise
@@ -85,38 +79,6 @@ def _open_unnamed(folder: str) -> int:
         descriptor, path = tempfile.mkstemp(prefix="ascend_session-", dir=folder)
         os.unlink(path)
         return descriptor
-
-
-class Blocks(NamedTuple):
-    """How one collective passes through the shared memory: block by block.
-
-    Each rank has two places, which take turns: whoever writes a block does not disturb those that
-    still read the one before.
-
-    Attributes:
-        memory: All of it, a uint8 array.
-        sizes: How many bytes each rank has for the others.
-    """
-
-    memory: Any
-    sizes: Sequence[int]
-
-    @property
-    def block_bytes(self) -> int:
-        """How much of each rank passes at once; a multiple of 64, where any dtype may begin."""
-        return min(len(self.memory) // (2 * len(self.sizes)), BLOCK_BYTES) // 64 * 64
-
-    @property
-    def numbers(self) -> range:
-        """The numbers of all blocks."""
-        return range(-(-max(self.sizes) // self.block_bytes))
-
-    def place(self, index: int, block: int) -> Any:
-        """Return the part of the memory that holds one rank's bytes of a block."""
-        block_bytes = self.block_bytes
-        begin = (block % 2 * len(self.sizes) + index) * block_bytes
-        size_bytes = min(self.sizes[index] - block * block_bytes, block_bytes)
-        return self.memory[begin : begin + max(size_bytes, 0)]
 
 
 class Buffers:

@@ -11,12 +11,6 @@ _WIDER: Dict[Any, str] = {("sum", "float16"): "float32", ("prod", "float16"): "f
 
 
 @functools.lru_cache(maxsize=256)
-def make_plan(reduction: str, dtype: Any) -> str:
-    """Write the plan of a reduction: ``sum float32``. To name a dtype takes NumPy long."""
-    return f"{reduction} {dtype}"
-
-
-@functools.lru_cache(maxsize=256)
 def check_plan(plan: str, size_bytes: int) -> None:
     """Raise ValueError if so many bytes cannot be exchanged by such a plan.
 
@@ -56,11 +50,7 @@ def reduction_dtype(reduction: str, dtype: str) -> str:
 
 
 def reduce_arrays(reduction: str, arrays: Sequence[Any]) -> Any:
-    """Reduce arrays of one dtype and shape, one after the other, in that dtype.
-
-    Returns:
-        A new array.
-    """
+    """Reduce arrays of one dtype and shape, one after the other, into a new one of that dtype."""
     import numpy as np
 
     function = getattr(np, _FUNCTIONS[reduction])

@@ -17,7 +17,7 @@ import sys
 import threading
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ascend_session.backends.exchange.wire import MALFORMED, make_socket, peer_credentials
+from ascend_session.backends.exchange.wire import MALFORMED, find_user, make_socket
 from ascend_session.cluster.machine import ONE_MACHINE
 from ascend_session.errors import InitializationError
 
@@ -110,63 +110,70 @@ def find_folder() -> str:
     Raises:
         InitializationError: If it cannot be made, or somebody else may enter it.
     """
-    parent = next((path for path in _PARENTS if os.access(path, os.W_OK | os.X_OK)), _PARENTS[0])
-    path = os.path.join(parent, f"ascend_session-{os.geteuid()}")
-    try:
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(path, 0o700)
-        status = os.lstat(path)
-    except OSError as error:
-        raise InitializationError(
-            f"The ranks of this machine cannot meet in {path}: {error.strerror}.",
-            hint=f"Make one of {', '.join(_PARENTS)} writable.",
-        ) from error
-    mode = stat.S_IMODE(status.st_mode)
-    is_private = stat.S_ISDIR(status.st_mode) and not mode & 0o077
-    if not is_private or status.st_uid != os.geteuid():
-        raise InitializationError(
-            f"{path}, where the ranks of this machine meet, is not a folder that only this user "
-            f"may enter: it belongs to uid {status.st_uid} and has mode {mode:o}.",
-            hint=f"Remove it, or chmod 700 {path}.",
-        )
-    return path
+    reasons = []
+    for parent in _PARENTS:
+        path = os.path.join(parent, f"ascend_session-{os.geteuid()}")
+        try:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(path, 0o700)
+            status = os.lstat(path)
+        except OSError as error:
+            reasons.append(f"{path}: {error.strerror}")
+            continue
+        if status.st_uid != os.geteuid():  # who made it need not mean well; all ranks go on alike
+            reasons.append(f"{path} belongs to uid {status.st_uid}")
+        elif not os.access(parent, os.W_OK | os.X_OK):
+            reasons.append(f"{parent} is not writable")
+        elif not stat.S_ISDIR(status.st_mode) or status.st_mode & 0o077:
+            raise InitializationError(
+                f"{path}, where the ranks of this machine meet, is not a folder that only this "
+                f"user may enter: it has mode {stat.S_IMODE(status.st_mode):o}.",
+                hint=f"Remove it, or chmod 700 {path}.",
+            )
+        else:
+            return path
+    raise InitializationError(
+        f"The ranks of this machine have no folder to meet in ({'; '.join(reasons)}).",
+        hint=f"Make one of {', '.join(_PARENTS)} writable.",
+    )
 
 
 class Listening:
-    """The sockets at which rank 0 listens, until it is closed.
+    """The sockets at which rank 0 listens, from `open` to `close`."""
 
-    Raises:
-        BlockingIOError: If a process that lives listens there.
-        InitializationError: As from `find_folder`; or if there is no room, as on a full disk.
-    """
-
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self) -> None:
         self.sockets: List[socket.socket] = []
         self._locks: List[int] = []
         self._paths: List[str] = []
         self._closing = threading.Lock()
+
+    def open(self, names: Sequence[str]) -> None:
+        """Listen under each of these names; what has failed half way is to be closed, too.
+
+        Raises:
+            BlockingIOError: If a process that lives listens there.
+            InitializationError: As from `find_folder`; or if there is no room, as on a full disk.
+        """
+        folder = find_folder()
         try:
-            for name in names:
-                path = os.path.join(find_folder(), name)
+            for path in (os.path.join(folder, name) for name in names):
                 self._locks.append(_lock(path + _LOCK))
                 self._paths.append(path)
                 machine = {"host": socket.gethostname(), "boot": boot_id()}
                 os.write(self._locks[-1], json.dumps(machine).encode())
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(path)
-                listening = make_socket()
-                self.sockets.append(listening)
-                listening.bind(path)
-                listening.setblocking(False)
-                listening.listen(_BACKLOG)
-        except BaseException as error:
-            self.close()
-            if isinstance(error, OSError) and not isinstance(error, BlockingIOError):
-                raise InitializationError(
-                    f"The ranks of this machine cannot meet in {find_folder()}: {error.strerror}.",
-                    hint="Look at its free space, and at the limit of open files (ulimit -n).",
-                ) from error
+                self.sockets.append(make_socket())
+                self.sockets[-1].bind(path)
+                self.sockets[-1].setblocking(False)
+                self.sockets[-1].listen(_BACKLOG)
+        except BlockingIOError:
             raise
+        except OSError as error:
+            raise InitializationError(
+                f"The ranks of this machine cannot meet in {folder}: {error.strerror}.",
+                hint="Look at its free space, and at the limit of open files (ulimit -n).",
+            ) from error
 
     def close(self) -> None:
         """Leave nothing in the folder; twice does nothing."""
@@ -196,30 +203,25 @@ def connect(names: Sequence[str]) -> socket.socket:
     failure: OSError = FileNotFoundError()
     for name in names:
         path = os.path.join(find_folder(), name)
-        connecting = make_socket()
-        try:
-            connecting.setblocking(False)  # a hub that accepts nobody holds up nobody
-            connecting.connect(path)
-            connecting.setblocking(True)
-            if peer_credentials(connecting)[1] != os.geteuid():
+        with contextlib.ExitStack() as failed:
+            connecting = failed.enter_context(make_socket())
+            try:
+                connecting.setblocking(False)  # a hub that accepts nobody holds up nobody
+                connecting.connect(path)
+                connecting.setblocking(True)
+            except OSError as error:
+                failure = error
+                _check_machine(path + _LOCK)
+                continue
+            if find_user(connecting)[1] != os.geteuid():
                 raise InitializationError("A process of another user listens for these ranks.")
+            failed.pop_all()
             return connecting
-        except OSError as error:
-            connecting.close()
-            failure = error
-            _check_machine(path + _LOCK)
-        except BaseException:
-            connecting.close()
-            raise
     raise failure
 
 
-def remove_abandoned(names: Sequence[str] = ()) -> bool:
-    """Remove what processes that live no more have left in the folder; never raises.
-
-    Returns:
-        Whether one of these names is still there, since a process holds it.
-    """
+def remove_abandoned() -> None:
+    """Remove what processes that live no more have left in the folder; never raises."""
     with contextlib.suppress(OSError, InitializationError):
         where = find_folder()
         for name in os.listdir(where):
@@ -231,8 +233,6 @@ def remove_abandoned(names: Sequence[str] = ()) -> bool:
                         _remove(path[: -len(_LOCK)])
                     finally:
                         os.close(lock)
-        return any(os.path.lexists(os.path.join(where, name + _LOCK)) for name in names)
-    return False
 
 
 def _check_machine(path: str) -> None:

@@ -1,57 +1,52 @@
 """Sentences about ranks that the hub and the ranks themselves say, and their words."""
 
-from typing import List, Mapping, Sequence
+from typing import Dict, Iterable, List, Sequence, Tuple
 
 from ascend_session.backends.exchange.wire import Operation
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
-
-CANNOT_GO_ON = JOB_CANNOT_GO_ON
+from ascend_session.text import join_words
 
 
 def rank_ended(rank: int, were_all_there: bool = True) -> str:
     """Say that a rank's process has ended."""
     when = "" if were_all_there else " before all ranks were there"
     return (
-        f"{CANNOT_GO_ON}rank {rank} has ended{when} (its connection broke). Look at its output for "
-        "the reason."
+        f"{JOB_CANNOT_GO_ON}rank {rank} has ended{when} (its connection broke). Look at its output "
+        "for the reason."
     )
 
 
 def rank_failed(rank: int, reason: str) -> str:
     """Say why a rank cannot go on."""
-    return f"{CANNOT_GO_ON}rank {rank} failed: {reason}"
+    return f"{JOB_CANNOT_GO_ON}rank {rank} failed: {reason}"
 
 
 def rank_has_left(rank: int, waiting: Sequence[int], operation: Operation, count: int) -> str:
     """Say that ranks wait for one that has closed its system, in their ``count``-th run."""
     times = f" for the {ordinal(count)} time" if count > 1 else ""
+    verb = "wait" if len(waiting) > 1 else "waits"
     return (
-        f"{CANNOT_GO_ON}rank {rank} has left (it closed its system), but {name_ranks(waiting)} "
-        f"{conjugate('wait', waiting)} for it in {operation}{times}. All ranks have to run each "
-        "collective equally often."
-    )
-
-
-def ranks_parted(rank: int) -> str:
-    """Say that the others have ended what a rank wants to join."""
-    return (
-        f"Rank {rank} wants to join ranks that have met and parted before. All processes of a job "
-        "are started together, and open and close their systems equally often."
+        f"{JOB_CANNOT_GO_ON}rank {rank} has left (it closed its system), but {name_ranks(waiting)} "
+        f"{verb} for it in {operation}{times}. All ranks have to run each collective equally often."
     )
 
 
 def no_answer(seconds: float) -> str:
     """Say that the hub does not answer."""
     return (
-        f"{CANNOT_GO_ON}rank 0, which keeps the ranks together, has not answered for "
+        f"{JOB_CANNOT_GO_ON}rank 0, which keeps the ranks together, has not answered for "
         f"{seconds:g} s. See whether it is stopped or overloaded."
     )
 
 
-def list_groups(verb: str, groups: Mapping[str, List[int]]) -> str:
-    """Write ``rank 0 runs A; ranks 1 to 3 run B``."""
+def list_groups(verb: str, ranks: Iterable[Tuple[int, str]]) -> str:
+    """Write ``rank 0 runs A; ranks 1 to 3 run B`` for ranks and what each of them runs."""
+    groups: Dict[str, List[int]] = {}
+    for rank, what in sorted(set(ranks)):
+        groups.setdefault(what, []).append(rank)
     return "; ".join(
-        f"{name_ranks(ranks)} {conjugate(verb, ranks)} {what}" for what, ranks in groups.items()
+        f"{name_ranks(same)} {verb if len(same) > 1 else f'{verb}s'} {what}"
+        for what, same in groups.items()
     )
 
 
@@ -65,12 +60,7 @@ def name_ranks(ranks: Sequence[int], noun: str = "rank") -> str:
         count = next(n for n in range(1, len(numbers) + 1) if numbers[n:][:1] != [numbers[0] + n])
         run, numbers = numbers[:count], numbers[count:]
         parts += [f"{run[0]} to {run[-1]}"] if count > 2 else map(str, run)
-    return f"{noun}s " + (f"{', '.join(parts[:-1])} and {parts[-1]}" if parts[1:] else parts[0])
-
-
-def conjugate(verb: str, ranks: Sequence[int]) -> str:
-    """Write ``waits`` for one rank, ``wait`` for several."""
-    return verb if len(ranks) > 1 else f"{verb}s"
+    return f"{noun}s {join_words(parts)}"
 
 
 def ordinal(number: int) -> str:

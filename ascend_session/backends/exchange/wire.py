@@ -2,8 +2,7 @@
 
 They travel through sockets of the kind SOCK_SEQPACKET, which keep messages apart: each is there as
 a whole or not at all. So a rank that is stopped in the middle of one never holds up the hub, as it
-would with the length-prefixed stream of `multiprocessing.connection`, whose `recv_bytes` blocks
-until the rest has come. Nothing is pickled.
+would with the length-prefixed stream of `multiprocessing.connection`. Nothing is pickled.
 """
 
 import array
@@ -16,18 +15,13 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 LARGEST = 128 * 1024
 """Bytes that a message has at most."""
 
-SMALL_BYTES = 64 * 1024
-"""What a collective gives at most if its tensors travel in messages."""
-
-ALL_SMALL_BYTES = 512 * 1024
-"""What all of its ranks have together at most then: the hub holds all of it."""
-
 MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """Exceptions raised while reading something that is not a valid message."""
 
 Header = Dict[str, Any]
 
-_KNOWN_BYTES = 1024  # of a header that is kept
+_SMALL_BYTES = 64 * 1024  # what a collective gives at most if its tensors travel in messages
+_ALL_SMALL_BYTES = 512 * 1024  # what all of its ranks have together then: the hub holds it
 _LENGTH = struct.Struct("<I")
 _CREDENTIALS = struct.Struct("3i")  # SO_PEERCRED: pid, uid, gid
 _DESCRIPTOR_SPACE = socket.CMSG_SPACE(array.array("i").itemsize)
@@ -61,31 +55,22 @@ def encode(header: Header, payload: bytes = b"") -> bytes:
 
 
 @functools.lru_cache(maxsize=256)
-def encode_entry(operation: Operation, plan: str, size_bytes: int, is_small: bool) -> bytes:
+def encode_entry(operation: Operation, plan: str, size_bytes: int) -> bytes:
     """Write that a rank enters a collective; a small tensor is to be put behind it."""
-    entry = {"kind": "enter", **operation._asdict(), "plan": plan}
-    return encode({**entry, "size_bytes": size_bytes, "is_small": is_small})
+    return encode({"kind": "enter", **operation._asdict(), "plan": plan, "size_bytes": size_bytes})
 
 
 def decode(message: bytes) -> Tuple[Header, bytes]:
-    """Read a message.
-
-    Returns:
-        The header, which must not be changed, and the bytes behind it.
-
-    Raises:
-        ValueError: If it is not one.
-    """
+    """Read a message; raise ValueError if it is not one. The header must not be changed."""
     if len(message) < _LENGTH.size:
         raise ValueError("a message begins with the length of its header")
     end = _LENGTH.size + _LENGTH.unpack_from(message)[0]
     if end > len(message):
         raise ValueError("a message is as long as it says")
-    text = message[_LENGTH.size : end]
-    header = _parse_known(text) if len(text) <= _KNOWN_BYTES else _parse(text)
-    return header, message[end:]
+    return _parse(message[_LENGTH.size : end]), message[end:]
 
 
+@functools.lru_cache(maxsize=256)  # a training step has the same headers as the one before
 def _parse(text: bytes) -> Header:
     try:
         header = json.loads(text.decode())
@@ -94,10 +79,6 @@ def _parse(text: bytes) -> Header:
     if not isinstance(header, dict):
         raise ValueError("a header is a JSON object")
     return header
-
-
-# A training step has the same headers as the one before.
-_parse_known = functools.lru_cache(maxsize=256)(_parse)
 
 
 def is_small(plan: str, size_bytes: int, rank_count: int) -> bool:
@@ -110,7 +91,7 @@ def is_small(plan: str, size_bytes: int, rank_count: int) -> bool:
     """
     all_bytes = size_bytes * rank_count
     result_bytes = all_bytes if plan == "gather" else size_bytes
-    return result_bytes <= SMALL_BYTES and all_bytes <= ALL_SMALL_BYTES
+    return result_bytes <= _SMALL_BYTES and all_bytes <= _ALL_SMALL_BYTES
 
 
 def make_socket() -> socket.socket:
@@ -120,7 +101,7 @@ def make_socket() -> socket.socket:
     return made
 
 
-def peer_credentials(connection: socket.socket) -> Tuple[int, int]:
+def find_user(connection: socket.socket) -> Tuple[int, int]:
     """Return pid and uid of the process at the other end, as the kernel knows them.
 
     The pid is 0 for a process of another pid namespace.
@@ -152,10 +133,22 @@ def receive(connection: socket.socket, buffer: memoryview) -> Tuple[bytes, List[
 
     Returns:
         The message; empty at the end of the connection.
+
+    Raises:
+        BlockingIOError: If there is none now, on a socket that does not block.
     """
-    size_bytes, rights, flags, _ = connection.recvmsg_into(
-        [buffer], _DESCRIPTOR_SPACE, socket.MSG_CMSG_CLOEXEC
-    )
+    while True:
+        try:
+            size_bytes, rights, flags, _ = connection.recvmsg_into(
+                [buffer], _DESCRIPTOR_SPACE, socket.MSG_CMSG_CLOEXEC
+            )
+            break
+        except ConnectionResetError:  # comes once, before what was sent last
+            continue
+        except BlockingIOError:
+            raise
+        except OSError:
+            return b"", []
     files = array.array("i")
     for level, kind, data in rights:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):

@@ -16,8 +16,8 @@ import json, os, signal, sys, time
 import numpy as np
 from ascend_session import AscendError
 from ascend_session.backends.exchange import collectives
-from ascend_session.backends.exchange.group import Collective, ProcessGroup
-from ascend_session.backends.exchange.peer import Rank
+from ascend_session.backends.exchange.communicator import Collective
+from ascend_session.backends.exchange.group import ProcessGroup, Rank
 from ascend_session.backends.exchange.rendezvous import Meeting
 from ascend_session.backends.exchange.wire import Operation
 
@@ -33,20 +33,25 @@ def all_reduce(key, count=4, ranks=None, fill=None):
 
 def open_group(**other):
     who = Rank(rank, size, "0", size, Meeting.named(job), str(rank))
-    group = ProcessGroup(rank, who._replace(**other), timeout_s, 60)
+    group = ProcessGroup(who._replace(**other), timeout_s, 60)
     group.open()
     return group
 
 job, size, timeout_s, body = json.loads(sys.argv[1])
 said = 1
 children = []
+begin, hold = os.pipe()  # nobody says anything before the pids
 for rank in range(size):
     child = os.fork()
     if not child:
+        os.close(hold)
+        os.read(begin, 1)
+        os.close(begin)
         break
     children.append(child)
 else:
     say("pids", children)
+    os.close(hold)
     codes = [os.waitpid(child, 0)[1] for child in children]
     say("codes", codes)
     os._exit(0)

@@ -13,9 +13,10 @@ from typing import Any, Iterator, List
 import psutil
 import pytest
 
-from ascend_session.backends.exchange import memory
+from ascend_session.backends.exchange import group, memory, rendezvous
 from ascend_session.backends.exchange.rendezvous import Meeting, connect, find_folder
 from ascend_session.backends.exchange.wire import LARGEST, make_socket
+from ascend_session.errors import InitializationError
 from tests.backends.exchange.members import Members, run_members
 
 _ONE = """
@@ -265,6 +266,59 @@ def test_a_folder_that_others_may_enter_is_refused(tmp_path: Path) -> None:
     )
     assert "is not a folder that only this user may enter" in ended.stderr
     assert f"chmod 700 {folder}" in ended.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make another user's folder")
+def test_a_folder_that_another_user_has_made_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parents = [tmp_path / "first", tmp_path / "second"]
+    for parent in parents:
+        parent.mkdir()
+    theirs = parents[0] / f"ascend_session-{os.geteuid()}"
+    theirs.mkdir()
+    os.chown(theirs, 54321, 54321)
+    monkeypatch.setattr(rendezvous, "_PARENTS", [str(parent) for parent in parents])
+    assert find_folder() == str(parents[1] / theirs.name)
+    monkeypatch.setattr(rendezvous, "_PARENTS", [str(parents[0])])
+    with pytest.raises(InitializationError, match="belongs to uid 54321"):
+        find_folder()
+
+
+def test_a_child_that_is_forked_while_rank_0_begins_to_listen_holds_nothing_of_it() -> None:
+    body = """
+from ascend_session.backends.exchange import rendezvous
+name = rendezvous.socket.gethostname
+
+def fork_and_name():
+    rendezvous.socket.gethostname = name
+    if not os.fork():
+        held = []
+        for number in os.listdir("/proc/self/fd"):
+            try:
+                held.append(os.readlink(f"/proc/self/fd/{number}"))
+            except OSError:
+                pass
+        say("held", [path for path in held if rendezvous.find_folder() in path])
+        os._exit(0)
+    os.wait()
+    return name()
+
+rendezvous.socket.gethostname = fork_and_name
+open_group().close()
+"""
+    assert run_members(1, body) == {"held": [[]], "codes": [[0]]}
+
+
+def test_a_rank_whose_rank_0_may_be_on_another_machine_is_told_so_while_it_waits(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(group, "ALONE_S", 0.1)
+    who = group.Rank(1, 2, "1", 1, Meeting.named("nobody", str(os.getpid())))
+    with pytest.raises(InitializationError, match="rank 0 of 2 did not come within 2 s"):
+        group.ProcessGroup(who, timeout_s=2).open()
+    assert "rank 1 is waiting up to 2 s for 1 other rank" in caplog.text
+    assert "They have to be on this machine" in caplog.text
 
 
 def test_a_socket_of_another_machine_in_a_shared_folder_names_both() -> None:
