@@ -268,9 +268,14 @@ class Hub:
         rank, size = int(hello["rank"]), int(hello["size"])
         local_size, device = int(hello["local_size"]), str(hello["device"])
         member = Member(client, int(hello["pid"]), str(hello["node"]), local_size, device)
-        refusal = self._find_refusal(rank, size, hello)
+        is_of_job = str(hello["job"]) == self._meeting.job
+        is_started_alike = same_starter(self._meeting.starter, hello["starter"])
+        refusal = self._find_refusal(rank, size, is_of_job, is_started_alike)
         if refusal:
             self.outbox.append(Message([client], {"event": "refused", "reason": refusal}))
+            if is_of_job and is_started_alike and size != self._size and not self.is_complete:
+                # The others would wait for it in vain.
+                self.end(f"{JOB_CANNOT_GO_ON}{refusal[0].lower()}{refusal[1:]}")
             return
         self._ranks[client] = rank
         self.members[rank] = member
@@ -279,55 +284,54 @@ class Hub:
             notes = self._compare_devices()
             self._tell(self.members, {"event": "together", "nodes": nodes, "notes": notes})
 
-    def _find_refusal(self, rank: int, size: int, hello: Header) -> str:
-        """Say why a process is none of this job's ranks; empty if it is one.
-
-        One of another size ends the job, which would wait for it in vain.
-        """
-        meeting, wanted = self._meeting, f"This process wanted to join as rank {rank}, but the "
-        if str(hello["job"]) != meeting.job:
-            return (
-                f"{wanted}ranks of another job meet there. Start the ranks with `ascend-session "
-                "launch`, which gives each job a meeting place of its own; to rehearse several "
-                "nodes, give each launcher the job's --job-id and a --node-rank of its own."
-            )
-        if not same_starter(meeting.starter, hello["starter"]):
-            named = f"with JOB_ID={meeting.job}" if meeting.job else ""
-            return (
-                f"{wanted}ranks that meet there belong to another job "
-                f"{named or 'that the same shell has started'}: process {self._pid} is the first "
-                "of them, and has another parent and process group, working directory or script. "
-                "Give each job a JOB_ID of its own: export JOB_ID=$$."
-            )
-        if size != self._size:
-            reason = (
-                f"ank {rank} says that the job has {size} ranks, rank 0 says {self._size}. All "
+    def _find_refusal(self, rank: int, size: int, is_of_job: bool, is_started_alike: bool) -> str:
+        """Say why a process is none of this job's ranks, by the first rule; empty if it is one."""
+        named = f"with JOB_ID={self._meeting.job}" if self._meeting.job else ""
+        known = self.members.get(rank)
+        rules = [
+            (
+                not is_of_job,
+                f"This process wanted to join as rank {rank}, but the ranks of another job meet "
+                "there. Start the ranks with `ascend-session launch`, which gives each job a "
+                "meeting place of its own; to rehearse several nodes, give each launcher the job's "
+                "--job-id and a --node-rank of its own.",
+            ),
+            (
+                not is_started_alike,
+                f"This process wanted to join as rank {rank}, but the ranks that meet there belong "
+                f"to another job {named or 'that the same shell has started'}: process {self._pid} "
+                "is the first of them, and has another parent and process group, working directory "
+                "or script. Give each job a JOB_ID of its own: export JOB_ID=$$.",
+            ),
+            (
+                size != self._size,
+                f"Rank {rank} says that the job has {size} ranks, rank 0 says {self._size}. All "
                 "ranks need the same RANK_SIZE; `ascend-session launch` makes it from --nnodes and "
-                "-n, which all nodes need to be given alike."
-            )
-            if not self.is_complete:
-                self.end(f"{JOB_CANNOT_GO_ON}r{reason}")
-            return f"R{reason}"
-        if rank not in range(size):
-            return (
+                "-n, which all nodes need to be given alike.",
+            ),
+            (
+                rank not in range(size),
                 f"This process says that it is rank {rank}; the {size} ranks of the job are 0 to "
-                f"{size - 1}. Look at RANK_ID."
-            )
-        if self.ended:
-            reason = self.ended.replace(JOB_CANNOT_GO_ON, "", 1)
-            return f"{JOB_CANNOT_GO_ON}rank {rank} came when the others had given up: {reason}"
-        if rank in self._left:
-            return (
+                f"{size - 1}. Look at RANK_ID.",
+            ),
+            (
+                bool(self.ended),
+                f"{JOB_CANNOT_GO_ON}rank {rank} came when the others had given up: "
+                f"{self.ended.replace(JOB_CANNOT_GO_ON, '', 1)}",
+            ),
+            (
+                rank in self._left,
                 f"Rank {rank} wants to join ranks that have met and parted before. All processes "
-                "of a job are started together, and open and close their systems equally often."
-            )
-        if rank in self.members:
-            return (
+                "of a job are started together, and open and close their systems equally often.",
+            ),
+            (
+                known is not None,
                 f"This process says that it is rank {rank} of the job, but process "
-                f"{self.members[rank].pid} has that rank already. Give each process a RANK_ID of "
-                "its own."
-            )
-        return ""
+                f"{known and known.pid} has that rank already. Give each process a RANK_ID of its "
+                "own.",
+            ),
+        ]
+        return next((sentence for is_broken, sentence in rules if is_broken), "")
 
     def _compare_devices(self) -> List[str]:
         """Note which ranks would open the same device, if this machine had any."""
