@@ -190,7 +190,7 @@ def _read_allowed(name: str, value: Any, allowed: Tuple[Any, ...]) -> Any:
 
 def _read_plain(name: str, value: Any, kind: Type[Any]) -> Any:
     """Check the type strictly; give a value of exactly that type."""
-    takes: Type[Any] = Real if kind is float else kind
+    takes: Any = Real if kind is float else kind
     if not isinstance(value, takes) or (isinstance(value, bool) and kind is not bool):
         message = f"{_written(name, value)}: this must be {_IN_WORDS[kind]}, not {_class(value)}."
         raise RefusedValueError(
