@@ -13,6 +13,7 @@ from ascend_session.cli._output import (
     show_facts,
     show_json,
     show_table,
+    show_text,
 )
 from ascend_session.cli._parameters import OPTIONS, argument, command
 from ascend_session.findings import ERROR
@@ -48,7 +49,8 @@ def options(names: Tuple[str, ...], as_json: bool) -> None:
         show_json([reference.to_dict(option) for option in chosen])
     elif len(chosen) == 1:
         (option,) = chosen
-        click.echo(f"{click.style(option.path, bold=True)}\n{option.doc}\n")
+        click.echo(click.style(option.path, bold=True))
+        show_text(f"{option.doc}\n")
         show_facts(list(_list_facts(option)))
     elif chosen:
         _show_list(chosen)
