@@ -104,7 +104,7 @@ def files_below(top: Path, *parts: str) -> List[str]:
         file.relative_to(top).as_posix()
         for part in parts
         for file in (top / part).rglob("*")
-        if file.is_file() and file.suffix != ".pyc" and not re.search(r"\.\w+_cache/", str(file))
+        if file.is_file() and not re.search(r"(__pycache__|\.\w+_cache)/", str(file))
     )
 
 

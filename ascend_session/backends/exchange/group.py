@@ -433,8 +433,7 @@ class ProcessGroup:
         """Say that others do not come, which ends the job unless they do in the last moment."""
         self._send(encode(complaint))
         if not self._wait(has_come, _ANSWER_S):
-            with self._changed:
-                self._fail(no_answer(complaint["seconds"] + _ANSWER_S))
+            self._fail(no_answer(complaint["seconds"] + _ANSWER_S))
 
     def _wait(self, has_come: Callable[[], Any], limit_s: Optional[float]) -> bool:
         """Wait until something has come, or nothing can come any more; tell whether it is so."""
@@ -451,8 +450,7 @@ class ProcessGroup:
         try:
             self._connection.sendall(message)  # waits where the hub is slow
         except BlockingIOError:  # SO_SNDTIMEO
-            with self._changed:
-                self._fail(no_answer(_SEND_S))
+            self._fail(no_answer(_SEND_S))
         except OSError as error:  # the end of the connection is noticed where it is received
             _logger.debug("Rank %d could not send: %s", self.rank, error)
 
@@ -528,14 +526,15 @@ class ProcessGroup:
         If it is another rank's, the launcher finds that in the record, before anything that
         follows from it is written.
         """
-        if self.state not in _OPEN:
-            return
         folder = os.environ.get(RANK_FOLDER, "")
         is_own_folder = os.path.basename(folder) == f"rank_{self.rank}"  # else a script's own rank
-        if is_own_folder and rank not in (None, self.rank):
-            write_record(CollectiveError(reason), folder, failed_rank=rank)
-        self.state, self.reason = State.FAILED, reason
-        self._changed.notify_all()
+        with self._changed:
+            if self.state not in _OPEN:
+                return
+            if is_own_folder and rank not in (None, self.rank):
+                write_record(CollectiveError(reason), folder, failed_rank=rank)
+            self.state, self.reason = State.FAILED, reason
+            self._changed.notify_all()
 
     def _disconnect(self) -> None:
         if self._connection is not None:
