@@ -129,8 +129,8 @@ def load_json(text: str) -> Tuple[Any, int, List[Tuple[str, str]]]:
             raise ValueError("a key stands twice")
         return members
 
-    def parse_int(digits: str) -> Any:  # infinity is for whoever wants a small number there
-        return int(digits) if len(digits) <= _LONGEST_INT else float(digits)
+    def parse_int(digits: str) -> Any:
+        return int(digits) if len(digits) <= _LONGEST_INT else parse_float(digits)
 
     def parse_float(digits: str) -> float:
         if math.isinf(float(digits)):

@@ -4,7 +4,7 @@ import contextlib
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import click
 from click.exceptions import Exit
@@ -303,6 +303,9 @@ def _report_table(file: str, family: Optional[str], with_host: bool, wait_s: flo
     from ascend_session.hardware.devices import common_family
     from ascend_session.hardware.devices import devices as list_devices
 
+    devices = list_devices() if with_host else None
+    if devices is not None and family is None:
+        family = common_family(devices.visible)
     try:
         if wait_s:
             with _WaitDisplay(file) as display:
@@ -310,17 +313,8 @@ def _report_table(file: str, family: Optional[str], with_host: bool, wait_s: flo
         else:
             table = RankTable.read(file, family)
     except JobError as error:
-        if error.findings and with_host and family is None:
-            # On some products HCCL reads less of a table.
-            family = common_family(list_devices().visible)
-            if family is not None:
-                return _report_table(file, family, with_host, 0.0)
         return _refuse(file, error, family)
-    on_host: Sequence[Finding] = ()
-    if with_host:
-        devices = list_devices()
-        on_host = table.host_findings(devices)
-        family = family or common_family(devices.visible)
+    on_host = [] if devices is None else table.host_findings(devices)
     findings = [*table.findings(family, os.environ), *on_host]
     return TableReport(file, table.format, table, family, tuple(sort_by_severity(findings)))
 

@@ -22,6 +22,9 @@ _FAMILIES = (
 # above 7 (HCOMM, GetSingleDevice in topoinfo_ranktableConcise.cc).
 _JOB_SIZES = (1, 2, 4, 8)
 _RING, _SERVER = 4, 8  # devices
+# The sets of four devices that HCCL takes (HCOMM, CheckServerInnerRankInfo in topoinfo_parse.cc).
+_FOURS = ("0123", "4567", "0145", "0246", "0347", "1256", "1357", "2367")
+_HALF = 8  # devices of an A2 server that are joined by HCCS
 
 
 def family(name: str) -> Optional[str]:
@@ -71,6 +74,33 @@ def find_ring_fault(physical: Sequence[int]) -> str:
     return (
         f"A job of {count} devices on the Atlas training series must stay inside 0-3 or 4-7, "
         f"which are separate rings; these are physical {', '.join(map(str, physical))}."
+    )
+
+
+def find_four_fault(physical: Sequence[int]) -> str:
+    """Say why HCCL refuses these four devices on the Atlas training series; else empty."""
+    chosen = "".join(map(str, sorted(map(int, physical))))
+    if len(physical) != _RING or _is_other_product(physical) or chosen in _FOURS:
+        return ""
+    return (
+        f"Of four devices on the Atlas training series HCCL takes only {', '.join(_FOURS)}; these "
+        f"are physical {', '.join(map(str, physical))}."
+    )
+
+
+def find_half_fault(physical: Sequence[int]) -> str:
+    """Say why HCCL refuses these devices of one A2 server with 16; empty if it does not.
+
+    Source: HCOMM, CheckSingleServerComm in hccl_communicator_host.cc; HCCL manual,
+    HCCL_INTRA_PCIE_ENABLE.md.
+    """
+    first = sorted(int(number) for number in physical if number < _HALF)
+    second = sorted(int(number) for number in physical if number >= _HALF)
+    if not first or not second or [number + _HALF for number in first] == second:
+        return ""
+    return (
+        "A job on one A2 server that uses both 0-7 and 8-15 has the same devices of each, n and "
+        f"n + 8; these are physical {', '.join(map(str, physical))}."
     )
 
 

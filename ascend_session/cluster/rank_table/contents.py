@@ -5,9 +5,11 @@ from typing import Iterator, NamedTuple, Optional, Tuple
 
 from ascend_session.findings import Finding
 from ascend_session.ids import PhysicalDeviceId
+from ascend_session.text import shorten
 
 COMPLETED, INITIALIZING = "completed", "initializing"
 V1_0, V1_2, TEMPLATE_2, LAB = "1.0", "1.2", "template 2", "lab"
+_LONGEST_NAME = 64  # characters of a server_id in a place
 
 Spot = Tuple[int, int]
 """Where a device stands in a table: index of its server, and index among the devices of that."""
@@ -120,4 +122,4 @@ class Contents:
         """Say where a server stands: a path, in the older formats words."""
         if self.concise:
             return f"server_list[{index}]"
-        return f"server {self.servers[index].server_id}"
+        return f"server {shorten(self.servers[index].server_id, _LONGEST_NAME)}"

@@ -45,14 +45,24 @@ class JsonObject:
     """
 
     def __init__(
-        self, value: Mapping[str, Any], place: str, faults: Faults, severity: str = ERROR
+        self,
+        value: Mapping[str, Any],
+        place: str,
+        faults: Faults,
+        severity: str = ERROR,
+        note: str = "",
     ) -> None:
         self.value, self.place, self.faults = value, place, faults
-        self._severity = severity
+        self._severity, self._note = severity, note
 
-    def lenient(self) -> "JsonObject":
-        """Read on for fields that HCCL does not read in every job: what is wrong is a warning."""
-        return JsonObject(self.value, self.place, self.faults, WARNING)
+    def lenient(self, severity: str = WARNING, note: str = "") -> "JsonObject":
+        """Read on for fields that HCCL does not read in every job: nothing is an error there.
+
+        Args:
+            severity: What is wrong there instead of an error.
+            note: What is added to messages about it.
+        """
+        return JsonObject(self.value, self.place, self.faults, severity, note)
 
     def path(self, key: str) -> str:
         """Give the path of a field."""
@@ -63,8 +73,8 @@ class JsonObject:
         self._add(WARNING, rule, key, message, hint)
 
     def refuse(self, rule: str, key: str, message: str, hint: Optional[str] = None) -> None:
-        """Add an error about a field; a warning where the object is read leniently."""
-        self._add(self._severity, rule, key, message, hint)
+        """Add an error about a field; of that severity where the object is read leniently."""
+        self._add(self._severity, rule, key, message + self._note, hint)
 
     def _add(
         self, severity: str, rule: str, key: str, message: str, hint: Optional[str] = None
@@ -80,7 +90,8 @@ class JsonObject:
             if needed:
                 self.refuse(f"no {key}", key, "is missing; HCCL needs it.")
             return None
-        is_whole = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        is_whole = is_number and value >= 0 and not key.endswith("_ip")
         text = str(value) if is_whole else None
         hint = None if text is None else f'Write "{key}": "{text}".'
         self.refuse(f"type {key}", key, f"is {describe(value)}; HCCL takes texts only.", hint)
@@ -111,7 +122,7 @@ class JsonObject:
     def addresses(self, key: str, *, several: bool = True) -> Tuple[str, ...]:
         """Read addresses between commas; none if the text is empty or not there."""
         text = self.text(key, needed=False)
-        if not text:
+        if not text or not isinstance(self.value[key], str):
             return ()
         parts = text.split(",") if several else [text]
         if several and not parts[-1]:  # HCCL takes no address from a comma at the end
@@ -120,6 +131,9 @@ class JsonObject:
         if len(good) < len(parts):
             wrong = next(part for part in parts if part not in good)
             message = f"is {describe(text)}; {describe(wrong)} is no IPv4 or IPv6 address."
+            self.refuse(f"address {key}", key, message)
+        elif key == "device_ip" and any(map(is_unset, good)):
+            message = f"is {describe(text)}; HCCL takes 0.0.0.0 for no address, and refuses it."
             self.refuse(f"address {key}", key, message)
         return good
 
@@ -137,7 +151,7 @@ class JsonObject:
         for index, value in enumerate(listed):
             if isinstance(value, dict):
                 place = self.path(f"{key}[{index}]")
-                objects.append(JsonObject(value, place, self.faults, self._severity))
+                objects.append(JsonObject(value, place, self.faults, self._severity, self._note))
             else:
                 message = f"is {describe(value)}, not an object."
                 self.refuse("no object", f"{key}[{index}]", message)
@@ -202,6 +216,11 @@ def address_family(text: str) -> Optional[int]:
     except (OSError, ValueError):
         return None
     return int(family)
+
+
+def is_unset(address: str) -> bool:
+    """Whether it is 0.0.0.0, which HCCL takes for no address (HCOMM, HcclIpAddress::IsInvalid)."""
+    return address.split("%")[0] == "0.0.0.0"
 
 
 def pack_address(address: str) -> bytes:

@@ -24,11 +24,14 @@ from ascend_session.cluster.rank_table.contents import (
     TableDevice,
     TableServer,
 )
-from ascend_session.cluster.rank_table.fields import Faults, JsonObject, describe
+from ascend_session.cluster.rank_table.fields import Faults, JsonObject, describe, is_unset
 from ascend_session.cluster.rank_table.source import parse_json
 from ascend_session.errors import JobError
+from ascend_session.findings import ERROR, NOT_CHECKED, WARNING, Finding
+from ascend_session.hardware.families import family as family_of
 from ascend_session.ids import PhysicalDeviceId
 
+_A3, _310P, _A5 = family_of("910C"), family_of("310P3"), family_of("950")
 _OTHER_VERSIONS = {
     "1.1": "jobs of processors and host CPUs together",
     "2.0": "A5 (950), with rank_list and a topology file",
@@ -39,13 +42,24 @@ _KNOWN_VERSIONS = (
 )
 
 
-def parse_table(name: str, text: str, super_pods: bool = True) -> Contents:
+A3_ONLY = " Only A3 reads superpods."  # behind what is "not checked" of them
+
+
+def rate_super_pods(family: Optional[str]) -> str:
+    """Say what a fault of superpods is on a product: only on A3 HCCL reads them.
+
+    Source: HCOMM, GetSuperPodList, which does nothing where IsSuperPodMode is false.
+    """
+    return {_A3: ERROR, None: NOT_CHECKED}.get(family, WARNING)
+
+
+def parse_table(name: str, text: str, family: Optional[str] = None) -> Contents:
     """Parse the text of a table; its remarks have all that is wrong with its fields.
 
     Args:
         name: What messages call it.
         text: The text.
-        super_pods: Whether HCCL reads superpods; what is wrong with them is a warning otherwise.
+        family: The product, as in `ascend_session.hardware.families`; None if not known.
 
     Raises:
         JobError: If it is no JSON, no object, or of a version that is not read here.
@@ -57,13 +71,13 @@ def parse_table(name: str, text: str, super_pods: bool = True) -> Contents:
             hint="`ascend-session ranktable make` makes one.",
         )
     table = JsonObject(value, "", Faults(findings))
-    kind = _find_format(name, table)
+    kind = _find_format(name, table, family)
     if kind == LAB:
-        servers = _read_lab(table)
+        servers = _read_lab(table, family)
     elif kind == TEMPLATE_2:
         servers = _read_template_2(table)
     else:
-        servers = _read_server_list(table, kind == V1_2, super_pods)
+        servers = _read_server_list(table, kind == V1_2, rate_super_pods(family))
     status = table.text("status")
     # Without one the table is refused already, and its status is not worth a second sentence.
     status = COMPLETED if status is None else status
@@ -71,7 +85,7 @@ def parse_table(name: str, text: str, super_pods: bool = True) -> Contents:
     return Contents(kind, status, tuple(servers), name, tuple(findings), is_complete)
 
 
-def _find_format(name: str, table: JsonObject) -> str:
+def _find_format(name: str, table: JsonObject, family: Optional[str]) -> str:
     keys = table.value
     if "version" not in keys:
         if "group_list" not in keys and "server_list" in keys:
@@ -83,8 +97,11 @@ def _find_format(name: str, table: JsonObject) -> str:
         return LAB if "deploy_mode" in keys else TEMPLATE_2
     version = table.text("version")
     if version in _OTHER_VERSIONS:
-        purpose = _OTHER_VERSIONS[version]
-        raise JobError(f"{name}: has version {version}, which is for {purpose}. {_KNOWN_VERSIONS}")
+        message = f"has version {version}, which is for {_OTHER_VERSIONS[version]}. "
+        message += _KNOWN_VERSIONS
+        severity = ERROR if version == "2.0" and family not in (None, _A5) else NOT_CHECKED
+        finding = Finding(severity, message, rule="version")
+        raise JobError(f"{name}: {message}", findings=[finding])
     if version not in (V1_0, V1_2):
         value = describe(keys["version"])
         raise JobError(
@@ -115,7 +132,7 @@ _OTHER_TOOLS = ("container_ip", "hardware_type", "host_nic_ip", "server_ip", "su
 _OTHER_TOOLS_OF_DEVICE = ("device_logical_id", "server_ip", "super_device_id")
 
 
-def _read_server_list(table: JsonObject, with_pods: bool, super_pods: bool) -> List[TableServer]:
+def _read_server_list(table: JsonObject, with_pods: bool, severity: str) -> List[TableServer]:
     table.report_unread((*_TOP, "super_pod_list") if with_pods else _TOP, _OTHER_TOOLS)
     objects = table.objects("server_list")
     if "server_count" in table.value:
@@ -130,30 +147,41 @@ def _read_server_list(table: JsonObject, with_pods: bool, super_pods: bool) -> L
     servers = [_read_server(server, with_pods) for server in objects]
     if with_pods and "super_pod_list" in table.value:
         ids = {server.server_id for server in servers}
-        pods = _read_super_pods(table if super_pods else table.lenient(), ids)
+        note = A3_ONLY if severity == NOT_CHECKED else ""
+        holder = table if severity == ERROR else table.lenient(severity, note)
+        pods = _read_super_pods(holder, ids)
         servers = [server._replace(super_pod_id=pods.get(server.server_id)) for server in servers]
     return servers
 
 
 def _read_server(server: JsonObject, with_pods: bool) -> TableServer:
     server.report_unread(_SERVER, _OTHER_TOOLS)
-    server_id = server.text("server_id")
-    if server_id == "":
-        server.refuse("empty server_id", "server_id", "is empty; HCCL refuses that.")
-    elif server_id and len(server_id.encode()) > _LONGEST_SERVER_ID:
-        message = f"is {describe(server_id)}, longer than {_LONGEST_SERVER_ID} bytes."
-        server.refuse("long server_id", "server_id", message)
+    server_id = _read_server_id(server)
     addresses = server.addresses("host_ip", several=False)
     if server.value.get("host_ip") == "":
         message = "is empty; HCCL takes an address or nothing."
         server.refuse("empty host_ip", "host_ip", message, "Leave it out.")
+    elif any(map(is_unset, addresses)):
+        message = f"is {addresses[0]}, which HCCL takes for none."
+        server.warn("unset host_ip", "host_ip", message, "Leave it out.")
+        addresses = ()
     host_ip = addresses[0] if addresses else None
     devices = [
-        _read_device(device, server_id or "", host_ip, with_pods)
-        for device in server.objects("device")
+        _read_device(device, server_id, host_ip, with_pods) for device in server.objects("device")
     ]
     known = tuple(device for device in devices if device is not None)
-    return TableServer(server_id or "", known, host_ip)
+    return TableServer(server_id, known, host_ip)
+
+
+def _read_server_id(holder: JsonObject) -> str:
+    """Read a server_id, which every format has; empty if there is none."""
+    server_id = holder.text("server_id")
+    if server_id == "":
+        holder.refuse("empty server_id", "server_id", "is empty; HCCL refuses that.")
+    elif server_id and len(server_id.encode()) > _LONGEST_SERVER_ID:
+        message = f"is {describe(server_id)}, longer than {_LONGEST_SERVER_ID} bytes."
+        holder.refuse("long server_id", "server_id", message)
+    return server_id or ""
 
 
 def _read_device(
@@ -225,7 +253,7 @@ def _read_super_pods(table: JsonObject, server_ids: AbstractSet[str]) -> Dict[st
 
 # The older formats
 
-_LARGEST_DEVICE = 7
+_LARGEST_DEVICE, _WHOLE = 7, 8
 _LONGEST_NAME = 127  # bytes
 _PER_SERVER = (1, 2, 4, 8, 16)
 
@@ -248,16 +276,18 @@ def _read_template_2(table: JsonObject) -> List[TableServer]:
     table.report_unread(_GROUPS_TOP, _OTHER_TOOLS_OF_GROUPS)
     devices: List[TableDevice] = []
     pods: Dict[str, str] = {}
+    lone: List[JsonObject] = []  # groups of one instance, of which HCCL reads no address
     for group in _read_groups(table):
         group.report_unread((*_GROUP, "device_count"), _OTHER_TOOLS_OF_GROUPS)
         instances = _read_instances(group)
+        lone += [group] if len(instances) == 1 else []
         device_count = 0
         for instance in instances:
             instance.report_unread((*_INSTANCE, "pod_name"), _OTHER_TOOLS_OF_GROUPS)
             pod_name = _read_name(instance, "pod_name", pods)
             listed = instance.objects("devices")
             device_count += len(listed)
-            server_id = instance.text("server_id") or ""
+            server_id = _read_server_id(instance)
             for each in listed:
                 device = _read_grouped_device(each, server_id, len(instances) > 1)
                 if device is None:
@@ -271,13 +301,28 @@ def _read_template_2(table: JsonObject) -> List[TableServer]:
     # Ranks as HCCL gives them: servers by the bytes of their ids, devices by number.
     devices.sort(key=lambda each: (each.server_id.encode(), int(each.device_id)))
     devices = [device._replace(rank_id=rank) for rank, device in enumerate(devices)]
-    return [
+    servers = [
         TableServer(server_id, tuple(of_server))
         for server_id, of_server in groupby(devices, key=lambda each: each.server_id)
     ]
+    if len(servers) > 1:
+        _check_lone_groups(lone, all(len(server.devices) == _WHOLE for server in servers))
+    return servers
 
 
-def _read_lab(table: JsonObject) -> List[TableServer]:
+def _check_lone_groups(lone: List[JsonObject], are_whole: bool) -> None:
+    """Check groups of one instance in a job of several servers.
+
+    Source: HCOMM, GetCloudDevList, and CheckAndAssignNicInfo, which looks at servers of 8 devices.
+    """
+    message = "is one instance, of which HCCL reads no address, so that other servers cannot meet "
+    message += f"it{f'; with servers of {_WHOLE} devices it refuses that' if are_whole else ''}."
+    for group in lone:
+        say = group.refuse if are_whole else group.warn
+        say("lone group", "instance_list", message, "List all instances in one group.")
+
+
+def _read_lab(table: JsonObject, family: Optional[str]) -> List[TableServer]:
     """Read the servers in the order in which their first device stands in the table."""
     table.report_unread(_LAB_TOP, _OTHER_TOOLS_OF_GROUPS)
     location = table.text("para_plane_nic_location")
@@ -290,7 +335,8 @@ def _read_lab(table: JsonObject) -> List[TableServer]:
         group.report_unread((*_GROUP, "device_num", "server_num"), _OTHER_TOOLS_OF_GROUPS)
         instances = _read_instances(group)
         device_count = _read_count(group, "device_num", len(instances), "instances")
-        server_counts.append(_read_server_count(group, device_count))
+        count = None if family == _310P else device_count  # where HCCL compares none
+        server_counts.append(_read_server_count(group, count))
         for instance in instances:
             instance.report_unread((*_INSTANCE, "rank_id"), _OTHER_TOOLS_OF_GROUPS)
             device = _read_lab_device(instance)
@@ -324,7 +370,7 @@ def _read_lab_device(instance: JsonObject) -> Optional[TableDevice]:
         message = f"has {len(objects)} devices; an instance has one rank_id and so one device."
         instance.refuse("one device", "devices", message)
         instance.faults.is_complete = False
-    server_id = instance.text("server_id") or ""
+    server_id = _read_server_id(instance)
     rank_id = instance.number("rank_id")
     device = _read_grouped_device(objects[0], server_id, True) if objects else None
     return None if device is None or rank_id is None else device._replace(rank_id=rank_id)
@@ -374,6 +420,8 @@ def _read_name(holder: JsonObject, key: str, seen: Dict[str, str]) -> Optional[s
     name = holder.text(key)
     if name is None:
         return None
+    if name == "" and key == "pod_name":
+        holder.refuse("empty pod_name", key, "is empty; no rank can find itself by that.")
     if name in seen:
         message = f"is {describe(name)}, as is {seen[name]}; HCCL takes a {key} once."
         holder.refuse(f"{key} twice", key, message)

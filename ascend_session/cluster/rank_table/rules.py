@@ -8,6 +8,7 @@ Rules that HCCL has for one product only are looked at where the product is know
 what would be wrong on some of them is "not checked".
 """
 
+import re
 from collections import Counter
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
@@ -19,8 +20,10 @@ from ascend_session.cluster.rank_table.contents import (
     V1_2,
     Contents,
     Spot,
+    TableServer,
 )
 from ascend_session.cluster.rank_table.fields import address_family, pack_address
+from ascend_session.cluster.rank_table.formats import A3_ONLY, rate_super_pods
 from ascend_session.errors import JobError
 from ascend_session.findings import (
     ERROR,
@@ -32,28 +35,39 @@ from ascend_session.findings import (
     sort_by_severity,
 )
 from ascend_session.hardware.families import family as family_of
-from ascend_session.hardware.families import find_count_fault, find_ring_fault
+from ascend_session.hardware.families import (
+    find_count_fault,
+    find_four_fault,
+    find_half_fault,
+    find_ring_fault,
+)
 from ascend_session.text import printable
 
 _TRAINING, _A2, _A3 = family_of("910A"), family_of("910B"), family_of("910C")
 _310P, _A5 = family_of("310P3"), family_of("950")
 _DEVICES_OF_SERVER = {_310P: 32, _A2: 16, _A3: 16}
-_FEWEST_DEVICES = 8  # of a server, on all other products
+_FEWEST_DEVICES = _SERVER = 8  # of a server, on all other products
 _MOST_RANKS_NAMED = 8
 _INVALID_SDID = str(0xFFFFFFFF)  # which HCCL takes for none
+
+_FAULTS = ("type", "address", "number", "port")  # of fields
+_ON_MISSING = ("address missing", "address wanted", "addresses", "host_ip", "no pod", "no sdid")
 
 _Findings = Iterator[Finding]
 
 _CONCISE = "HCOMM, topoinfo_ranktableConcise.cc"
 _CONFIG = "HCOMM, config.cc"
+_PARSER = "HCOMM, topoinfo_ranktableParser.cc"
+_TOPOLOGY = "HCOMM, topoinfo_parse.cc"
 _MANUAL = "HCCL manual, cluster_info_config"
 _TRAINING_MANUAL = "TensorFlow adapter manual, distributed_training.md"
 
 _SOURCES = {
     "file name": "HCCL's error EI0004 (is not a valid real path)",
     "status": "HCOMM, HCCL_RANKTABLE_TIMEOUT_S",
-    "server twice": "HCCL's error EI0004 (used repeatedly)",
-    "device twice": f"{_CONFIG}, CheckDeviceId",
+    "server twice": f"{_PARSER}, CheckUniqueAndInsertPool; HCCL's error EI0014",
+    "server blanks": "HCOMM, SalTrim in TransformRankInfoByServerId",
+    "device twice": f"{_TOPOLOGY}, CheckInterServerDeviceId",
     "host_port": f"{_MANUAL}, version 1.2",
     "rank too large": f"{_CONFIG}, CheckRankListInfo",
     "rank twice": f"{_CONFIG}, CheckRankListInfo",
@@ -66,11 +80,15 @@ _SOURCES = {
     "kind": f"{_CONFIG}, CheckRankIpFamily",
     "address wanted": _MANUAL,
     "address missing": f"{_CONCISE}, CheckNicDeployConsistence",
+    "interfaces": f"{_TOPOLOGY}, CheckAndAssignNicInfo",
     # The product
     "product": _MANUAL,
     "device_id": f"{_CONCISE}, GetSingleDevice",
     "counts": f"{_CONFIG}, CheckDeviceNumValid",
+    "number of devices": "HCOMM, hccl_communicator_attrs_host.cc, CheckDevCount",
+    "four devices": f"{_TOPOLOGY}, CheckServerInnerRankInfo; HCCL's error EI0014",
     "rings": _TRAINING_MANUAL,
+    "halves": "HCOMM, hccl_communicator_host.cc, CheckSingleServerComm; HCCL's error EI0010",
     # Superpods
     "no pods": f"{_CONCISE}, CheckSuperPodInfo",
     "pods elsewhere": "HCOMM, GetSuperPodList",
@@ -130,6 +148,7 @@ def check_rules(
         for anyone to read yet.
     """
     findings = [*_check_status(table)]
+    with_roce = uses_roce(environ or {})
     if table.status != INITIALIZING:
         findings += [*_check_servers(table), *_check_devices(table)]
         # HCCL does not look at the addresses of template 2 with one instance.
@@ -138,21 +157,46 @@ def check_rules(
             findings += [*_check_repeated_addresses(table), *_check_address_counts(table)]
             if len(table.servers) > 1:
                 findings += _check_address_kinds(table)
-            with_roce = (environ or {}).get("HCCL_INTRA_ROCE_ENABLE") == "1"
             findings += _check_missing_addresses(table, family, with_roce)
-            findings += _check_host_network(table)
+            findings += [*_check_host_network(table), *_check_interfaces(table, family)]
         if table.is_complete:
             findings += [*_check_emptiness(table), *_check_ranks(table), *_check_grouping(table)]
             findings += [*_check_product(table, family), *_check_super_pods(table, family)]
+            if not with_roce:
+                findings += _check_halves(table, family)
     return tidy_findings(findings)
 
 
-def reads_super_pods(family: Optional[str]) -> bool:
-    """Whether HCCL reads superpods on a product; None, one that is not known, may be A3.
+_OF_BACKUP = {f"{kind} backup_device_{key}" for kind in _FAULTS for key in ("ip", "port")}
 
-    Source: HCOMM, GetSuperPodList, which does nothing where IsSuperPodMode is false.
+
+def rate_backups(
+    remarks: Iterable[Finding], family: Optional[str], environ: Mapping[str, str]
+) -> List[Finding]:
+    """Make faults of backup addresses errors where HCCL reads them: it retries between superpods.
+
+    Source: HCOMM, GetSingleBackupDeviceIp in topoinfo_ranktableConcise.cc.
     """
-    return family in (None, _A3)
+    is_read = (
+        family == _A3
+        and environ.get("HCCL_OP_EXPANSION_MODE", "AI_CPU") == "AI_CPU"
+        and "L2:1" in environ.get("HCCL_OP_RETRY_ENABLE", "").split(",")
+    )
+    return [
+        remark._replace(severity=ERROR) if is_read and remark.rule in _OF_BACKUP else remark
+        for remark in remarks
+    ]
+
+
+def leave_out_said(findings: Iterable[Finding], said: Iterable[Finding]) -> List[Finding]:
+    """Leave out that a field is missing where it was said that it is wrong."""
+    wrong = {finding.place for finding in errors_of(said)}
+    return [each for each in findings if each.rule not in _ON_MISSING or each.place not in wrong]
+
+
+def uses_roce(environ: Mapping[str, str]) -> bool:
+    """Whether devices of a server meet at their addresses: HCCL takes 01 for 1, too."""
+    return re.fullmatch("0*1", environ.get("HCCL_INTRA_ROCE_ENABLE", "")) is not None
 
 
 def _check_status(table: Contents) -> _Findings:
@@ -174,15 +218,24 @@ def _check_servers(table: Contents) -> _Findings:
     trimmed: Dict[str, str] = {}
     for index, server in enumerate(table.servers):
         name, place = server.server_id, f"server_list[{index}].server_id"
+        bare = trim(name)
         if name in seen:
             message = f"is {name!r}, as is server_list[{seen[name]}]; a server is listed once."
             yield make_finding(ERROR, "server twice", place, message)
         seen.setdefault(name, index)
-        alike = trimmed.setdefault(name.strip(), name)
+        alike = trimmed.setdefault(bare, name)
         if alike != name:
             message = f"is {name!r} and differs from {alike!r} in blanks only."
             hint = "HCCL counts them as one server."
             yield make_finding(WARNING, "server blanks", place, message, hint)
+        elif bare != name:
+            message = f"is {name!r}; HCCL cuts the blanks off in one place, and not in another."
+            yield make_finding(WARNING, "server blanks", place, message, f'Write "{bare}".')
+
+
+def trim(server_id: str) -> str:
+    """Cut off blanks as HCCL does (HCOMM, SalTrim); what has nothing else stays."""
+    return server_id.strip(" ") or server_id
 
 
 def _check_devices(table: Contents) -> _Findings:
@@ -321,6 +374,8 @@ def _check_missing_addresses(table: Contents, family: Optional[str], with_roce: 
             continue
         reason = "HCCL_INTRA_ROCE_ENABLE=1" if with_roce else "a job of several servers"
         message = f"is missing or empty; {reason} cannot work without it."
+        if family != _A2 and not with_roce:
+            message += " HCCL's loader takes an empty one, but ranks cannot meet there."
         has_host = device.host_ip is not None
         if family == _A3 and not with_roce:
             message = "is missing; the manual wants it, unless all is one superpod that uses HCCS."
@@ -338,16 +393,56 @@ def _check_missing_addresses(table: Contents, family: Optional[str], with_roce: 
 
 def _check_host_network(table: Contents) -> _Findings:
     """Where the servers' own network is used, each server has a host_ip."""
-    if not table.devices:
-        return
-    first = table.devices[0]
-    on_host = first.host_ip is not None and not first.device_ip
-    if not on_host and all(device.net_position != "host" for device in table.devices):
+    if not _uses_host_network(table):
         return
     message = "is missing; ranks use the servers' own network, which needs it on all servers."
     for index, server in enumerate(table.servers):
         if server.host_ip is None:
             yield make_finding(ERROR, "host_ip", f"server_list[{index}].host_ip", message)
+
+
+def _uses_host_network(table: Contents) -> bool:
+    first = table.devices[:1]
+    on_host = any(device.host_ip is not None and not device.device_ip for device in first)
+    return on_host or any(device.net_position == "host" for device in table.devices)
+
+
+def _check_interfaces(table: Contents, family: Optional[str]) -> _Findings:
+    """Servers of eight devices have addresses for the same ones, unless all is one superpod.
+
+    A server_id with a blank at an end counts as a server without any (see `_check_servers`).
+    """
+    servers = table.servers
+    pods = {server.super_pod_id for server in servers if family in (None, _A3)}
+    is_one_pod = len(pods) == 1 and None not in pods
+    is_whole = table.size == _SERVER * len(servers)
+    if len(servers) < 2 or is_one_pod or not is_whole or _uses_host_network(table):
+        return
+    listed = [_find_interfaces(server, server.host_ip is not None) for server in servers]
+    others = [devices for devices in map(_find_interfaces, servers) if devices]
+    for index, (server, own) in enumerate(zip(servers, listed)):
+        name = server.server_id
+        if len(server.devices) != _SERVER:
+            continue
+        if trim(name) != name:
+            message = f"is {name!r}; of a server of 8 devices HCCL refuses blanks at its ends."
+            place, hint = f"server_list[{index}].server_id", f'Write "{trim(name)}".'
+            yield make_finding(ERROR, "interfaces", place, message, hint)
+        elif family not in (None, _A3) or len(own) == _SERVER:
+            continue  # on other products each address that is missing is an error
+        elif not own or table.size % len(own) or any(devices != own for devices in others):
+            known = ", ".join(map(str, own)) or "none"
+            message = (
+                f"has addresses for {known} of its 8 devices; outside a superpod HCCL takes those "
+                "of all, or of the same 1, 2 or 4 in each server."
+            )
+            yield make_finding(ERROR, "interfaces", table.server_place(index), message)
+
+
+def _find_interfaces(server: TableServer, of_all: bool = False) -> List[int]:
+    """List the devices of a server that have an address, or all of them."""
+    devices = server.devices
+    return sorted(int(device.device_id) for device in devices if of_all or device.device_ip)
 
 
 # What depends on the product
@@ -406,13 +501,30 @@ def _check_device_counts(table: Contents, family: Optional[str]) -> _Findings:
 def _check_rings(table: Contents, family: Optional[str]) -> _Findings:
     for number, server in enumerate(table.servers):
         physical = [int(device.device_id) for device in server.devices]
-        faults = ((ERROR, find_count_fault(physical)), (WARNING, find_ring_fault(physical)))
-        for severity, fault in faults:
-            if not fault:
-                continue
+        faults = (
+            (ERROR, "number of devices", find_count_fault(physical)),
+            (ERROR, "four devices", find_four_fault(physical)),
+            (WARNING, "rings", find_ring_fault(physical)),
+        )
+        found = next((each for each in faults if each[2]), None)
+        if found is not None:
+            severity, rule, fault = found
             if family is None:
                 severity, fault = NOT_CHECKED, f"If this is the Atlas training series: {fault}"
-            yield make_finding(severity, "rings", table.server_place(number), fault)
+            yield make_finding(severity, rule, table.server_place(number), fault)
+
+
+def _check_halves(table: Contents, family: Optional[str]) -> _Findings:
+    """One server's job has the same devices of both halves; only the manual minds two devices."""
+    fault = find_half_fault([int(device.device_id) for device in table.devices])
+    if not fault or len(table.servers) > 1 or family not in (None, _A2):
+        return
+    # Two devices without HCCS between them are standard cards to HCCL (IsStandardCard).
+    severity = WARNING if len(table.devices) == 2 else ERROR
+    hint = "With HCCL_INTRA_ROCE_ENABLE=1 HCCL takes them."
+    if family is None:
+        severity, fault = NOT_CHECKED, f"If this is A2: {fault}"
+    yield make_finding(severity, "halves", table.server_place(0), fault, hint)
 
 
 # Superpods of version 1.2
@@ -426,13 +538,14 @@ def _check_super_pods(table: Contents, family: Optional[str]) -> _Findings:
         message = "is missing; without it HCCL takes the servers as in version 1.0."
         yield make_finding(WARNING, "no pods", "super_pod_list", message)
         return
-    severity = ERROR if reads_super_pods(family) else WARNING
+    severity = rate_super_pods(family)
     if severity == WARNING:
         message = f"is for A3; on {family} HCCL does not look at superpods."
         yield make_finding(WARNING, "pods elsewhere", "version", message, 'Write "1.0".')
     for index, server in enumerate(table.servers):
         if not server.super_pod_id:
             message = f"is {server.server_id!r}, which no superpod has; HCCL wants each in one."
+            message += A3_ONLY if severity == NOT_CHECKED else ""
             place = f"server_list[{index}].server_id"
             yield make_finding(severity, "no pod", place, message, "Add it to super_pod_list.")
     yield from _check_super_device_ids(table, severity)
@@ -446,18 +559,20 @@ def _check_super_pods(table: Contents, family: Optional[str]) -> _Findings:
 
 def _check_super_device_ids(table: Contents, severity: str) -> _Findings:
     """Each device has a number of its own in its superpod."""
+    note = A3_ONLY if severity == NOT_CHECKED else ""
     seen: Dict[Tuple[Optional[str], str], Spot] = {}
     for spot, device in table.placed():
         number = device.super_device_id
         if number is None or number == _INVALID_SDID:
             place = table.place(spot, "super_device_id")
             message = f"is {number or 'missing'}; with a super_pod_list each device needs its own."
+            message += note
             hint = "`npu-smi info -t spod-info -i <id> -c <chip>` says it (SDID)."
             yield make_finding(severity, "no sdid", place, message, hint)
             continue
         first = seen.setdefault((table.servers[spot[0]].super_pod_id, number), spot)
         if first != spot:
             other = table.place(first, "super_device_id")
-            message = f"is {number}, as is {other} in the same superpod."
+            message = f"is {number}, as is {other} in the same superpod.{note}"
             place = table.place(spot, "super_device_id")
             yield make_finding(severity, "sdid twice", place, message)

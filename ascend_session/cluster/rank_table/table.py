@@ -25,8 +25,9 @@ from ascend_session.cluster.rank_table.contents import (
 from ascend_session.cluster.rank_table.formats import parse_table
 from ascend_session.cluster.rank_table.rules import (
     check_rules,
+    leave_out_said,
     make_finding,
-    reads_super_pods,
+    rate_backups,
     refuse_table,
     tidy_findings,
 )
@@ -41,12 +42,14 @@ from ascend_session.errors import JobError
 from ascend_session.files import write_file
 from ascend_session.findings import ERROR, Finding, errors_of, sort_by_severity
 from ascend_session.hardware.devices import Device, DeviceReport, common_family, devices
+from ascend_session.hardware.families import family as family_of
 from ascend_session.hardware.families import named_family
 from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.npu_smi import NpuSmi
 from ascend_session.ids import PhysicalDeviceId
 from ascend_session.spelling import option
 
+_A3 = family_of("910C")  # for which version 1.2 is made
 _PAUSE_S = 1.0  # as often as HCCL looks
 
 _Item = TypeVar("_Item")
@@ -173,7 +176,7 @@ class RankTable(Contents):
         family = common_family(used)
         npu_smi = NpuSmi(os.environ, host_root(os.environ)) if version == V1_2 else None
         servers = build_from_devices(used, server_id, host_ip, npu_smi)
-        table = cls._build(servers, family, force)
+        table = cls._build(servers, family, force, os.environ)
         table.text(version)  # which says what it lacks
         return table
 
@@ -206,19 +209,21 @@ class RankTable(Contents):
                 servers.append(server)
         version = V1_2 if all(table.format == V1_2 for table in tables) else V1_0
         merged = cls(version, COMPLETED, number_ranks(servers))
-        merged.check(family)
+        merged.check(family or (_A3 if version == V1_2 else None))
         return merged
 
     @classmethod
     def _build(
-        cls, servers: Tuple[TableServer, ...], family: Optional[str], force: bool
+        cls,
+        servers: Tuple[TableServer, ...],
+        family: Optional[str],
+        force: bool,
+        environ: Optional[Mapping[str, str]] = None,
     ) -> "RankTable":
         with_pods = bool(servers) and all(server.super_pod_id for server in servers)
         table = cls(V1_2 if with_pods else V1_0, COMPLETED, servers)
-        # Through its text, so that names and addresses are looked at as HCCL looks at them.
-        text = format_table(table, table.format)
-        table = replace(cls.from_text(text, "the table"), name="")
-        table.check(family)
+        table = replace(cls.from_text(format_table(table, table.format), "the table"), name="")
+        table.check(family or (_A3 if with_pods else None), environ)
         faults = [] if force else find_training_faults(servers, _find_product(family))
         if faults:
             raise JobError("\n".join(faults), hint=f"Give {option('force')} to make it anyway.")
@@ -243,7 +248,9 @@ class RankTable(Contents):
         Raises:
             JobError: If there is no product of that name.
         """
-        return sort_by_severity([*self.remarks, *check_rules(self, _find_product(family), environ)])
+        product = _find_product(family)
+        remarks = rate_backups(self.remarks, product, environ or {})
+        return sort_by_severity([*remarks, *check_rules(self, product, environ)])
 
     def host_findings(
         self,
@@ -278,8 +285,12 @@ class RankTable(Contents):
             JobError: If HCCL would refuse the table, other than because it is at "initializing",
                 or if it has not what version 1.2 needs.
         """
-        self._refuse_errors(but="status")
-        return format_table(self, version or (V1_2 if self.format == V1_2 else V1_0))
+        version = version or (V1_2 if self.format == V1_2 else V1_0)
+        text = format_table(self, version)
+        # Through its text, so that names and addresses are looked at as HCCL looks at them.
+        written = self.from_text(text, self.name or "the table")
+        written._refuse_errors(_A3 if version == V1_2 else None, but="status")
+        return text
 
     def write(self, path: str, version: Optional[str] = None, *, force: bool = False) -> None:
         """Write a file so that whoever opens it sees all of it, or what was there before.
@@ -301,9 +312,10 @@ class RankTable(Contents):
             raise JobError(f"{path}: {fault}", hint="Name it hccl.json, for example.")
         write_file(path, text.encode(), force=force, error=JobError)
 
-    def _refuse_errors(self, but: str = "") -> None:
+    def _refuse_errors(self, family: Optional[str] = None, but: str = "") -> None:
         """Do as `check`, without what the file's name or text has of its own."""
-        errors = [finding for finding in errors_of(check_rules(self)) if finding.place != but]
+        findings = errors_of(check_rules(self, family))
+        errors = [finding for finding in findings if finding.place != but]
         if errors:
             raise refuse_table(self.name or "The rank table", errors)
 
@@ -312,12 +324,12 @@ class RankTable(Contents):
         cls, text: str, name: str, remarks: List[Finding], family: Optional[str] = None
     ) -> "RankTable":
         product = _find_product(family)
-        contents = parse_table(name, text, reads_super_pods(product))
+        contents = parse_table(name, text, product)
         findings = tidy_findings(contents.remarks)
         if contents.status == INITIALIZING:
             findings = []
         elif errors_of(findings):
-            more = check_rules(contents, product)
+            more = leave_out_said(check_rules(contents, product), findings)
             raise refuse_table(name, sort_by_severity([*findings, *remarks, *more]))
         findings += remarks
         return cls(contents.format, contents.status, contents.servers, name, tuple(findings))

@@ -2,8 +2,8 @@
 
 Source: guides/facts/rank_tables.md#rules-for-a-rank-table (HCOMM:
 topoinfo_ranktableParser.cc, topoinfo_ranktableConcise.cc, topoinfo_ranktableStandard.cc, config.cc,
-hccl_communicator_attrs.cc). It stops at the first fault,
-as the loader does, and knows nothing of the product's own code.
+topoinfo_parse.cc, hccl_communicator_attrs.cc and hccl_communicator_host.cc). It stops at the first
+fault, as the loader does, and knows nothing of the product's own code.
 """
 
 import re
@@ -13,6 +13,8 @@ from typing import Any, Dict, List, Optional, Set
 from ascend_session.hardware.families import family
 
 TRAINING, A2, A3, DUO = family("910A"), family("910B"), family("910C"), family("310P3")
+
+FOURS = ("0123", "4567", "0145", "0246", "0347", "1256", "1357", "2367")
 
 
 class RefusedError(Exception):
@@ -46,9 +48,10 @@ def _load(table: Any, product: Optional[str]) -> None:
     ranks.sort(key=lambda one: one["rank"])
     if [one["rank"] for one in ranks] != list(range(len(ranks))):
         raise RefusedError("rank ids")
-    _network(ranks)
+    on_host = _network(ranks)
     if count > 1:
         _families(ranks)
+    _topology(ranks, product, on_host)
     if product not in (A2, A3):
         of_server: Dict[str, int] = {}
         for one in ranks:
@@ -76,7 +79,8 @@ def _concise(table: Dict[str, Any], version: str, product: Optional[str]) -> Lis
             raise RefusedError("server_id")
         ids.add(server_id)
         try:
-            host = _address(_text(server, "host_ip"))
+            text = _text(server, "host_ip")
+            host = None if _is_unset(text) else _address(text)
         except MissingError:
             host = None
         devices = _json(server, "device")
@@ -111,6 +115,7 @@ def _device(
             _text(device, key)
     return {
         "rank": _number(rank),
+        "physical": physical,
         "ips": ips,
         "host": host,
         "on_host": device.get("net_position") == "host",
@@ -143,7 +148,7 @@ def _device_ips(
         if part in addresses:
             raise RefusedError("address twice")
         addresses.add(part)
-    return [_address(part) for part in parts]
+    return [_device_address(part) for part in parts]
 
 
 def _pods(pods: Any, ids: Set[str], ranks: List[Dict[str, Any]]) -> None:
@@ -168,13 +173,51 @@ def _pods(pods: Any, ids: Set[str], ranks: List[Dict[str, Any]]) -> None:
         raise RefusedError("sdid twice")
 
 
-def _network(ranks: List[Dict[str, Any]]) -> None:
+def _network(ranks: List[Dict[str, Any]]) -> bool:
     first = ranks[0]
     on_host = first["host"] is not None and not any(first["ips"])
     if (on_host or any(one["on_host"] for one in ranks)) and any(
         one["host"] is None for one in ranks
     ):
         raise RefusedError("host_ip")
+    return on_host or any(one["on_host"] for one in ranks)
+
+
+def _topology(ranks: List[Dict[str, Any]], product: Optional[str], on_host: bool) -> None:
+    servers: Dict[str, List[Dict[str, Any]]] = {}
+    for one in ranks:
+        servers.setdefault(one["server"], []).append(one)
+    devices = {name: sorted(one["physical"] for one in own) for name, own in servers.items()}
+    if any(len(set(own)) < len(own) for own in devices.values()):
+        raise RefusedError("device twice")
+    pods = {one.get("pod") for one in ranks}
+    if not on_host and len(servers) > 1 and (len(pods) > 1 or not all(pods)):
+        _interfaces(servers, len(ranks))
+    if product == TRAINING and any(
+        len(own) == 4 and "".join(map(str, own)) not in FOURS for own in devices.values()
+    ):
+        raise RefusedError("four devices")
+    if product == A2 and len(devices) == 1:
+        [own] = devices.values()
+        halves = [[n % 8 for n in own if n // 8 == half] for half in (0, 1)]
+        if all(halves) and len(own) > 2 and halves[0] != halves[1]:
+            raise RefusedError("not on the same plane")
+
+
+def _interfaces(servers: Dict[str, List[Dict[str, Any]]], size: int) -> None:
+    listed = {
+        name: sorted(one["physical"] for one in own if any(one["ips"]))
+        for name, own in servers.items()
+    }
+    for name, own in servers.items():
+        if len(own) != 8 or size != 8 * len(servers):
+            continue
+        has_host = any(one["host"] is not None for one in own)
+        used = sorted(one["physical"] for one in own) if has_host else listed[name]
+        if name != (name.strip(" ") or name) or not used or size % len(used):
+            raise RefusedError("nic idx size")
+        if len(used) != 8 and any(each and each != used for each in listed.values()):
+            raise RefusedError("nic list")
 
 
 def _families(ranks: List[Dict[str, Any]]) -> None:
@@ -196,10 +239,10 @@ def _cloud(table: Dict[str, Any]) -> List[Dict[str, Any]]:
         counted = 0
         for index in range(_size(instances)):
             instance = _member(instances, index)
-            server_id = _text(instance, "server_id")
+            server_id = _server_id(instance)
             devices = _json(instance, "devices")
             pod = _text(instance, "pod_name")
-            if pod in pods or len(pod.encode()) > 127:
+            if pod in pods or not 0 < len(pod.encode()) <= 127:
                 raise RefusedError("pod_name")
             pods.add(pod)
             for place in range(_size(devices)):
@@ -235,7 +278,7 @@ def _lab(table: Dict[str, Any], product: Optional[str]) -> List[Dict[str, Any]]:
         counted = 0
         for index in range(_size(instances)):
             instance = _member(instances, index)
-            server_id = _text(instance, "server_id")
+            server_id = _server_id(instance)
             devices = _json(instance, "devices")
             rank = _text(instance, "rank_id")
             for place in range(_size(devices)):
@@ -281,7 +324,14 @@ def _only_ip(device: Any, addresses: Set[str]) -> Optional[int]:
     if text in addresses:
         raise RefusedError("address twice")
     addresses.add(text)
-    return _address(text)
+    return _device_address(text)
+
+
+def _server_id(instance: Any) -> str:
+    text = _text(instance, "server_id")
+    if not 0 < len(text.encode()) <= 64:
+        raise RefusedError("server_id")
+    return text
 
 
 def _text(holder: Any, key: str) -> str:
@@ -325,6 +375,16 @@ def _number(text: str) -> int:
 def _port(device: Any, key: str) -> None:
     if key in device and not 1 <= _number(_text(device, key)) <= 65535:
         raise RefusedError(key)
+
+
+def _is_unset(text: str) -> bool:
+    return text.split("%")[0] == "0.0.0.0" and _address(text) > 0
+
+
+def _device_address(text: str) -> int:
+    if _is_unset(text):
+        raise RefusedError("no address")
+    return _address(text)
 
 
 def _address(text: str) -> int:

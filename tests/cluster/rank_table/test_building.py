@@ -107,6 +107,37 @@ def test_what_the_manual_advises_against_on_the_training_series_has_to_be_asked_
     assert RankTable.build({"a": devices}, family=A2).size == 2
 
 
+@pytest.mark.parametrize("force", [False, True])
+def test_devices_that_hccl_refuses_are_not_made_with_force_either(force):
+    four = {n: f"10.0.0.{n + 1}" for n in (0, 1, 2, 4)}
+    with pytest.raises(JobError, match="HCCL takes only 0123, 4567"):
+        RankTable.build({"a": four}, family=TRAINING, force=force)
+    with pytest.raises(JobError, match="n and n \\+ 8"):
+        RankTable.build({"a": {0: None, 1: None, 8: None}}, family=A2, force=force)
+    bare = {name: dict.fromkeys(range(8)) for name in ("a", "b")}
+    with pytest.raises(JobError, match="has addresses for none of its 8 devices"):
+        RankTable.build(bare, family="A3", force=force)
+
+
+def test_devices_of_an_a2_host_are_taken_as_the_environment_says(monkeypatch):
+    host = report([0, 1, 8])
+    monkeypatch.delenv("HCCL_INTRA_ROCE_ENABLE", raising=False)
+    with pytest.raises(JobError, match="uses both 0-7 and 8-15"):
+        RankTable.of_host(host)
+    monkeypatch.setenv("HCCL_INTRA_ROCE_ENABLE", "1")
+    assert RankTable.of_host(host).size == 3
+
+
+@pytest.mark.parametrize("family", [None, "A3"])
+def test_superpods_that_hccl_refuses_are_not_made(family):
+    table = v1_2()
+    table["server_list"][1]["device"][0]["super_device_id"] = "0"
+    with pytest.raises(JobError, match="in the same superpod"):
+        RankTable.build(parsed(table).servers, family=family)
+    with pytest.raises(JobError, match="in the same superpod"):
+        RankTable.merge([parsed(table)], family=family)
+
+
 def test_a_host_is_a_server_of_its_name_with_the_devices_that_a_process_gets():
     table = RankTable.of_host(report(range(8), visible=[6, 2]), server_id="node_7")
     assert [(d.rank_id, int(d.device_id), d.device_ip) for d in table.devices] == [

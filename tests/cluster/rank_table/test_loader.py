@@ -17,8 +17,7 @@ DRAWS = 100
 
 # Where we say more than the loader, and why.
 STRICTER = re.compile(
-    "each rank has a device of its own"  # both ranks would open it (A2 rule 6)
-    "|server_num: is"  # the older formats are for the training series, which counts
+    "server_num: is"  # the older formats are for the training series, which counts
     "|device_ip: is"  # a job of several servers does not come up without them
     "|HCCL takes 0 to"  # of the older formats; such devices are on no product
 )

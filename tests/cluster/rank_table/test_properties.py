@@ -31,11 +31,13 @@ def random_servers(source):
                 used.add(made)
                 return made
 
+    count = source.randint(1, 6)
+    most = 16 if count > 1 else 8  # one server uses both halves only in pairs
     return {
         f"{source.choice(['node', 'pod', 'é'])}-{number}": {
-            physical: address() for physical in source.sample(range(16), source.randint(1, 16))
+            physical: address() for physical in source.sample(range(most), source.randint(1, most))
         }
-        for number in range(source.randint(1, 6))
+        for number in range(count)
     }
 
 

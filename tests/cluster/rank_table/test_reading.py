@@ -190,6 +190,90 @@ def test_what_is_no_address_is_refused(address):
     assert "server_list[1].device[0].device_ip: is " in refused(table).message
 
 
+@pytest.mark.parametrize("made", [v1_0, template_2, lab])
+@pytest.mark.parametrize("address", ["0.0.0.0", "0.0.0.0%eth0"])
+def test_an_address_that_stands_for_none_is_refused_in_every_format(made, address):
+    text = json.dumps(made()).replace("192.168.1.9", address).replace("192.168.100.101", address)
+    with pytest.raises(JobError, match=r"HCCL takes 0\.0\.0\.0 for no address") as caught:
+        RankTable.from_text(text)
+    assert len(caught.value.findings) == len({one.place for one in caught.value.findings})
+
+
+def test_an_address_of_a_server_that_stands_for_none_counts_for_none():
+    table = v1_0()
+    for server in table["server_list"]:
+        server["host_ip"] = "0.0.0.0"
+        for own in server["device"]:
+            del own["device_ip"]
+    assert len(parsed(table).problems("910A")) == 4
+    single = v1_0(servers=1)
+    single["server_list"][0]["host_ip"] = "0.0.0.0"
+    [only] = parsed(single).findings("910A")
+    assert (only.severity, only.place) == ("warning", "server_list[0].host_ip")
+
+
+@pytest.mark.parametrize("wrong", ["192.168.101.999", 5, "", ["10.0.0.1"]])
+def test_a_wrong_address_is_one_error(wrong):
+    table = v1_0()
+    device(table, 1, 0)["device_ip"] = wrong
+    try:
+        found = parsed(table).findings("910A")
+    except JobError as error:
+        found = error.findings
+    assert [one.place for one in found] == ["server_list[1].device[0].device_ip"]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda one: one.update(server_id=""), "server_id: is empty; HCCL refuses that."),
+        (lambda one: one.update(server_id="é" * 33), "longer than 64 bytes"),
+    ],
+)
+@pytest.mark.parametrize("made", [template_2, lab])
+def test_the_older_formats_have_names_of_servers_as_the_others(made, spoil, words):
+    table = made()
+    for one in table["group_list"][0]["instance_list"]:
+        spoil(one)
+    assert words in refused(table).message
+
+
+def test_a_pod_without_a_name_is_refused():
+    table = template_2()
+    table["group_list"][0]["instance_list"][0]["pod_name"] = ""
+    assert "pod_name: is empty; no rank can find itself by that." in refused(table).message
+
+
+def groups_of_one(devices):
+    """Template 2 with a group for each of two instances."""
+    table = {"status": "completed", "group_count": "2", "group_list": []}
+    for number in (0, 1):
+        listed = [
+            {"device_id": str(n), "device_ip": f"10.0.{number}.{n + 1}"} for n in range(devices)
+        ]
+        instance = {"pod_name": f"p{number}", "server_id": f"s{number}", "devices": listed}
+        counts = {"instance_count": "1", "device_count": str(devices)}
+        table["group_list"].append(
+            {"group_name": f"g{number}", **counts, "instance_list": [instance]}
+        )
+    return table
+
+
+def test_addresses_of_a_group_of_one_instance_are_not_read_by_hccl():
+    found = parsed(groups_of_one(2)).findings("910A")
+    assert [(one.severity, one.place) for one in found] == [
+        ("warning", f"group_list[{n}].instance_list") for n in (0, 1)
+    ]
+    assert "with servers of 8 devices it refuses that" in refused(groups_of_one(8)).message
+
+
+def test_servers_of_the_lab_variant_have_any_number_of_devices_on_310p():
+    table = lab(3)
+    assert "HCCL takes 1, 2, 4, 8 or 16 for each" in refused(table).message
+    read = RankTable.from_text(json.dumps(table), family="310P")
+    assert read.problems("310P") == []
+
+
 @pytest.mark.parametrize("address", ["192.168.9.1", "192.168.9.1,", "fe80::1%eth0"])
 def test_what_hccl_takes_for_an_address_is_taken(address):
     table = v1_0(servers=1, devices=1)
@@ -337,7 +421,7 @@ def test_nothing_in_a_table_controls_the_terminal_that_it_is_shown_on():
     table["\x1b[2J" + "x" * 9999] = 1
     table["group_list"][0]["instance_list"][0]["server_id"] = "\x1b]0;" + "y" * 9999
     table["group_list"][0]["instance_list"][0]["devices"][0]["device_id"] = "1"
-    for one in parsed(table).findings():
+    for one in refused(table).findings:
         assert str(one).isprintable()
         assert len(str(one)) < 1000
 

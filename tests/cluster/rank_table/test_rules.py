@@ -1,6 +1,8 @@
 """Each of HCCL's rules, broken on purpose."""
 
 import json
+from dataclasses import replace
+from itertools import combinations
 
 import pytest
 
@@ -290,6 +292,14 @@ BROKEN = [
         "server_list[0]",
         "If this is the Atlas training series",
     ),
+    (
+        "blanks at an end",
+        lambda t: server(t, 1).update(server_id=" node_1"),
+        None,
+        "warning",
+        "server_list[1].server_id",
+        "HCCL cuts the blanks off in one place",
+    ),
     ("A5", lambda t: None, A5, "error", "version", "takes version 2.0 only"),
 ]
 
@@ -392,7 +402,7 @@ def test_wrong_fields_of_superpods_are_refused(spoil, words):
     table = v1_2()
     spoil(table)
     with pytest.raises(JobError) as caught:
-        RankTable.from_text(json.dumps(table))
+        RankTable.from_text(json.dumps(table), family=A3)
     assert words in caught.value.message
 
 
@@ -401,7 +411,7 @@ def test_superpods_are_not_looked_at_on_other_products():
     device(table).pop("super_device_id")
     assert not parsed(table).problems(A2)
     assert parsed(table).problems(A3)
-    assert parsed(table).problems()
+    assert {one.severity for one in parsed(table).findings()} == {"not checked"}
 
 
 @pytest.mark.parametrize("pods", [[], 7, [{"super_pod_id": ""}]])
@@ -411,9 +421,115 @@ def test_a_list_of_superpods_that_is_wrong_is_refused_where_hccl_reads_it(pods):
         table = RankTable.from_text(text, family=product)
         assert not table.problems(product)
         assert any("super_pod_list" in one.place for one in table.findings(product))
-    for product in (None, A3):
-        with pytest.raises(JobError, match="super_pod_list"):
-            RankTable.from_text(text, family=product)
+    unknown = RankTable.from_text(text)
+    assert not unknown.problems()
+    assert "not checked" in {one.severity for one in unknown.findings()}
+    with pytest.raises(JobError, match="super_pod_list"):
+        RankTable.from_text(text, family=A3)
+
+
+FOURS = ["0123", "4567", "0145", "0246", "0347", "1256", "1357", "2367"]
+
+
+@pytest.mark.parametrize("four", map("".join, combinations("01234567", 4)))
+def test_of_four_devices_the_training_series_takes_eight_sets(four):
+    table = parsed(moved(v1_0(servers=2, devices=4), four))
+    problems = table.problems(TRAINING)
+    assert len(problems) == (0 if four in FOURS else 2)
+    assert all("HCCL takes only 0123, 4567," in one.message for one in problems)
+    assert table.problems(A2) == table.problems() == []
+    warned = [one for one in table.findings(TRAINING) if one.severity == "warning"]
+    assert bool(warned) == (four in FOURS[2:])
+
+
+@pytest.mark.parametrize(
+    ("devices", "said"),
+    [
+        ((0, 1, 8), ["error"]),
+        ((0, 1, 8, 10), ["error"]),
+        ((0, 1, 8, 9), []),
+        ((8, 9, 10), []),
+        (tuple(range(16)), []),
+        ((0, 9), ["warning"]),  # the loader takes two devices for standard cards
+    ],
+)
+def test_one_a2_server_uses_both_halves_alike(devices, said):
+    table = parsed(moved(v1_0(servers=1, devices=len(devices)), devices))
+    assert [one.severity for one in table.findings(A2)] == said
+    assert table.findings(A2, {"HCCL_INTRA_ROCE_ENABLE": "1"}) == []
+    unknown = [one for one in table.findings() if one.message.startswith("If this is A2")]
+    assert [one.severity for one in unknown] == ["not checked" for _ in said]
+    several = parsed(moved(v1_0(servers=2, devices=len(devices)), devices))
+    assert several.findings(A2) == []
+
+
+def superpods(pods, count=8, missing=()):
+    """Two servers of a superpod each, or of one; some devices have no address."""
+    table = v1_2(servers=2, devices=count)
+    ids = [{"server_id": "node_0"}, {"server_id": "node_1"}]
+    listed = [ids] if pods == 1 else [ids[:1], ids[1:]]
+    table["super_pod_list"] = [
+        {"super_pod_id": str(n), "server_list": one} for n, one in enumerate(listed)
+    ]
+    for number, one in enumerate(table["server_list"]):
+        del one["host_ip"]
+        for own in one["device"]:
+            own["super_device_id"] = str(number * count + int(own["device_id"]))
+            if (number, int(own["device_id"])) in missing:
+                del own["device_ip"]
+    return parsed(table)
+
+
+EACH = [(server, device) for server in (0, 1) for device in range(16)]
+
+
+@pytest.mark.parametrize(
+    ("pods", "count", "missing", "errors"),
+    [
+        (2, 8, EACH, 2),
+        (2, 8, EACH[:1], 1),  # 7 addresses, and all 8
+        (2, 8, [(0, 7), (1, 6)], 2),
+        (2, 8, [(n, device) for n in (0, 1) for device in range(4)], 0),
+        (2, 8, (), 0),
+        (2, 7, EACH, 0),
+        (2, 16, EACH, 0),
+        (1, 8, EACH, 0),
+    ],
+)
+def test_servers_of_eight_devices_have_addresses_for_the_same_ones(pods, count, missing, errors):
+    table = superpods(pods, count, missing)
+    assert len(table.problems(A3)) == errors
+    without_pods = replace(table, format="1.0")
+    assert len(without_pods.problems(A3)) == (errors if pods > 1 else 0)
+
+
+@pytest.mark.parametrize("product", [TRAINING, A2, A3, DUO, None])
+def test_blanks_at_an_end_of_a_server_id_are_refused_with_servers_of_eight_devices(product):
+    for count, errors in ((8, 1), (2, 0)):
+        table = v1_0(servers=2, devices=count)
+        server(table, 1)["server_id"] = "node_1 "
+        assert len(parsed(table).problems(product)) == errors
+
+
+RETRY = {"HCCL_OP_RETRY_ENABLE": "L0:0,L1:1,L2:1"}
+
+
+@pytest.mark.parametrize(
+    ("product", "environ", "severity"),
+    [
+        (A3, RETRY, "error"),
+        (A3, {**RETRY, "HCCL_OP_EXPANSION_MODE": "AI_CPU"}, "error"),
+        (A3, {**RETRY, "HCCL_OP_EXPANSION_MODE": "AIV"}, "warning"),
+        (A3, {"HCCL_OP_RETRY_ENABLE": "L0:0,L1:1,L2:0"}, "warning"),
+        (A3, {}, "warning"),
+        (A2, RETRY, "warning"),
+    ],
+)
+def test_backup_addresses_are_read_where_hccl_retries_between_superpods(product, environ, severity):
+    table = v1_0(servers=1)
+    device(table)["backup_device_ip"] = "x"
+    found = [one.severity for one in parsed(table).findings(product, environ)]
+    assert found == [severity]
 
 
 def test_one_server_needs_no_addresses_but_the_manual_wants_them_on_some_products():
@@ -424,8 +540,9 @@ def test_one_server_needs_no_addresses_but_the_manual_wants_them_on_some_product
         assert {one[0] for one in found(table, product)} == {"warning"}
 
 
-def test_roce_inside_a_server_needs_addresses():
-    said = parsed(without_addresses(1)).problems(A2, {"HCCL_INTRA_ROCE_ENABLE": "1"})
+@pytest.mark.parametrize("value", ["1", "01"])
+def test_roce_inside_a_server_needs_addresses(value):
+    said = parsed(without_addresses(1)).problems(A2, {"HCCL_INTRA_ROCE_ENABLE": value})
     assert [one.place for one in said] == [f"{FIRST}.device_ip", f"{SECOND}.device_ip"]
     assert all("HCCL_INTRA_ROCE_ENABLE=1 cannot work without it" in one.message for one in said)
 

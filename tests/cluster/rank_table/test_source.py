@@ -76,9 +76,12 @@ def test_nesting_without_end_is_an_error_and_no_traceback(file):
     )
 
 
-def test_a_number_of_thousands_of_digits_is_an_error_of_its_field(file):
-    content = GOOD.replace('"rank_id": "0"', f'"rank_id": {"9" * 10000}')
+def test_a_number_of_very_many_digits_is_an_error_of_its_field_or_no_json(file):
+    content = GOOD.replace('"rank_id": "0"', f'"rank_id": {"9" * 308}')
     assert "rank_id: is the number" in refused(file(content)).message
+    unread = GOOD.replace('"status"', f'"x": {"9" * 309}, "status"')
+    assert "this number is too large" in refused(file(unread)).message
+    assert RankTable.read(file(unread.replace("9" * 309, "1" + "0" * 308))).size == 4
 
 
 def test_directories_pipes_devices_and_missing_files_are_refused_at_once(tmp_path):

@@ -55,6 +55,19 @@ def test_older_formats_become_1_0(old, target):
     assert again.problems() == []
 
 
+def test_what_hccl_would_refuse_of_the_new_format_is_not_written(target):
+    table = template_2()
+    group = table["group_list"][0]
+    group.update(instance_count="1", device_count="2", instance_list=group["instance_list"][:1])
+    for own in group["instance_list"][0]["devices"]:
+        own["device_ip"] = "10.0.0.1"  # which HCCL does not read there
+    read = parsed(table)
+    assert read.problems() == []
+    with pytest.raises(JobError, match=r"device\[1\].device_ip: is 10.0.0.1, as is"):
+        read.write(str(target))
+    assert left(target) == []
+
+
 def test_version_1_2_of_a_table_without_superpods_is_refused_with_what_is_missing():
     with pytest.raises(JobError) as caught:
         parsed(v1_0(servers=5, devices=1)).text("1.2")
