@@ -431,7 +431,7 @@ def test_a_list_of_superpods_that_is_wrong_is_refused_where_hccl_reads_it(pods):
 FOURS = ["0123", "4567", "0145", "0246", "0347", "1256", "1357", "2367"]
 
 
-@pytest.mark.parametrize("four", map("".join, combinations("01234567", 4)))
+@pytest.mark.parametrize("four", list(map("".join, combinations("01234567", 4))))
 def test_of_four_devices_the_training_series_takes_eight_sets(four):
     table = parsed(moved(v1_0(servers=2, devices=4), four))
     problems = table.problems(TRAINING)
