@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.plan import make_plan
+from ascend_session.launcher.plan import plan_job
 
 __all__ = ["Job", "Ranks", "Result"]
 
@@ -90,7 +90,7 @@ class Job:
             log_dir=str(folder),
             env=variables,
         )
-        self._plan = make_plan(config, dict(os.environ))
+        self._plan = plan_job(config, dict(os.environ))
         environments = [dict(rank.environment) for rank in self._plan.ranks]
         asked = {"program": program, "arguments": list(arguments), "logs": self._logs}
         print(json.dumps({**asked, "environments": environments}), file=process.stdin, flush=True)

@@ -15,7 +15,6 @@ import signal
 import time
 from typing import TYPE_CHECKING, Callable, Dict, FrozenSet, List, Mapping, Optional, Set
 
-from ascend_session.backends import backend_class
 from ascend_session.cli._output import complain, in_command
 from ascend_session.cli._parameters import exit_on_signals
 from ascend_session.cluster.member import read_members
@@ -230,10 +229,10 @@ class _Screen:
         count = format_count(len(plan.ranks), "rank")
         of_job = f" of {plan.size}" if plan.nodes.count > 1 else ""
         why = in_command(plan.reason)
-        self._say(f"{count}{of_job}, backend {plan.backend}: {why}; logs in {plan.folder}")
+        self._say(f"{count}{of_job}, backend {plan.backend.name}: {why}; logs in {plan.folder}")
         is_by_table = plan.nodes.part is not None
         is_chosen = plan.config.processes is None and plan.config.devices is None
-        counted = backend_class(plan.backend).explain_count(plan.environ)
+        counted = plan.backend.explain_count(plan.environ)
         if is_chosen and not is_by_table and counted is not None:
             self._say(
                 "Without -n before the script, and without a device to count, the job has "

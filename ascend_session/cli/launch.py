@@ -235,7 +235,7 @@ def _plan_lines(plan: "Plan") -> Iterator[str]:
 def _plan_facts(plan: "Plan") -> Iterator[Tuple[str, str]]:
     first = plan.ranks[0]
     count = len(plan.ranks)
-    yield "Ranks", f"{count} on {plan.backend}: {in_command(plan.reason)}"
+    yield "Ranks", f"{count} on {plan.backend.name}: {in_command(plan.reason)}"
     # All ranks of a job run the same.
     yield "Command", " ".join(map(shlex.quote, first.command))
     yield "Folder", first.cwd

@@ -14,7 +14,6 @@ import sys
 import time
 from typing import Callable, List, Optional
 
-from ascend_session.backends import backend_class
 from ascend_session.cluster.variables import RENDEZVOUS
 from ascend_session.errors import AscendError, ConfigError, JobError
 from ascend_session.launcher.config import LaunchConfig
@@ -28,7 +27,7 @@ from ascend_session.launcher.events import (
     Waiting,
 )
 from ascend_session.launcher.output import Output
-from ascend_session.launcher.plan import Plan, make_plan
+from ascend_session.launcher.plan import Plan, plan_job
 from ascend_session.launcher.preflight import checked_plan
 from ascend_session.launcher.process import Signals, standard_streams
 from ascend_session.launcher.result import Attempt, Cause, LaunchResult, judge
@@ -175,7 +174,7 @@ class _Launch:
         result = LaunchResult(
             code=code,
             run=first.run,
-            backend=first.backend,
+            backend=first.backend.name,
             attempts=tuple(self._attempts),
             notes=tuple(dict.fromkeys([*self._notes, *self._output.troubles])),
         )
@@ -195,7 +194,7 @@ class _Launch:
         self._attempts.append(attempt)
         self._notes += [not_bound(event.rank, event.text) for event in attempt.not_bound]
         self._notes += attempt.lost
-        if backend_class(planned.backend).holds_npus:
+        if planned.backend.holds_npus:
             from ascend_session.launcher.preflight_npu import note_held_devices
 
             self._notes += note_held_devices(planned, _RELEASE_S)
@@ -216,7 +215,7 @@ class _Launch:
             verb = "is" if cause.failure_class is FailureClass.TRANSIENT else "may be"
             why += f" {cause.failure.code} {verb} a temporary failure."
         wait_s = policy.wait_before_next(cause.failure)
-        if cause.failure is None and not backend_class(first.backend).holds_npus:
+        if cause.failure is None and not first.backend.holds_npus:
             wait_s = _WAIT_WITHOUT_DEVICES_S
         what = "could not be planned"
         try:
@@ -226,9 +225,9 @@ class _Launch:
             self._pass_on(Restarting(why, wait_s, time.time()))
             self._output.say(f"{why} The job is started again in {wait_s:g} s.")
             self._sleep(wait_s)
-            planned = make_plan(first.config, first.environ, attempt=number, run=first.run)
+            planned = plan_job(first.config, first.environ, attempt=number, run=first.run)
             what = "was not started"
-            if backend_class(planned.backend).holds_npus:
+            if planned.backend.holds_npus:
                 from ascend_session.launcher.preflight_npu import check_free_again
 
                 check_free_again(planned, self._say_waiting, self._sleep)

@@ -25,18 +25,21 @@ from typing import (
     Optional,
     Sequence,
     Tuple,
+    Type,
     Union,
 )
 
-from ascend_session.backends import backend_class
 from ascend_session.cluster.schedulers import has_scheduler
 from ascend_session.errors import DeviceError, JobError
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
+from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.decided import UNDECIDED, Decided, decision
+from ascend_session.launcher.nodes import Nodes
 from ascend_session.spelling import Message, option
 from ascend_session.text import format_count, shorten
 
 if TYPE_CHECKING:
-    from ascend_session.launcher.plan import Plan
+    from ascend_session.backends.base import Backend
 
 STUB_DEVICES = "ASCEND_SESSION_STUB_DEVICES"
 _LONGEST_COMMAND = 200
@@ -55,7 +58,12 @@ class RankDevice(NamedTuple):
     physical: Optional[PhysicalDeviceId]
 
 
-def _refuse_uncounted_program(plan: "Plan") -> None:
+def list_physical(devices: Sequence[RankDevice]) -> Tuple[PhysicalDeviceId, ...]:
+    """List the physical ids of devices, without devices of another kind."""
+    return tuple(device.physical for device in devices if device.physical is not None)
+
+
+def _refuse_uncounted_program(config: LaunchConfig, environ: Mapping[str, str]) -> None:
     """Refuse a program of which nothing says how many ranks it is.
 
     Most shell scripts start a rank for each device themselves, and would do so once for each.
@@ -63,7 +71,6 @@ def _refuse_uncounted_program(plan: "Plan") -> None:
     Raises:
         JobError: If it is one.
     """
-    config, environ = plan.config, plan.environ
     is_counted = config.rank_table or environ.get(STUB_DEVICES) or has_scheduler(environ)
     if config.program is None or is_counted:
         return
@@ -75,20 +82,31 @@ def _refuse_uncounted_program(plan: "Plan") -> None:
     )
 
 
-def choose_devices(plan: "Plan") -> Tuple[RankDevice, ...]:
-    """Choose the devices of this node's ranks, one each, rank 0 first; add notes to the plan.
+@decision
+def decide_devices(
+    config: LaunchConfig,
+    environ: Mapping[str, str],
+    backend: "Optional[Type[Backend]]",
+    nodes: Nodes,
+) -> Decided[Tuple[RankDevice, ...]]:
+    """Decide on the devices of this node's ranks, one each, rank 0 first.
 
-    Those of the rank table, if that counts; else those that the options name, or the first.
+    Those of the rank table, if that counts; else those that the options name, or the first. It is
+    refused if there are no such devices, or the product has no job of these (DeviceError); if the
+    table says something else than the options, or names devices that this process does not get
+    (JobError); or as `Backend.find_devices` refuses it.
 
-    Raises:
-        BackendError: As from `Backend.find_devices`.
-        DeviceError: If there are no such devices, or the product has no job of these.
-        JobError: If the table says something else than the options, or names devices that this
-            process does not get.
+    Args:
+        config: The options of the launch.
+        environ: The launcher's environment.
+        backend: Its class; None if it is not known.
+        nodes: This node among those of the job.
     """
-    backend, part = backend_class(plan.backend), plan.nodes.part
+    if backend is None:
+        return UNDECIDED
+    part = nodes.part
     table = [] if part is None else [device.device_id for device in part.devices]
-    given, count = plan.config.devices, plan.config.processes
+    given, count = config.devices, config.processes
     ids = () if given is None else parse_devices(given)
     if given is not None and count not in (None, len(ids)):
         raise DeviceError(
@@ -96,7 +114,7 @@ def choose_devices(plan: "Plan") -> Tuple[RankDevice, ...]:
             hint="Leave out one of them, or make them agree.",
         )
     if count is None and given is None and not table:
-        _refuse_uncounted_program(plan)
+        _refuse_uncounted_program(config, environ)
     count = count or len(ids) or len(table)  # 0 for all that there are
     if part is not None and count != len(table):
         raise JobError(
@@ -104,7 +122,7 @@ def choose_devices(plan: "Plan") -> Tuple[RankDevice, ...]:
             f"{len(table)}.",
             hint=f"Leave {option('processes')} and {option('devices')} out to follow the table.",
         )
-    visible = backend.find_devices(plan.environ, count)
+    visible = backend.find_devices(environ, count)
     available = len(visible.physical)
     if part is not None and given is None and backend.needs_rank_table:
         absent = [str(device) for device in table if device not in visible.physical]
@@ -119,11 +137,11 @@ def choose_devices(plan: "Plan") -> Tuple[RankDevice, ...]:
     missing = [str(number) for number in ids if int(number) >= available]
     if missing:
         what = f"The {backend.name} has {available} devices, 0 to {available - 1}"
-        nodes = [str(number) for number in visible.physical if number is not None]
-        if nodes:
+        numbers = [str(number) for number in visible.physical if number is not None]
+        if numbers:
             what = (
                 f"This server gives a process {available} device(s), 0 to {available - 1} "
-                f"(physical {', '.join(nodes)})"
+                f"(physical {', '.join(numbers)})"
             )
         raise DeviceError(
             f"{what}; this launch needs {format_count(len(ids), 'device')}, but there is no "
@@ -131,12 +149,11 @@ def choose_devices(plan: "Plan") -> Tuple[RankDevice, ...]:
             hint="`ascend-session devices` lists the devices.",
         )
     devices = tuple(RankDevice(number, visible.physical[int(number)]) for number in ids)
-    physical = [device.physical for device in devices if device.physical is not None]
-    checked = check_devices(physical, plan.environ) if backend.holds_npus else []
-    plan.notes += (*visible.notes, *checked)
+    physical = list_physical(devices)
+    checked = check_devices(physical, environ) if backend.holds_npus else []
     if part is not None and physical:
         _check_against_table(physical, part.name, table)
-    return devices
+    return Decided(devices, (*visible.notes, *checked))
 
 
 def _check_against_table(
@@ -152,7 +169,7 @@ def _check_against_table(
     Raises:
         JobError: If they have others.
     """
-    if physical != table:
+    if list(physical) != list(table):
         raise JobError(
             f"The ranks of this node would run on the physical devices {list(map(int, physical))}, "
             f"but the rank table gives {server} {list(map(int, table))}; HCCL would end them.",
@@ -259,43 +276,85 @@ def check_devices(physical: Sequence[PhysicalDeviceId], environ: Mapping[str, st
 
 
 _Cpus = Tuple[int, ...]
+_INTEROP_THREADS = "TF_NUM_INTEROP_THREADS"
+_LEAST_INTEROP_THREADS = 4
 
 
-def bind_ranks(plan: "Plan") -> Sequence[Optional[_Cpus]]:
+class RankCpus(NamedTuple):
+    """The CPUs of the ranks of this server.
+
+    Attributes:
+        of_ranks: Those of each rank, ascending; None for one that is not bound.
+        bound: Where they come from, or why ranks have none of their own, in a few words.
+        threads: The variable for inter-op threads, if it has to be set.
+    """
+
+    of_ranks: Sequence[Optional[_Cpus]]
+    bound: str
+    threads: Mapping[str, str]
+
+
+@decision
+def decide_cpus(
+    config: LaunchConfig,
+    environ: Mapping[str, str],
+    backend: "Type[Backend]",
+    devices: Sequence[RankDevice],
+) -> Decided[RankCpus]:
     """Decide which CPUs the ranks on this server may use, as `LaunchConfig.bind` says.
 
-    ``npu-smi`` runs, with a time limit, for ``auto`` on devices. Where the CPUs come from goes to
-    the plan's `bound`, and what the user should know to its notes.
+    ``npu-smi`` runs, with a time limit, for ``auto`` on devices.
 
-    Returns:
-        Those of each rank, ascending; None for one that is not bound.
+    Ranks on devices also get enough inter-op threads, of which TensorFlow starts one for each CPU:
+    the adapter blocks some of them, and with the last of them the run hangs for ever. What the user
+    has set stays.
+
+    Source: guides/facts/launch.md#inter-op-threads
+
+    Args:
+        config: The options of the launch.
+        environ: The launcher's environment.
+        backend: Its class.
+        devices: The device of each rank.
     """
-    mode, environ, count = plan.config.bind, plan.environ, len(plan.devices)
+    # What a cpuset, taskset or a batch system has taken away is not among them.
+    available = tuple(sorted(os.sched_getaffinity(0)))
+    of_ranks, bound, notes = _bind_ranks(config.bind, environ, backend, devices, available)
+    fewest = min(len(available if own is None else own) for own in of_ranks)
+    is_given = _INTEROP_THREADS in environ or _INTEROP_THREADS in config.env
+    threads = {}
+    if backend.holds_npus and fewest < _LEAST_INTEROP_THREADS and not is_given:
+        threads[_INTEROP_THREADS] = str(_LEAST_INTEROP_THREADS)
+        bound += f"; each has {_LEAST_INTEROP_THREADS} inter-op threads ({_INTEROP_THREADS})"
+    return Decided(RankCpus(of_ranks, bound, threads), notes)
+
+
+def _bind_ranks(
+    mode: str,
+    environ: Mapping[str, str],
+    backend: "Type[Backend]",
+    devices: Sequence[RankDevice],
+    available: _Cpus,
+) -> Tuple[Sequence[Optional[_Cpus]], str, Tuple[str, ...]]:
+    """Bind ranks; give the CPUs of each, where these come from, and what the user should know."""
+    physical, count = list_physical(devices), len(devices)
     unbound: List[Optional[_Cpus]] = [None] * count
     if mode == "none":
-        plan.bound = Message(f"not bound ({option('bind', 'none')})")
-        return unbound
-    # What a cpuset, taskset or a batch system has taken away is not among them.
-    cpus = tuple(sorted(os.sched_getaffinity(0)))
-    is_short = len(cpus) < count
-    if mode == "auto" and len(plan.physical) < count:
-        plan.bound = Message(
-            f"not bound, because the ranks are on the {plan.backend} "
+        return unbound, Message(f"not bound ({option('bind', 'none')})"), ()
+    few = (_note_few_cpus(available, count, environ),) if len(available) < count else ()
+    if mode == "auto" and len(physical) < count:
+        on_other = Message(
+            f"not bound, because the ranks are on the {backend.name} "
             f"({option('bind', 'even')} binds them)"
         )
         # A small machine is no news to its user; that a scheduler keeps most of it back may be.
-        if is_short and len(cpus) < (os.cpu_count() or 1):
-            plan.notes += (_note_few_cpus(cpus, count, environ),)
-        return unbound
-    if is_short:
-        plan.bound = f"not bound; {_count(cpus)} for {count} ranks"
-        plan.notes += (_note_few_cpus(cpus, count, environ),)
-        return unbound
+        return unbound, on_other, few if len(available) < (os.cpu_count() or 1) else ()
+    if few:
+        return unbound, f"not bound; {_count(available)} for {count} ranks", few
     if mode == "even":
-        plan.bound = f"each an equal part of {_count(cpus)}"
-        return _divide(cpus, count, environ)
-    shares, plan.bound = _bind_near(plan.physical, cpus, environ)
-    return shares
+        bound = f"each an equal part of {_count(available)}"
+        return _divide(available, count, environ), bound, ()
+    return (*_bind_near(physical, available, environ), ())
 
 
 def not_bound(rank: int, why: str) -> str:

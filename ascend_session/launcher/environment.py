@@ -11,9 +11,8 @@ guides/facts/launch.md#collectives-that-are-switched-off, guides/facts/devices.m
 
 import os
 import re
-from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Dict, Mapping, NamedTuple, Sequence, Type
 
-from ascend_session.backends import backend_class
 from ascend_session.cluster.schedulers import IDENTITY_VARIABLES, has_scheduler
 from ascend_session.cluster.variables import (
     GRACE,
@@ -24,10 +23,16 @@ from ascend_session.cluster.variables import (
     read_task_type,
 )
 from ascend_session.errors import JobError
+from ascend_session.launcher.decided import Decided, decision
 from ascend_session.spelling import as_message, option
 
 if TYPE_CHECKING:
-    from ascend_session.launcher.plan import Plan
+    from ascend_session.backends.base import Backend
+    from ascend_session.launcher.config import LaunchConfig
+    from ascend_session.launcher.devices import RankCpus, RankDevice
+    from ascend_session.launcher.nodes import Nodes
+    from ascend_session.launcher.plan import Folders
+    from ascend_session.launcher.rendezvous import Rendezvous
 
 LOG_PATH = "ASCEND_PROCESS_LOG_PATH"
 WORK_PATH = "ASCEND_WORK_PATH"
@@ -86,72 +91,105 @@ _STAND_INS = os.path.join(
 )
 
 
-INTEROP_THREADS = "TF_NUM_INTEROP_THREADS"
-_LEAST_INTEROP_THREADS = 4
+class RankEnvironments(NamedTuple):
+    """The environments of the ranks of a node.
+
+    Attributes:
+        of_ranks: The whole environment of each rank, which may hold secrets.
+        removed: Variables that the ranks do not inherit, each with the reason.
+    """
+
+    of_ranks: Sequence[Mapping[str, str]]
+    removed: Mapping[str, str]
 
 
-def rank_environments(
-    plan: "Plan", folders: Sequence[str], cpus: Sequence[Optional[Sequence[int]]]
-) -> List[Dict[str, str]]:
-    """Build the whole environment of each rank of a plan that has all but its ranks.
+class JobFacts(NamedTuple):
+    """What is decided of a job before its ranks are.
 
-    What ranks do not inherit goes to the plan's `removed`, and what the user should know to its
-    notes and to `bound`. A job with a chief has no ``RANK_SIZE`` and no ``RANK_ID``, which would
-    switch collectives off; there ``LOCAL_RANK`` is the rank.
+    Attributes:
+        backend: The class of the backend.
+        nodes: This node among those of the job.
+        devices: The device of each rank of this node.
+        job_id: ``JOB_ID``.
+        rendezvous: How the ranks find each other.
+    """
+
+    backend: "Type[Backend]"
+    nodes: "Nodes"
+    devices: "Sequence[RankDevice]"
+    job_id: str
+    rendezvous: "Rendezvous"
+
+    @property
+    def ranks(self) -> range:
+        """The ranks of this node, by their numbers in the job."""
+        first = self.nodes.first_rank(len(self.devices))
+        return range(first, first + len(self.devices))
+
+
+def decide_environments(
+    config: "LaunchConfig",
+    environ: Mapping[str, str],
+    job: JobFacts,
+    cpus: "RankCpus",
+    folders: "Folders",
+) -> Decided[RankEnvironments]:
+    """Decide what each rank of this node finds in its environment.
+
+    A job with a chief has no ``RANK_SIZE`` and no ``RANK_ID``, which would switch collectives off;
+    there ``LOCAL_RANK`` is the rank.
 
     Args:
-        plan: The attempt.
-        folders: The own folder of each rank.
-        cpus: Those that each rank is bound to; None for one that is not.
+        config: The options of the launch.
+        environ: The launcher's environment.
+        job: What is decided of the job.
+        cpus: Those of the ranks.
+        folders: Those of the attempt.
     """
-    config, environ, backend = plan.config, plan.environ, backend_class(plan.backend)
-    local_size = len(plan.devices)
+    backend, nodes, devices, job_id, rendezvous = job
+    local_size = len(devices)
+    size = nodes.size(local_size)
     shared = {
-        "ASCEND_SESSION_BACKEND": plan.backend,
-        "JOB_ID": plan.job_id,
+        "ASCEND_SESSION_BACKEND": backend.name,
+        "JOB_ID": job_id,
         "LOCAL_SIZE": str(local_size),
         GRACE: f"{round(config.grace, 2):g}",
-        **(plan.chief or {"RANK_SIZE": str(plan.size)}),
+        **({} if rendezvous.chief else {"RANK_SIZE": str(size)}),
+        **rendezvous.variables,
     }
-    optional = {
-        "RANK_TABLE_FILE": plan.rank_table,
-        RENDEZVOUS: plan.rendezvous,
-    }
-    shared.update({name: value for name, value in optional.items() if value is not None})
-    plan.removed = _find_removed(environ, shared, config.env)
-    plan.notes += tuple(
+    removed = _find_removed(environ, shared, config.env)
+    notes = [
         f"{name}={environ[name]!r} is replaced by a folder for each rank; to keep it, give it in "
         "env."
         for name in (LOG_PATH, WORK_PATH)
         if environ.get(name) and name not in config.env
-    )
-    threads = _interop_threads(plan, cpus)
+    ]
     environments = []
-    for local, (device, folder) in enumerate(zip(plan.devices, folders)):
+    for local, (number, device) in enumerate(zip(job.ranks, devices)):
         # Scripts that read DEVICE_ID find a number also where devices have no /dev/davinci<N>.
         physical = device.logical if device.physical is None else device.physical
-        rank = str(plan.first_rank + local)
+        rank, folder = str(number), folders.of_rank(number)
         own = {
             "LOCAL_RANK": str(local),
             "ASCEND_DEVICE_ID": str(int(device.logical)),
             "DEVICE_ID": str(int(physical)),
-            **({} if plan.chief else {"RANK_ID": rank}),
+            **({} if rendezvous.chief else {"RANK_ID": rank}),
         }
-        if plan.size == 1:
+        if size == 1:
             # It may be a script that starts ranks itself, which have to know what it has set.
             exported = {**{name: shared[name] for name in _OF_SCRIPT if name in shared}, **own}
             own[LAUNCHED] = " ".join(f"{name}={value}" for name, value in sorted(exported.items()))
         environment = {
             "TF_CPP_MIN_LOG_LEVEL": "1",  # without what TensorFlow says of itself when all is well
-            **threads,
-            **{name: value for name, value in environ.items() if name not in plan.removed},
+            **cpus.threads,
+            **{name: value for name, value in environ.items() if name not in removed},
             "PYTHONUNBUFFERED": "1",
             RANK_FOLDER: folder,
             LOG_PATH: os.path.join(folder, PLOG_FOLDER),
             WORK_PATH: os.path.join(folder, WORK_FOLDER),
             # The vendor's examples export these two, and many scripts read them: the server's
             # number, and the rank's, by which scripts choose their part of the data.
-            "RANK_INDEX": str(plan.nodes.rank),
+            "RANK_INDEX": str(nodes.rank),
             "DEVICE_INDEX": rank,
             **config.env,
             **shared,
@@ -164,24 +202,7 @@ def rank_environments(
             path = environment.get("PYTHONPATH")
             environment["PYTHONPATH"] = _STAND_INS + (os.pathsep + path if path else "")
         environments.append(environment)
-    return environments
-
-
-def _interop_threads(plan: "Plan", cpus: Sequence[Optional[Sequence[int]]]) -> Dict[str, str]:
-    """Give ranks on devices enough inter-op threads, of which TensorFlow starts one for each CPU.
-
-    The adapter blocks some of them, and with the last of them the run hangs for ever. What the user
-    has set stays. What is set is also told in the plan's `bound`.
-
-    Source: guides/facts/launch.md#inter-op-threads
-    """
-    available = os.sched_getaffinity(0)
-    fewest = min(len(available if own is None else own) for own in cpus)
-    is_given = INTEROP_THREADS in plan.environ or INTEROP_THREADS in plan.config.env
-    if is_given or fewest >= _LEAST_INTEROP_THREADS or not backend_class(plan.backend).holds_npus:
-        return {}
-    plan.bound += f"; each has {_LEAST_INTEROP_THREADS} inter-op threads ({INTEROP_THREADS})"
-    return {INTEROP_THREADS: str(_LEAST_INTEROP_THREADS)}
+    return Decided(RankEnvironments(environments, removed), tuple(notes))
 
 
 def _find_removed(
@@ -227,15 +248,15 @@ def _find_removed(
     }
 
 
-def refuse_task(environ: Mapping[str, str], size: int) -> None:
+@decision
+def check_task(environ: Mapping[str, str], size: int) -> Decided[None]:
     """Refuse a ``TF_CONFIG`` whose task has no place in a job of so many ranks.
 
-    Raises:
-        JobError: If the task is ``ps``, is ``evaluator`` for several ranks, or is no object.
+    That is ``ps``, ``evaluator`` for several ranks, and what is no object (JobError).
     """
     task = read_task(environ) if environ.get("TF_CONFIG") else None
     if task is None:
-        return
+        return Decided()
     kind = read_task_type(environ)
     if not isinstance(task, dict):
         message = "The task in TF_CONFIG is not an object; the adapter would end the process."
@@ -246,7 +267,7 @@ def refuse_task(environ: Mapping[str, str], size: int) -> None:
             'TF_CONFIG says "evaluator", for which collectives are off: ranks would train alone.'
         )
     else:
-        return
+        return Decided()
     raise JobError(message, hint="unset TF_CONFIG, or run this process without a launch.")
 
 

@@ -9,9 +9,18 @@ import os
 import re
 import socket
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Callable,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+)
 
-from ascend_session.backends import backend_class
 from ascend_session.cluster.kubernetes import find_mounted_table, is_in_pod
 from ascend_session.cluster.machine import check_first_host, check_removed
 from ascend_session.cluster.schedulers import (
@@ -25,11 +34,12 @@ from ascend_session.cluster.schedulers import (
 from ascend_session.errors import ConfigError, JobError, PreflightError
 from ascend_session.findings import ERROR, Finding
 from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.decided import UNDECIDED, Decided, decision
 from ascend_session.spelling import option
 
 if TYPE_CHECKING:
+    from ascend_session.backends.base import Backend
     from ascend_session.cluster.rank_table.host import TableNode, TableNodes
-    from ascend_session.launcher.plan import Plan
 
 _START_ONE_PER_NODE = {
     "Slurm": "srun --ntasks-per-node=1 ascend-session launch ...",
@@ -84,15 +94,23 @@ class _Source(NamedTuple):
     rank: Optional[SourcedNumber]
 
 
-def find_nodes(plan: "Plan") -> Nodes:
-    """Find out which node of the job this is.
+@decision
+def decide_nodes(
+    config: LaunchConfig, environ: Mapping[str, str], backend: "Optional[Type[Backend]]"
+) -> Decided[Nodes]:
+    """Decide which node of the job this is.
 
-    Raises:
-        ConfigError: If the options cannot be met on several nodes.
-        JobError: If a scheduler, the rank table and the options say different things; if several
-            launchers were started on one node; or if the table is none.
+    It is refused if the options cannot be met on several nodes (ConfigError); if a scheduler, the
+    rank table and the options say different things, if several launchers were started on one node,
+    or if the table is none (JobError).
+
+    Args:
+        config: The options of the launch.
+        environ: The launcher's environment with what the user adds.
+        backend: Its class; None if it is not known.
     """
-    config, environ = plan.config, plan.environment
+    if backend is None:
+        return UNDECIDED
     detected = read_schedulers(environ)
     claim = detected.scheduler
     nnodes = None if config.nnodes is None else SourcedNumber(config.nnodes, option("nnodes"))
@@ -104,7 +122,7 @@ def find_nodes(plan: "Plan") -> Nodes:
         _check_one_launcher_per_node(detected, claim)
         sources.append(_Source(claim.name, detected.size, detected.rank))
     several = any(source.nodes is not None and source.nodes.value > 1 for source in sources)
-    table = _read_table(plan, several)
+    table = _read_table(config, environ, backend, several)
     if table is not None:
         is_inherited = config.rank_table is None and environ.get("RANK_TABLE_FILE") == table.path
         name = f"the rank table {table.path}{' that RANK_TABLE_FILE names' if is_inherited else ''}"
@@ -116,8 +134,7 @@ def find_nodes(plan: "Plan") -> Nodes:
     count = _agree([(source.nodes, source.name) for source in sources])
     rank = _agree([(source.rank, source.name) for source in sources])
     if count is None or count.value == 1:
-        plan.notes += tuple(_note_single_node(config, claim, environ))
-        return Nodes(table=table)
+        return Decided(Nodes(table=table), tuple(_note_single_node(claim, environ)))
     problems = []
     if rank is None:
         who = next(source.name for source in sources if source.nodes is count)
@@ -144,10 +161,11 @@ def find_nodes(plan: "Plan") -> Nodes:
     seed = claim.seed if claim is not None else ""
     if not seed and table is not None:
         seed = table.seed
-    if backend_class(plan.backend).needs_rendezvous:  # by HCCL they meet through the rank table
+    notes: Tuple[str, ...] = ()
+    if backend.needs_rendezvous:  # by HCCL they meet through the rank table
         _check_one_machine(claim, table, environ)
         seed = seed or _name_rehearsal(config, count.value)
-        plan.notes += (
+        notes = (
             f"The {count.value} nodes are rehearsed on this machine, {socket.gethostname()}: on "
             "the stub, launchers of other machines cannot join.",
         )
@@ -156,7 +174,7 @@ def find_nodes(plan: "Plan") -> Nodes:
     why = "as asked"
     if source is not sources[0]:
         why = f"as {source.name} says ({_join([source.nodes, source.rank])})"
-    return Nodes(count.value, rank.value, job_id, why, table)
+    return Decided(Nodes(count.value, rank.value, job_id, why, table), notes)
 
 
 def _agree(values: Sequence[Tuple[Optional[SourcedNumber], str]]) -> Optional[SourcedNumber]:
@@ -226,9 +244,7 @@ def _join(numbers: Sequence[Optional[SourcedNumber]]) -> str:
     return ", ".join(str(number) for number in numbers if number is not None)
 
 
-def _note_single_node(
-    config: LaunchConfig, claim: Optional[Claim], environ: Mapping[str, str]
-) -> List[str]:
+def _note_single_node(claim: Optional[Claim], environ: Mapping[str, str]) -> List[str]:
     notes = []
     allocated = 0 if claim is not None else count_allocated_nodes(environ)
     if allocated > 1 and environ.get(CHOICE) != "none":
@@ -239,7 +255,12 @@ def _note_single_node(
     return notes
 
 
-def _read_table(plan: "Plan", has_several_nodes: bool) -> "Optional[TableNodes]":
+def _read_table(
+    config: LaunchConfig,
+    environ: Mapping[str, str],
+    backend: "Type[Backend]",
+    has_several_nodes: bool,
+) -> "Optional[TableNodes]":
     """Read the nodes of the job's rank table: several, or one if it is this job's on the stub.
 
     Returns:
@@ -250,10 +271,9 @@ def _read_table(plan: "Plan", has_several_nodes: bool) -> "Optional[TableNodes]"
     Raises:
         JobError: If a table of several nodes is none that HCCL takes.
     """
-    path = _find_table(plan, has_several_nodes)
+    path = _find_table(config, environ, backend, has_several_nodes)
     if path is None:
         return None
-    environ = plan.environment
     from ascend_session.cluster.rank_table.host import may_have_several_nodes, read_nodes
 
     is_mounted = path == find_mounted_table(environ)
@@ -264,42 +284,51 @@ def _read_table(plan: "Plan", has_several_nodes: bool) -> "Optional[TableNodes]"
             raise  # or half a job would be planned as a whole one
         return None
     # On devices the preflight compares the table of one server with the options.
-    is_of_job = not backend_class(plan.backend).needs_rank_table and (
-        is_mounted or path == plan.config.rank_table
-    )
+    is_of_job = not backend.needs_rank_table and (is_mounted or path == config.rank_table)
     return nodes if has_several_nodes or len(nodes.nodes) > 1 or is_of_job else None
 
 
-def _find_table(plan: "Plan", has_several_nodes: bool) -> Optional[str]:
+def _find_table(
+    config: LaunchConfig,
+    environ: Mapping[str, str],
+    backend: "Type[Backend]",
+    has_several_nodes: bool,
+) -> Optional[str]:
     """Find the file of the table that counts, which may not be there; None without one.
 
     On the stub an inherited table of other machines does not count.
     """
-    if plan.config.no_rank_table:
+    if config.no_rank_table:
         return None
-    environ = plan.environment
-    counts = backend_class(plan.backend).needs_rank_table or has_several_nodes or is_in_pod(environ)
+    counts = backend.needs_rank_table or has_several_nodes or is_in_pod(environ)
     inherited = environ.get("RANK_TABLE_FILE") if counts else None
-    return plan.config.rank_table or inherited or find_mounted_table(environ)
+    return config.rank_table or inherited or find_mounted_table(environ)
 
 
 _TELL_EVERY_S = 60.0
 
 
-def await_table(plan: "Plan", say: Callable[[str], None]) -> None:
+def await_table(
+    config: LaunchConfig,
+    environ: Mapping[str, str],
+    backend: "Type[Backend]",
+    say: Callable[[str], None],
+) -> None:
     """Wait until the job's rank table is completed, if it is one at "initializing".
 
     What else may be wrong with it, or that it is missing, is not looked at here.
 
     Args:
-        plan: The job; its backend is known.
+        config: The options of the launch.
+        environ: The launcher's environment with what the user adds.
+        backend: Its class.
         say: Takes a sentence about what is waited for, again each minute.
 
     Raises:
         PreflightError: If it is not completed in ``wait_for_table`` seconds.
     """
-    timeout_s = plan.config.wait_for_table
-    path = _find_table(plan, has_several_nodes=False) if timeout_s else None
+    timeout_s = config.wait_for_table
+    path = _find_table(config, environ, backend, has_several_nodes=False) if timeout_s else None
     if path is None:
         return
     from ascend_session.checks.tables import TABLE

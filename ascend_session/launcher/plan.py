@@ -10,18 +10,21 @@ import shlex
 import shutil
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import (
+    TYPE_CHECKING,
     Any,
     Callable,
     Dict,
     FrozenSet,
+    Iterable,
     List,
     Mapping,
     NamedTuple,
     Optional,
+    Sequence,
     Tuple,
-    TypeVar,
+    Type,
 )
 
 from ascend_session.backends import backend_class, choose
@@ -31,22 +34,28 @@ from ascend_session.errors import AscendError, ConfigError, JobError
 from ascend_session.findings import ERROR, Finding
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.devices import RankDevice, bind_ranks, choose_devices, parse_spans
+from ascend_session.launcher.decided import UNDECIDED, Decided, decision
+from ascend_session.launcher.devices import (
+    RankDevice,
+    decide_cpus,
+    decide_devices,
+    list_physical,
+    parse_spans,
+)
 from ascend_session.launcher.environment import (
     PLOG_FOLDER,
     WORK_FOLDER,
-    rank_environments,
-    refuse_task,
+    JobFacts,
+    check_task,
+    decide_environments,
 )
-from ascend_session.launcher.nodes import (
-    Nodes,
-    await_table,
-    find_nodes,
-)
+from ascend_session.launcher.nodes import Nodes, await_table, decide_nodes
 from ascend_session.launcher.rank_main import RUNNER
+from ascend_session.launcher.rendezvous import decide_rendezvous
 from ascend_session.spelling import option
 
-_T = TypeVar("_T")
+if TYPE_CHECKING:
+    from ascend_session.backends.base import Backend
 
 LOGS = "ascend-logs"
 """The folder for logs, where no other is given."""
@@ -92,32 +101,21 @@ class RankPlan(NamedTuple):
         return values
 
 
-@dataclass
+@dataclass(frozen=True)
 class Plan:
-    """One attempt at a job, or as much of it as can be decided.
-
-    With `problems`, what depends on them is empty, and there are no `ranks`.
+    """One attempt at a job, decided in every detail.
 
     Attributes:
         config: The options of the launch.
         environ: The launcher's environment.
-        problems: Why the job cannot be started, in the order in which a user would mend it.
-        backend: ``npu`` or ``stub``, for all ranks; empty if it is not known.
+        backend: The class of the backend, for all ranks.
         reason: Why it is that one, in a few words.
+        nodes: This node among those of the job.
+        size: Number of ranks on all nodes.
         job_id: ``JOB_ID`` of this attempt.
         run: Name of the launch and of its folder, the same for all its attempts.
         attempt: Number of the attempt, from 1.
-        nodes: This node among those of the job.
-        devices: The device of each rank of this node, in order; empty if they are not known.
-        first_rank: The first rank of this node.
-        size: Number of ranks on all nodes; 0 if it is not known.
-        rank_table: Absolute path of the job's rank table, or None.
-        chief: Variables of ranks that meet on devices without a table; empty for all others.
-        rendezvous: Name under which this node's ranks meet on the stub; None for a job of one rank.
-        cwd: The ranks' working directory, absolute; None if there is none.
-        logs: The folder for the logs of all launches, absolute; None if it is not known.
-        folder: The attempt's own folder, below it; the ranks' are below that.
-        environment: That of the first rank; with problems, the launcher's and what the user adds.
+        folder: The attempt's own folder, absolute; the ranks' are below that.
         ranks: The ranks of this node, in order.
         shown: Those whose output is shown.
         removed: Variables that the ranks do not inherit, each with the reason.
@@ -127,51 +125,28 @@ class Plan:
 
     config: LaunchConfig
     environ: Mapping[str, str]
-    problems: List[AscendError] = field(default_factory=list)
-    backend: str = ""
-    reason: str = ""
-    job_id: str = ""
-    run: str = ""
-    attempt: int = 1
-    nodes: Nodes = field(default_factory=Nodes)
-    devices: Tuple[RankDevice, ...] = ()
-    first_rank: int = 0
-    size: int = 0
-    rank_table: Optional[str] = None
-    chief: Mapping[str, str] = field(default_factory=dict)
-    rendezvous: Optional[str] = None
-    cwd: Optional[str] = None
-    logs: Optional[str] = None
-    folder: str = ""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    ranks: Tuple[RankPlan, ...] = ()
-    shown: Tuple[int, ...] = ()
-    removed: Mapping[str, str] = field(default_factory=dict)
-    notes: Tuple[str, ...] = ()
-    bound: str = ""
-
-    @property
-    def physical(self) -> Tuple[PhysicalDeviceId, ...]:
-        """The physical ids of the devices, without devices of another kind."""
-        ids = (device.physical for device in self.devices)
-        return tuple(number for number in ids if number is not None)
+    backend: "Type[Backend]"
+    reason: str
+    nodes: Nodes
+    size: int
+    job_id: str
+    run: str
+    attempt: int
+    folder: str
+    ranks: Tuple[RankPlan, ...]
+    shown: Tuple[int, ...]
+    removed: Mapping[str, str]
+    notes: Tuple[str, ...]
+    bound: str
 
     def of(self, rank: int) -> RankPlan:
         """Return a rank of this node, by its number in the job."""
-        return self.ranks[rank - self.first_rank]
-
-    def collect(self, decide: Callable[..., _T], *arguments: Any) -> Optional[_T]:
-        """Decide on a part of the plan; add what refuses it to the problems, and return None."""
-        try:
-            return decide(*arguments)
-        except AscendError as problem:
-            self.problems.append(problem)
-            return None
+        return self.ranks[rank - self.ranks[0].rank]
 
     def as_dict(self) -> Dict[str, Any]:
         """Convert the plan to plain values, which JSON can hold."""
         return {
-            "backend": self.backend,
+            "backend": self.backend.name,
             "reason": self.reason,
             "job_id": self.job_id,
             "run": self.run,
@@ -188,20 +163,64 @@ class Plan:
         }
 
 
-def make_plan(
+@dataclass(frozen=True)
+class Decisions:
+    """What is decided of an attempt, each part as far as that is possible.
+
+    Attributes:
+        config: The options of the launch.
+        environ: The launcher's environment.
+        given: The same with what the user adds.
+        backend: The class of the backend; None if it is not known.
+        devices: The device of each rank of this node, in order; empty if they are not known.
+        first_rank: The first rank of this node.
+        size: Number of ranks on all nodes; 0 if it is not known.
+        rank_table: Absolute path of the job's rank table, or None.
+        cwd: The ranks' working directory, absolute; None if there is none.
+        logs: The folder for the logs of all launches, absolute; None if it is not known.
+        ranks: What each rank of this node gets; empty if that is not known.
+        problems: Why the job cannot be started, in the order in which a user would mend it.
+        plan: The plan; None with problems.
+    """
+
+    config: LaunchConfig
+    environ: Mapping[str, str]
+    given: Mapping[str, str]
+    backend: "Optional[Type[Backend]]"
+    devices: Tuple[RankDevice, ...]
+    first_rank: int
+    size: int
+    rank_table: Optional[str]
+    cwd: Optional[str]
+    logs: Optional[str]
+    ranks: Tuple[RankPlan, ...]
+    problems: Tuple[AscendError, ...]
+    plan: Optional[Plan]
+
+    @property
+    def holds_npus(self) -> bool:
+        """Whether ranks hold Ascend processors of this host."""
+        return self.backend is not None and self.backend.holds_npus
+
+    @property
+    def physical(self) -> Tuple[PhysicalDeviceId, ...]:
+        """The physical ids of the devices, without devices of another kind."""
+        return list_physical(self.devices)
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """The environment of the first rank, or as much of it as is known."""
+        return self.ranks[0].environment if self.ranks else self.given
+
+
+def plan_job(
     config: LaunchConfig,
     environ: Mapping[str, str],
     *,
     attempt: int = 1,
     run: Optional[str] = None,
 ) -> Plan:
-    """Plan one attempt.
-
-    Args:
-        config: The options of the launch.
-        environ: The launcher's environment.
-        attempt: Number of the attempt, from 1; each has a ``JOB_ID`` and a folder of its own.
-        run: `Plan.run` of the first attempt; None for the first.
+    """Plan one attempt; the arguments are those of `decide_job`.
 
     Raises:
         BackendError: If the backend is not known, or ASCEND_SESSION_STUB_DEVICES is not a number.
@@ -209,142 +228,248 @@ def make_plan(
         DeviceError: If the devices are not there, or cannot be one job on this product.
         JobError: If the ranks could not be one job, or there is nothing to start.
     """
-    plan = draft_plan(config, environ, attempt=attempt, run=run)
-    if plan.problems:
-        raise plan.problems[0]
-    return plan
+    decisions = decide_job(config, environ, attempt=attempt, run=run)
+    if decisions.plan is None:
+        raise decisions.problems[0]
+    return decisions.plan
 
 
-def draft_plan(
+def decide_job(
     config: LaunchConfig,
     environ: Mapping[str, str],
     *,
     attempt: int = 1,
     run: Optional[str] = None,
     on_wait: Optional[Callable[[str], None]] = None,
-) -> Plan:
-    """Plan one attempt as far as that is possible, and collect all problems instead of the first.
+) -> Decisions:
+    """Make the decisions on one attempt, in their order, and its plan if nothing refuses it.
 
-    The arguments are those of `make_plan`, and ``on_wait``, which takes a sentence about a rank
-    table that is waited for; None means not to wait.
+    Args:
+        config: The options of the launch.
+        environ: The launcher's environment.
+        attempt: Number of the attempt, from 1; each has a ``JOB_ID`` and a folder of its own.
+        run: `Plan.run` of the first attempt; None for the first.
+        on_wait: Takes a sentence about a rank table that is waited for; None means not to wait.
 
     Raises:
         PreflightError: If the rank table is not completed in time.
     """
-    plan = Plan(config, environ, attempt=attempt, environment={**environ, **config.env})
-    choice = plan.collect(choose, config.backend, environ)
-    if choice is not None:
-        plan.backend, plan.reason = choice.name, choice.reason
-        if on_wait is not None:
-            await_table(plan, on_wait)
-        _draft_job(plan)
-    plan.collect(check_stall_note, plan.environment)
-    plan.cwd = plan.collect(_find_working_directory, config)
-    if config.log_dir is not None:
-        plan.logs = os.path.abspath(config.log_dir)
-    elif plan.cwd is not None:
-        plan.logs = os.path.join(plan.cwd, LOGS)
-    command = shown = None
-    if plan.cwd is not None:
-        command = plan.collect(_find_command, config, plan.cwd, plan.environment)
-    if plan.devices:
-        shown = plan.collect(parse_show, config.show, plan.size or len(plan.devices))
-    if not plan.problems:
-        assert command is not None
-        assert shown is not None
-        plan.collect(_complete, plan, command, run)
-        plan.shown = tuple(rank.rank for rank in plan.ranks if rank.rank in shown)
-    return plan
-
-
-def _draft_job(plan: Plan) -> None:
-    """Decide on nodes, devices, and how the ranks find each other."""
-    nodes = plan.collect(find_nodes, plan)
-    plan.nodes = nodes or plan.nodes
-    plan.devices = plan.collect(choose_devices, plan) or ()
-    local_size = len(plan.devices)
-    plan.first_rank = plan.nodes.first_rank(local_size)
-    size = plan.nodes.size(local_size)
-    if nodes is not None:
-        plan.size = size
-    if plan.devices:
-        plan.collect(refuse_task, plan.environment, size)
-    config = plan.config
-    needs_rank_table = backend_class(plan.backend).needs_rank_table
-    has_to_meet = config.no_rank_table or (needs_rank_table and size > 1)
-    if config.rank_table is not None or (plan.devices and has_to_meet):
-        from ascend_session.launcher.rendezvous import find_rendezvous  # the stub needs none
-
-        plan.collect(find_rendezvous, plan)
-
-
-def _complete(plan: Plan, command: Tuple[str, ...], run: Optional[str]) -> None:
-    """Decide what is left of a plan without problems: what each rank gets."""
-    config, environ, nodes = plan.config, plan.environ, plan.nodes
-    local_size = len(plan.devices)
-    cpus = bind_ranks(plan)
-    plan.job_id = config.job_id or nodes.job_id or _make_job_id()
-    if config.job_id and plan.attempt > 1:
-        plan.job_id = f"{config.job_id}_{plan.attempt}"
-    if backend_class(plan.backend).needs_rendezvous:
-        # Launchers on several nodes know nothing of each other but the job.
-        name = f"nodes_of_{plan.job_id}" if nodes.count > 1 else os.urandom(16).hex()
-        plan.rendezvous = name if plan.size > 1 else None
-    assert plan.logs is not None
-    assert plan.cwd is not None
-    # Launchers on several nodes may write to the same file server.
-    node = f".node_{nodes.rank}" if nodes.count > 1 else ""
-    plan.run = run or _find_new_name(plan.logs, plan.job_id + node)
-    plan.folder = os.path.join(plan.logs, plan.run, f"attempt_{plan.attempt}")
-    numbers = range(plan.first_rank, plan.first_rank + local_size)
-    folders = [os.path.join(plan.folder, f"rank_{rank}") for rank in numbers]
-    environments = rank_environments(plan, folders, cpus)
-    plan.ranks = tuple(
-        RankPlan(
-            rank=rank,
-            command=command,
-            cwd=plan.cwd,
-            device_id=device.logical,
-            physical_id=device.physical,
-            cpus=own_cpus,
-            folder=folder,
-            stdout=os.path.join(folder, "stdout.log"),
-            stderr=os.path.join(folder, "stderr.log"),
-            plog=os.path.join(folder, PLOG_FOLDER),
-            work=os.path.join(folder, WORK_FOLDER),
-            changed={n: v for n, v in sorted(environment.items()) if environ.get(n) != v},
-            environment=environment,
+    given = {**environ, **config.env}
+    chosen = decide_backend(config, environ)
+    backend = None if chosen.value is None else chosen.value.kind
+    if backend is not None and on_wait is not None:
+        await_table(config, given, backend, on_wait)
+    nodes = decide_nodes(config, given, backend)
+    node = nodes.value or Nodes()
+    job_id = make_job_id(config, node, attempt)
+    local = decide_devices(config, environ, backend, node)
+    devices = local.value or ()
+    size = node.size(len(devices))
+    task = check_task(given, size) if devices else UNDECIDED
+    rendezvous = decide_rendezvous(config, given, backend, node, devices, job_id)
+    stall_note = _check_stall_note(given)
+    cwd = decide_working_directory(config)
+    folders = decide_folders(config, cwd.value, node, job_id, attempt, run)
+    command = decide_command(config, cwd.value, given)
+    known_size = 0 if nodes.value is None else size
+    shown = decide_shown(config.show, (known_size or len(devices)) if devices else 0)
+    made: List[Decided[Any]] = [chosen, nodes, local, task, rendezvous, stall_note]
+    made += [cwd, folders, command, shown]
+    ranks: Tuple[RankPlan, ...] = ()
+    plan = None
+    if not list_problems(made):
+        job = JobFacts(chosen.known.kind, node, devices, job_id, rendezvous.known)
+        cpus = decide_cpus(config, environ, job.backend, devices)
+        environments = decide_environments(config, environ, job, cpus.known, folders.known)
+        ranks = tuple(
+            _plan_rank(
+                rank, device, command.known, cwd.known, folders.known, own_cpus, own, environ
+            )
+            for rank, device, own_cpus, own in zip(
+                job.ranks, devices, cpus.known.of_ranks, environments.known.of_ranks
+            )
         )
-        for rank, device, own_cpus, folder, environment in zip(
-            numbers, plan.devices, cpus, folders, environments
+        made += [cpus, environments, check_ranks(job.backend, ranks)]
+    problems = list_problems(made)
+    if ranks and not problems:
+        plan = Plan(
+            config=config,
+            environ=environ,
+            backend=chosen.known.kind,
+            reason=chosen.known.reason,
+            nodes=node,
+            size=size,
+            job_id=job_id,
+            run=folders.known.run,
+            attempt=attempt,
+            folder=folders.known.attempt,
+            ranks=ranks,
+            shown=tuple(rank.rank for rank in ranks if rank.rank in shown.known),
+            removed=environments.known.removed,
+            notes=_list_notes(config, node, job.backend, ranks, made),
+            bound=cpus.known.bound,
         )
+    return Decisions(
+        config=config,
+        environ=environ,
+        given=given,
+        backend=backend,
+        devices=devices,
+        first_rank=node.first_rank(len(devices)),
+        size=known_size,
+        rank_table=None if rendezvous.value is None else rendezvous.value.rank_table,
+        cwd=cwd.value,
+        logs=None if folders.value is None else folders.value.logs,
+        ranks=ranks,
+        problems=problems,
+        plan=plan,
     )
-    plan.environment = environments[0]
-    _check_ranks(plan)
-    place = [nodes.describe(local_size)] if nodes.count > 1 else []
-    plan.notes = tuple(dict.fromkeys([*place, *plan.notes]))
+
+
+def _plan_rank(
+    rank: int,
+    device: RankDevice,
+    command: Tuple[str, ...],
+    cwd: str,
+    folders: "Folders",
+    cpus: Optional[Tuple[int, ...]],
+    environment: Mapping[str, str],
+    inherited: Mapping[str, str],
+) -> RankPlan:
+    folder = folders.of_rank(rank)
+    return RankPlan(
+        rank=rank,
+        command=command,
+        cwd=cwd,
+        device_id=device.logical,
+        physical_id=device.physical,
+        cpus=cpus,
+        folder=folder,
+        stdout=os.path.join(folder, "stdout.log"),
+        stderr=os.path.join(folder, "stderr.log"),
+        plog=os.path.join(folder, PLOG_FOLDER),
+        work=os.path.join(folder, WORK_FOLDER),
+        changed={n: v for n, v in sorted(environment.items()) if inherited.get(n) != v},
+        environment=environment,
+    )
+
+
+def _list_notes(
+    config: LaunchConfig,
+    nodes: Nodes,
+    backend: "Type[Backend]",
+    ranks: Sequence[RankPlan],
+    decided: Iterable[Decided[Any]],
+) -> Tuple[str, ...]:
+    """List what the user should know: the place among nodes, then what the decisions noted."""
+    place = [nodes.describe(len(ranks))] if nodes.count > 1 else []
+    notes = [*place, *(note for each in decided for note in each.notes)]
     if config.stall_timeout is not None:
         from ascend_session.launcher.stall import note_short_timeout
 
-        plan.notes += tuple(note_short_timeout(config.stall_timeout, plan))
+        notes += note_short_timeout(config.stall_timeout, backend, ranks)
+    return tuple(dict.fromkeys(notes))
 
 
-def _make_job_id() -> str:
-    """Make up a legal ``JOB_ID`` that begins with the local time and that no other launch has."""
-    return f"job_{time.strftime('%Y%m%d_%H%M%S')}_{os.urandom(4).hex()}"
+def list_problems(decided: Iterable[Decided[Any]]) -> Tuple[AscendError, ...]:
+    """List why these decisions cannot be met, in their order."""
+    return tuple(problem for each in decided for problem in each.problems)
 
 
-def _check_ranks(plan: Plan) -> None:
+class ChosenBackend(NamedTuple):
+    """The backend of a job.
+
+    Attributes:
+        kind: Its class.
+        reason: Why it is that one, in a few words.
+    """
+
+    kind: "Type[Backend]"
+    reason: str
+
+
+@decision
+def decide_backend(config: LaunchConfig, environ: Mapping[str, str]) -> Decided[ChosenBackend]:
+    """Decide on the backend of all ranks; one that is not known is refused (BackendError)."""
+    choice = choose(config.backend, environ)
+    return Decided(ChosenBackend(backend_class(choice.name), choice.reason))
+
+
+def make_job_id(config: LaunchConfig, nodes: Nodes, attempt: int) -> str:
+    """Give the ``JOB_ID`` of an attempt, which begins with the time if nobody else names it."""
+    if config.job_id:
+        return config.job_id if attempt == 1 else f"{config.job_id}_{attempt}"
+    made_up = f"job_{time.strftime('%Y%m%d_%H%M%S')}_{os.urandom(4).hex()}"
+    return nodes.job_id or made_up
+
+
+@decision
+def _check_stall_note(environ: Mapping[str, str]) -> Decided[None]:
+    check_stall_note(environ)
+    return Decided()
+
+
+@decision
+def check_ranks(backend: "Type[Backend]", ranks: Sequence[RankPlan]) -> Decided[None]:
     """Refuse what a rank would refuse, before anything is started."""
-    first, last = plan.ranks[0], plan.ranks[-1]
+    first, last = ranks[0], ranks[-1]
     job = Job.detect(last.environment)
     if job.identity.scheduler is not None:
         # It says the same to all ranks, which can agree with one of them by chance, not with two.
         Job.detect(first.environment)
-    if backend_class(plan.backend).needs_rank_table:
+    if backend.needs_rank_table:
         from ascend_session.backends.npu_job import check_job
 
         check_job(job, last.environment)
+    return Decided()
+
+
+class Folders(NamedTuple):
+    """Where an attempt writes; nothing of it is made before the start.
+
+    Attributes:
+        logs: The folder for the logs of all launches, absolute.
+        run: Name of the launch's own folder, below it.
+        attempt: The attempt's own folder, absolute.
+    """
+
+    logs: str
+    run: str
+    attempt: str
+
+    def of_rank(self, rank: int) -> str:
+        """Return a rank's own folder."""
+        return os.path.join(self.attempt, f"rank_{rank}")
+
+
+def decide_folders(
+    config: LaunchConfig,
+    cwd: Optional[str],
+    nodes: Nodes,
+    job_id: str,
+    attempt: int,
+    run: Optional[str],
+) -> Decided[Folders]:
+    """Decide where an attempt writes.
+
+    Args:
+        config: The options of the launch.
+        cwd: The ranks' working directory; None if there is none.
+        nodes: This node among those of the job.
+        job_id: ``JOB_ID`` of the attempt.
+        attempt: Its number.
+        run: `Folders.run` of the first attempt; None for the first.
+    """
+    if config.log_dir is not None:
+        logs = os.path.abspath(config.log_dir)
+    elif cwd is not None:
+        logs = os.path.join(cwd, LOGS)
+    else:
+        return UNDECIDED
+    # Launchers on several nodes may write to the same file server.
+    node = f".node_{nodes.rank}" if nodes.count > 1 else ""
+    run = run or _find_new_name(logs, job_id + node)
+    return Decided(Folders(logs, run, os.path.join(logs, run, f"attempt_{attempt}")))
 
 
 def _find_new_name(logs: str, job_id: str) -> str:
@@ -359,7 +484,9 @@ def _find_new_name(logs: str, job_id: str) -> str:
     return name
 
 
-def _find_working_directory(config: LaunchConfig) -> str:
+@decision
+def decide_working_directory(config: LaunchConfig) -> Decided[str]:
+    """Decide where the ranks run, as an absolute path; a folder that is not there is refused."""
     try:
         folder = os.path.abspath(config.cwd or os.curdir)
     except FileNotFoundError:
@@ -370,16 +497,22 @@ def _find_working_directory(config: LaunchConfig) -> str:
     if not os.path.isdir(folder):
         message = f"{option('cwd', config.cwd)}: there is no folder {folder}."
         raise JobError(message, hint="Make it first.")
-    return folder
+    return Decided(folder)
 
 
-def _find_command(config: LaunchConfig, folder: str, environ: Mapping[str, str]) -> Tuple[str, ...]:
-    """Put the command together; its first word is the absolute path of a program.
+@decision
+def decide_command(
+    config: LaunchConfig, folder: Optional[str], environ: Mapping[str, str]
+) -> Decided[Tuple[str, ...]]:
+    """Put the command of all ranks together; its first word is the absolute path of a program.
 
-    Relative paths count from ``folder``, the working directory of the ranks.
+    What is not there, or cannot be run as asked, is refused (JobError). Relative paths count from
+    ``folder``, the working directory of the ranks.
     """
+    if folder is None:
+        return UNDECIDED
     if config.program is not None:
-        return (_find_program("program", config.program, folder, environ), *config.args)
+        return Decided((_find_program("program", config.program, folder, environ), *config.args))
     if config.python is not None:
         python = _find_program("python", config.python, folder, environ)
     elif sys.executable:
@@ -389,7 +522,7 @@ def _find_command(config: LaunchConfig, folder: str, environ: Mapping[str, str])
             "This Python does not know its own program.", hint=f"Give {option('python')}."
         )
     if config.module is not None:
-        return (python, RUNNER, "-m", config.module, *config.args)
+        return Decided((python, RUNNER, "-m", config.module, *config.args))
     script = str(config.script)
     path = os.path.join(folder, script)
     if not os.path.exists(path):
@@ -405,7 +538,7 @@ def _find_command(config: LaunchConfig, folder: str, environ: Mapping[str, str])
         )
     if script.startswith("-"):  # one called -m would be taken for a module
         script = os.path.join(os.curdir, script)
-    return (python, RUNNER, script, *config.args)
+    return Decided((python, RUNNER, script, *config.args))
 
 
 def _find_program(role: str, name: str, folder: str, environ: Mapping[str, str]) -> str:
@@ -426,20 +559,21 @@ def _find_program(role: str, name: str, folder: str, environ: Mapping[str, str])
     raise JobError(message, hint="Give the path of an executable file.")
 
 
-def parse_show(text: str, size: int) -> FrozenSet[int]:
-    """Parse which ranks are shown, as in ``--show 0,4-7``.
+@decision
+def decide_shown(text: str, size: int) -> Decided[FrozenSet[int]]:
+    """Decide whose output is shown, as in ``--show 0,4-7``.
 
-    Blanks around commas and repeated ranks do not matter.
+    Blanks around commas and repeated ranks do not matter. A text of another kind is refused, and a
+    rank that the job does not have (ConfigError).
 
     Args:
         text: ``all``, ``none``, or ranks and ranges of them.
-        size: Number of ranks in the job.
-
-    Raises:
-        ConfigError: If it is none of these, or names a rank that the job does not have.
+        size: Number of ranks in the job; 0 if it is not known.
     """
+    if not size:
+        return UNDECIDED
     if text in ("all", "none"):
-        return frozenset(range(size if text == "all" else 0))
+        return Decided(frozenset(range(size if text == "all" else 0)))
     try:
         spans = parse_spans(text, "a rank", digits=7)
         for _, last in spans:
@@ -451,4 +585,5 @@ def parse_show(text: str, size: int) -> FrozenSet[int]:
         hint = hint or 'Write all, none, or ranks from 0 as in "0,4-7".'
         problem = Finding(ERROR, f"{option('show', text)}: {fault}.", hint, option="show")
         raise ConfigError.of([problem]) from None
-    return frozenset(rank for first, last in spans for rank in range(first, last + 1))
+    ranks = frozenset(rank for first, last in spans for rank in range(first, last + 1))
+    return Decided(ranks)

@@ -6,9 +6,9 @@ loaded only where there are devices to use.
 
 import logging
 import os
-from typing import Callable, List, Mapping, Optional, Sequence
+from dataclasses import replace
+from typing import Callable, List, Mapping, NoReturn, Optional, Sequence
 
-from ascend_session.backends import backend_class
 from ascend_session.checks.job import (
     FOLDER,
     PROGRAM,
@@ -19,7 +19,7 @@ from ascend_session.checks.job import (
 from ascend_session.errors import AscendError, PreflightError
 from ascend_session.findings import ERROR, NOT_CHECKED, Finding, errors_of, remarks_of
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.plan import Plan, draft_plan
+from ascend_session.launcher.plan import Decisions, Plan, decide_job
 from ascend_session.spelling import Message, option, template_of
 
 _logger = logging.getLogger(__name__)
@@ -34,26 +34,29 @@ def planned_or_refused(
     environ: Mapping[str, str],
     on_wait: Optional[Callable[[str], None]] = None,
 ) -> Plan:
-    """Plan a first attempt; the arguments are those of `plan.draft_plan`.
+    """Plan a first attempt; the arguments are those of `plan.decide_job`.
 
     Raises:
         PreflightError: If there are several reasons why there is no plan, with all of them.
-        AscendError: If there is one, as `plan.make_plan` raises it.
+        AscendError: If there is one, as `plan.plan_job` raises it.
     """
-    drafted = draft_plan(config, environ, on_wait=on_wait)
-    if not drafted.problems:
-        return drafted
+    decisions = decide_job(config, environ, on_wait=on_wait)
+    return decisions.plan or _refuse_all(decisions)
+
+
+def _refuse_all(decisions: Decisions) -> NoReturn:
+    """Raise all that the decisions refuse, with what the host has against the job as well."""
     findings: List[Finding] = []
-    if config.preflight:
-        findings += _check_files(drafted)
-        if drafted.devices and backend_class(drafted.backend).holds_npus:
+    if decisions.config.preflight:
+        findings += _check_files(decisions)
+        if decisions.devices and decisions.holds_npus:
             from ascend_session.launcher.preflight_npu import check_host
 
-            findings += check_host(drafted)
-    problems = {problem.message: problem for problem in drafted.problems}
+            findings += check_host(decisions)
+    problems = {problem.message: problem for problem in decisions.problems}
     findings = [finding for finding in findings if finding.message not in problems]
     if len(problems) == 1 and not errors_of(findings):
-        raise drafted.problems[0]
+        raise decisions.problems[0]
     new = [problem for problem in problems.values() if not _is_covered(problem, findings)]
     of_call = [Finding(ERROR, problem.message, problem.hint, rule=_PLAN) for problem in new]
     raise _refuse([*of_call, *findings])
@@ -80,35 +83,35 @@ def checked_plan(
     Raises:
         PreflightError: With all that stands in the way.
         DeviceTimeoutError: If devices were waited for and are still held.
-        AscendError: If there is no plan, for one reason; see `plan.make_plan`.
+        AscendError: If there is no plan, for one reason; see `plan.plan_job`.
     """
-    planned = planned_or_refused(config, environ, say or _logger.warning)
-    findings = _check_files(planned) if config.preflight else []
-    if backend_class(planned.backend).holds_npus:
+    decisions = decide_job(config, environ, on_wait=say or _logger.warning)
+    plan = decisions.plan or _refuse_all(decisions)
+    findings = _check_files(decisions) if config.preflight else []
+    if decisions.holds_npus:
         from ascend_session.launcher.preflight_npu import check_and_wait
 
-        findings = check_and_wait(planned, findings, say)
+        findings = check_and_wait(decisions, findings, say)
     if errors_of(findings):
         raise _refuse(findings)
-    notes = [*planned.notes, *map(_word_remark, remarks_of(findings))]
-    planned.notes = tuple(dict.fromkeys(notes))
-    return planned
+    notes = [*plan.notes, *map(_word_remark, remarks_of(findings))]
+    return replace(plan, notes=tuple(dict.fromkeys(notes)))
 
 
-def _check_files(planned: Plan) -> List[Finding]:
+def _check_files(job: Decisions) -> List[Finding]:
     """Check the logs' folder, the program and, on the stub, the rank table that is given."""
-    config = planned.config
+    config = job.config
     findings: List[Finding] = []
-    if planned.logs is not None:
-        findings += check_folder(planned.logs)
-    if planned.cwd is not None and config.script is not None:
-        findings += check_script(os.path.join(planned.cwd, config.script))
-    if planned.cwd is not None and config.module is not None and config.python is None:
-        findings += check_module(config.module, planned.cwd, planned.environment)
-    if planned.rank_table is not None and not backend_class(planned.backend).holds_npus:
+    if job.logs is not None:
+        findings += check_folder(job.logs)
+    if job.cwd is not None and config.script is not None:
+        findings += check_script(os.path.join(job.cwd, config.script))
+    if job.cwd is not None and config.module is not None and config.python is None:
+        findings += check_module(config.module, job.cwd, job.variables)
+    if job.rank_table is not None and not job.holds_npus:
         from ascend_session.checks.tables import read_table  # on devices `preflight_npu` does it
 
-        findings += errors_of(read_table(planned.rank_table, None, planned.environment).findings)
+        findings += errors_of(read_table(job.rank_table, None, job.variables).findings)
     return findings
 
 

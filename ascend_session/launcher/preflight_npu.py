@@ -37,7 +37,7 @@ from ascend_session.hardware.hccn import HccnTool
 from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.processes import proc_problem
 from ascend_session.hardware.program import TIME_LIMIT
-from ascend_session.launcher.plan import Plan
+from ascend_session.launcher.plan import Decisions, Plan
 from ascend_session.text import join_words
 
 _logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ _ALL_ANSWERS_S = 20.0  # for all that hccn_tool is asked
 _PASSING = (HOLDERS, PORTS)
 
 
-def check_host(job: Plan, say: Optional[Callable[[str], None]] = None) -> List[Finding]:
+def check_host(job: Decisions, say: Optional[Callable[[str], None]] = None) -> List[Finding]:
     """Check everything that a job needs of devices and network.
 
     Args:
@@ -64,12 +64,12 @@ def check_host(job: Plan, say: Optional[Callable[[str], None]] = None) -> List[F
         *check_nodes(root, job.physical),
         *check_health(report, job.physical),
         *check_holders(Seen.of(report, [int(device.logical) for device in job.devices])),
-        *(check_job_variables(job.environment) if job.ranks else ()),
+        *(check_job_variables(job.variables) if job.ranks else ()),
     ]
     return findings if is_alone else [*findings, *_check_network(job, report, tool)]
 
 
-def _check_network(job: Plan, report: DeviceReport, tool: HccnTool) -> List[Finding]:
+def _check_network(job: Decisions, report: DeviceReport, tool: HccnTool) -> List[Finding]:
     """Check what ranks need to find each other."""
     ranks = {
         rank: device.physical
@@ -77,11 +77,11 @@ def _check_network(job: Plan, report: DeviceReport, tool: HccnTool) -> List[Find
         if device.physical is not None
     }
     product = common_family(device for device in report if device.physical_id in ranks.values())
-    findings = list(check_hccl_variables(job.environment, product))
+    findings = list(check_hccl_variables(job.variables, product))
     table = None
     leaves_server: Optional[bool] = job.size > len(job.devices)
     if job.rank_table is not None:
-        read = read_table(job.rank_table, product, job.environment)
+        read = read_table(job.rank_table, product, job.variables)
         findings += read.findings
         table, leaves_server = read.table, read.leaves_server
         if table is not None:
@@ -94,14 +94,14 @@ def _check_network(job: Plan, report: DeviceReport, tool: HccnTool) -> List[Find
         }
         addresses = {int(device): known.get(int(device)) for device in ranks.values()}
         interfaces = Interfaces(addresses, tool)
-        need = need_of(product, leaves_server, table, job.environment)
+        need = need_of(product, leaves_server, table, job.variables)
         findings += interfaces.check_links(need)
         findings += interfaces.check_addresses(need)
-    return [*findings, *check_ports(job.environment, job.physical)]
+    return [*findings, *check_ports(job.variables, job.physical)]
 
 
 def check_and_wait(
-    job: Plan, before: List[Finding], say: Optional[Callable[[str], None]]
+    job: Decisions, before: List[Finding], say: Optional[Callable[[str], None]]
 ) -> List[Finding]:
     """Check the devices, and wait for them if the options ask for that.
 
@@ -129,7 +129,7 @@ def check_and_wait(
         return findings
     # Who ends lets go of devices and ports one after the other.
     left_s = max(until - time.monotonic(), 0)
-    await_gone(lambda: errors_of(check_ports(job.environment, job.physical)), left_s, say)
+    await_gone(lambda: errors_of(check_ports(job.variables, job.physical)), left_s, say)
     return [*before, *check_host(job, say)]
 
 
@@ -173,7 +173,8 @@ def note_held_devices(plan: Plan, patience_s: float) -> List[str]:
     environ = plan.environ
     # Not by the plan's logical ids: they shift if a device has dropped off the bus.
     visible = Devices.of(environ)
-    ids = {physical: visible.logical(physical) for physical in plan.physical}
+    numbers = [rank.physical_id for rank in plan.ranks if rank.physical_id is not None]
+    ids = {physical: visible.logical(physical) for physical in numbers}
     present = [logical for logical in ids.values() if logical is not None]
     timeout = max(min(TIME_LIMIT, patience_s), _SHORTEST_ANSWER_S)
     look_until_free = tenacity.Retrying(

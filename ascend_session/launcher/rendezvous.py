@@ -6,73 +6,122 @@ Source: guides/facts/launch.md#jobs-without-a-rank-table, guides/facts/launch.md
 import os
 import random
 import socket
-from typing import TYPE_CHECKING, Dict, Mapping, Set
+from typing import (
+    TYPE_CHECKING,
+    Dict,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    Type,
+)
 
-from ascend_session.backends import backend_class
-from ascend_session.checks.network import ports_of_hccl
 from ascend_session.cluster.kubernetes import find_mounted_table
-from ascend_session.cluster.rank_table.source import find_name_fault
+from ascend_session.cluster.variables import RENDEZVOUS
 from ascend_session.errors import JobError
-from ascend_session.launcher.devices import find_product
+from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.decided import UNDECIDED, Decided, decision
+from ascend_session.launcher.devices import RankDevice, find_product, list_physical
+from ascend_session.launcher.nodes import Nodes
 from ascend_session.spelling import Message, option
 
 if TYPE_CHECKING:
-    from ascend_session.launcher.plan import Plan
+    from ascend_session.backends.base import Backend
 
 _TABLE = "RANK_TABLE_FILE"
 
 
-def find_rendezvous(plan: "Plan") -> None:
-    """Decide how the ranks find each other on devices: set the plan's rank table or its chief.
+class Rendezvous(NamedTuple):
+    """How the ranks of a job find each other; a job of one rank may have none of these.
 
-    Raises:
-        JobError: If several devices are to be one job and nothing says how, if the table is not
-            there, or if the chief cannot be where it was asked for.
+    Attributes:
+        rank_table: Absolute path of the rank table.
+        chief: The variables of ranks that meet on devices without a table.
+        name: That under which ranks meet on the stub.
     """
-    config, environ, nodes = plan.config, plan.environment, plan.nodes
-    size = nodes.size(len(plan.devices))
+
+    rank_table: Optional[str] = None
+    chief: Mapping[str, str] = {}
+    name: Optional[str] = None
+
+    @property
+    def variables(self) -> Dict[str, str]:
+        """The variables by which all ranks know it."""
+        optional = {_TABLE: self.rank_table, RENDEZVOUS: self.name}
+        return {
+            **self.chief,
+            **{name: value for name, value in optional.items() if value is not None},
+        }
+
+
+@decision
+def decide_rendezvous(
+    config: LaunchConfig,
+    environ: Mapping[str, str],
+    backend: "Optional[Type[Backend]]",
+    nodes: Nodes,
+    devices: Sequence[RankDevice],
+    job_id: str,
+) -> Decided[Rendezvous]:
+    """Decide how the ranks find each other.
+
+    It is refused if several devices are to be one job and nothing says how, if the table is not
+    there, or if the chief cannot be where it was asked for (JobError).
+
+    Args:
+        config: The options of the launch.
+        environ: The launcher's environment with what the user adds.
+        backend: Its class; None if it is not known.
+        nodes: This node among those of the job.
+        devices: The device of each rank of this node; empty if they are not known.
+        job_id: ``JOB_ID``, by which launchers on several nodes know the name.
+    """
+    if backend is None:
+        return UNDECIDED
+    size = nodes.size(len(devices))
+    name = None
+    if backend.needs_rendezvous and size > 1:
+        # Launchers on several nodes know nothing of each other but the job.
+        name = f"nodes_of_{job_id}" if nodes.count > 1 else os.urandom(16).hex()
     inherited, mounted = environ.get(_TABLE), find_mounted_table(environ)
     if config.rank_table is not None:
-        plan.rank_table = _check_table(
-            plan, config.rank_table, option("rank_table", config.rank_table)
-        )
-    elif not backend_class(plan.backend).needs_rank_table:
-        if config.no_rank_table:
-            plan.notes += (
-                Message(
-                    f"{option('no_rank_table')} has no effect on the {plan.backend}, which has no "
-                    "chief."
-                ),
-            )
-    elif config.no_rank_table and nodes.count > 1:
+        source = option("rank_table", config.rank_table)
+        table = _check_table(config.rank_table, source)
+        return Decided(Rendezvous(table, name=name), _note_name_fault(table, source))
+    if not devices:
+        return UNDECIDED
+    if not backend.needs_rank_table:
+        vain = f"{option('no_rank_table')} has no effect on the {backend.name}, which has no chief."
+        return Decided(Rendezvous(name=name), (Message(vain),) if config.no_rank_table else ())
+    if config.no_rank_table and nodes.count > 1:
         raise JobError(
             f"{option('no_rank_table')} is given, but the job has {nodes.count} nodes: the "
-            "launcher finds "
-            "a chief for the ranks of one node only.",
+            "launcher finds a chief for the ranks of one node only.",
             hint=f"Give {option('rank_table')}, the table of all nodes.",
         )
-    elif config.no_rank_table:
-        plan.chief = _find_chief(plan)
-    elif size == 1:
-        return
-    elif inherited:
-        note = f"{_TABLE}={inherited!r} was inherited, and is the rank table of this job."
-        plan.notes += (note,)
-        plan.rank_table = _check_table(plan, inherited, f"{_TABLE}={inherited!r}")
-    elif mounted is not None:
-        plan.notes += (f"{mounted} is mounted, and is the rank table of this job.",)
-        plan.rank_table = os.path.abspath(mounted)
-    else:
-        raise JobError(
-            f"A job of {size} devices needs {option('rank_table')} or {option('no_rank_table')}: "
-            "without them each rank would silently train alone.",
-            hint=f"Give {option('rank_table')}; on Atlas training and A2, "
-            f"{option('no_rank_table')} also "
-            "works.",
-        )
+    if config.no_rank_table:
+        return _find_chief(config, environ, devices)
+    if size == 1:
+        return Decided(Rendezvous())
+    if inherited:
+        source = f"{_TABLE}={inherited!r}"
+        table = _check_table(inherited, source)
+        note = f"{source} was inherited, and is the rank table of this job."
+        return Decided(Rendezvous(table), (note, *_note_name_fault(table, source)))
+    if mounted is not None:
+        note = f"{mounted} is mounted, and is the rank table of this job."
+        return Decided(Rendezvous(os.path.abspath(mounted)), (note,))
+    raise JobError(
+        f"A job of {size} devices needs {option('rank_table')} or {option('no_rank_table')}: "
+        "without them each rank would silently train alone.",
+        hint=f"Give {option('rank_table')}; on Atlas training and A2, {option('no_rank_table')} "
+        "also works.",
+    )
 
 
-def _check_table(plan: "Plan", given: str, source: str) -> str:
+def _check_table(given: str, source: str) -> str:
     """Return the absolute path of a rank table, which has to be a file."""
     path = os.path.abspath(given)
     if not os.path.isfile(path):
@@ -81,25 +130,34 @@ def _check_table(plan: "Plan", given: str, source: str) -> str:
             kind = "a folder" if os.path.isdir(path) else "a pipe or a device"
             problem = f"{path} is {kind}, and HCCL reads a rank table from a file"
         raise JobError(f"{source}: {problem}.", hint="Give the path of the job's rank table.")
-    fault = find_name_fault(path)
-    if fault:
-        plan.notes += (Message(f"{source}: {fault}"),)
     return path
 
 
-def _find_chief(plan: "Plan") -> Dict[str, str]:
-    """Find where ranks without a table meet; return the variables that tell them.
+def _note_name_fault(path: str, source: str) -> Tuple[str, ...]:
+    """Say in a sentence what HCCL may not like about the name of a table, if there is anything."""
+    from ascend_session.cluster.rank_table.source import find_name_fault
+
+    fault = find_name_fault(path)
+    return (Message(f"{source}: {fault}"),) if fault else ()
+
+
+def _find_chief(
+    config: LaunchConfig, environ: Mapping[str, str], devices: Sequence[RankDevice]
+) -> Decided[Rendezvous]:
+    """Find where ranks without a table meet; it is on this server, as are all ranks.
 
     Raises:
         JobError: If their product has no job without one, or the chief cannot be there.
     """
     from ascend_session.hardware.families import family
 
-    config, environ = plan.config, plan.environment
-    product, able = find_product(plan.physical, environ), (family("910A"), family("910B"))
+    notes = []
+    physical = list_physical(devices)
+    product, able = find_product(physical, environ), (family("910A"), family("910B"))
     if product is None:
-        note = "The product is not known; only Atlas training (910A) and A2 do without a table."
-        plan.notes += (note,)
+        notes.append(
+            "The product is not known; only Atlas training (910A) and A2 do without a table."
+        )
     elif product not in able:
         raise JobError(
             f"{option('no_rank_table')} is set, but the devices are {product}: only {able[0]} and "
@@ -112,17 +170,18 @@ def _find_chief(plan: "Plan") -> Dict[str, str]:
         check_port(address, port, environ)
     else:
         port = free_port(address, environ)
-        plan.notes += (
+        notes.append(
             f"Port {port} on {address} was free when this plan was made; another process can "
-            "take it before rank 0 does.",
+            "take it before rank 0 does."
         )
-    return {
+    chief = {
         "CM_CHIEF_IP": address,
         "CM_CHIEF_PORT": str(port),
-        "CM_CHIEF_DEVICE": str(int(plan.devices[0].logical)),
-        "CM_WORKER_SIZE": str(plan.size),
+        "CM_CHIEF_DEVICE": str(int(devices[0].logical)),
+        "CM_WORKER_SIZE": str(len(devices)),
         "CM_WORKER_IP": address,
     }
+    return Decided(Rendezvous(chief=chief), tuple(notes))
 
 
 # Below the ports that Linux gives to outgoing connections (ip_local_port_range, from 32768), so
@@ -155,6 +214,8 @@ def free_port(address: str, environ: Mapping[str, str]) -> int:
     Raises:
         JobError: If the address is none of this server's, or no port was free.
     """
+    from ascend_session.checks.network import ports_of_hccl
+
     taken_by_hccl: Set[int] = set(ports_of_hccl(environ))
     # Not the process's own generator: a seeded one would give all launches the same ports.
     for port in random.SystemRandom().sample(_CANDIDATES, _TRIES):
@@ -174,6 +235,8 @@ def check_port(address: str, port: int, environ: Mapping[str, str]) -> None:
         JobError: If it is bound, or is one that HCCL takes itself, or the address is none of this
             server's.
     """
+    from ascend_session.checks.network import ports_of_hccl
+
     if port in ports_of_hccl(environ):
         why = "HCCL uses that port itself"
     elif not _is_free(address, port, reuse=True):

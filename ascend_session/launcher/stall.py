@@ -15,6 +15,7 @@ import math
 import os
 import time
 from typing import (
+    TYPE_CHECKING,
     Any,
     Dict,
     Iterable,
@@ -24,12 +25,12 @@ from typing import (
     Optional,
     Sequence,
     Tuple,
+    Type,
     Union,
 )
 
 import psutil
 
-from ascend_session.backends import backend_class
 from ascend_session.cluster.member import OPEN, CollectiveWait, JoinedProcess, read_members
 from ascend_session.cluster.variables import (
     STALL_NOTE,
@@ -46,11 +47,14 @@ from ascend_session.launcher.activity import (
     list_family,
 )
 from ascend_session.launcher.events import Stalled, StallNote
-from ascend_session.launcher.plan import Plan
+from ascend_session.launcher.plan import Plan, RankPlan
 from ascend_session.launcher.pump import Pump
 from ascend_session.spelling import Message, option
 from ascend_session.text import format_duration, format_ranges
 from ascend_session.vendor import CONNECT_SECONDS, CONNECT_SECONDS_MORE, EXECUTION_SECONDS
+
+if TYPE_CHECKING:
+    from ascend_session.backends.base import Backend
 
 NOTE_S = 60.0
 """After which a wait for other ranks is noted, unless `STALL_NOTE` says otherwise."""
@@ -383,9 +387,11 @@ def _place_of(
 _CONNECT = f"HCCL_CONNECT_TIMEOUT and {CONNECT_SECONDS_MORE} s more"
 
 
-def note_short_timeout(seconds: float, plan: Plan) -> List[str]:
+def note_short_timeout(
+    seconds: float, backend: "Type[Backend]", ranks: Sequence[RankPlan]
+) -> List[str]:
     """Warn before the start, in sentences, that a slow start would be taken for a stall."""
-    link, _ = _limits(plan)
+    link, _ = _limits(backend, ranks)
     note = Message(
         f"{option('stall_timeout')}={seconds:g} s is shorter than the {link:g} s that HCCL gives "
         f"ranks to find each other ({_CONNECT}): a slow start would be taken for a stall. "
@@ -394,13 +400,13 @@ def note_short_timeout(seconds: float, plan: Plan) -> List[str]:
     return [note] if seconds < link else []
 
 
-def _limits(plan: Plan) -> Tuple[float, float]:
+def _limits(backend: "Type[Backend]", ranks: Sequence[RankPlan]) -> Tuple[float, float]:
     """Compute the seconds after which HCCL gives up linking and a collective; 0 without HCCL."""
-    by_hccl = backend_class(plan.backend).needs_rank_table
-    if not by_hccl or not any(uses_collectives(rank.environment) for rank in plan.ranks):
+    environments = [rank.environment for rank in ranks]
+    if not backend.needs_rank_table or not any(map(uses_collectives, environments)):
         return 0, 0
-    links = [read_number(rank.environment, "HCCL_CONNECT_TIMEOUT") for rank in plan.ranks]
-    waits = [read_seconds(rank.environment, "HCCL_EXEC_TIMEOUT") for rank in plan.ranks]
+    links = [read_number(environ, "HCCL_CONNECT_TIMEOUT") for environ in environments]
+    waits = [read_seconds(environ, "HCCL_EXEC_TIMEOUT") for environ in environments]
     # HCCL refuses to start with what is out of range, and 0 is for ever.
     link = min(given if given and 120 <= given <= 7200 else CONNECT_SECONDS for given in links)
     wait = min(math.inf if given == 0 else max(given or EXECUTION_SECONDS, 1) for given in waits)
@@ -409,7 +415,7 @@ def _limits(plan: Plan) -> Tuple[float, float]:
 
 def _describe_limits(seconds: float, plan: Plan) -> List[str]:
     """Say in sentences when HCCL would have given up a job that stalled for so long."""
-    link, wait = _limits(plan)
+    link, wait = _limits(plan.backend, plan.ranks)
     sentences = []
     if seconds < link:
         more = f"only after {link:g} s ({_CONNECT})"

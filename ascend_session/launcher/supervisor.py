@@ -369,7 +369,8 @@ class _Supervision:
     def _watch_for_stalls(self) -> None:
         from ascend_session.launcher.stall import StallWatch, note_after_s
 
-        timeout_s, note_s = self._plan.config.stall_timeout, note_after_s(self._plan.environment)
+        first = self._plan.ranks[0]
+        timeout_s, note_s = self._plan.config.stall_timeout, note_after_s(first.environment)
         if timeout_s is not None or note_s:
             self._stall = StallWatch(self._pump, self._plan, timeout_s, note_s)
 

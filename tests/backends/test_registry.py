@@ -12,7 +12,7 @@ from ascend_session.backends import backend_class, choose
 from ascend_session.backends.base import FEATURES, Backend, HostDevices
 from ascend_session.cluster.job import Job
 from ascend_session.errors import DeviceError, UnsupportedError
-from ascend_session.launcher.plan import make_plan
+from ascend_session.launcher.plan import plan_job
 from hardware_tests.backend_contract import BackendContract
 
 
@@ -67,18 +67,18 @@ def test_a_backend_without_collectives_refuses_them_by_name(tf: Any, third: str)
 
 
 def test_a_launch_has_a_device_for_each_rank_unless_the_backend_says_other(third: str) -> None:
-    ranks = make_plan(LaunchConfig(script=__file__, backend=third, processes=9), {}).ranks
+    ranks = plan_job(LaunchConfig(script=__file__, backend=third, processes=9), {}).ranks
     assert [(rank.device_id, rank.physical_id) for rank in ranks] == [(n, None) for n in range(9)]
     assert "ASCEND_SESSION_STUB_DEVICES" not in ranks[0].environment
 
 
 @pytest.mark.parametrize("third", [ThirdWithDevices], indirect=True)
 def test_a_launch_chooses_among_the_devices_that_the_backend_finds(third: str) -> None:
-    planned = make_plan(LaunchConfig(script=__file__, backend=third), {})
+    planned = plan_job(LaunchConfig(script=__file__, backend=third), {})
     visible = [rank.environment["THIRD_VISIBLE_DEVICES"] for rank in planned.ranks]
     assert (visible, planned.notes) == (["0", "1"], ("They are slow.",))
     with pytest.raises(DeviceError, match="The third has 2 devices, 0 to 1; this launch needs 3"):
-        make_plan(LaunchConfig(script=__file__, backend=third, processes=3), {})
+        plan_job(LaunchConfig(script=__file__, backend=third, processes=3), {})
 
 
 def test_auto_is_the_first_that_fits_the_host(third: str, tmp_path: Path) -> None:

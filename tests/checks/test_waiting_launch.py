@@ -9,7 +9,7 @@ import pytest
 
 from ascend_session.errors import DeviceTimeoutError, PreflightError
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.plan import make_plan
+from ascend_session.launcher.plan import plan_job
 from ascend_session.launcher.preflight import checked_plan
 from ascend_session.launcher.preflight_npu import check_free_again
 from tests.checks.healthy import Healthy
@@ -112,12 +112,12 @@ def test_another_attempt_does_not_begin_on_a_device_that_is_held(held: Healthy) 
         raise AssertionError(anything)
 
     with pytest.raises(PreflightError, match="is held by process 4321"):
-        check_free_again(make_plan(_config(held), held.environ), never, never)
-    check_free_again(make_plan(_config(held, preflight=False), held.environ), never, never)
+        check_free_again(plan_job(_config(held), held.environ), never, never)
+    check_free_again(plan_job(_config(held, preflight=False), held.environ), never, never)
 
 
 def test_another_attempt_waits_if_that_was_asked_for(held: Healthy) -> None:
-    planned = make_plan(_config(held, wait_for_devices=600), held.environ)
+    planned = plan_job(_config(held, wait_for_devices=600), held.environ)
     said: List[str] = []
 
     def sleep(seconds: float) -> None:

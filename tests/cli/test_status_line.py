@@ -26,7 +26,7 @@ from ascend_session.launcher.events import (
     Stopping,
 )
 from ascend_session.launcher.output import Latest
-from ascend_session.launcher.plan import make_plan
+from ascend_session.launcher.plan import plan_job
 from tests.cli.screen import Screen
 from tests.cli.terminal import Terminal
 
@@ -50,7 +50,7 @@ class Watched:
 
     def _plan(self, tmp_path):
         asked = {"program": sys.executable, "processes": 3, "backend": "stub"}
-        return make_plan(LaunchConfig(log_dir=str(tmp_path), **asked), dict(os.environ))
+        return plan_job(LaunchConfig(log_dir=str(tmp_path), **asked), dict(os.environ))
 
     def says(self, rank, text, ago=0.0):
         self.said[rank] = Latest(_NOW - ago, text)

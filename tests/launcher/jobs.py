@@ -6,7 +6,7 @@ from typing import Any, Dict, Iterator, Sequence
 import pytest
 
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.plan import Plan, make_plan
+from ascend_session.launcher.plan import Plan, plan_job
 from tests.fake_host import FakeHost
 
 __all__ = ["Bench", "bench"]
@@ -37,7 +37,7 @@ class Bench:
 
     def plan(self, attempt: int = 1, **asked: Any) -> Plan:
         """The plan of such a launch."""
-        return make_plan(self.config(**asked), self.environ, attempt=attempt)
+        return plan_job(self.config(**asked), self.environ, attempt=attempt)
 
     def with_table(self, **asked: Any) -> Plan:
         """The plan of such a launch, with a rank table."""

@@ -9,7 +9,7 @@ from ascend_session.launcher.cause import find_first_failed
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.descriptions import describe_not_started
 from ascend_session.launcher.events import NotStarted
-from ascend_session.launcher.plan import make_plan
+from ascend_session.launcher.plan import plan_job
 from ascend_session.launcher.result import Attempt, Cause, RankResult, judge, judge_ranks
 
 __all__ = ["STOP", "Situation", "printed"]
@@ -28,7 +28,7 @@ class Situation:
     """An attempt of some ranks on the stub; each ended with 0 at 10 s, unless it is said here."""
 
     def __init__(self, folder: Path, ranks: int) -> None:
-        self.plan = make_plan(
+        self.plan = plan_job(
             LaunchConfig(program="/bin/sh", processes=ranks, backend="stub", log_dir=str(folder)),
             dict(os.environ),
         )

@@ -13,7 +13,7 @@ import psutil
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.events import Event
 from ascend_session.launcher.output import Output
-from ascend_session.launcher.plan import Plan, make_plan
+from ascend_session.launcher.plan import Plan, plan_job
 from ascend_session.launcher.process import Signals
 from ascend_session.launcher.result import Attempt
 from ascend_session.launcher.supervisor import supervise
@@ -85,7 +85,7 @@ def job(
     **asked: Any,
 ) -> JobRun:
     """Runs a program of Python, or what ``asked`` names, as a job of several ranks."""
-    planned = change(make_plan(config(folder, code, ranks, grace=grace, **asked), dict(os.environ)))
+    planned = change(plan_job(config(folder, code, ranks, grace=grace, **asked), dict(os.environ)))
     events: List[Event] = []
 
     def note(event: Event) -> None:

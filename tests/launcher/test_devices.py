@@ -142,7 +142,7 @@ def test_an_unknown_product_is_said(bench: Bench) -> None:
 @pytest.mark.parametrize("count", [1, 8, 9, 16, 256])
 def test_the_stub_has_as_many_devices_as_ranks(bench: Bench, count: int) -> None:
     made = bench.plan(processes=count)
-    assert made.backend == "stub"
+    assert made.backend.name == "stub"
     assert ids(made) == [(number, None) for number in range(count)]
     assert made.ranks[-1].environment["ASCEND_SESSION_STUB_DEVICES"] == str(max(count, 8))
 

@@ -9,7 +9,7 @@ import pytest
 
 from ascend_session.launcher.api import launch_within
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.plan import make_plan
+from ascend_session.launcher.plan import plan_job
 from ascend_session.launcher.process import Signals
 from ascend_session.launcher.result import LaunchResult
 from tests.fake_host.tree import FakeHost
@@ -66,7 +66,7 @@ def _launch(
         rank_table=_table(folder, [2, 3]),
         cwd=str(folder),
     )
-    first = make_plan(config, environ)
+    first = plan_job(config, environ)
     null = os.open(os.devnull, os.O_WRONLY)
     try:
         with Signals() as signals:

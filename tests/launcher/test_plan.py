@@ -10,7 +10,7 @@ from typing import Any, Dict
 import pytest
 
 from ascend_session.errors import BackendError, JobError
-from ascend_session.launcher.plan import make_plan
+from ascend_session.launcher.plan import plan_job
 from ascend_session.launcher.rank_main import RUNNER
 from tests.launcher.jobs import Bench, bench
 
@@ -98,22 +98,22 @@ def test_each_rank_has_folders_and_files_of_its_own(bench: Bench) -> None:
 
 def test_a_later_attempt_has_an_id_and_a_folder_of_its_own(bench: Bench) -> None:
     config = bench.config(processes=1)
-    first = make_plan(config, bench.environ)
-    second = make_plan(config, bench.environ, attempt=2, run=first.run)
+    first = plan_job(config, bench.environ)
+    second = plan_job(config, bench.environ, attempt=2, run=first.run)
     assert second.job_id != first.job_id
     assert os.path.dirname(second.folder) == os.path.dirname(first.folder)
     assert second.folder.endswith("attempt_2")
     named = bench.config(processes=1, job_id="mine")
-    assert make_plan(named, bench.environ, attempt=2, run="mine").job_id == "mine_2"
+    assert plan_job(named, bench.environ, attempt=2, run="mine").job_id == "mine_2"
 
 
 def test_a_job_id_that_was_used_before_gets_a_new_folder(bench: Bench) -> None:
     for name in ("mine", "mine.2"):
         config = bench.config(processes=1, job_id="mine")
-        first = make_plan(config, bench.environ)
+        first = plan_job(config, bench.environ)
         assert (first.job_id, first.run) == ("mine", name)
         os.makedirs(first.folder)
-        second = make_plan(config, bench.environ, attempt=2, run=first.run)
+        second = plan_job(config, bench.environ, attempt=2, run=first.run)
         assert os.path.dirname(second.folder) == os.path.dirname(first.folder)
 
 
@@ -166,10 +166,10 @@ def test_making_a_plan_imports_nothing_heavy(bench: Bench, nodes: int) -> None:
     code = (
         "import sys\n"
         "from ascend_session import LaunchConfig\n"
-        "from ascend_session.launcher.plan import make_plan\n"
+        "from ascend_session.launcher.plan import plan_job\n"
         f"config = LaunchConfig(script='train.py', cwd={str(bench.folder)!r},"
         f" rank_table={str(bench.table)!r})\n"
-        f"assert len(make_plan(config, {bench.environ!r}).ranks) == 8\n"
+        f"assert len(plan_job(config, {bench.environ!r}).ranks) == 8\n"
         "print(*{name.split('.')[0] for name in sys.modules})"
     )
     root = str(Path(__file__).resolve().parents[2])

@@ -14,11 +14,12 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 import psutil
 
+from ascend_session.backends import backend_class
 from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME
 from ascend_session.launcher.activity import Processes, list_family
 from ascend_session.launcher.events import Stalled
 from ascend_session.launcher.output import Output
-from ascend_session.launcher.plan import Plan, make_plan
+from ascend_session.launcher.plan import Plan, plan_job
 from ascend_session.launcher.process import Signals
 from ascend_session.launcher.stall import StallWatch
 from tests.launcher.jobs import Bench, bench
@@ -43,7 +44,7 @@ class Ranks:
     """A process for each command, in a session of its own, and a watch over them."""
 
     def __init__(self, folder: Path, commands: Sequence[List[str]], seconds: float = 1.0) -> None:
-        self.plan = make_plan(config(folder, "", len(commands)), dict(os.environ))
+        self.plan = plan_job(config(folder, "", len(commands)), dict(os.environ))
         self._null = os.open(os.devnull, os.O_WRONLY)
         self._output = Output(self._null, len(commands), (), False, False)
         self.pump, pipes = self._output.pump(self.plan.ranks)
@@ -385,7 +386,7 @@ def test_a_command_with_odd_characters_stays_one_short_line(tmp_path: Path) -> N
 def _on_devices(planned: Plan, **variables: str) -> Plan:
     own = {"RANK_TABLE_FILE": "/table.json", **variables}
     ranks = tuple(rank._replace(environment=own) for rank in planned.ranks)
-    return replace(planned, backend="npu", ranks=ranks)
+    return replace(planned, backend=backend_class("npu"), ranks=ranks)
 
 
 def _limits(folder: Path, seconds: float, **variables: str) -> List[str]:

@@ -8,7 +8,7 @@ from typing import List, Tuple
 from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME
 from ascend_session.launcher.events import Ended, Event, Stalled, Stopping
 from ascend_session.launcher.output import Output
-from ascend_session.launcher.plan import make_plan
+from ascend_session.launcher.plan import plan_job
 from ascend_session.launcher.process import Signals
 from ascend_session.launcher.result import Attempt
 from ascend_session.launcher.supervisor import supervise
@@ -29,7 +29,7 @@ def _job(folder: Path, code: str, ranks: int, seconds: float) -> Tuple[Attempt, 
     events: List[Event] = []
     null = os.open(os.devnull, os.O_WRONLY)
     output = Output(null, ranks, (), False, False)
-    planned = make_plan(
+    planned = plan_job(
         config(folder, code, ranks, grace=30, stall_timeout=seconds), dict(os.environ)
     )
     try:

@@ -1,0 +1,53 @@
+"""What a decision on a launch comes to: a value, what the user should know, and what refuses it."""
+
+import functools
+from dataclasses import dataclass
+from typing import Any, Callable, Generic, Optional, Tuple, TypeVar, cast
+
+from ascend_session.errors import AscendError
+
+_T = TypeVar("_T")
+_Decide = TypeVar("_Decide", bound="Callable[..., Decided[Any]]")
+
+
+@dataclass(frozen=True)
+class Decided(Generic[_T]):
+    """The outcome of one decision.
+
+    Attributes:
+        value: What was decided; None with problems, and if something before it is not decided.
+        notes: What the user should know about it, in sentences.
+        problems: Why the job cannot be started like this.
+    """
+
+    value: Optional[_T] = None
+    notes: Tuple[str, ...] = ()
+    problems: Tuple[AscendError, ...] = ()
+
+    @property
+    def known(self) -> _T:
+        """The value, which is there where nothing refuses it.
+
+        Raises:
+            AscendError: What refuses it.
+        """
+        if self.value is None:
+            raise self.problems[0]
+        return self.value
+
+
+UNDECIDED: Decided[Any] = Decided()
+"""What depends on something that is not decided."""
+
+
+def decision(decide: _Decide) -> _Decide:
+    """Have a function that decides return what it raises as a problem, so that all come at once."""
+
+    @functools.wraps(decide)
+    def decide_or_refuse(*arguments: Any, **named: Any) -> Decided[Any]:
+        try:
+            return decide(*arguments, **named)
+        except AscendError as problem:
+            return Decided(problems=(problem,))
+
+    return cast(_Decide, decide_or_refuse)
