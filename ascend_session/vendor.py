@@ -8,6 +8,9 @@ from typing import Optional
 CONNECT_SECONDS, CONNECT_SECONDS_MORE = 120, 20
 EXECUTION_SECONDS = 1836
 
+LONGEST_NUMBER = 10
+"""Characters of a number in one of HCCL's variables."""
+
 WORLD_GROUP = "hccl_world_group"
 
 # geop_npu.cc, AddNodeAttrs: the adapter knows a loop by exactly this name of its operation.
@@ -20,3 +23,8 @@ def parse_seconds(text: str) -> Optional[float]:
     Source: HCOMM, IsValidExecTimeOutMs in externalinput.cc.
     """
     return float(text) if re.fullmatch(r"[0-9]{1,300}(\.[0-9]{1,2})?", text) else None
+
+
+def parse_whole_number(text: str) -> Optional[int]:
+    """Read a whole number of 0 or more as HCCL does, which strips no blanks; None for others."""
+    return int(text) if re.fullmatch(f"[0-9]{{1,{LONGEST_NUMBER}}}", text) else None

@@ -293,7 +293,7 @@ def find_vendor_classes(tree: SyntaxTree) -> Set[str]:
 def check_arguments(call: RunConfigCall) -> Iterator[Finding]:
     """Report what is wrong with single arguments of one call."""
     model: Type[Any] = _PART_MODELS.get(call.name, AdapterOptions)
-    known = _options_of(model)
+    known = options_of(model)
     for name, value in call.arguments.items():
         option = known.get(name)
         if option is None or option.raw_only:
@@ -320,13 +320,8 @@ def _check_argument(model: Type[Any], option: Option, value: Any) -> Iterator[Fi
     yield from _check_path(option, given)
 
 
-def _options_of(model: Type[Any]) -> Dict[str, Option]:
-    """Map names to the options of a class, without those of its parts."""
-    return {option.name: option for option in option_fields(model) if "." not in option.path}
-
-
 def _unknown_argument(owner: str, name: str, value: Any) -> Finding:
-    option = _options_of(AdapterOptions).get(name)
+    option = options_of(AdapterOptions).get(name)
     if name in OBSOLETE:
         hint = OBSOLETE[name][:1].upper() + OBSOLETE[name][1:]
     elif option is not None and option.raw_only:

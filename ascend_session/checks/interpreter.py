@@ -11,7 +11,7 @@ import contextlib
 import json
 import re
 import sys
-from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional
+from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.findings import ERROR, INFO, NOT_CHECKED, OK, WARNING, Finding
 from ascend_session.hardware.program import run_program
@@ -126,8 +126,8 @@ def check_interpreter(interpreter: Interpreter, on_devices: bool) -> Iterator[Fi
         yield Finding(ERROR if python is None else WARNING, problem, rule=TENSORFLOW)
     if "tensorflow" in errors:
         message = f"{program} cannot import TensorFlow: {errors['tensorflow']}"
-        numbers = tuple(int(part) for part in (python or "").split(".")[:2] if part.isdigit())
-        mend = hint_for_import_error(errors["tensorflow"], numbers or sys.version_info[:2])
+        release = _numbers(python or "")[:2] or sys.version_info[:2]
+        mend = hint_for_import_error(errors["tensorflow"], release)
         mend = mend.replace("pip install", f"{program} -m pip install", 1)
         hint = f"{mend.rstrip('.')}. Or choose another Python with --python."
         yield Finding(ERROR, message, hint, rule=TENSORFLOW)
@@ -150,7 +150,7 @@ def _check_versions(python: str, tensorflow: str, adapter: str) -> Iterator[Find
         message = f"npu_bridge is for TensorFlow {series}, but this Python has {tensorflow}."
         hint = f"Install TensorFlow {series}, or its adapter."
         yield Finding(ERROR if adapter else WARNING, message, hint, rule=TENSORFLOW)
-    numbers = tuple(int(part) for part in re.findall(r"[0-9]{1,4}", python)[:3])
+    numbers = _numbers(python)
     if _series(tensorflow) == "1.15" and numbers and not _OLDEST <= numbers <= _NEWEST:
         message = f"The vendor supports TensorFlow 1.15 on Python 3.7.5 to 3.7.11, not on {python}."
         yield Finding(INFO if numbers[:2] == (3, 7) else WARNING, message, rule=TENSORFLOW)
@@ -171,6 +171,10 @@ def _check_adapter(interpreter: Interpreter) -> Iterator[Finding]:
     if not errors and {"npu_bridge", "hccl"} <= set(versions):
         adapter = " ".join(filter(None, ("npu_bridge", versions["npu_bridge"])))
         yield Finding(OK, f"{adapter} and hccl can be imported.", rule=_ADAPTER)
+
+
+def _numbers(version: str) -> Tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"[0-9]{1,4}", version)[:3])
 
 
 def _series(version: str) -> str:

@@ -25,6 +25,7 @@ from ascend_session.findings import ERROR, NOT_CHECKED, OK, WARNING, Finding
 from ascend_session.hardware.families import family
 from ascend_session.hardware.nodes import VISIBLE_VARIABLE, read_visible
 from ascend_session.spelling import option
+from ascend_session.vendor import LONGEST_NUMBER, parse_whole_number
 
 _VARIABLES = "environment"
 _VISIBLE = "visible devices"
@@ -36,7 +37,6 @@ _EXEC = "HCCL_EXEC_TIMEOUT"
 _LONGEST_WAIT_S = 2147483647
 _LONGEST_ELSEWHERE_S = 17340  # on other products than these
 _LONG_WAITS = (family("910B"), family("910C"), family("950"))
-_LONGEST_NUMBER = 10  # characters
 # What is taken on every product: as a pattern, and in words.
 _TAKEN = {
     "HCCL_INTRA_ROCE_ENABLE": ("0*[01]", "0 or 1"),
@@ -70,24 +70,19 @@ def check_hccl_variables(
         if name in environ and not re.fullmatch(pattern, environ[name]):
             yield _refuse(name, environ[name], taken)
     given = environ.get(_CONNECT)
-    if given is not None and not (_is_short(given) and 120 <= int(given) <= 7200):
+    if given is not None and not 120 <= (parse_whole_number(given) or 0) <= 7200:
         yield _refuse(_CONNECT, given, "from 120 to 7200 seconds")
     given, wait = environ.get(_EXEC), read_seconds(environ, _EXEC)
     if given is None:
         return
-    if len(given) > _LONGEST_NUMBER:
-        yield _refuse(_EXEC, given, f"a number of at most {_LONGEST_NUMBER} characters")
+    if len(given) > LONGEST_NUMBER:
+        yield _refuse(_EXEC, given, f"a number of at most {LONGEST_NUMBER} characters")
     elif product is None or product in _LONG_WAITS:
         if wait is None or wait > _LONGEST_WAIT_S:
             yield _refuse(_EXEC, given, f"from 0 to {_LONGEST_WAIT_S} seconds")
     elif not wait or wait > _LONGEST_ELSEWHERE_S:
         limits = f"above 0 and at most {_LONGEST_ELSEWHERE_S} seconds on {product}"
         yield _refuse(_EXEC, given, limits)
-
-
-def _is_short(text: str) -> bool:
-    """Whether HCCL takes a text for a whole number of 0 or more: it strips no blanks."""
-    return re.fullmatch(f"[0-9]{{1,{_LONGEST_NUMBER}}}", text) is not None
 
 
 def _refuse(name: str, given: str, limits: str) -> Finding:

@@ -14,7 +14,6 @@ its device's physical id).
 import contextlib
 import errno
 import ipaddress
-import re
 import socket
 from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -24,6 +23,7 @@ from ascend_session.findings import ERROR, NOT_CHECKED, OK, WARNING, Finding
 from ascend_session.hardware.families import family, has_nic
 from ascend_session.hardware.hccn import HccnTool
 from ascend_session.text import format_ranges
+from ascend_session.vendor import parse_whole_number
 
 _LINK, _ADDRESS, _TLS = "network link", "network address", "tls"
 _NO_TOOL = "hccn_tool, which comes with the driver, was not found or does not answer."
@@ -189,8 +189,7 @@ def check_ports(
             has its own ports; None means all ports.
     """
     given = environ.get(_VARIABLE)
-    is_number = given is not None and re.fullmatch("[0-9]{1,10}", given)  # blanks are not stripped
-    if given is not None and not (is_number and _LOWEST <= int(given) <= _HIGHEST):
+    if given is not None and not _LOWEST <= (parse_whole_number(given) or 0) <= _HIGHEST:
         message = (
             f"{_VARIABLE}={given!r} is not a port from {_LOWEST} to {_HIGHEST}; HCCL refuses it."
         )

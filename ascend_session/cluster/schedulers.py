@@ -42,6 +42,12 @@ class _PlainLauncher(NamedTuple):
     local_rank: str
     local_size: str
 
+    @property
+    def own_variables(self) -> Tuple[str, ...]:
+        """What no user sets: its four numbers or, where people set such themselves, its mark."""
+        numbers = (self.rank, self.size, self.local_rank, self.local_size)
+        return numbers if self.mark in numbers else (self.mark,)
+
     def read(self, environ: Mapping[str, str], key: str) -> "Optional[Claim]":
         """Read what it says; None if it has not started this process."""
         rank, size = _read_first(environ, self.rank), _read_first(environ, self.size)
@@ -92,23 +98,7 @@ IDENTITY_VARIABLES = (
     "OMPI_COMM_WORLD_NODE_RANK",
     "PMIX_RANK",
     "PMIX_NAMESPACE",
-    "PMI_RANK",
-    "PMI_SIZE",
-    "MPI_LOCALRANKID",
-    "MPI_LOCALNRANKS",
-    "MV2_COMM_WORLD_RANK",
-    "MV2_COMM_WORLD_SIZE",
-    "MV2_COMM_WORLD_LOCAL_RANK",
-    "MV2_COMM_WORLD_LOCAL_SIZE",
-    "HOROVOD_RANK",
-    "HOROVOD_SIZE",
-    "HOROVOD_LOCAL_RANK",
-    "HOROVOD_LOCAL_SIZE",
-    "JSM_NAMESPACE_RANK",
-    "JSM_NAMESPACE_SIZE",
-    "JSM_NAMESPACE_LOCAL_RANK",
-    "JSM_NAMESPACE_LOCAL_SIZE",
-    "TORCHELASTIC_RUN_ID",
+    *(name for launcher in _PLAIN_LAUNCHERS.values() for name in launcher.own_variables),
 )
 """Variables by which a scheduler numbers one process, and not those that this one starts."""
 

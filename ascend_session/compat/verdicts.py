@@ -118,7 +118,7 @@ def _find_problems(entry: EntryReading, environ: Mapping[str, str]) -> Iterator[
             yield cause
         ends = options_by_key(AdapterOptions)[key].ends
         for problem in problems if key not in explained else ():
-            if ends is not None and not ends.is_proven and ends.by_value(entry.values, key):
+            if ends is not None and not ends.is_proven and ends.covers(key, entry.values):
                 message = f"{problem.message} GE ends the run for it, as {ends.source} reads."
                 problem = problem._replace(message=message)
             if cause is not None:  # a zero that nobody has written
@@ -145,11 +145,12 @@ def _find_refusals_of_ge(
     for key in REFUSED_BY_GE:
         if isinstance(written.get(key), str) and written[key] != "":
             yield unknown_key(key)
+    problems = {key: check_value(key, value) for key, value in values.items()}
+    refused = {key for key, found in problems.items() if found}
     for key in values:
         ends = options_by_key(AdapterOptions)[key].ends
-        if ends is not None and ends.is_proven and ends.by_value(values, key):
-            yield from check_value(key, values[key])
-    refused = {key for key, value in values.items() if check_value(key, value)}
+        if key in refused and ends is not None and ends.is_proven and ends.covers(key, values):
+            yield from problems[key]
     options = FlatOptions(values, refused, environ=environ)
     for rule in _RULES_OF_GE:
         yield from rule.findings(options)

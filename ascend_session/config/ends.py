@@ -1,4 +1,4 @@
-"""Which values of an option end a run on a device, and who ends it.
+"""For which values of an option GE ends a run on a device.
 
 `AscendConfig` refuses more than the vendor's stack ends: what nothing looks at does not do what it
 says. ``ends`` on the line of an option says that GE looks at its values. It ends the run for what
@@ -31,12 +31,12 @@ class Ends:
     when: Optional[Callable[[Mapping[str, Any]], bool]] = None
     empty_too: bool = False
 
-    def by_value(self, values: Mapping[str, Any], key: str) -> bool:
+    def covers(self, key: str, values: Mapping[str, Any]) -> bool:
         """Whether GE ends the run for the value of ``key``, which the type refuses.
 
         Args:
-            values: What the adapter has read of the entry, by key.
             key: The vendor's key of the option.
+            values: What the adapter has read of the entry, by key.
         """
         value = values[key]
         if (value == "" and not self.empty_too) or (self.when and not self.when(values)):

@@ -3,7 +3,7 @@
 Source: guides/facts/former.md#former-names, guides/facts/adapter.md#unknown-keys.
 """
 
-from typing import Any, Dict, List, Optional, Type
+from typing import Any, Dict, List, Type
 
 from ascend_session.config.hints import hint_for_name
 from ascend_session.config.option import Option, adapter_options, options_of
@@ -47,7 +47,7 @@ def unknown_name(name: str, value: Any, model: Type[Any]) -> Finding:
     if name in OBSOLETE:
         return _obsolete_name(name)
     message = f"{model.__name__} has no option {name!r}"
-    hint: Optional[str] = hint_for_name(name)
+    hint = hint_for_name(name)
     if hint is not None:
         return Finding(ERROR, f"{message}; the adapter would ignore it.", hint, option=name)
     home = next((o.path for o in _options() if name in (o.key, o.name)), name)
@@ -66,9 +66,10 @@ def unknown_key(key: str) -> Finding:
     """Report a key of an NpuOptimizer entry that the adapter does not read."""
     if key in OBSOLETE:
         return _obsolete_name(key)
-    message = f"The adapter has no key {key!r} and silently ignores it."
-    if hint_for_name(key) is not None:
-        return Finding(ERROR, message, hint_for_name(key), option=key)
+    ignored = f"The adapter has no key {key!r} and silently ignores it."
+    hint = hint_for_name(key)
+    if hint is not None:
+        return Finding(ERROR, ignored, hint, option=key)
     for option in _options():
         if option.field is None and option.key == key:
             message = f"{key} is an argument of NPURunConfig, not a key of the NpuOptimizer entry."
@@ -81,7 +82,7 @@ def unknown_key(key: str) -> Finding:
     named = [option.key for option in _options() if option.name == key]
     near = named[0] if named else did_you_mean(key, keys)
     hint = f"Did you mean {near!r}?" if near else "`ascend-session options` lists all keys."
-    return Finding(ERROR, message, hint, option=key)
+    return Finding(ERROR, ignored, hint, option=key)
 
 
 def write_keyword(path: str, value: str) -> str:

@@ -483,7 +483,7 @@ class ProcessGroup:
                 self._changed.notify_all()
 
     def _handle(self, header: Header, payload: bytes) -> None:
-        """Note an event; called with the lock held, as the following are."""
+        """Note an event; called with the lock held, as `_map_memory` is."""
         import numpy as np
 
         event = header["event"]

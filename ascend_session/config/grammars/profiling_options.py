@@ -181,15 +181,11 @@ def find_member_fault(name: object, value: object) -> Optional[Tuple[str, Dict[s
 
 def _with_numbers(members: Mapping[Any, Any]) -> Dict[Any, Any]:
     """Take digits for the number that is meant, where the text is still to be written."""
-    return {
-        name: int(value)
-        if name in MEMBERS
-        and MEMBERS[name].is_number
-        and isinstance(value, str)
-        and re.fullmatch("[1-9][0-9]{0,9}", value)
-        else value
-        for name, value in members.items()
-    }
+    read = dict(members)
+    for name in (name for name, member in MEMBERS.items() if member.is_number and name in read):
+        if isinstance(read[name], str) and re.fullmatch("[1-9][0-9]{0,9}", read[name]):
+            read[name] = int(read[name])
+    return read
 
 
 def _find_fault(members: Mapping[Any, Any]) -> Optional[Tuple[str, Dict[str, Any]]]:
