@@ -1,5 +1,6 @@
 """A pseudo terminal, for what the program shows on one."""
 
+import codecs
 import fcntl
 import os
 import struct
@@ -14,14 +15,16 @@ class Terminal:
         size = struct.pack("HHHH", lines, columns, 0, 0)
         fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, size)
         self.shown = ""
+        # What is read may end within a character.
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def read(self):
         """What comes next; empty when the program has ended."""
         try:
-            part = os.read(self._ours, 65536).decode("utf-8", "replace")
+            part = os.read(self._ours, 65536)
         except OSError:  # Linux says so when the last one has closed the other end
-            part = ""
-        self.shown += part
+            part = b""
+        self.shown += self._decoder.decode(part)
         return part
 
     def until(self, text):

@@ -228,11 +228,11 @@ def test_ctrl_z_at_a_terminal_stops_the_job_and_fg_continues_it(tmp_path: Path) 
         await_state(ranks, psutil.STATUS_STOPPED)
         os.write(terminal, b"fg; echo code=$?.\n")
         (tmp_path / "gate.end").touch()
-        said = ""
-        while "code=0." not in said:
+        said = b""
+        while b"code=0." not in said:
             assert select.select([terminal], [], [], PATIENCE)[0], said
-            said += os.read(terminal, 65536).decode()
-        assert "the rank succeeded" in said
+            said += os.read(terminal, 65536)
+        assert b"the rank succeeded" in said
     finally:
         gate.close()
         os.kill(shell, signal.SIGHUP)

@@ -53,11 +53,11 @@ def test_a_terminal_shows_meanwhile_what_pip_does(checkout: Any) -> None:
 
 
 def read_until(terminal: int, text: str) -> str:
-    shown = ""
-    while text not in shown:
+    shown = b""
+    while text.encode() not in shown:
         assert select.select([terminal], [], [], 60)[0], shown
-        shown += os.read(terminal, 4096).decode()
-    return shown
+        shown += os.read(terminal, 4096)
+    return shown.decode(errors="replace")
 
 
 def test_later_runs_of_either_script_go_straight_to_work(checkout: Any) -> None:

@@ -1,5 +1,6 @@
 """An interactive Python in a terminal: Ctrl-C does not cost anybody's variables."""
 
+import codecs
 import os
 import pty
 import select
@@ -54,6 +55,8 @@ class Terminal:
         )
         os.close(slave)
         self._unread = ""
+        # What is read may end within a character.
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def expect(self, text: str) -> str:
         """Waits until something is written, and returns what came before it."""
@@ -62,7 +65,7 @@ class Terminal:
             remaining_s = max(end - time.monotonic(), 0)
             assert select.select([self._fd], [], [], remaining_s)[0], (text, self._unread)
             try:
-                self._unread += os.read(self._fd, 4096).decode(errors="replace")
+                self._unread += self._decoder.decode(os.read(self._fd, 4096))
             except OSError as error:  # the process has ended
                 raise AssertionError((text, self._unread)) from error
         before, _, self._unread = self._unread.partition(text)
