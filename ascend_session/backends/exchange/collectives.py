@@ -23,7 +23,7 @@ def all_reduce(comm: Communicator, arrays: Sequence[Any], reduction: str) -> Lis
         flat = [arrays[place].reshape(-1).astype(dtype, copy=False) for place in places]
         # Several exchanges need names of their own; one has the collective's.
         part = "" if len(places) == len(arrays) else dtype
-        reduced = comm.all_reduce(_joined(flat), reduction, part)
+        reduced = comm.all_reduce(_joined(flat), reduction, dtype, part)
         end = 0
         for place in places:
             array = arrays[place]

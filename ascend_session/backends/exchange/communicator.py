@@ -1,8 +1,8 @@
 """One collective on one rank, and what it gives the other ranks and gets of them."""
 
-from typing import Any, Callable, ContextManager, Optional
+from typing import Any, Callable, Optional
 
-from ascend_session.backends.exchange.group import Go, NotYetError, ProcessGroup
+from ascend_session.backends.exchange.group import Exchange, NotYetError, ProcessGroup
 from ascend_session.backends.exchange.order import Iteration
 from ascend_session.backends.exchange.reductions import reduce_arrays
 from ascend_session.backends.exchange.wire import Operation
@@ -110,64 +110,54 @@ class Communicator:
         if self.size == 1:
             take(0, 0, data)
             return
-        with self._exchange("gather", data, part) as go:
-            if go.result is not None:
+        with self._exchange("gather", data, part) as exchange:
+            if exchange.result is not None:
                 end = 0
-                for index, size_bytes in enumerate(go.sizes):
+                for index, size_bytes in enumerate(exchange.sizes):
                     if size_bytes:
-                        take(index, 0, go.result[end : end + size_bytes])
+                        take(index, 0, exchange.result[end : end + size_bytes])
                     end += size_bytes
                 return
-            block_bytes = go.block_bytes
-            for block in go.blocks:
-                own = data[block * block_bytes : (block + 1) * block_bytes]
-                go.place(self.me, block)[:] = own
-                go.step()
-                for index in range(self.size):
-                    place = go.place(index, block)
-                    if len(place):
-                        take(index, block * block_bytes, place)
+            for block, rows in exchange.split():
+                own = data[block]
+                rows[self.me, : len(own)] = own
+                exchange.step()
+                for index, size_bytes in enumerate(exchange.sizes):
+                    end = min(size_bytes - block.start, rows.shape[1])
+                    if end > 0:
+                        take(index, block.start, rows[index, :end])
 
-    def all_reduce(self, numbers: Any, reduction: str, part: str = "") -> Any:
+    def all_reduce(self, numbers: Any, reduction: str, dtype: str, part: str = "") -> Any:
         """Reduce the ranks' arrays, with the same bits on each.
 
         Args:
             numbers: This rank's, of one dimension, as long and of the same dtype on each.
             reduction: ``sum``, ``prod``, ``max`` or ``min``.
+            dtype: The name of their dtype.
             part: See `share`.
 
         Returns:
             An array as long, which must not be written to.
         """
-        import numpy as np
-
         if self.size == 1:
             return numbers.copy()
-        dtype = numbers.dtype
-        with self._exchange(f"{reduction} {dtype}", numbers.view(np.uint8), part) as go:
-            if go.result is not None:
-                return go.result.view(dtype)
-            result = self.buffers.take(numbers.shape, dtype)
-            count = go.block_bytes // dtype.itemsize
-            for block in go.blocks:
-                elements = slice(block * count, (block + 1) * count)
-                self._reduce_block(go, block, numbers[elements], reduction, result[elements])
+        with self._exchange(f"{reduction} {dtype}", numbers.view("u1"), part) as exchange:
+            if exchange.result is not None:
+                return exchange.result.view(numbers.dtype)
+            result = self.buffers.take(numbers.shape, numbers.dtype)
+            for block, rows in exchange.split(numbers.itemsize):
+                own = numbers[block]
+                places = rows.view(numbers.dtype)[:, : len(own)]
+                places[self.me] = own
+                exchange.step()
+                # Each rank reduces a part of the block, in place, which all then read.
+                ends = [len(own) * each // self.size for each in (self.me, self.me + 1)]
+                reduce_arrays(reduction, places[:, slice(*ends)])
+                exchange.step()
+                result[block] = places[0]
             return result
 
-    def _reduce_block(self, go: Go, block: int, numbers: Any, reduction: str, result: Any) -> None:
-        """Reduce one block: each rank a part of it, in place, which all then read."""
-        places = [go.place(index, block).view(numbers.dtype) for index in range(self.size)]
-        ends = [len(numbers) * index // self.size for index in range(self.size + 1)]
-        parts = [slice(begin, end) for begin, end in zip(ends, ends[1:])]
-        own = parts[self.me]
-        places[self.me][:] = numbers
-        go.step()
-        places[self.me][own] = reduce_arrays(reduction, [place[own] for place in places])
-        go.step()
-        for place, part in zip(places, parts):
-            result[part] = place[part]
-
-    def _exchange(self, plan: str, data: Any, part: str) -> ContextManager[Go]:
+    def _exchange(self, plan: str, data: Any, part: str) -> Exchange:
         operation = self._operation
         if part:  # of several
             if self._patience_s is not None:

@@ -3,15 +3,13 @@
 import collections
 import contextlib
 import enum
-import functools
 import logging
 import os
 import socket
-import struct
 import threading
 import time
 import weakref
-from typing import Any, Callable, Counter, Deque, Dict, Iterator, List, NamedTuple, Optional, Set
+from typing import Any, Callable, Counter, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ascend_session.backends.exchange.memory import Buffers, map_shared_memory
 from ascend_session.backends.exchange.order import RunOrder
@@ -32,6 +30,7 @@ from ascend_session.backends.exchange.wire import (
     encode,
     encode_entry,
     is_small,
+    pack_time,
     receive,
 )
 from ascend_session.cluster import member
@@ -109,46 +108,81 @@ class NotYetError(Exception):
     """A collective is not done for now: other ranks are not ready, or it would take long."""
 
 
-class Go(NamedTuple):
-    """What a rank hears when all ranks of a collective have entered it.
+class Exchange:
+    """What the ranks of a collective give each other, as a context manager.
 
-    Large tensors pass through the shared memory block by block. Each rank has two places there,
-    which take turns: whoever writes a block does not disturb those that still read the one before.
+    It has begun once all of its ranks have entered it, for which entering the block waits. Large
+    tensors pass through the shared memory block by block. Each rank has two places there, which
+    take turns: whoever writes a block does not disturb those that still read the one before.
+
+    Args:
+        group: This rank and the others.
+        operation: Which collective; this rank is one of its ranks.
 
     Attributes:
-        sizes: How many bytes each rank has for the others.
+        sizes: How many bytes each rank has for the others; empty until the exchange has begun.
         result: What comes of it, a uint8 array; None if it passes through the shared memory.
-        memory: All of that, a uint8 array.
-        step: Waits until all ranks have come to the end of this step.
+        patience_s: After how long entering the block is given up for now; None for never.
     """
 
-    sizes: List[int]
-    result: Any
-    memory: Any
-    step: Callable[[], None]
+    def __init__(self, group: "ProcessGroup", operation: Operation) -> None:
+        self.operation = operation
+        self.sizes: List[int] = []
+        self.result: Any = None
+        self.patience_s: Optional[float] = None
+        self.step_count = 0  # that all ranks have come to the end of
+        self._group = group
+        self._awaited_count = 0
+
+    def __enter__(self) -> "Exchange":
+        """Wait until all ranks have entered it.
+
+        Raises:
+            NotYetError: If that takes longer than `patience_s`, or if any rank has more than
+                `SHORT_BYTES`. They know that this rank is ready; a later call goes on.
+            CollectiveError: If they enter something else, or cannot come any more, or not in time,
+                which ends the job for all; or if it has ended already.
+        """
+        self._group.await_begin(self)
+        return self
+
+    def __exit__(self, failure: Any, *more: Any) -> None:
+        self._group.end_exchange(self, is_in_order=failure is None)
 
     @property
     def block_bytes(self) -> int:
         """How much of each rank passes at once; a multiple of 64, where any dtype may begin."""
-        return min(len(self.memory) // (2 * len(self.sizes)), _BLOCK_BYTES) // 64 * 64
+        memory_bytes = len(self._group.memory)
+        return min(memory_bytes // (2 * len(self.sizes)), _BLOCK_BYTES) // 64 * 64
 
-    @property
-    def blocks(self) -> range:
-        """The numbers of all blocks."""
-        return range(-(-max(self.sizes) // self.block_bytes))
+    def split(self, itemsize: int = 1) -> "Iterator[Tuple[slice, Any]]":
+        """Go through the blocks, of which all ranks have the same number.
 
-    def place(self, index: int, block: int) -> Any:
-        """Return the part of the memory that holds one rank's bytes of a block."""
-        block_bytes = self.block_bytes
-        begin = (block % 2 * len(self.sizes) + index) * block_bytes
-        size_bytes = min(self.sizes[index] - block * block_bytes, block_bytes)
-        return self.memory[begin : begin + max(size_bytes, 0)]
+        Args:
+            itemsize: Bytes of an element.
+
+        Yields:
+            Which elements of a rank belong to the block, and its place in the shared memory: a
+            uint8 array with a row for each rank.
+        """
+        block_bytes, rank_count = self.block_bytes, len(self.sizes)
+        half_bytes = rank_count * block_bytes
+        for number, begin in enumerate(range(0, max(self.sizes), block_bytes)):
+            half = self._group.memory[number % 2 * half_bytes :][:half_bytes]
+            elements = slice(begin // itemsize, (begin + block_bytes) // itemsize)
+            yield elements, half.reshape(rank_count, block_bytes)
+
+    def step(self) -> None:
+        """Wait until all ranks have come to the end of this step; raise as the block does."""
+        self._awaited_count += 1
+        self._group.await_step(self, self._awaited_count)
 
 
 class ProcessGroup:
     """This rank and the others.
 
-    A thread receives what the hub says, and wakes those that wait for it.
+    Whoever waits for the hub receives what it says; of several threads that wait, one does it for
+    all. So what the hub says while nobody waits is heard when the next collective begins.
 
     Args:
         who: Which rank this is, and where it meets the others.
@@ -161,6 +195,7 @@ class ProcessGroup:
         buffers: Memory for results.
         order: In which order collectives run.
         state: Where this rank is.
+        memory: What is shared with the others, a uint8 array; None before it is needed.
         reason: Why the job cannot go on, if this rank has heard so; else empty.
     """
 
@@ -176,17 +211,18 @@ class ProcessGroup:
         self._connection: Optional[socket.socket] = None
         self._changed = threading.Condition()
         self.order = RunOrder(self._changed, lambda: self.state not in _OPEN)
-        self._memory: Any = None
-        self._pending: Dict[str, Deque[Any]] = {}  # what came for each operation
+        self.memory: Any = None
+        self._buffer = memoryview(bytearray(LARGEST))
+        self._receive_limit_s: Optional[float] = None
+        self._is_receiving = False  # one of the threads, for all
+        self._exchanges: Dict[str, Exchange] = {}
         self._completed: Set[str] = set()
         _groups.add(self)
 
     @property
     def ended(self) -> str:
         """Why this rank takes part in no collective any more; empty if it does."""
-        if self.state in _OPEN:
-            return ""
-        return self.reason or "This rank has closed its system."
+        return "" if self.state in _OPEN else self.reason
 
     def open(self) -> None:
         """Wait until all ranks are there. A failure of an earlier system counts no more.
@@ -226,11 +262,10 @@ class ProcessGroup:
             warn.cancel()
             absent.stop()
 
-    @contextlib.contextmanager
     def exchange(
         self, operation: Operation, plan: str, data: Any, patience_s: Optional[float] = None
-    ) -> Iterator[Go]:
-        """Wait until all ranks of a collective have entered it; leaving the block ends it.
+    ) -> Exchange:
+        """Say that this rank is ready for a collective, unless it has said so before.
 
         Several threads may do so at the same time, with different keys; `RunOrder` sees to that.
 
@@ -238,37 +273,63 @@ class ProcessGroup:
             operation: Which one; this rank is one of its ranks.
             plan: ``gather``, or reduction and dtype.
             data: What this rank has for the others, uint8 array of one dimension.
-            patience_s: After how long this call is given up for now; None for never.
-
-        Raises:
-            NotYetError: If it is, or if any rank has more than `SHORT_BYTES`. They know that this
-                rank is ready; a later call goes on.
-            CollectiveError: If they enter something else, or cannot come any more, or not in time,
-                which ends the job for all; or if it has ended already.
+            patience_s: See `Exchange`.
         """
-        pending = self._pending.get(operation.key)
-        if pending is None:
-            pending = self._enter(operation, plan, data)
-        if patience_s is not None:
-            are_ready = self._wait(lambda: pending, patience_s)
-            if not are_ready or (pending and max(pending[0][0]["sizes"]) > SHORT_BYTES):
-                raise NotYetError
-        try:
-            event = self._next_event(operation)
-            if event is None:  # the hub knows who is missing
-                assert self._limit_s is not None
-                seconds = self._limit_s
-                complaint = {"kind": "time_out", "key": operation.key, "seconds": seconds}
-                self._complain(complaint, lambda: pending)
-                event = self._next_event(operation)
-            header, result = event
-            step = functools.partial(self._step, operation)
-            yield Go(header["sizes"], result, self._memory, step)
-            if header["is_run"]:
-                self._send(_FINISH)
-        finally:
+        exchange = self._exchanges.get(operation.key)
+        if exchange is None:
+            exchange = Exchange(self, operation)
             with self._changed:
-                del self._pending[operation.key]
+                self._check(operation)
+                self._exchanges[operation.key] = exchange
+            entry = encode_entry(operation, plan, len(data))
+            travels = is_small(plan, len(data), len(operation.ranks))
+            self._send(entry + data.tobytes() if travels else entry)
+        exchange.patience_s = patience_s
+        return exchange
+
+    def await_begin(self, exchange: Exchange) -> None:
+        """Do what `Exchange.__enter__` does."""
+        patience_s = exchange.patience_s
+        if patience_s is not None:
+            is_ready = self._wait(lambda: exchange.sizes, patience_s)
+            if not is_ready or (exchange.sizes and max(exchange.sizes) > SHORT_BYTES):
+                raise NotYetError
+        operation = exchange.operation
+        try:
+            if not self._wait_long(operation, lambda: exchange.sizes):  # the hub knows who is late
+                assert self._limit_s is not None
+                late = {"kind": "time_out", "key": operation.key, "seconds": self._limit_s}
+                self._complain(late, lambda: exchange.sizes)
+            if not exchange.sizes:
+                self._check(operation)
+        except BaseException:
+            self.end_exchange(exchange, is_in_order=False)
+            raise
+        self._completed.add(operation.key)
+
+    def await_step(self, exchange: Exchange, count: int) -> None:
+        """Do what `Exchange.step` does.
+
+        Args:
+            exchange: Which one.
+            count: How many steps all ranks have to have done then.
+        """
+        operation = exchange.operation
+        self._send(_STEP)
+        if not self._wait_long(operation, lambda: exchange.step_count >= count):
+            raise CollectiveError(
+                f"{operation} has not ended within {self._limit_s:g} s, the limit of a collective.",
+                hint="See what the other ranks do; AscendConfig(hccl_timeout=...) and "
+                "HCCL_EXEC_TIMEOUT set the limit.",
+            )
+        if exchange.step_count < count:
+            self._check(operation)
+
+    def end_exchange(self, exchange: Exchange, is_in_order: bool) -> None:
+        """Forget an exchange, and say that the memory is free of it if it has ended in order."""
+        del self._exchanges[exchange.operation.key]
+        if is_in_order and exchange.result is None:
+            self._send(_FINISH)
 
     def fail(self, reason: str, error: Optional[BaseException] = None) -> None:
         """Say to all ranks, this one too, that this one cannot go on.
@@ -296,10 +357,11 @@ class ProcessGroup:
         """
         if failure is not None:
             self.fail(describe_error(failure), failure)
+        self._wait(lambda: False, 0)  # hear what came while nobody waited
         with self._changed:
             is_open = self.state in _OPEN
             if is_open:
-                self.state = State.LEFT
+                self.state, self.reason = State.LEFT, "This rank has closed its system."
                 self._changed.notify_all()
         if is_open:
             self._say_last({"kind": "leave"})
@@ -334,11 +396,7 @@ class ProcessGroup:
                 time.sleep(retry_s)
                 retry_s = min(2 * retry_s, _RETRY_S)
         _systems[first.names, who.rank] = number
-        limit = struct.pack("@ll", _SEND_S, 0)
-        self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-        threading.Thread(
-            target=self._receive, args=[self._connection], name="ascend-session-rank", daemon=True
-        ).start()
+        self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, pack_time(_SEND_S))
         hello = {"kind": "hello", **who._asdict(), **meeting._asdict(), "pid": os.getpid()}
         del hello["meeting"], hello["names"]
         self._send(encode(hello))
@@ -372,75 +430,36 @@ class ProcessGroup:
 
     # Collectives
 
-    def _enter(self, operation: Operation, plan: str, data: Any) -> Deque[Any]:
-        """Say that this rank is ready for a collective; return where its events will be."""
-        with self._changed:
-            self._check(operation)
-            pending = self._pending[operation.key] = collections.deque()
-        entry = encode_entry(operation, plan, len(data))
-        travels = is_small(plan, len(data), len(operation.ranks))
-        self._send(entry + data.tobytes() if travels else entry)
-        return pending
-
-    def _step(self, operation: Operation) -> None:
-        """Wait until all ranks have come to the end of this step of the run.
-
-        Raises:
-            CollectiveError: If one does not, or not in time.
-        """
-        self._send(_STEP)
-        if self._next_event(operation) is None:
-            raise CollectiveError(
-                f"{operation} has not ended within {self._limit_s:g} s, the limit of a collective.",
-                hint="See what the other ranks do; AscendConfig(hccl_timeout=...) and "
-                "HCCL_EXEC_TIMEOUT set the limit.",
-            )
-
-    def _next_event(self, operation: Operation) -> Any:
-        """Wait for the next event of an operation.
+    def _wait_long(self, operation: Operation, has_come: Callable[[], Any]) -> bool:
+        """Wait up to the limit of a collective, and write down for the launcher if it takes long.
 
         Returns:
-            The header and a result, or None if nothing came within the limit.
-
-        Raises:
-            CollectiveError: If the job has ended, or this rank leaves it.
+            Whether it has come within the limit, or cannot come any more.
         """
-        pending, limit_s = self._pending[operation.key], self._limit_s
+        limit_s = self._limit_s
         short_s = member.LONG_WAIT_S if limit_s is None else min(member.LONG_WAIT_S, limit_s)
-        if not self._wait(lambda: pending, short_s):
-            is_first = operation.key not in self._completed
-            with member.waiting(*operation, is_first=is_first):
-                self._wait(lambda: pending, None if limit_s is None else limit_s - short_s)
-        with self._changed:
-            if not pending:
-                self._check(operation)
-                return None
-            self._completed.add(operation.key)
-            return pending.popleft()
+        if self._wait(has_come, short_s):
+            return True
+        is_first = operation.key not in self._completed
+        with member.waiting(*operation, is_first=is_first):
+            return self._wait(has_come, None if limit_s is None else limit_s - short_s)
 
     def _check(self, operation: Operation) -> None:
-        """Raise if the operation cannot be begun, or not be ended; called with the lock held."""
+        """Raise if the operation cannot be begun, or not be ended."""
         if self.reason:
             raise CollectiveError(self.reason)
         if self.state is State.OVER:  # rank 0 has left in order, and its process has ended
             raise CollectiveError(rank_has_left(0, [self.rank], operation, 0))
-        if self.state is State.LEFT:
-            raise CollectiveError(
-                f'This rank has left the others, so it cannot begin "{operation.name}".'
-            )
 
     def _complain(self, complaint: Header, has_come: Callable[[], Any]) -> None:
         """Say that others do not come, which ends the job unless they do in the last moment."""
         self._send(encode(complaint))
         if not self._wait(has_come, _ANSWER_S):
-            self._fail(no_answer(complaint["seconds"] + _ANSWER_S))
+            self._give_up_hub(complaint["seconds"] + _ANSWER_S)
 
     def _wait(self, has_come: Callable[[], Any], limit_s: Optional[float]) -> bool:
         """Wait until something has come, or nothing can come any more; tell whether it is so."""
-        with self._changed:
-            return bool(
-                self._changed.wait_for(lambda: has_come() or self.state not in _OPEN, limit_s)
-            )
+        return self._receive_until(lambda: has_come() or self.state not in _OPEN, limit_s)
 
     # Messages
 
@@ -450,7 +469,7 @@ class ProcessGroup:
         try:
             self._connection.sendall(message)  # waits where the hub is slow
         except BlockingIOError:  # SO_SNDTIMEO
-            self._fail(no_answer(_SEND_S))
+            self._give_up_hub(_SEND_S)
         except OSError as error:  # the end of the connection is noticed where it is received
             _logger.debug("Rank %d could not send: %s", self.rank, error)
 
@@ -458,29 +477,62 @@ class ProcessGroup:
         """Say how this rank ends its part, and wait until all have; the hub may be in here."""
         if self._connection is not None:
             self._send(encode(header))
-            with self._changed:
-                self._changed.wait_for(lambda: self.state is State.OVER, _PARTING_S)
+            if not self._receive_until(lambda: self.state is State.OVER, _PARTING_S):
+                self._disconnect()  # frees a thread that waits for the hub, which is stopped
 
-    def _receive(self, connection: socket.socket) -> None:
-        """Receive all that the hub says."""
-        buffer = memoryview(bytearray(LARGEST))
-        message = b"first"
-        while message:
-            message, files = receive(connection, buffer)
-            with self._changed:
-                try:
-                    if files:
-                        self._map_memory(files)
-                    if message:
-                        self._handle(*decode(message))
-                except MALFORMED as error:
-                    _logger.debug("Rank %d was sent what is no message: %r", self.rank, error)
-                    message = b""
-                if not message and self.state in (State.JOINING, State.TOGETHER):
-                    self._fail(rank_ended(0, were_all_there=bool(self.nodes)), 0)
-                if not message:
-                    self.state = State.OVER
-                self._changed.notify_all()
+    def _receive_until(self, is_done: Callable[[], bool], limit_s: Optional[float]) -> bool:
+        """Receive what the hub says, or have another thread do it, until it is done; tell if so."""
+        deadline = None if limit_s is None else time.monotonic() + limit_s
+        left_s = limit_s
+        with self._changed:
+            while not is_done():
+                has_come = self._changed.wait if self._is_receiving else self._receive
+                is_late = not has_come(left_s)
+                if deadline is not None:
+                    if is_late:
+                        return is_done()
+                    left_s = max(deadline - time.monotonic(), 0)
+            return True
+
+    def _receive(self, limit_s: Optional[float]) -> bool:
+        """Receive what the hub says next; called with the lock held, which is released meanwhile.
+
+        Returns:
+            Whether anything has come within the limit, be it the end of the connection.
+        """
+        connection = self._connection
+        if connection is None:
+            return False
+        if limit_s and limit_s != self._receive_limit_s:
+            self._receive_limit_s = limit_s
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, pack_time(limit_s))
+        self._is_receiving = True
+        self._changed.release()
+        try:
+            message, files = receive(connection, self._buffer, must_wait=limit_s != 0)
+        except BlockingIOError:
+            return False
+        finally:
+            self._changed.acquire()
+            self._is_receiving = False
+            self._changed.notify_all()  # one of the others that wait goes on
+        self._note(message, files)
+        return True
+
+    def _note(self, message: bytes, files: List[int]) -> None:
+        """Note what the hub has said; called with the lock held. Nothing is the end."""
+        try:
+            if files:
+                self._map_memory(files)
+            if message:
+                self._handle(*decode(message))
+        except MALFORMED as error:
+            _logger.debug("Rank %d was sent what is no message: %r", self.rank, error)
+            message = b""
+        if not message:
+            if self.state in (State.JOINING, State.TOGETHER):
+                self._fail(rank_ended(0, were_all_there=bool(self.nodes)), 0)
+            self.state = State.OVER
 
     def _handle(self, header: Header, payload: bytes) -> None:
         """Note an event; called with the lock held, as `_map_memory` is."""
@@ -488,12 +540,16 @@ class ProcessGroup:
 
         event = header["event"]
         if event in ("go", "step"):
-            pending = self._pending.get(header["key"])
-            is_run = event == "go" and header["is_run"]
-            if is_run and self._memory is None:
+            exchange = self._exchanges.get(header["key"])
+            if exchange is None:
+                return
+            if event == "step":
+                exchange.step_count += 1
+            elif header["is_run"] and self.memory is None:
                 self._send(encode({"kind": "fail", "reason": _NO_MEMORY}))
-            elif pending is not None:
-                pending.append((header, None if is_run else np.frombuffer(payload, np.uint8)))
+            else:
+                exchange.result = None if header["is_run"] else np.frombuffer(payload, np.uint8)
+                exchange.sizes = header["sizes"]
         elif event == "together":
             self.nodes = [str(node) for node in header["nodes"]]
             self.state = State.TOGETHER
@@ -512,8 +568,8 @@ class ProcessGroup:
     def _map_memory(self, files: List[int]) -> None:
         """Map the shared memory; if this rank cannot, the run that needs it ends the job."""
         try:
-            if self._memory is None:
-                self._memory = map_shared_memory(files[0])
+            if self.memory is None:
+                self.memory = map_shared_memory(files[0])
         except (OSError, ValueError) as error:
             _logger.debug("Rank %d cannot map the shared memory: %s", self.rank, error)
         finally:
@@ -535,6 +591,10 @@ class ProcessGroup:
                 write_record(CollectiveError(reason), folder, failed_rank=rank)
             self.state, self.reason = State.FAILED, reason
             self._changed.notify_all()
+
+    def _give_up_hub(self, seconds: float) -> None:
+        self._fail(no_answer(seconds))
+        self._disconnect()  # frees a thread that receives
 
     def _disconnect(self) -> None:
         if self._connection is not None:

@@ -16,7 +16,20 @@ told to all in one sentence, ``end``, and nothing else happens after it.
 """
 
 import collections
-from typing import Any, Callable, Counter, Deque, Dict, Iterable, List, Mapping, NamedTuple, Set
+import functools
+from typing import (
+    Any,
+    Callable,
+    Counter,
+    Deque,
+    Dict,
+    Iterable,
+    List,
+    Mapping,
+    NamedTuple,
+    Set,
+    Tuple,
+)
 
 from ascend_session.backends.exchange.reductions import check_plan, combine
 from ascend_session.backends.exchange.rendezvous import Meeting, same_starter
@@ -43,7 +56,8 @@ _IDLE_S = 0.1  # of a processor that a process uses in that time at most if it o
 class Message(NamedTuple):
     """What is to be sent to clients, by the numbers of their connections.
 
-    A run's ``go`` needs the shared memory with it; after ``refused`` the connection ends.
+    A client's first ``go`` of a run brings the shared memory; after ``refused`` the connection
+    ends.
     """
 
     clients: List[int]
@@ -76,23 +90,18 @@ class Entry(NamedTuple):
         operation: Which one.
         plan: How the ranks do it: ``gather``, or the reduction and dtype, ``sum float32``.
         size_bytes: How much it has for the others.
-        payload: All of it, if it is small.
+        is_small: Whether that comes with the message.
     """
 
     operation: Operation
     plan: str
     size_bytes: int
-    payload: bytes
+    is_small: bool
 
     @property
     def meaning(self) -> Any:
         """What has to be the same on all ranks."""
         return self.plan, self.operation.ranks, self.operation.signature
-
-    @property
-    def is_small(self) -> bool:
-        """Whether its tensor has come with it."""
-        return is_small(self.plan, self.size_bytes, len(self.operation.ranks))
 
 
 class Wait(NamedTuple):
@@ -142,7 +151,8 @@ class Hub:
         self._ranks: Dict[int, int] = {}  # by client
         self._left: Set[int] = set()
         self._entered: Dict[str, Dict[int, Entry]] = {}
-        self._completed: Counter[Any] = collections.Counter()  # by rank and key
+        self._payloads: Dict[str, Dict[int, bytes]] = {}  # what came with that
+        self._completed: Counter[str] = collections.Counter()  # by key
         self._runs: Deque[Run] = collections.deque()  # the first one has the memory
         self._has_changed = False  # since the last look of `judge`
         self._looks = 0
@@ -167,7 +177,7 @@ class Hub:
     def waits(self) -> List[Wait]:
         """Who waits for others to enter, and where."""
         return sorted(
-            Wait(rank, entry.operation, self._completed[rank, key] + 1)
+            Wait(rank, entry.operation, self._completed[key] + 1)
             for key, entries in self._entered.items()
             for rank, entry in entries.items()
         )
@@ -189,7 +199,7 @@ class Hub:
         rank = self._ranks[client]
         self._has_changed = True
         if kind == "enter":
-            self._enter(rank, _read_entry(rank, header, payload))
+            self._enter(rank, _read_entry(rank, header, payload), payload)
         elif kind == "step":
             self._step(rank)
         elif kind == "finish":
@@ -216,6 +226,7 @@ class Hub:
         if not self.is_over:
             self.ended = reason
             self._entered.clear()
+            self._payloads.clear()
             self._runs.clear()
             # Rank 0 hears it last: the process of the hub may end then.
             ranks = sorted(self.members, reverse=True)
@@ -379,7 +390,7 @@ class Hub:
 
     # Collectives
 
-    def _enter(self, rank: int, entry: Entry) -> None:
+    def _enter(self, rank: int, entry: Entry, payload: bytes) -> None:
         """Note that a rank is ready for a collective; when it is the last one, that begins."""
         if self.is_over or rank in self._left:
             return
@@ -387,7 +398,8 @@ class Hub:
         entered = self._entered.setdefault(operation.key, {})
         first = next(iter(entered.values()), entry)
         entered[rank] = entry
-        if entry.meaning != first.meaning:
+        self._payloads.setdefault(operation.key, {})[rank] = payload
+        if entry is not first and entry.meaning != first.meaning:
             among = len({other.operation.ranks for other in entered.values()}) > 1
             what = (
                 (other, _describe(its.operation, among)) for other, its in sorted(entered.items())
@@ -406,17 +418,19 @@ class Hub:
                 f"{list_groups('send', sizes)}. Use the same ascend_session for all ranks."
             )
         elif len(entered) == len(operation.ranks):
-            self._begin(operation, self._entered.pop(operation.key))
+            self._begin(operation)
         else:
             self._check_left()
 
-    def _begin(self, operation: Operation, entered: Mapping[int, Entry]) -> None:
+    def _begin(self, operation: Operation) -> None:
         """Begin a collective that all of its ranks have entered."""
+        entered = self._entered.pop(operation.key)
+        payloads = self._payloads.pop(operation.key)
+        self._completed[operation.key] += 1
         entries = [entered[rank] for rank in operation.ranks]
-        self._completed.update((rank, operation.key) for rank in operation.ranks)
         sizes = [entry.size_bytes for entry in entries]
         if all(entry.is_small for entry in entries):
-            result = combine(entries[0].plan, [entry.payload for entry in entries])
+            result = combine(entries[0].plan, [payloads[rank] for rank in operation.ranks])
             header = {"event": "go", "key": operation.key, "sizes": sizes, "is_run": False}
             self._tell(operation.ranks, header, result)
             return
@@ -475,8 +489,9 @@ class Hub:
         self._left.add(rank)
         for key, entered in list(self._entered.items()):
             entered.pop(rank, None)
+            self._payloads[key].pop(rank, None)
             if not entered:
-                del self._entered[key]
+                del self._entered[key], self._payloads[key]
         if rank == 0:  # the hub may end with its process
             self._tell(self.members, {"event": "left"})
         if self.is_over:
@@ -509,12 +524,23 @@ def _describe(operation: Operation, among: bool) -> str:
 
 
 def _read_entry(rank: int, header: Header, payload: bytes) -> Entry:
-    ranks = tuple(map(int, header["ranks"]))
-    operation = Operation(str(header["key"]), str(header["name"]), ranks, str(header["signature"]))
-    entry = Entry(operation, str(header["plan"]), int(header["size_bytes"]), payload)
-    check_plan(entry.plan, entry.size_bytes)
-    if rank not in ranks or list(ranks) != sorted(set(ranks)):
+    fields = (header[name] for name in ("key", "name", "signature", "plan", "size_bytes"))
+    entry = _make_entry(tuple(header["ranks"]), *fields)
+    if rank not in entry.operation.ranks:
         raise ValueError("a rank enters collectives of its own")
     if len(payload) != entry.size_bytes * entry.is_small:
         raise ValueError("a rank sends as many bytes as it says, if they are few")
     return entry
+
+
+@functools.lru_cache(maxsize=256, typed=True)  # a training step has the same as the one before
+def _make_entry(
+    ranks: Tuple[Any, ...], key: Any, name: Any, signature: Any, plan: Any, size_bytes: Any
+) -> Entry:
+    ranks = tuple(map(int, ranks))
+    if list(ranks) != sorted(set(ranks)):
+        raise ValueError("a collective names each of its ranks once, ascending")
+    operation = Operation(str(key), str(name), ranks, str(signature))
+    check_plan(str(plan), int(size_bytes))
+    is_message = is_small(str(plan), int(size_bytes), len(ranks))
+    return Entry(operation, str(plan), int(size_bytes), is_message)

@@ -23,7 +23,7 @@ MEMORY_BYTES = 32 << 20
 SMALLEST_BYTES = 64 * 1024
 """Below which it is not worth trying."""
 
-_WORTH_KEEPING_BYTES = 1 << 20
+_WORTH_KEEPING_BYTES = 128 << 10
 _KEPT_COUNT = 3
 
 

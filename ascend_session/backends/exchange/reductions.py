@@ -1,6 +1,5 @@
 """Reductions of arrays: which NumPy function does them, and in which dtype."""
 
-import functools
 from typing import Any, Dict, Sequence
 
 _FUNCTIONS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
@@ -10,7 +9,6 @@ _DTYPES = {"float64", "float32", "float16"} | {
 _WIDER: Dict[Any, str] = {("sum", "float16"): "float32", ("prod", "float16"): "float32"}
 
 
-@functools.lru_cache(maxsize=256)
 def check_plan(plan: str, size_bytes: int) -> None:
     """Raise ValueError if so many bytes cannot be exchanged by such a plan.
 
@@ -40,8 +38,9 @@ def combine(plan: str, payloads: Sequence[bytes]) -> bytes:
     if plan == "gather":
         return b"".join(payloads)
     reduction, dtype = plan.split()
-    arrays = [np.frombuffer(payload, dtype) for payload in payloads]
-    return bytes(reduce_arrays(reduction, arrays).data)
+    arrays = np.frombuffer(bytearray().join(payloads), dtype).reshape(len(payloads), -1)
+    reduce_arrays(reduction, arrays)
+    return bytes(arrays[0].data)
 
 
 def reduction_dtype(reduction: str, dtype: str) -> str:
@@ -49,13 +48,12 @@ def reduction_dtype(reduction: str, dtype: str) -> str:
     return _WIDER.get((reduction, dtype), dtype)
 
 
-def reduce_arrays(reduction: str, arrays: Sequence[Any]) -> Any:
-    """Reduce arrays of one dtype and shape, one after the other, into a new one of that dtype."""
+def reduce_arrays(reduction: str, arrays: Any) -> None:
+    """Reduce the rows of an array, one after the other, into the first of them."""
     import numpy as np
 
     function = getattr(np, _FUNCTIONS[reduction])
-    total = arrays[0].copy()
+    total = arrays[0]
     with np.errstate(all="ignore"):  # gradients may overflow: that is what loss scales look for
         for array in arrays[1:]:
             function(total, array, out=total)
-    return total

@@ -46,6 +46,8 @@ class Client:
         self.pid, _ = find_user(connection)
         self.since = time.monotonic()
         self.outbox: Deque[Tuple[bytes, Optional[int]]] = collections.deque()
+        self.has_memory = False
+        self.events = selectors.EVENT_READ  # that are waited for
 
 
 class Server:
@@ -107,7 +109,8 @@ class Server:
                         self._accept(key.fileobj)  # type: ignore[arg-type]
                     elif key.data.number in self._clients:  # else it was dropped meanwhile
                         self._attend(key.data, mask)
-                    self._send_all()
+                    if self._hub.outbox:
+                        self._send_all()
                 if time.monotonic() - looked_at >= LOOK_S:
                     looked_at = time.monotonic()
                     for client in self._find_strangers():
@@ -198,13 +201,18 @@ class Server:
         while self._hub.outbox:
             numbers, header, payload = self._hub.outbox.pop(0)
             message = encode(header, payload)
-            memory = self._memory if header.get("is_run") else None
+            is_run, is_refusal = header.get("is_run"), header["event"] == "refused"
             for number in numbers:
                 client = self._clients.get(number)
-                if client is not None:  # else it has ended meanwhile
-                    self._send(client, message, memory)
-                    if header["event"] == "refused":
-                        self._drop(client)
+                if client is None:  # it has ended meanwhile
+                    continue
+                if is_run and not client.has_memory:
+                    client.has_memory = True
+                    self._send(client, message, self._memory)
+                else:
+                    self._send(client, message)
+                if is_refusal:
+                    self._drop(client)
 
     def _send(self, client: Client, message: bytes, memory: Optional[int] = None) -> None:
         client.outbox.append((message, memory))
@@ -226,7 +234,8 @@ class Server:
             self._drop(client)
             return
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if client.outbox else 0)
-        if self._selector.get_key(client.connection).events != events:
+        if client.events != events:
+            client.events = events
             self._selector.modify(client.connection, events, client)
 
     def _provide_memory(self) -> None:

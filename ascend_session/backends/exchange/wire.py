@@ -124,23 +124,32 @@ def send(connection: socket.socket, message: bytes, descriptor: Optional[int] = 
         connection.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
 
 
-def receive(connection: socket.socket, buffer: memoryview) -> Tuple[bytes, List[int]]:
+def pack_time(seconds: float) -> bytes:
+    """Write a time limit of a socket, at least the least one: nothing would be none."""
+    return struct.pack("@ll", int(seconds), max(int(seconds % 1 * 1e6), 1))
+
+
+def receive(
+    connection: socket.socket, buffer: memoryview, must_wait: bool = True
+) -> Tuple[bytes, List[int]]:
     """Receive a message, and the open files that came with it, which the caller has to close.
 
     Args:
         connection: Where from.
         buffer: Room for a message of `LARGEST` bytes. One that is longer counts as the end.
+        must_wait: Whether to wait for one, if the socket blocks.
 
     Returns:
         The message; empty at the end of the connection.
 
     Raises:
-        BlockingIOError: If there is none now, on a socket that does not block.
+        BlockingIOError: If there is none now, or within the socket's time limit.
     """
+    flags_now = socket.MSG_CMSG_CLOEXEC | (0 if must_wait else socket.MSG_DONTWAIT)
     while True:
         try:
             size_bytes, rights, flags, _ = connection.recvmsg_into(
-                [buffer], _DESCRIPTOR_SPACE, socket.MSG_CMSG_CLOEXEC
+                [buffer], _DESCRIPTOR_SPACE, flags_now
             )
             break
         except ConnectionResetError:  # comes once, before what was sent last
