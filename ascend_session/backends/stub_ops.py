@@ -3,12 +3,13 @@
 A Python function occupies one of the threads in which a session runs its operators. Two ranks of
 which each has one such thread, and begins with another of two collectives that are ready, would
 wait for each other for ever. An operator therefore enters its collective in the session's thread,
-but waits there for some milliseconds at most, and only if no other one does. What has not begun by
-then, or is large, is left to an iterator, which has a thread of its own and leaves the session's
-while it waits (``IteratorGetNext`` is asynchronous in TensorFlow 1.15 and 2.x). To wake it takes
-longer than an exchange for which all ranks are ready. What has begun also ends: runs take turns,
-and the ranks that left one to their iterators do their part there. An iterator is made once for
-each session: a run costs a tenth of what a dataset made anew for each would.
+but waits there for some hundredths of a second at most, and only if no other one does: ranks that
+share a processor are that far apart in any step. What has not begun by then, or is large, goes to
+an iterator, which has a thread of its own and leaves the session's while it waits
+(``IteratorGetNext`` is asynchronous in TensorFlow 1.15 and 2.x). To wake it takes longer than an
+exchange for which all ranks are ready. What has begun also ends: runs take turns, and the ranks
+that left one to their iterators do their part there. An iterator is made once for each session: a
+run costs a tenth of what a dataset made anew for each would.
 """
 
 import contextlib
@@ -39,7 +40,7 @@ NO_GRADIENT = "HcomHasNoGradient"
 # TensorFlow's graph of a loop's body under control flow version 2; its first input is the counter.
 _BODY = "WhileBodyFuncGraph"
 _FOREVER = 1 << 60  # elements of an iterator
-_PATIENCE_S = 0.01  # for which a thread of the session waits for other ranks
+_PATIENCE_S = 0.05  # for which a thread of the session waits for other ranks
 _REST_S = 0.1  # for which none does after one has waited in vain
 
 _loop_numbers = itertools.count()

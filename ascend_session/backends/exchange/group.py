@@ -222,7 +222,9 @@ class ProcessGroup:
     @property
     def ended(self) -> str:
         """Why this rank takes part in no collective any more; empty if it does."""
-        return "" if self.state in _OPEN else self.reason
+        if self.state in _OPEN:
+            return ""
+        return self.reason or "Rank 0 has left (it closed its system), and its process has ended."
 
     def open(self) -> None:
         """Wait until all ranks are there. A failure of an earlier system counts no more.
@@ -486,8 +488,10 @@ class ProcessGroup:
         left_s = limit_s
         with self._changed:
             while not is_done():
-                has_come = self._changed.wait if self._is_receiving else self._receive
-                is_late = not has_come(left_s)
+                if self._is_receiving:
+                    is_late = not self._changed.wait(left_s)
+                else:
+                    is_late = not self._receive(left_s)
                 if deadline is not None:
                     if is_late:
                         return is_done()
