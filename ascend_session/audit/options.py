@@ -142,7 +142,7 @@ def check_setting(setting: Assignment, is_python_2: bool) -> List[Finding]:
     option = known_option(key)
     if option is None:
         rule = "value-not-allowed" if key in REFUSED_BY_GE else "unknown-key"
-        findings = [unknown_key(key)._replace(rule=rule)]
+        findings = [unknown_key(key, AdapterOptions)._replace(rule=rule)]
         if setting.field == "s" and isinstance(setting.value, EnvironmentText):
             findings.append(_variable_without_default(key, setting.value.name))
     elif setting.field != option.field:

@@ -106,7 +106,9 @@ def judge_entry(proto: Any, environ: Mapping[str, str]) -> EntryVerdict:
 
 def _find_problems(entry: EntryReading, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Find what the configuration's own definitions and rules say against an entry."""
-    yield from (unknown_key(key) for key in entry.written if key not in entry.values)
+    yield from (
+        unknown_key(key, AdapterOptions) for key in entry.written if key not in entry.values
+    )
     yield from entry.not_text
     explained = {finding.option for finding in entry.not_text}
     refused = set()
@@ -144,7 +146,7 @@ def _find_refusals_of_ge(
     """
     for key in REFUSED_BY_GE:
         if isinstance(written.get(key), str) and written[key] != "":
-            yield unknown_key(key)
+            yield unknown_key(key, AdapterOptions)
     problems = {key: check_value(key, value) for key, value in values.items()}
     refused = {key for key, found in problems.items() if found}
     for key in values:

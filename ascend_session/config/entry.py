@@ -21,13 +21,14 @@ from typing import (
     TypeVar,
 )
 
+from ascend_session.config.model import ConfigModel
 from ascend_session.config.names import unknown_key
 from ascend_session.config.option import Option, adapter_options, options_by_key
+from ascend_session.config.options import AdapterOptions
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, Finding
 
 if TYPE_CHECKING:
-    from ascend_session.config.model import ConfigModel
     from ascend_session.option_files.base import OptionFile
 
 ENTRY_NAME = "NpuOptimizer"
@@ -35,7 +36,7 @@ ENTRY_NAME = "NpuOptimizer"
 ZERO: Mapping[str, Any] = {"s": "", "i": 0, "b": False}
 """What a protobuf field reads as when the value stands in another one."""
 
-_Model = TypeVar("_Model", bound="ConfigModel")
+_Model = TypeVar("_Model", bound=ConfigModel)
 
 
 def is_file(value: object) -> bool:
@@ -95,12 +96,12 @@ class FileStore:
         }
 
 
-def flatten(config: "ConfigModel") -> Dict[str, Any]:
+def flatten(config: ConfigModel) -> Dict[str, Any]:
     """Give all options that are set: ``{vendor key or NPURunConfig keyword: value}``."""
     return {option.key: value for option, value in _set_options(config)}
 
 
-def adapter_part(config: "ConfigModel", store: Optional[FileStore] = None) -> Dict[str, Any]:
+def adapter_part(config: ConfigModel, store: Optional[FileStore] = None) -> Dict[str, Any]:
     """Give the options that become keys of the NpuOptimizer entry, in the order of definition.
 
     Of a file that is given as an object it is the path that it gets.
@@ -117,7 +118,7 @@ def adapter_part(config: "ConfigModel", store: Optional[FileStore] = None) -> Di
     return entry
 
 
-def _set_options(config: "ConfigModel") -> List[Tuple[Option, Any]]:
+def _set_options(config: ConfigModel) -> List[Tuple[Option, Any]]:
     given = []
     for option in adapter_options(type(config)):
         value: Any = config
@@ -138,7 +139,7 @@ def unflatten(model: Type[_Model], parameters: Mapping[str, Any]) -> _Model:
         kind = type(parameters).__name__
         raise ConfigError(f"A mapping of keys to values is needed, this is {kind}: {parameters!r}.")
     known = {key: o for key, o in options_by_key(model).items() if o.field is not None}
-    problems = [unknown_key(str(key)) for key in parameters if key not in known]
+    problems = [unknown_key(str(key), model) for key in parameters if key not in known]
     values: Dict[str, Any] = {}
     for key, option in known.items():  # in the order of definition, in which problems are reported
         if key in parameters:
@@ -159,8 +160,6 @@ def unflatten(model: Type[_Model], parameters: Mapping[str, Any]) -> _Model:
 @lru_cache(maxsize=4096, typed=True)
 def check_value(key: str, value: Any) -> Tuple[Finding, ...]:
     """Report what the definition of a key says against a value."""
-    from ascend_session.config.options import AdapterOptions
-
     try:
         unflatten(AdapterOptions, {key: value})
     except ConfigError as error:
@@ -202,8 +201,6 @@ def read_entries(proto: Any) -> Tuple[List[EntryReading], List[Finding]]:
 
 def _read_entry(parameter_map: Mapping[str, Any]) -> EntryReading:
     """Read the ``parameter_map`` of an entry, whose values are of protobuf's ``AttrValue``."""
-    from ascend_session.config.options import AdapterOptions
-
     known = options_by_key(AdapterOptions)
     reading = EntryReading({}, {}, {}, [])
     for key in sorted(parameter_map):

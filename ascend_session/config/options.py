@@ -123,7 +123,7 @@ class ExperimentalConfig(ConfigPart):
     accelerate_train_mode: Annotated[Optional[accelerate.AccelerateMode], Option("s", "pass", "Runs the first part of training at reduced precision.", key="experimental_accelerate_train_mode", pages="1")] = None
 
 
-class AdapterOptions(ConfigModel):
+class AdapterOptions(ConfigModel, whole=True):
     """The options themselves, under the vendor's flat names and with the vendor's parts.
 
     A blank line begins a group, whose first option has its title.

@@ -162,7 +162,7 @@ def pages_of(option: Option) -> Tuple[str, ...]:
 
 def in_python(option: Option) -> str:
     """Show how an option is written: ``AscendConfig(dump_config=DumpConfig(dump_path=...))``."""
-    return f"AscendConfig({write_keyword(option.path, '...')})"
+    return f"AscendConfig({write_keyword(AscendConfig, option.path, '...')})"
 
 
 def in_file(option: Option) -> Optional[str]:
