@@ -28,3 +28,9 @@ def parse_seconds(text: str) -> Optional[float]:
 def parse_whole_number(text: str) -> Optional[int]:
     """Read a whole number of 0 or more as HCCL does, which strips no blanks; None for others."""
     return int(text) if re.fullmatch(f"[0-9]{{1,{LONGEST_NUMBER}}}", text) else None
+
+
+def read_int64(text: Optional[str]) -> Optional[int]:
+    """Read a whole number as the adapter's safe_strto64 does; None if it does not."""
+    number = int(text) if text and re.fullmatch(r"\s*-?0*[0-9]{1,19}\s*", text, re.A) else None
+    return number if number is not None and -(2**63) <= number < 2**63 else None

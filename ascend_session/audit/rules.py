@@ -23,7 +23,7 @@ from ascend_session.audit.objects import (
     dotted_name,
     implied,
 )
-from ascend_session.audit.options import check_setting, known_option
+from ascend_session.audit.options import check_setting, known_option, settled_values
 from ascend_session.audit.source import (
     FUNCTIONS,
     Script,
@@ -80,8 +80,9 @@ def check_entry(entry: OptimizerEntry, script: Script) -> Iterator[Finding]:
             place=entry.place,
             certain=not entry.shared,
         )
+    settled = settled_values(entry)
     for setting in entry.settings:
-        yield from check_setting(setting, script.is_python_2)
+        yield from check_setting(setting, settled, script.is_python_2)
 
 
 def check_proto(proto: Proto, entries: List[OptimizerEntry], script: Script) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Dict,
+    Iterable,
     List,
     Mapping,
     NamedTuple,
@@ -21,6 +22,7 @@ from typing import (
     TypeVar,
 )
 
+from ascend_session.config.ends import View
 from ascend_session.config.model import ConfigModel
 from ascend_session.config.names import unknown_key
 from ascend_session.config.option import Option, adapter_options, options_by_key
@@ -222,6 +224,40 @@ def _read_entry(parameter_map: Mapping[str, Any]) -> EntryReading:
         elif right is not None:
             reading.values[key] = value
     return reading
+
+
+RESET_OPTIONS = ("aoe_mode", "jit_compile", "job", "shape_generalization_mode")
+"""What a later entry resets by leaving it out (npu_attrs.cc SetNpuOptimizerAttr)."""
+
+# The same and GetPassOptions: of an entry without dynamic_input=True these are not read at all.
+_DETAILS_OF_DYNAMIC_INPUT = ("dynamic_graph_execute_mode", "dynamic_inputs_shape_range")
+
+
+def read_in_turn(
+    entries: Iterable[Mapping[str, Any]], environ: Optional[Mapping[str, str]] = None
+) -> List[View]:
+    """Read one entry of a proto after the other, as the adapter does; what one leaves out stays.
+
+    Args:
+        entries: The values of each, as the adapter reads them.
+        environ: The environment of the process.
+    """
+    views: List[View] = []
+    kept: Dict[str, Any] = {}
+    for values in entries:
+        own = dict(values)
+        if own.get("dynamic_input") is not True:
+            for key in _DETAILS_OF_DYNAMIC_INPUT:
+                own.pop(key, None)
+        kept = {**{key: kept[key] for key in kept if key not in RESET_OPTIONS}, **own}
+        views.append(View(own, kept, environ or {}))
+    return views
+
+
+def values_in_force(entries: Iterable[EntryReading]) -> Mapping[str, Any]:
+    """Give the values that the adapter has after it has read these entries of one proto."""
+    views = read_in_turn(entry.values for entry in entries)
+    return views[-1].all if views else {}
 
 
 def is_misnamed(name: str) -> bool:

@@ -279,6 +279,47 @@ def test_ascend_config_and_an_audit_refuse_what_ends_the_run(
     assert has_error(script_of(in_fields(entry)))
 
 
+OF_OPTIONS = ("value-not-allowed", "option-conflict")
+
+
+def surely_ends(entry: Dict[str, Tuple[str, Any]]) -> bool:
+    """Whether an audit says for certain that an option, or several together, end the run."""
+    found = audit_bytes("train.py", script_of(entry)).findings
+    errors = [each for each in found if each.severity == ERROR and each.certain]
+    return any(each.rule in OF_OPTIONS for each in errors)
+
+
+def is_in_right_fields(entry: Dict[str, Any]) -> bool:
+    known = options_by_key(AdapterOptions)
+    return all(known[key].field == field for key, (field, _) in in_fields(entry).items())
+
+
+# A value in the wrong field is reported as that, and folders are those of another machine.
+OF_VALUES = [
+    entry
+    for option, entry in ENDING
+    if is_in_right_fields(entry) and option not in ("dump_path", "work_path")
+]
+
+
+@pytest.mark.parametrize("entry", OF_VALUES, ids=str)
+def test_an_audit_is_certain_of_what_is_proven_to_end_the_run(entry: Dict[str, Any]) -> None:
+    assert surely_ends(in_fields(entry))
+
+
+@pytest.mark.parametrize("entry", RUNNING, ids=str)
+def test_an_audit_is_not_certain_of_what_runs(entry: Dict[str, Any]) -> None:
+    assert not surely_ends(in_fields(entry))
+
+
+def test_the_verdict_says_who_ends_the_run_for_a_value() -> None:
+    assert "'auto', 'manual'. The adapter ends the run for it." in said(
+        judged(graph_slice="x").refused
+    )
+    assert "'O1', 'O3'. GE ends the run for it." in said(judged(oo_level="O2").refused)
+    assert "ends the run" not in said(judged(memory_optimization_policy="x").ignored)
+
+
 def test_an_audit_finds_an_error_in_each_entry_that_ascend_config_refuses() -> None:
     outcomes = set()
     for entry in random_entries(200):

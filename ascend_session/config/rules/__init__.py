@@ -51,6 +51,12 @@ RULES: List[Rule] = [*accuracy.RULES, *dynamic.RULES, *execution.RULES, *DEPRECA
 
 HOST_RULES: List[Rule] = [*paths.RULES, *variables.RULES]
 
+RULES_OF_OPENING: List[Rule] = [
+    *(rule for rule in HOST_RULES if rule.check is not paths.files_that_ge_reads),
+    *paths.OPENING_RULES,
+]
+"""The host rules when a system opens, for which no file may come later."""
+
 
 def validate(values: Mapping[str, Any], *known: Mapping[str, Any]) -> None:
     """Apply all rules to flat values.
@@ -85,8 +91,7 @@ def validate_opening(values: Mapping[str, Any], environ: Mapping[str, str]) -> N
         ConfigError: With all problems at once.
     """
     entry = FlatOptions(values, environ=environ)
-    rules = [rule for rule in HOST_RULES if rule.check is not paths.files_that_ge_reads]
-    _report(apply_rules(applicable(rules + paths.OPENING_RULES, entry), entry))
+    _report(apply_rules(applicable(RULES_OF_OPENING, entry), entry))
 
 
 def refusal_of(
