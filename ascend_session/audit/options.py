@@ -388,7 +388,13 @@ def check_arguments_together(call: RunConfigCall) -> Iterator[Finding]:
     """Report what the rules between options say of an NPURunConfig and its parts together."""
     if call.name != "NPURunConfig":
         return
-    values: Dict[str, Any] = {"enable_data_pre_proc": True}  # what NPURunConfig writes by itself
+    # what NPURunConfig writes by itself, and the adapter would not
+    values = {
+        option.key: option.run_config
+        for option in adapter_options(AdapterOptions)
+        if option.field and option.run_config is not None
+    }
+    by_default = set(values)
     unreadable: Set[str] = set()
     places: Dict[str, Place] = {}
     for option, value, place in _flatten(call, "", call.place):
@@ -412,7 +418,7 @@ def check_arguments_together(call: RunConfigCall) -> Iterator[Finding]:
     options = FlatOptions(right, unknown=unreadable)  # what is not known may be None
     found = find_rule_violations(options, values, places, call.place, in_run_config=True)
     for _, finding in found:
-        if finding.option != "enable_data_pre_proc" or finding.option in places:
+        if finding.option not in by_default or finding.option in places:
             yield finding._replace(certain=finding.certain and not call.opaque)
 
 

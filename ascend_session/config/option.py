@@ -52,6 +52,9 @@ class Option:
         also: Further scopes it is sent at.
         sticky: Whether the value stays in the process after its session has gone.
         dead: Whether nothing in the stack reads it any more.
+        always: Whether NPUEstimator writes it into the entry, whatever it is.
+        left_out: Whether its argument of NPURunConfig is None by default, so that the entry lacks
+            it, although the adapter has a default.
         raw_only: Whether NPURunConfig has no argument for it, so that only a raw session gets it
             (guides/facts/adapter.md#options-without-an-argument-of-npurunconfig).
         group: The title of the group of options that begins with it, if one does.
@@ -76,6 +79,8 @@ class Option:
     also: Tuple[str, ...] = ()
     sticky: bool = False
     dead: bool = False
+    always: bool = False
+    left_out: bool = False
     raw_only: bool = False
     group: str = ""
     ends: Tuple[Ends, ...] = ()
@@ -105,6 +110,13 @@ class Option:
             for each in self.ends
             if each.is_proven and each.is_reached(view, in_run_config)
         )
+
+    @property
+    def argument_default(self) -> Any:
+        """The default of its argument of NPURunConfig, or of a part of that."""
+        if self.left_out:
+            return None
+        return self.adapter if self.run_config is None else self.run_config
 
     @property
     def run_config_default(self) -> Any:

@@ -15,6 +15,7 @@ from typing import Any, Dict, Mapping, Optional
 from ascend_session.backends._tensorflow import operators_of_user, tf1
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.grammars import accelerate
+from ascend_session.config.hints import SIBLINGS
 from ascend_session.config.option import options_by_key
 from ascend_session.errors import ConfigError, LifecycleError, UnsupportedError, warn
 from ascend_session.findings import ERROR, Finding
@@ -227,8 +228,7 @@ class Leftovers:
         Warns:
             AscendConfigWarning: For each option that stays although it is not set again.
         """
-        pairs = (("precision_mode", "precision_mode_v2"), ("precision_mode_v2", "precision_mode"))
-        for stuck, wanted in pairs:
+        for stuck, wanted in SIBLINGS.items():
             if stuck in self._stuck and wanted in parameters:
                 raise ConfigError(
                     f"{wanted}={parameters[wanted]!r} cannot follow {stuck}={self._stuck[stuck]!r} "

@@ -185,7 +185,7 @@ def _dumps_nowhere(view: View) -> bool:
 @RULES.add(
     "dump_path",
     *DUMPS,
-    ends=(Ends(ENTRY, fails=_dumps_nowhere, wants="a dump needs dump_path, an existing folder"),),
+    ends=(Ends(ENTRY, fails=_dumps_nowhere, wants="each entry needs it while dumping"),),
 )
 @source("guides/facts/dumps.md#data-dump; npu_attrs.cc; manual, initialize_system")
 def dump_needs_a_path(entry: FlatOptions) -> RuleFindings:
