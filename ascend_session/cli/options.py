@@ -161,7 +161,7 @@ def _list_facts(option: "Option") -> Iterator[Tuple[str, str]]:
     elif option.deprecated:
         yield "Deprecated", f"yes; use {option.use}" if option.use else "yes"
     elif option.use:
-        yield "Prefer", option.use
+        yield "Newer", option.use
     yield "Group", reference.group_of(option)
     for label, (when, rule) in label_first("Rules", reference.rules_of(option)):
         yield label, f"{_WHEN[when]}{rule.sentence} [{rule.source}]"

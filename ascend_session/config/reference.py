@@ -325,7 +325,7 @@ def _option_schema(option: Option) -> Dict[str, Any]:
         default and f"Default: {default}.",
         values.grammar,
         option.applies and f"Applies to: {option.applies}.",
-        option.use and f"Use {option.use} instead.",
+        option.use and (f"Use {option.use}." if option.deprecated else f"Newer: {option.use}."),
         f"Scope {option.scope}: {SCOPES[option.scope]}.",
     ]
     schema = {**values.schema, "description": " ".join(filter(None, sentences))}

@@ -511,6 +511,12 @@ def test_no_proto_is_no_entry() -> None:
     assert not judge_entry(None, {}).has_entry
 
 
+def test_profiling_without_a_folder_ends_the_run_unless_a_variable_names_one() -> None:
+    entry = {"profiling_mode": True, "profiling_options": '{"task_time":"on"}'}
+    assert "name no output" in said(judged(**entry).refused)
+    assert not judged(**entry, environ={"ASCEND_WORK_PATH": "/tmp"}).refused
+
+
 def test_what_the_environment_ends_is_refused() -> None:
     assert "AOE_MODE" in said(judged(environ={"AOE_MODE": "9"}).refused)
 

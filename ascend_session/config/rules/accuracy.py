@@ -30,7 +30,7 @@ def one_precision_mode(entry: FlatOptions) -> RuleFindings:
         yield error(
             f"{entry.text('precision_mode')} and {entry.text('precision_mode_v2')} exclude each "
             "other; the adapter fails on both.",
-            "Keep precision_mode_v2.",
+            "Keep precision_mode, which every release reads.",
         )
 
 
@@ -49,7 +49,7 @@ def mixlist_needs_mixed_precision(entry: FlatOptions) -> RuleFindings:
         reason = f"{text} is not mixed"
     yield error(
         f"{entry.text('modify_mixlist')} edits the lists of mixed precision, but {reason}.",
-        f"Set {option('precision_mode_v2', 'mixed_float16')} (or another mixed mode), or drop "
+        f"Set {option('precision_mode', 'allow_mix_precision')} (or another mixed mode), or drop "
         "modify_mixlist.",
     )
 

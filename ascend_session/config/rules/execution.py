@@ -1,6 +1,6 @@
 """Rules about how graphs run: loops, memory, compilation, tuning, collectives, the Estimator."""
 
-from ascend_session.config.ends import ENTRY, OFFLOAD, RUN_CONFIG, Ends, View
+from ascend_session.config.ends import ENTRY, GE, OFFLOAD, RUN_CONFIG, Ends, View
 from ascend_session.config.grammars import profiling_options
 from ascend_session.config.rules.rule import (
     FlatOptions,
@@ -326,6 +326,21 @@ def stream_sync_outlasts_collectives(entry: FlatOptions) -> RuleFindings:
             f"{option('stream_sync_timeout', stream)} ms is not longer than "
             f"{option('hccl_timeout', hccl)} s; in a cluster the streams give up before the "
             "collectives do."
+        )
+
+
+@RULES.add(
+    "graph_exec_timeout",
+    ends=(Ends(GE, "heterogeneous_model_executor.cc, GetTimeoutFromOption", is_proven=False),),
+)
+@source("heterogeneous_model_executor.cc GetTimeoutFromOption")
+def graph_timeout_is_in_seconds(entry: FlatOptions) -> RuleFindings:
+    """Runs over several kinds of devices take whole seconds for graph_exec_timeout (ms)."""
+    timeout = entry.get("graph_exec_timeout", -1)
+    if timeout >= 0 and (timeout == 0 or timeout % 1000):
+        yield warning(
+            f"{option('graph_exec_timeout', timeout)} ends a heterogeneous run, as GE's "
+            "heterogeneous_model_executor.cc reads: it takes multiples of 1000 ms above 0."
         )
 
 

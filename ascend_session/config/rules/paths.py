@@ -3,7 +3,7 @@
 import os
 from typing import Any, Iterator, Optional, Tuple
 
-from ascend_session.config.ends import ENTRY, Ends, View
+from ascend_session.config.ends import ENTRY, GE, Ends, View
 from ascend_session.config.entry import is_file
 from ascend_session.config.grammars import profiling_options
 from ascend_session.config.rules.accuracy import DUMPS
@@ -191,7 +191,12 @@ def files_are_there(entry: FlatOptions) -> RuleFindings:
         yield _missing(key, path, can_come=False)
 
 
-@RULES.add("profiling_options", "profiling_mode", variables=("ASCEND_WORK_PATH",))
+@RULES.add(
+    "profiling_options",
+    "profiling_mode",
+    variables=("ASCEND_WORK_PATH",),
+    ends=(Ends(GE, "prof_acl_mgr.cpp, MsprofResultPathAdapter"),),
+)
 @source(
     "guides/facts/option_files.md#profiling_options; hicann/runtime, MsprofResultPathAdapter in "
     "prof_acl_mgr.cpp"
