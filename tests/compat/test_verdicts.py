@@ -11,6 +11,7 @@ import pytest
 from ascend_session import AscendConfig, AscendConfigWarning, ConfigError
 from ascend_session.audit.scripts import audit_bytes
 from ascend_session.compat.verdicts import EntryVerdict, judge_entry
+from ascend_session.config.ends import Stage
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.findings import ERROR
@@ -39,6 +40,21 @@ ENDING: List[Tuple[str, Dict[str, Any]]] = [
     # Empty text, also that of a value in another field
     ("buffer_optimize", {"buffer_optimize": ""}),
     ("oo_level", {"oo_level": ""}),
+    # Words and numbers
+    ("precision_mode_v2", {"precision_mode_v2": "force_fp16"}),
+    ("graph_run_mode", {"graph_run_mode": 2}),
+    ("session_device_id", {"session_device_id": -1}),
+    ("local_rank_id", {"local_rank_id": 8}),
+    ("enable_exception_dump", {"enable_exception_dump": 3}),
+    ("export_compile_stat", {"export_compile_stat": 3}),
+    ("graph_max_parallel_model_num", {"graph_max_parallel_model_num": 0}),
+    ("op_select_implmode", {"op_select_implmode": "fast"}),
+    ("jit_compile", {"jit_compile": "on"}),
+    ("shape_generalization_mode", {"shape_generalization_mode": "strict"}),
+    ("aoe_mode", {"aoe_mode": "3"}),
+    ("dynamic_node_type", {**PROFILES, "dynamic_node_type": 2}),
+    ("auto_multistream_parallel_mode", {"auto_multistream_parallel_mode": "LoadBalance"}),
+    ("profiling_options", {"profiling_mode": True, "profiling_options": "{"}),
     # What GE ends and the adapter takes
     ("oo_level", {"oo_level": "O2"}),
     ("deterministic", {"deterministic": 2}),
@@ -227,6 +243,16 @@ def test_a_value_in_the_wrong_field_reads_as_zero() -> None:
 )
 def test_a_wrong_field_ends_the_run_where_its_zero_does(key: str, given: Any) -> None:
     assert key in said(judged(**{key: given}).refused)
+
+
+def test_each_option_that_ends_a_run_has_a_case() -> None:
+    known = options_by_key(AdapterOptions)
+    ends = {
+        option.name
+        for option in known.values()
+        if any(each.is_proven and each.by is not Stage.RUN_CONFIG for each in option.ends)
+    }
+    assert ends - {option for option, _ in ENDING} == set()
 
 
 @pytest.mark.parametrize(("option", "entry"), ENDING, ids=str)
