@@ -11,8 +11,8 @@ It
 * talks with the launcher through a socket, and stops everyone when that is closed;
 * leaves when it has no child, which for a subreaper means that no process of the job lives.
 
-The first rank waits for it, so it imports little: ``typing`` alone would add a half to the time in
-which it starts (28 ms instead of 17 on Python 3.7), and is only there for the type checker.
+The launcher starts it by ``python -m``. The first rank waits for it, so what only the end of some
+jobs needs is imported then.
 
 Launcher and guardian send each other `marshal` values, each behind its length: both ends run
 the same interpreter. The first message is the job, a dictionary that the supervisor makes. Then the
@@ -28,21 +28,17 @@ with the values of their fields; ranks are counted from 0 in the order of the jo
 last one.
 """
 
-from __future__ import annotations
-
 import contextlib
+import ctypes
 import marshal
 import os
 import select
 import signal
 import sys
 import time
+from typing import Any, Collection, Dict, List, Optional, Tuple
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Collection, Dict, List, Optional, Tuple
-
-    from ascend_session.launcher.script_ranks import RepeatWatch, ScriptWatch
+from ascend_session.launcher.script_ranks import RepeatWatch, ScriptWatch
 
 # By which a process is asked to end.
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
@@ -55,8 +51,6 @@ _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
 
 
 def _prctl(option: int, value: int) -> None:
-    import ctypes  # which the launcher, at its end of the channel, does without
-
     ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
@@ -283,16 +277,15 @@ class GuardedJob:
     Args:
         channel: The way to the launcher.
         job: ``ranks``, each with ``command``, ``cwd``, ``environment``, ``cpus``, ``stdout``,
-            ``stderr`` and ``open_files``; ``grace``; ``psutil``, the folders it is found in;
-            ``size``, the number of ranks of the job on all nodes, and ``folder``, that of the
-            first one, if they may be scripts that start ranks; else ``size`` is 0.
+            ``stderr`` and ``open_files``; ``grace``; ``size``, the number of ranks of the job on
+            all nodes, and ``folder``, that of the first one, if they may be scripts that start
+            ranks; else ``size`` is 0.
     """
 
     def __init__(self, channel: MessageChannel, job: Dict[str, Any]) -> None:
         self._channel = channel
         self._ranks: List[Dict[str, Any]] = job["ranks"]
         self._grace: float = job["grace"]
-        sys.path += job["psutil"]
         self._alive: Dict[int, Tuple[int, int]] = {}  # pid -> rank and its pipe
         self._has_failed = False
         self._got_signal = False
@@ -308,8 +301,6 @@ class GuardedJob:
         self._look_at: Optional[float] = None
         self._is_awaiting = False
         if job["size"]:
-            from ascend_session.launcher.script_ranks import RepeatWatch, ScriptWatch
-
             if job["size"] == 1:
                 self._watch = ScriptWatch(job["folder"])
             else:
@@ -576,5 +567,8 @@ def main() -> None:
     for rank in job["ranks"]:
         os.set_inheritable(rank["stdout"], False)
         os.set_inheritable(rank["stderr"], False)
-    os.chdir("/")
     GuardedJob(channel, job).run(messages[1:])
+
+
+if __name__ == "__main__":
+    main()
