@@ -8,17 +8,17 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any, ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from ascend_session.backends import STUB_DEVICES_VARIABLE
 from ascend_session.backends.base import FEATURES, Backend, HostDevices
 from ascend_session.backends.collectives import Groups
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import BackendError, DeviceError
 from ascend_session.hardware.nodes import host_root
+from ascend_session.rank_folder import RANK_FOLDER
 
 if TYPE_CHECKING:
     from ascend_session.backends.stub_job import StubJob
 
-_DEVICES_VARIABLE = "ASCEND_SESSION_STUB_DEVICES"
 
 _DEFAULT_DEVICES = "8"
 
@@ -71,8 +71,8 @@ class StubBackend(Backend):
         """Give as many as the variable says, or as the launch asks for if that is more."""
         count = _count_devices(environ)
         notes: Tuple[str, ...] = ()
-        if wanted > count and environ.get(_DEVICES_VARIABLE):
-            notes = (f"{_DEVICES_VARIABLE}={count} is raised to {wanted}, one per rank.",)
+        if wanted > count and environ.get(STUB_DEVICES_VARIABLE):
+            notes = (f"{STUB_DEVICES_VARIABLE}={count} is raised to {wanted}, one per rank.",)
         return HostDevices((None,) * max(count, wanted), notes)
 
     @classmethod
@@ -80,13 +80,13 @@ class StubBackend(Backend):
         cls, device: int, local_size: int, environ: Mapping[str, str]
     ) -> Dict[str, str]:
         """Tell all ranks how many devices there are."""
-        return {_DEVICES_VARIABLE: str(max(_count_devices(environ), local_size))}
+        return {STUB_DEVICES_VARIABLE: str(max(_count_devices(environ), local_size))}
 
     @classmethod
     def explain_count(cls, environ: Mapping[str, str]) -> str:
         """Say whether the variable has the number of devices."""
-        if environ.get(_DEVICES_VARIABLE):
-            return f"{_DEVICES_VARIABLE} says"
+        if environ.get(STUB_DEVICES_VARIABLE):
+            return f"{STUB_DEVICES_VARIABLE} says"
         return "a server with Ascend processors usually has"
 
     @property
@@ -129,7 +129,7 @@ class StubBackend(Backend):
                 raise DeviceError(
                     f"{name}={device}: the stub has {self._device_count} devices, "
                     f"0 to {self._device_count - 1}.",
-                    hint=f"export {_DEVICES_VARIABLE}={device + 1}",
+                    hint=f"export {STUB_DEVICES_VARIABLE}={device + 1}",
                 )
 
     def explain_automatic(self, reason: str) -> str:
@@ -242,10 +242,10 @@ def _refuse_adapter() -> None:
 
 
 def _count_devices(environ: Mapping[str, str]) -> int:
-    text = environ.get(_DEVICES_VARIABLE) or _DEFAULT_DEVICES
+    text = environ.get(STUB_DEVICES_VARIABLE) or _DEFAULT_DEVICES
     if not re.fullmatch("[0-9]{1,5}", text) or int(text) < 1:
         raise BackendError(
-            f"{_DEVICES_VARIABLE}={text!r} is not a number of devices.",
-            hint=f"export {_DEVICES_VARIABLE}={_DEFAULT_DEVICES}",
+            f"{STUB_DEVICES_VARIABLE}={text!r} is not a number of devices.",
+            hint=f"export {STUB_DEVICES_VARIABLE}={_DEFAULT_DEVICES}",
         )
     return int(text)

@@ -34,6 +34,7 @@ from ascend_session.compat.report import (
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.errors import AscendConfigWarning
 from ascend_session.files import replace_file
+from ascend_session.rank_folder import RANK_FOLDER, SESSIONS_NAME
 from ascend_session.session.api import ascend_system
 from ascend_session.session.signals import Terminated, at_forced_end
 from ascend_session.session.system import AscendSystem, current_system, log_failures
@@ -117,12 +118,6 @@ def _forget_opener_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_forget_opener_in_child)
-
-
-RECORD_NAME = "sessions.json"
-"""What each rank writes into its folder about its sessions."""
-
-_FOLDER_VARIABLE = "ASCEND_SESSION_RANK_FOLDER"
 
 
 class _RunEnd:
@@ -222,9 +217,9 @@ def has_no_variables() -> bool:
 
 
 def _record() -> None:
-    folder = os.environ.get(_FOLDER_VARIABLE)
+    folder = os.environ.get(RANK_FOLDER)
     if folder:
-        _write_json(os.path.join(folder, RECORD_NAME), _own_record())
+        _write_json(os.path.join(folder, SESSIONS_NAME), _own_record())
 
 
 def _own_record() -> Dict[str, Any]:
@@ -337,14 +332,14 @@ def _rank() -> int:
 
 def _read_records() -> Iterator[Mapping[str, Any]]:
     """Read what the other ranks of this node have written down about their sessions."""
-    own = os.environ.get(_FOLDER_VARIABLE)
+    own = os.environ.get(RANK_FOLDER)
     if not own:
         return
     ranks_folder, names = os.path.dirname(own), []
     with contextlib.suppress(OSError):  # a script may have removed it
         names = sorted(os.listdir(ranks_folder))
     for name in names:
-        path = os.path.join(ranks_folder, name, RECORD_NAME)
+        path = os.path.join(ranks_folder, name, SESSIONS_NAME)
         if os.path.dirname(path) == own:
             continue
         with contextlib.suppress(OSError, ValueError), open(path, encoding="utf-8") as file:

@@ -12,7 +12,6 @@ from ascend_session.cluster.member import JoinedProcess
 from ascend_session.failures.failure import Failure
 from ascend_session.failures.graph_error import parse_graph_error
 from ascend_session.failures.record import (
-    STACKS_NAME,
     ErrorRecord,
     Frame,
     parse_frames,
@@ -24,6 +23,7 @@ from ascend_session.launcher import rank_main
 from ascend_session.launcher.lines import clean
 from ascend_session.launcher.process import find_signal_name, signal_name
 from ascend_session.launcher.result import Outcome, RankResult
+from ascend_session.rank_folder import STACKS_NAME
 from ascend_session.text import blanked, format_ranges, shorten
 from ascend_session.user_code import is_user_file
 

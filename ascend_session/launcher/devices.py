@@ -29,6 +29,7 @@ from typing import (
     Union,
 )
 
+from ascend_session.backends import STUB_DEVICES_VARIABLE
 from ascend_session.cluster.schedulers import has_scheduler
 from ascend_session.errors import DeviceError, JobError
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
@@ -41,7 +42,6 @@ from ascend_session.text import format_count, shorten
 if TYPE_CHECKING:
     from ascend_session.backends.base import Backend
 
-STUB_DEVICES = "ASCEND_SESSION_STUB_DEVICES"
 _LONGEST_COMMAND = 200
 _EXAMPLE = 'Write logical ids, from 0, as in "0-3,6".'
 
@@ -71,7 +71,7 @@ def _refuse_uncounted_program(config: LaunchConfig, environ: Mapping[str, str]) 
     Raises:
         JobError: If it is one.
     """
-    is_counted = config.rank_table or environ.get(STUB_DEVICES) or has_scheduler(environ)
+    is_counted = config.rank_table or environ.get(STUB_DEVICES_VARIABLE) or has_scheduler(environ)
     if config.program is None or is_counted:
         return
     words = " ".join(map(shlex.quote, (config.program, *config.args)))

@@ -13,17 +13,18 @@ import os
 import re
 from typing import TYPE_CHECKING, Dict, Mapping, NamedTuple, Sequence, Type
 
+from ascend_session.backends import BACKEND_VARIABLE, STUB_DEVICES_VARIABLE
 from ascend_session.cluster.schedulers import IDENTITY_VARIABLES, has_scheduler
 from ascend_session.cluster.variables import (
     GRACE,
     LAUNCHED,
-    RANK_FOLDER,
     RENDEZVOUS,
     read_task,
     read_task_type,
 )
 from ascend_session.errors import JobError
 from ascend_session.launcher.decided import Decided, decision
+from ascend_session.rank_folder import PLOG_FOLDER, RANK_FOLDER, WORK_FOLDER
 from ascend_session.spelling import as_message, option
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 LOG_PATH = "ASCEND_PROCESS_LOG_PATH"
 WORK_PATH = "ASCEND_WORK_PATH"
-PLOG_FOLDER, WORK_FOLDER = "plog", "work"
 
 HIGHEST_PORT = 65520
 """Of ``CM_CHIEF_PORT``."""
@@ -61,7 +61,7 @@ _BY_TABLE = (
 _KEPT = {
     "ASCEND_RT_VISIBLE_DEVICES": f"Give {option('devices')}, or export it before the launch.",
     "ASCEND_SESSION_HOST_ROOT": "Export it before the launch.",
-    "ASCEND_SESSION_STUB_DEVICES": f"Give {option('processes')}, or export it before the launch.",
+    STUB_DEVICES_VARIABLE: f"Give {option('processes')}, or export it before the launch.",
 }
 _SET = {
     "RANK_ID": _BY_RANK,
@@ -73,7 +73,7 @@ _SET = {
     "RANK_TABLE_FILE": _BY_TABLE,
     **dict.fromkeys(CHIEF_FAMILY, _BY_TABLE),
     "JOB_ID": f"Give {option('job_id')}.",
-    "ASCEND_SESSION_BACKEND": f"Give {option('backend')}.",
+    BACKEND_VARIABLE: f"Give {option('backend')}.",
     RANK_FOLDER: f"Give {option('log_dir')}.",
     GRACE: f"Give {option('grace')}.",
     RENDEZVOUS: "The launcher makes up a new one for each attempt.",
@@ -150,7 +150,7 @@ def decide_environments(
     local_size = len(devices)
     size = nodes.size(local_size)
     shared = {
-        "ASCEND_SESSION_BACKEND": backend.name,
+        BACKEND_VARIABLE: backend.name,
         "JOB_ID": job_id,
         "LOCAL_SIZE": str(local_size),
         GRACE: f"{round(config.grace, 2):g}",

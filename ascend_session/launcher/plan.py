@@ -43,8 +43,6 @@ from ascend_session.launcher.devices import (
     parse_spans,
 )
 from ascend_session.launcher.environment import (
-    PLOG_FOLDER,
-    WORK_FOLDER,
     JobFacts,
     check_task,
     decide_environments,
@@ -52,6 +50,7 @@ from ascend_session.launcher.environment import (
 from ascend_session.launcher.nodes import Nodes, await_table, decide_nodes
 from ascend_session.launcher.rank_main import RUNNER
 from ascend_session.launcher.rendezvous import decide_rendezvous
+from ascend_session.rank_folder import PLOG_FOLDER, STDERR_NAME, STDOUT_NAME, WORK_FOLDER
 from ascend_session.spelling import option
 
 if TYPE_CHECKING:
@@ -345,8 +344,8 @@ def _plan_rank(
         physical_id=device.physical,
         cpus=cpus,
         folder=folder,
-        stdout=os.path.join(folder, "stdout.log"),
-        stderr=os.path.join(folder, "stderr.log"),
+        stdout=os.path.join(folder, STDOUT_NAME),
+        stderr=os.path.join(folder, STDERR_NAME),
         plog=os.path.join(folder, PLOG_FOLDER),
         work=os.path.join(folder, WORK_FOLDER),
         changed={n: v for n, v in sorted(environment.items()) if inherited.get(n) != v},

@@ -5,7 +5,6 @@
 what it needs and the start costs about nothing. It works from Python 3.6 on.
 """
 
-import faulthandler
 import os
 import sys
 
@@ -15,9 +14,6 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Container, Dict, List, Optional, Type
 
     Trace = Optional[TracebackType]
-
-RANK_FOLDER_VARIABLE = "ASCEND_SESSION_RANK_FOLDER"
-"""Environment variable with the absolute path of the rank's folder."""
 
 RUN_VARIABLE = "ASCEND_SESSION_RUN"
 """Environment variable with the options of ``ascend-session run``, hidden from the program."""
@@ -68,10 +64,10 @@ class RankMain:
     """
 
     def __init__(self, runner: str) -> None:
-        self._folder = os.environ.get(RANK_FOLDER_VARIABLE)
+        self._rank_folder = load_by_path(os.path.join(_PACKAGE, "rank_folder.py"))
+        self._folder = os.environ.get(self._rank_folder.RANK_FOLDER)
         self._pid = os.getpid()
         self._spare = bytes(_SPARE_BYTES)
-        self._record_writer = load_by_path(os.path.join(_PACKAGE, "failures", "record_writer.py"))
         self._vendor = None  # type: Optional[Vendor]
         request = os.environ.pop(RUN_VARIABLE, None)
         # The vendor's packages are replaced by `run`, and in ranks on the stub; to ask the backend
@@ -90,7 +86,7 @@ class RankMain:
         if hasattr(sys, "orig_argv"):
             del sys.orig_argv[-len(words)]
         if self._folder:
-            watch_stacks(self._folder)
+            self._rank_folder.watch_stacks(self._folder)
         del words[0]
         functions: Dict[str, Callable[[Any], None]] = {}
         functions["tensorflow.python.util.tf_stack"] = self._hide_frames
@@ -107,7 +103,7 @@ class RankMain:
         error.__traceback__ = stripped(error.__traceback__, self._files)
         if self._vendor is not None:
             self._vendor.fail(error)
-        failed_rank = self._record(error, self._record_writer.exit_code_of(error))
+        failed_rank = self._record(error, self._rank_folder.exit_code_of(error))
         if not isinstance(error, SystemExit):
             last_line = ""
             if failed_rank is not None:
@@ -137,7 +133,7 @@ class RankMain:
         # A forked child that fails has ended no rank.
         if not code or not self._folder or os.getpid() != self._pid:
             return None
-        write = self._record_writer.write_record  # type: Callable[..., Optional[int]]
+        write = self._rank_folder.write_record  # type: Callable[..., Optional[int]]
         return write(error, self._folder, code, ends_program=True)
 
 
@@ -172,44 +168,6 @@ class AfterImport:
 
             spec.loader.exec_module = exec_module
         return spec
-
-
-STACKS_NAME = "stacks.log"
-# Of what signal is made of; signal itself is slow to load.
-STACK_SIGNAL = int(__import__("_signal").SIGRTMIN) + 7
-
-# Descriptors that no program reaches. If one closes all that it does not know, what it opens then
-# gets another number, and no stack is ever written into a file of its own.
-_OUT_OF_THE_WAY = (1000, 250)
-
-
-def watch_stacks(folder: str) -> None:
-    """Have `faulthandler` write to a file in the rank's folder, if that can be opened.
-
-    If the environment asks for ``faulthandler``, crashes stay on standard error.
-    """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-    try:
-        fd = _moved(os.open(os.path.join(folder, STACKS_NAME), flags, 0o666))
-        if not faulthandler.is_enabled():
-            faulthandler.enable(fd, all_threads=True)
-        faulthandler.register(STACK_SIGNAL, fd, all_threads=True, chain=False)
-    except (OSError, RuntimeError, ValueError):
-        return
-
-
-def _moved(fd: int) -> int:
-    for high in _OUT_OF_THE_WAY:
-        try:
-            os.fstat(high)
-        except OSError:
-            try:
-                os.dup2(fd, high, False)
-            except OSError:  # so many are not allowed
-                continue
-            os.close(fd)
-            return high
-    return fd
 
 
 GLUE = "sys"

@@ -30,7 +30,6 @@ from typing import (
     Type,
 )
 
-from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import JobError
 from ascend_session.launcher.events import (
     EVENTS,
@@ -58,7 +57,7 @@ from ascend_session.launcher.plan import Plan, RankPlan
 from ascend_session.launcher.process import ASKING, PASSED_ON, Signals, enough_open_files
 from ascend_session.launcher.pump import Pump
 from ascend_session.launcher.result import Attempt, judge_ranks
-from ascend_session.training.progress import read_first_step
+from ascend_session.rank_folder import RANK_FOLDER, read_first_step
 
 if TYPE_CHECKING:
     from ascend_session.launcher.stall import StallWatch

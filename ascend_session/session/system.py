@@ -24,7 +24,6 @@ from ascend_session.backends._tensorflow import (
 from ascend_session.backends.base import Backend
 from ascend_session.cluster import member
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.entry import FileStore, adapter_part, flatten
 from ascend_session.config.proto import SessionProto, add_to_entry, build_proto
@@ -33,6 +32,7 @@ from ascend_session.errors import AscendError, LifecycleError, warn
 from ascend_session.failures.failure import RetryPolicy
 from ascend_session.failures.graph_error import describe_error
 from ascend_session.failures.scanner import translate
+from ascend_session.rank_folder import RANK_FOLDER
 from ascend_session.session.conditions import (
     Leftovers,
     check_conditions,
