@@ -208,7 +208,7 @@ def _run_script(name: str, on_unreadable: "Callable[[Exception], None]") -> None
     path = name
     if sys.version_info >= (3, 9) and not os.path.isabs(path):
         path = (_working_directory() or "") + os.sep + path
-    if _importer(path) is not None:
+    if _can_import_from(path):
         import runpy
 
         sys.path.insert(0, path)
@@ -250,34 +250,25 @@ def _new_main() -> "Dict[str, Any]":
     return scope
 
 
-def _importer(path: str) -> "Any":
-    """Find what imports from a folder or an archive, as PyImport_GetImporter; None for a file."""
-    cache = sys.path_importer_cache  # type: Dict[str, Any]
-    if path not in cache:
-        cache[path] = None
-        for hook in sys.path_hooks:
-            try:
-                cache[path] = hook(path)
-                break
-            except ImportError:
-                continue
-    return cache[path]
+def _can_import_from(path: str) -> bool:
+    """Tell whether a path is a folder or an archive, by Python's own hooks."""
+    for hook in sys.path_hooks:
+        try:
+            hook(path)
+        except ImportError:
+            continue
+        return True
+    return False
 
 
 def _compiled(path: str) -> "Any":
     """Load the code of a script or of a compiled one; return it with its loader."""
     external = sys.modules["_frozen_importlib_external"]  # type: Any
+    if path.endswith(".pyc"):
+        loader = external.SourcelessFileLoader("__main__", path)
+        return loader.get_code("__main__"), loader
     with open(path, "rb") as file:
-        data = file.read()
-    is_compiled = data[:4] == external.MAGIC_NUMBER
-    if path.endswith(".pyc") and not is_compiled:
-        raise RuntimeError("Bad magic number in .pyc file")
-    if is_compiled:
-        import marshal
-
-        header = 16 if sys.version_info >= (3, 7) else 12
-        return marshal.loads(data[header:]), external.SourcelessFileLoader("__main__", path)
-    code = compile(data, path, "exec", 0, True)
+        code = compile(file.read(), path, "exec", 0, True)
     return code, external.SourceFileLoader("__main__", path)
 
 
@@ -290,27 +281,15 @@ def print_as_without(files: "Container[str]", last_line: str = "") -> None:
         files: The files.
         last_line: What is printed below the traceback.
     """
-    hook = getattr(sys, "excepthook", _missing)
+    hook = getattr(sys, "excepthook", sys.__excepthook__)
 
     def show(kind: "Type[BaseException]", error: BaseException, trace: "Trace") -> None:
-        if hook is _missing:
-            del sys.excepthook
-        else:
-            sys.excepthook = hook
+        sys.excepthook = hook
         trace = stripped(trace, files)
         error.__traceback__ = sys.last_traceback = trace
-        try:
-            hook(kind, error, trace)
-        except SystemExit:
-            raise
-        except BaseException as second:  # as Python does with an exception that nothing caught
-            _say("Error in sys.excepthook:\n")
-            second.__traceback__ = stripped(second.__traceback__, files)
-            sys.__excepthook__(type(second), second, second.__traceback__)
-            _say("\nOriginal exception was:\n")
-            sys.__excepthook__(kind, error, trace)
-        if last_line:
-            _say(last_line)
+        hook(kind, error, trace)
+        if last_line and sys.stderr is not None:
+            sys.stderr.write(last_line)
 
     sys.excepthook = show
 
@@ -320,16 +299,6 @@ def stripped(trace: "Trace", files: "Container[str]") -> "Trace":
     while trace is not None and trace.tb_frame.f_code.co_filename in files:
         trace = trace.tb_next
     return trace
-
-
-def _missing(kind: "Type[BaseException]", error: BaseException, trace: "Trace") -> None:
-    _say("sys.excepthook is missing\n")
-    sys.__excepthook__(kind, error, trace)
-
-
-def _say(text: str) -> None:
-    if sys.stderr is not None:
-        sys.stderr.write(text)
 
 
 class Vendor:
