@@ -38,13 +38,12 @@ import sys
 import time
 from typing import Any, Collection, Dict, List, Optional, Tuple
 
+from ascend_session.launcher.process import ASKING, catches_signal
 from ascend_session.launcher.script_ranks import RepeatWatch, ScriptWatch
 
-# By which a process is asked to end.
-_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 # Python ignores the last two, which a program inherits. The others have the guardian's handlers
 # until there is a program, and one that came before that would be lost in them.
-_RESET_IN_RANKS = (*_ENDING, signal.SIGPIPE, signal.SIGXFSZ)
+_RESET_IN_RANKS = (*ASKING, signal.SIGPIPE, signal.SIGXFSZ)
 
 # prctl(2)
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
@@ -73,7 +72,7 @@ def start_rank(rank: Dict[str, Any]) -> Tuple[int, int]:
     parent = os.getpid()
     read, write = os.pipe()
     # A signal that comes to the child early has to wait until it ends the rank, not the guardian.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ASKING)
     try:
         pid = os.fork()
         if not pid:
@@ -187,11 +186,9 @@ def _find_catchers(process: Any, number: int) -> List[Any]:
     """
     import psutil
 
-    with contextlib.suppress(psutil.Error, OSError, LookupError, ValueError):
-        with open(f"/proc/{process.pid}/status", encoding="ascii", errors="replace") as file:
-            caught = int(file.read().partition("\nSigCgt:")[2].split()[0], 16)
-        if caught >> (number - 1) & 1:
-            return [process]
+    if catches_signal(process.pid, number):
+        return [process]
+    with contextlib.suppress(psutil.Error):
         return [each for child in process.children() for each in _find_catchers(child, number)]
     return []
 
@@ -347,7 +344,7 @@ class GuardedJob:
         def note(number: int, frame: Any) -> None:
             self._got_signal = True
 
-        for number in _ENDING:
+        for number in ASKING:
             signal.signal(number, note)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         return read
