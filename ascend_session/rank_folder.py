@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 RANK_FOLDER = "ASCEND_SESSION_RANK_FOLDER"
 """Variable with the folder's absolute path; a process that has it was launched by this package."""
 
+LOGS_FOLDER = "ascend-logs"
+"""Where the folders of all launches are, where no other place is given."""
+
 STDOUT_NAME, STDERR_NAME = "stdout.log", "stderr.log"
 PLOG_FOLDER, WORK_FOLDER = "plog", "work"
 RECORD_NAME, STACKS_NAME = "error.json", "stacks.log"

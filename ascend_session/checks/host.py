@@ -29,10 +29,10 @@ from ascend_session.hardware.hccn import HccnTool
 from ascend_session.hardware.installation import Component, read_versions
 from ascend_session.hardware.nodes import host_root, processor_nodes
 from ascend_session.hardware.program import TIME_LIMIT
+from ascend_session.rank_folder import LOGS_FOLDER
 
 _IMPORTS_S = 120.0  # TensorFlow alone takes twenty on a slow disk
 _ALL_ANSWERS_S = 60.0  # for all that hccn_tool is asked
-_LOGS = "ascend-logs"
 _UNKNOWN = "-"
 _PASS_IN = "In a container, pass the nodes in with --device; on a host, check the driver."
 
@@ -166,7 +166,7 @@ def _check_network(
 
 def _check_logs(log_dir: Optional[str]) -> List[Finding]:
     try:
-        folder = os.path.abspath(log_dir or _LOGS)
+        folder = os.path.abspath(log_dir or LOGS_FOLDER)
     except FileNotFoundError:
         message = "The working directory has been removed."
         return [Finding(ERROR, message, "Change to another folder.", rule=FOLDER)]

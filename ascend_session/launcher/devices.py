@@ -95,12 +95,6 @@ def decide_devices(
     refused if there are no such devices, or the product has no job of these (DeviceError); if the
     table says something else than the options, or names devices that this process does not get
     (JobError); or as `Backend.find_devices` refuses it.
-
-    Args:
-        config: The options of the launch.
-        environ: The launcher's environment.
-        backend: Its class; None if it is not known.
-        nodes: This node among those of the job.
     """
     if backend is None:
         return UNDECIDED
@@ -310,12 +304,6 @@ def decide_cpus(
     has set stays.
 
     Source: guides/facts/launch.md#inter-op-threads
-
-    Args:
-        config: The options of the launch.
-        environ: The launcher's environment.
-        backend: Its class.
-        devices: The device of each rank.
     """
     # What a cpuset, taskset or a batch system has taken away is not among them.
     available = tuple(sorted(os.sched_getaffinity(0)))

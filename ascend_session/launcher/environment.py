@@ -138,13 +138,6 @@ def decide_environments(
 
     A job with a chief has no ``RANK_SIZE`` and no ``RANK_ID``, which would switch collectives off;
     there ``LOCAL_RANK`` is the rank.
-
-    Args:
-        config: The options of the launch.
-        environ: The launcher's environment.
-        job: What is decided of the job.
-        cpus: Those of the ranks.
-        folders: Those of the attempt.
     """
     backend, nodes, devices, job_id, rendezvous = job
     local_size = len(devices)
@@ -179,7 +172,7 @@ def decide_environments(
             # It may be a script that starts ranks itself, which have to know what it has set.
             exported = {**{name: shared[name] for name in _OF_SCRIPT if name in shared}, **own}
             own[LAUNCHED] = " ".join(f"{name}={value}" for name, value in sorted(exported.items()))
-        environment = {
+        variables = {
             "TF_CPP_MIN_LOG_LEVEL": "1",  # without what TensorFlow says of itself when all is well
             **cpus.threads,
             **{name: value for name, value in environ.items() if name not in removed},
@@ -199,9 +192,9 @@ def decide_environments(
         is_installed = os.path.isdir(_STAND_INS)  # an installation may be without compat
         if config.program is not None and backend.replaces_vendor and is_installed:
             # Also the Pythons that a program other than Python starts find the stub's stand-ins.
-            path = environment.get("PYTHONPATH")
-            environment["PYTHONPATH"] = _STAND_INS + (os.pathsep + path if path else "")
-        environments.append(environment)
+            path = variables.get("PYTHONPATH")
+            variables["PYTHONPATH"] = _STAND_INS + (os.pathsep + path if path else "")
+        environments.append(variables)
     return Decided(RankEnvironments(environments, removed), tuple(notes))
 
 

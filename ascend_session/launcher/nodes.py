@@ -103,11 +103,6 @@ def decide_nodes(
     It is refused if the options cannot be met on several nodes (ConfigError); if a scheduler, the
     rank table and the options say different things, if several launchers were started on one node,
     or if the table is none (JobError).
-
-    Args:
-        config: The options of the launch.
-        environ: The launcher's environment with what the user adds.
-        backend: Its class; None if it is not known.
     """
     if backend is None:
         return UNDECIDED
@@ -321,7 +316,7 @@ def await_table(
     Args:
         config: The options of the launch.
         environ: The launcher's environment with what the user adds.
-        backend: Its class.
+        backend: The class of the backend.
         say: Takes a sentence about what is waited for, again each minute.
 
     Raises:

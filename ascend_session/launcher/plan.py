@@ -50,14 +50,17 @@ from ascend_session.launcher.environment import (
 from ascend_session.launcher.nodes import Nodes, await_table, decide_nodes
 from ascend_session.launcher.rank_main import RUNNER
 from ascend_session.launcher.rendezvous import decide_rendezvous
-from ascend_session.rank_folder import PLOG_FOLDER, STDERR_NAME, STDOUT_NAME, WORK_FOLDER
+from ascend_session.rank_folder import (
+    LOGS_FOLDER,
+    PLOG_FOLDER,
+    STDERR_NAME,
+    STDOUT_NAME,
+    WORK_FOLDER,
+)
 from ascend_session.spelling import option
 
 if TYPE_CHECKING:
     from ascend_session.backends.base import Backend
-
-LOGS = "ascend-logs"
-"""The folder for logs, where no other is given."""
 
 
 class RankPlan(NamedTuple):
@@ -278,19 +281,13 @@ def decide_job(
     plan = None
     if not list_problems(made):
         job = JobFacts(chosen.known.kind, node, devices, job_id, rendezvous.known)
-        cpus = decide_cpus(config, environ, job.backend, devices)
-        environments = decide_environments(config, environ, job, cpus.known, folders.known)
-        ranks = tuple(
-            _plan_rank(
-                rank, device, command.known, cwd.known, folders.known, own_cpus, own, environ
-            )
-            for rank, device, own_cpus, own in zip(
-                job.ranks, devices, cpus.known.of_ranks, environments.known.of_ranks
-            )
-        )
-        made += [cpus, environments, check_ranks(job.backend, ranks)]
+        local_ranks = decide_ranks(config, environ, job, command.known, cwd.known, folders.known)
+        made.append(local_ranks)
+        if local_ranks.value is not None:
+            ranks = local_ranks.value.ranks
+            made.append(check_ranks(job.backend, ranks))
     problems = list_problems(made)
-    if ranks and not problems:
+    if not problems:
         plan = Plan(
             config=config,
             environ=environ,
@@ -304,9 +301,9 @@ def decide_job(
             folder=folders.known.attempt,
             ranks=ranks,
             shown=tuple(rank.rank for rank in ranks if rank.rank in shown.known),
-            removed=environments.known.removed,
+            removed=local_ranks.known.removed,
             notes=_list_notes(config, node, job.backend, ranks, made),
-            bound=cpus.known.bound,
+            bound=local_ranks.known.bound,
         )
     return Decisions(
         config=config,
@@ -325,32 +322,51 @@ def decide_job(
     )
 
 
-def _plan_rank(
-    rank: int,
-    device: RankDevice,
+class LocalRanks(NamedTuple):
+    """What is started on this node; the attributes are those of `Plan`."""
+
+    ranks: Tuple[RankPlan, ...]
+    removed: Mapping[str, str]
+    bound: str
+
+
+@decision
+def decide_ranks(
+    config: LaunchConfig,
+    environ: Mapping[str, str],
+    job: JobFacts,
     command: Tuple[str, ...],
     cwd: str,
     folders: "Folders",
-    cpus: Optional[Tuple[int, ...]],
-    environment: Mapping[str, str],
-    inherited: Mapping[str, str],
-) -> RankPlan:
-    folder = folders.of_rank(rank)
-    return RankPlan(
-        rank=rank,
-        command=command,
-        cwd=cwd,
-        device_id=device.logical,
-        physical_id=device.physical,
-        cpus=cpus,
-        folder=folder,
-        stdout=os.path.join(folder, STDOUT_NAME),
-        stderr=os.path.join(folder, STDERR_NAME),
-        plog=os.path.join(folder, PLOG_FOLDER),
-        work=os.path.join(folder, WORK_FOLDER),
-        changed={n: v for n, v in sorted(environment.items()) if inherited.get(n) != v},
-        environment=environment,
-    )
+) -> Decided[LocalRanks]:
+    """Decide what each rank of this node gets: its CPUs, its environment and its files."""
+    cpus = decide_cpus(config, environ, job.backend, job.devices)
+    environments = decide_environments(config, environ, job, cpus.known, folders)
+    ranks = []
+    for rank, device, own_cpus, variables in zip(
+        job.ranks, job.devices, cpus.known.of_ranks, environments.known.of_ranks
+    ):
+        folder = folders.of_rank(rank)
+        changed = {n: v for n, v in sorted(variables.items()) if environ.get(n) != v}
+        ranks.append(
+            RankPlan(
+                rank=rank,
+                command=command,
+                cwd=cwd,
+                device_id=device.logical,
+                physical_id=device.physical,
+                cpus=own_cpus,
+                folder=folder,
+                stdout=os.path.join(folder, STDOUT_NAME),
+                stderr=os.path.join(folder, STDERR_NAME),
+                plog=os.path.join(folder, PLOG_FOLDER),
+                work=os.path.join(folder, WORK_FOLDER),
+                changed=changed,
+                environment=variables,
+            )
+        )
+    local = LocalRanks(tuple(ranks), environments.known.removed, cpus.known.bound)
+    return Decided(local, (*cpus.notes, *environments.notes))
 
 
 def _list_notes(
@@ -462,7 +478,7 @@ def decide_folders(
     if config.log_dir is not None:
         logs = os.path.abspath(config.log_dir)
     elif cwd is not None:
-        logs = os.path.join(cwd, LOGS)
+        logs = os.path.join(cwd, LOGS_FOLDER)
     else:
         return UNDECIDED
     # Launchers on several nodes may write to the same file server.

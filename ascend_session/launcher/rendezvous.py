@@ -69,14 +69,6 @@ def decide_rendezvous(
 
     It is refused if several devices are to be one job and nothing says how, if the table is not
     there, or if the chief cannot be where it was asked for (JobError).
-
-    Args:
-        config: The options of the launch.
-        environ: The launcher's environment with what the user adds.
-        backend: Its class; None if it is not known.
-        nodes: This node among those of the job.
-        devices: The device of each rank of this node; empty if they are not known.
-        job_id: ``JOB_ID``, by which launchers on several nodes know the name.
     """
     if backend is None:
         return UNDECIDED
