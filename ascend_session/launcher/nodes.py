@@ -25,8 +25,8 @@ from ascend_session.cluster.kubernetes import find_mounted_table, is_in_pod
 from ascend_session.cluster.machine import check_first_host, check_removed
 from ascend_session.cluster.schedulers import (
     CHOICE,
-    Claim,
     Identity,
+    Scheduler,
     SourcedNumber,
     count_allocated_nodes,
     read_schedulers,
@@ -199,7 +199,7 @@ def _agree(values: Sequence[Tuple[Optional[SourcedNumber], str]]) -> Optional[So
 
 
 def _check_one_machine(
-    claim: Optional[Claim], table: "Optional[TableNodes]", environ: Mapping[str, str]
+    claim: Optional[Scheduler], table: "Optional[TableNodes]", environ: Mapping[str, str]
 ) -> None:
     """Refuse nodes that are known to be other machines, and what once connected them.
 
@@ -219,7 +219,7 @@ def _name_rehearsal(config: LaunchConfig, count: int) -> str:
     return f"{count}_nodes_of_{os.path.basename(program)}"
 
 
-def _check_one_launcher_per_node(detected: Identity, claim: Claim) -> None:
+def _check_one_launcher_per_node(detected: Identity, claim: Scheduler) -> None:
     if detected.size is None:
         raise JobError(
             f"{claim.rank} ({claim.name}) gives the number of this launcher, but the number of "
@@ -244,7 +244,7 @@ def _join(numbers: Sequence[Optional[SourcedNumber]]) -> str:
     return ", ".join(str(number) for number in numbers if number is not None)
 
 
-def _note_single_node(claim: Optional[Claim], environ: Mapping[str, str]) -> List[str]:
+def _note_single_node(claim: Optional[Scheduler], environ: Mapping[str, str]) -> List[str]:
     notes = []
     allocated = 0 if claim is not None else count_allocated_nodes(environ)
     if allocated > 1 and environ.get(CHOICE) != "none":
