@@ -6,13 +6,14 @@ Source: guides/facts/devices.md#product-families.
 import re
 from typing import Optional, Sequence
 
-_TRAINING, _A2, _A3, _A5 = "Atlas training (910A)", "A2 (910B)", "A3", "A5 (950)"
+from ascend_session.vendor import A2, A3, A5, DUO, TRAINING
+
 _FAMILIES = (
-    (r"950.*", _A5),
-    (r"910(_93.*|C.*|)", _A3),
-    (r"910B.*", _A2),
-    (r"910(A|Pro|Premium).*", _TRAINING),
-    (r"310P.*", "310P"),
+    (r"950.*", A5),
+    (r"910(_93.*|C.*|)", A3),
+    (r"910B.*", A2),
+    (r"910(A|Pro|Premium).*", TRAINING),
+    (r"310P.*", DUO),
     (r"310B.*", "310B"),
     (r"310.*|MiniD", "310"),
 )
@@ -40,7 +41,7 @@ def family(name: str) -> Optional[str]:
 def named_family(name: str) -> Optional[str]:
     """Find the family that a person means: its name, ``A2``, or the name of a chip."""
     called = name.strip().upper()
-    for product in (_TRAINING, _A2, _A3, _A5):
+    for product in (TRAINING, A2, A3, A5):
         if called in (product.upper(), product.split()[0].upper()) and called != "ATLAS":
             return product
     return family(name)
@@ -48,7 +49,7 @@ def named_family(name: str) -> Optional[str]:
 
 def has_nic(product: Optional[str]) -> bool:
     """Tell whether processors of the family have a network interface of their own."""
-    return product in (_TRAINING, _A2, _A3)
+    return product in (TRAINING, A2, A3)
 
 
 def find_count_fault(physical: Sequence[int]) -> str:

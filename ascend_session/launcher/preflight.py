@@ -16,6 +16,7 @@ from ascend_session.checks.job import (
     check_module,
     check_script,
 )
+from ascend_session.config.hccl_variables import check_hccl_variables
 from ascend_session.errors import AscendError, PreflightError
 from ascend_session.findings import ERROR, NOT_CHECKED, Finding, errors_of, remarks_of
 from ascend_session.launcher.config import LaunchConfig
@@ -95,6 +96,9 @@ def checked_plan(
     if errors_of(findings):
         raise _refuse(findings)
     notes = [*plan.notes, *map(_word_remark, remarks_of(findings))]
+    if config.preflight and not decisions.holds_npus:
+        unused = check_hccl_variables(decisions.variables, is_used=False)
+        notes += [finding.message for finding in unused]
     return replace(plan, notes=tuple(dict.fromkeys(notes)))
 
 

@@ -24,9 +24,10 @@ from ascend_session.backends._tensorflow import (
 from ascend_session.backends.base import Backend
 from ascend_session.cluster import member
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.variables import RANK_FOLDER
+from ascend_session.cluster.variables import RANK_FOLDER, uses_collectives
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.entry import FileStore, adapter_part, flatten
+from ascend_session.config.hccl_variables import check_hccl_variables
 from ascend_session.config.proto import SessionProto, add_to_entry, build_proto
 from ascend_session.config.rules import validate, validate_opening
 from ascend_session.errors import AscendError, LifecycleError, warn
@@ -358,7 +359,10 @@ class AscendSystem:
         self._files = FileStore(os.environ, writes=self._backend.reads_option_files)
         self._proto = build_proto(self.config, self._base, self._files)
         parameters = self._proto.parameters
-        validate_opening({**parameters, **flatten(self.config)}, os.environ)
+        self._validate_opening({**parameters, **flatten(self.config)})
+        if not self._uses_hccl():
+            for finding in check_hccl_variables(os.environ, is_used=False):
+                log(_logger.info, "%s", finding)
         LEFTOVERS.check(parameters)
         self._check_backend(parameters)
 
@@ -426,9 +430,16 @@ class AscendSystem:
         if missing:
             validate(parameters, own, self._proto.parameters)
             add_to_entry(proto, missing)
-        validate_opening(self._files.restored(parameters), os.environ)
+        self._validate_opening(self._files.restored(parameters))
         self._check_backend(parameters)
         return SessionProto(proto, parameters)
+
+    def _uses_hccl(self) -> bool:
+        """Tell whether HCCL reads its variables: on a device, in a job of several ranks."""
+        return self._backend.needs_rank_table and uses_collectives(os.environ)
+
+    def _validate_opening(self, values: Dict[str, Any]) -> None:
+        validate_opening(values, os.environ, with_hccl=self._uses_hccl())
 
     def _check_backend(self, parameters: Dict[str, Any]) -> None:
         """Refuse what the backend cannot do; warn of what is not as it seems on it."""

@@ -340,7 +340,7 @@ FAULTS: List[Fault] = [
     Fault(
         "base port",
         _variable("HCCL_IF_BASE_PORT", "80"),
-        "ports",
+        "environment",
         "error",
         "HCCL_IF_BASE_PORT='80' is not a port from 1024 to 65520",
         alone=True,

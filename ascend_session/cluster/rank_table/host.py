@@ -7,7 +7,7 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 from ascend_session.cluster.kubernetes import find_pod_names
 from ascend_session.cluster.machine import is_address
 from ascend_session.cluster.rank_table.contents import COMPLETED, Contents, TableDevice
-from ascend_session.cluster.rank_table.fields import address_family, pack_address
+from ascend_session.cluster.rank_table.fields import pack_address
 from ascend_session.cluster.rank_table.formats import parse_table
 from ascend_session.cluster.rank_table.rules import make_finding, tidy_findings
 from ascend_session.cluster.rank_table.source import read_text
@@ -17,6 +17,7 @@ from ascend_session.findings import ERROR, INFO, NOT_CHECKED, WARNING, Finding
 from ascend_session.hardware.devices import Device, DeviceReport
 from ascend_session.hardware.families import family as family_of
 from ascend_session.ids import PhysicalDeviceId
+from ascend_session.vendor import address_family
 
 _A2, _A3 = family_of("910B"), family_of("910C")
 _MESH = 8  # devices of an A2 server that HCCS joins

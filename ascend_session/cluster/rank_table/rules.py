@@ -22,7 +22,7 @@ from ascend_session.cluster.rank_table.contents import (
     Spot,
     TableServer,
 )
-from ascend_session.cluster.rank_table.fields import address_family, pack_address
+from ascend_session.cluster.rank_table.fields import pack_address
 from ascend_session.cluster.rank_table.formats import A3_ONLY, rate_super_pods
 from ascend_session.errors import JobError
 from ascend_session.findings import (
@@ -42,6 +42,7 @@ from ascend_session.hardware.families import (
     find_ring_fault,
 )
 from ascend_session.text import printable
+from ascend_session.vendor import address_family
 
 _TRAINING, _A2, _A3 = family_of("910A"), family_of("910B"), family_of("910C")
 _310P, _A5 = family_of("310P3"), family_of("950")
