@@ -150,7 +150,8 @@ def decide_devices(
         )
     devices = tuple(RankDevice(number, visible.physical[int(number)]) for number in ids)
     physical = list_physical(devices)
-    checked = check_devices(physical, environ) if backend.holds_npus else []
+    is_alone = nodes.count == 1
+    checked = check_devices(physical, environ, is_alone) if backend.holds_npus else []
     if part is not None and physical:
         _check_against_table(physical, part.name, table)
     return Decided(devices, (*visible.notes, *checked))
@@ -252,27 +253,44 @@ def find_product(physical: Sequence[PhysicalDeviceId], environ: Mapping[str, str
     return common_family(device for device in devices(environ) if device.physical_id in physical)
 
 
-def check_devices(physical: Sequence[PhysicalDeviceId], environ: Mapping[str, str]) -> List[str]:
+def check_devices(
+    physical: Sequence[PhysicalDeviceId], environ: Mapping[str, str], is_alone: bool
+) -> List[str]:
     """Check a choice of devices; ``npu-smi`` is asked for the product only where it matters.
+
+    Args:
+        physical: The devices.
+        environ: The environment of the ranks.
+        is_alone: Whether the job stays on this server.
 
     Returns:
         What could not be checked, in sentences.
 
     Raises:
-        DeviceError: If the Atlas training series has no job of these devices.
+        DeviceError: If the Atlas training series, or A2, has no job of these devices.
     """
+    from ascend_session.cluster.rank_table.rules import uses_roce
     from ascend_session.hardware.families import (
         family,
         find_count_fault,
+        find_half_fault,
         find_ring_fault,
         suggest_devices,
     )
 
-    fault = find_count_fault(physical) or find_ring_fault(physical)
+    only_on, fault = family("910A"), find_count_fault(physical) or find_ring_fault(physical)
+    hint = suggest_devices(physical) if fault else ""
+    if not fault and is_alone and not uses_roce(environ):
+        only_on, fault = family("910B"), find_half_fault(physical)
+        hint = "Name n and n + 8, or devices of one half; HCCL_INTRA_ROCE_ENABLE=1 takes them all."
     product = find_product(physical, environ) if fault else None
-    if fault and product == family("910A"):
-        raise DeviceError(fault, hint=suggest_devices(physical))
-    return [f"The product is not known. {fault}"] if fault and product is None else []
+    if not fault or product not in (None, only_on):
+        return []
+    if product is None:
+        return [f"The product is not known. {fault}"]
+    if product == family("910B") and len(physical) == 2:  # which HCCL takes for standard cards
+        return [fault]
+    raise DeviceError(fault, hint=hint)
 
 
 _Cpus = Tuple[int, ...]

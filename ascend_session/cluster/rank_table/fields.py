@@ -131,7 +131,8 @@ class JsonObject:
         good = tuple(part for part in parts if address_family(part) is not None)
         if len(good) < len(parts):
             wrong = next(part for part in parts if part not in good)
-            message = f"is {describe(text)}; {describe(wrong)} is no IPv4 or IPv6 address."
+            shown = f"{describe(text)}; {describe(wrong)} is" if len(parts) > 1 else describe(text)
+            message = f"is {shown}{'' if len(parts) > 1 else ','} no IPv4 or IPv6 address."
             self.refuse(f"address {key}", key, message)
         elif key == "device_ip" and any(map(is_unset, good)):
             message = f"is {describe(text)}; HCCL takes 0.0.0.0 for no address, and refuses it."

@@ -238,10 +238,32 @@ def _check_devices(
             message = f"is {device.device_id}, which no process here can open. "
             message += " ".join(here.notes)
             yield make_finding(ERROR, "hidden", place, message.strip())
+        yield from _check_super_device_id(
+            table.place((own, index), "super_device_id"), device, here, report
+        )
         if device.device_ip:
             place = table.place((own, index), "device_ip")
             is_used = _uses_device_addresses(table, here.family)
             yield from _check_address(place, device, here, report, is_used)
+
+
+def _check_super_device_id(
+    place: str, device: TableDevice, here: Device, report: DeviceReport
+) -> Iterator[Finding]:
+    """Compare the number in the superpod with the card's own; HCCL refuses another one.
+
+    Source: HCOMM, CheckSuperDeviceId in hccl_communicator_attrs.cc.
+    """
+    ask, npu_id, chip_id = report.ask_super_pod, here.npu_id, here.chip_id
+    if device.super_device_id is None or here.family != _A3:
+        return
+    if ask is None or npu_id is None or chip_id is None:
+        return
+    found = ask(npu_id, chip_id)
+    if found and found[0] != device.super_device_id:
+        message = f"is {device.super_device_id}, but npu-smi says {found[0]} of device "
+        message += f"{device.device_id}; HCCL refuses another number than the card's."
+        yield make_finding(ERROR, "own sdid", place, message, "Make the table anew.")
 
 
 def _uses_device_addresses(table: Contents, family: Optional[str]) -> bool:

@@ -8,6 +8,7 @@ Rules that HCCL has for one product only are looked at where the product is know
 what would be wrong on some of them is "not checked".
 """
 
+import ipaddress
 import re
 from collections import Counter
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
@@ -27,6 +28,7 @@ from ascend_session.cluster.rank_table.formats import A3_ONLY, rate_super_pods
 from ascend_session.errors import JobError
 from ascend_session.findings import (
     ERROR,
+    INFO,
     NOT_CHECKED,
     WARNING,
     Finding,
@@ -49,6 +51,7 @@ _310P, _A5 = family_of("310P3"), family_of("950")
 _DEVICES_OF_SERVER = {_310P: 32, _A2: 16, _A3: 16}
 _FEWEST_DEVICES = _SERVER = 8  # of a server, on all other products
 _MOST_RANKS_NAMED = 8
+_FEWEST_ALIKE = 3  # addresses in one subnet, beside which another one is noted
 _INVALID_SDID = str(0xFFFFFFFF)  # which HCCL takes for none
 
 _FAULTS = ("type", "address", "number", "port")  # of fields
@@ -65,7 +68,7 @@ _TRAINING_MANUAL = "TensorFlow adapter manual, distributed_training.md"
 
 _SOURCES = {
     "file name": "HCCL's error EI0004 (is not a valid real path)",
-    "status": "HCOMM, HCCL_RANKTABLE_TIMEOUT_S",
+    "status": "HCOMM, HCCL_RANKTABLE_TIMEOUT_S; GE, GetJsonProperty in hcom_base_funs.cc",
     "server twice": f"{_PARSER}, CheckUniqueAndInsertPool; HCCL's error EI0014",
     "server blanks": "HCOMM, SalTrim in TransformRankInfoByServerId",
     "device twice": f"{_TOPOLOGY}, CheckInterServerDeviceId",
@@ -103,6 +106,7 @@ _SOURCES = {
     "no node": "HCCL's error EI0014",
     "hidden": "HCCL's error EI0014",
     "address": "HCCL's error EJ0004",
+    "own sdid": "HCOMM, hccl_communicator_attrs.cc, CheckSuperDeviceId; HCCL's error EI0014",
 }
 
 
@@ -160,6 +164,7 @@ def check_rules(
                 findings += _check_address_kinds(table)
             findings += _check_missing_addresses(table, family, with_roce)
             findings += [*_check_host_network(table), *_check_interfaces(table, family)]
+            findings += _check_subnet(table)
         if table.is_complete:
             findings += [*_check_emptiness(table), *_check_ranks(table), *_check_grouping(table)]
             findings += [*_check_product(table, family), *_check_super_pods(table, family)]
@@ -190,9 +195,13 @@ def rate_backups(
 
 
 def leave_out_said(findings: Iterable[Finding], said: Iterable[Finding]) -> List[Finding]:
-    """Leave out that a field is missing where it was said that it is wrong."""
+    """Leave out notes, and that a field is missing where it was said that it is wrong."""
     wrong = {finding.place for finding in errors_of(said)}
-    return [each for each in findings if each.rule not in _ON_MISSING or each.place not in wrong]
+    return [
+        each
+        for each in findings
+        if each.severity != INFO and (each.rule not in _ON_MISSING or each.place not in wrong)
+    ]
 
 
 def uses_roce(environ: Mapping[str, str]) -> bool:
@@ -207,6 +216,8 @@ def _check_status(table: Contents) -> _Findings:
         f"is {table.status!r}: the table is not ready. HCCL reads it again each second for up to "
         "1800 seconds, and says nothing."
     )
+    if not table.status:
+        message = "is empty: the table is not ready. GE, by which TensorFlow reads it, refuses it."
     hint = f'The word for a table that is ready is "{COMPLETED}".'
     if table.status == INITIALIZING:
         hint = "Wait for it with `ascend-session ranktable check --wait 10m`."
@@ -305,20 +316,29 @@ def _check_grouping(table: Contents) -> _Findings:
                 "the manual wants a server's ranks to follow each other."
             )
             yield make_finding(WARNING, "grouping", table.server_place(number), message)
+        by_rank = sorted(server.devices, key=lambda device: device.rank_id)
+        if [int(device.device_id) for device in by_rank] != sorted(
+            int(device.device_id) for device in by_rank
+        ):
+            listed = ", ".join(str(device.device_id) for device in by_rank[:_MOST_RANKS_NAMED])
+            message = f"has ranks in another order than its devices: by rank these are {listed}."
+            yield make_finding(INFO, "order", table.server_place(number), message)
 
 
 # Addresses of devices and servers
 
 
 def _check_repeated_addresses(table: Contents) -> _Findings:
-    """No address stands twice; HCCL compares how they are written."""
+    """No address stands twice; HCCL compares how they are written, where it reads them."""
+    is_read = not any(remark.rule == "lone group" for remark in table.remarks)
+    reason = "HCCL takes an address once" if is_read else "two devices cannot have one address"
     seen: Dict[str, Spot] = {}
     alike: Dict[bytes, str] = {}
     for spot, device in table.placed():
         for address in device.device_ip:
             if address in seen:
                 first = table.place(seen[address], "device_ip")
-                message = f"is {address}, as is {first}; HCCL takes an address once."
+                message = f"is {address}, as is {first}; {reason}."
                 place = table.place(spot, "device_ip")
                 yield make_finding(ERROR, "address twice", place, message)
                 continue
@@ -359,6 +379,25 @@ def _other_kind(place: str, address: str, first: str) -> Finding:
         "takes one kind."
     )
     return make_finding(ERROR, "kind", place, message)
+
+
+def _check_subnet(table: Contents) -> _Findings:
+    """Note the one address that is far from the others, which all but agree."""
+    placed = [
+        (spot, each.device_ip[0].split("%")[0]) for spot, each in table.placed() if each.device_ip
+    ]
+    for lengths in ((24, 64), (16, 48), (8, 32)):  # of IPv4 and IPv6
+        spots: Dict[str, List[Tuple[Spot, str]]] = {}
+        for spot, address in placed:
+            length = lengths[":" in address]
+            network = str(ipaddress.ip_network(f"{address}/{length}", strict=False))
+            spots.setdefault(network, []).append((spot, address))
+        if len(spots) == 2 and len(placed) > _FEWEST_ALIKE:
+            (_, lone), (network, others) = sorted(spots.items(), key=lambda each: len(each[1]))
+            if len(lone) == 1 and len(others) >= _FEWEST_ALIKE:
+                message = f"is {lone[0][1]}, and all others are in {network}."
+                yield make_finding(INFO, "subnet", table.place(lone[0][0], "device_ip"), message)
+                return
 
 
 def _check_missing_addresses(table: Contents, family: Optional[str], with_roce: bool) -> _Findings:
@@ -535,6 +574,8 @@ def _check_super_pods(table: Contents, family: Optional[str]) -> _Findings:
     if table.format != V1_2:
         return
     pods = [server.super_pod_id for server in table.servers]
+    if any(remark.place == "super_pod_list" for remark in table.remarks):
+        return
     if not any(pods):
         message = "is missing; without it HCCL takes the servers as in version 1.0."
         yield make_finding(WARNING, "no pods", "super_pod_list", message)

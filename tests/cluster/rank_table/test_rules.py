@@ -301,6 +301,14 @@ BROKEN = [
         "HCCL cuts the blanks off in one place",
     ),
     ("A5", lambda t: None, A5, "error", "version", "takes version 2.0 only"),
+    (
+        "an empty status",
+        lambda t: t.update(status=""),
+        None,
+        "error",
+        "status",
+        "is empty: the table is not ready. GE, by which TensorFlow reads it, refuses it.",
+    ),
 ]
 
 
@@ -651,3 +659,58 @@ def test_a_product_may_be_called_by_any_of_its_names(name):
 def test_a_product_that_is_none_is_an_error(name):
     with pytest.raises(JobError, match="is not a known product"):
         parsed(v1_0()).findings(name)
+
+
+@pytest.mark.parametrize("others", [1, 2])
+def test_an_address_is_in_another_subnet_only_beside_several_that_are_not(others):
+    table = v1_0(servers=others + 1, devices=1)
+    device(table, others, 0).update(device_ip="172.16.0.1")
+    assert parsed(table).findings() == []
+
+
+def test_an_address_twice_where_hccl_reads_none_is_refused_for_its_own_sake():
+    table = {
+        "status": "completed",
+        "group_count": "2",
+        "group_list": [
+            {
+                "group_name": name,
+                "instance_count": "1",
+                "device_count": "1",
+                "instance_list": [
+                    {
+                        "pod_name": name,
+                        "server_id": name,
+                        "devices": [{"device_id": "0", "device_ip": "10.0.0.1"}],
+                    }
+                ],
+            }
+            for name in ("a", "b")
+        ],
+    }
+    errors = [one for one in found(table) if one[0] == "error"]
+    assert [one[2] for one in errors] == [
+        "is 10.0.0.1, as is server a, device 0, device_ip; two devices cannot have one address."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "place", "words"),
+    [
+        (
+            lambda t: (device(t).update(rank_id="1"), device(t, 0, 1).update(rank_id="0")),
+            "server_list[0]",
+            "has ranks in another order than its devices: by rank these are 1, 0.",
+        ),
+        (
+            lambda t: device(t, 1, 1).update(device_ip="172.16.2.9"),
+            "server_list[1].device[1].device_ip",
+            "is 172.16.2.9, and all others are in 192.168.0.0/16.",
+        ),
+    ],
+)
+def test_what_may_be_meant_so_is_a_note(spoil, place, words):
+    table = v1_0()
+    spoil(table)
+    (note,) = parsed(table).findings()
+    assert (note.severity, note.place, note.message) == ("info", place, words)
