@@ -308,6 +308,7 @@ def _check_ranks(table: Contents) -> _Findings:
 
 def _check_grouping(table: Contents) -> _Findings:
     """The ranks of a server follow each other; the manual wants it, the loader does not look."""
+    is_numbered = [device.rank_id for device in table.devices] == list(range(table.size))
     for number, server in enumerate(table.servers):
         ranks = [device.rank_id for device in server.devices]
         if ranks and max(ranks) - min(ranks) >= len(ranks):
@@ -317,10 +318,9 @@ def _check_grouping(table: Contents) -> _Findings:
             )
             yield make_finding(WARNING, "grouping", table.server_place(number), message)
         by_rank = sorted(server.devices, key=lambda device: device.rank_id)
-        if [int(device.device_id) for device in by_rank] != sorted(
-            int(device.device_id) for device in by_rank
-        ):
-            listed = ", ".join(str(device.device_id) for device in by_rank[:_MOST_RANKS_NAMED])
+        numbers = [int(device.device_id) for device in by_rank]
+        if is_numbered and numbers != sorted(numbers):
+            listed = ", ".join(map(str, numbers[:_MOST_RANKS_NAMED]))
             message = f"has ranks in another order than its devices: by rank these are {listed}."
             yield make_finding(INFO, "order", table.server_place(number), message)
 
