@@ -94,8 +94,8 @@ def test_a_guide_is_known_by_the_words_of_its_name(call):
 @pytest.mark.parametrize(
     "word",
     [
-        *("slurm", "multi-node", "notebook", "jupyter", "kubernetes", "hang", "errors"),
-        *("torchrun", "horovod", "estimator", "keras", "ssh", "rank table"),
+        *("slurm", "multi-node", "notebook", "jupyter", "docker", "kubernetes", "hang", "errors"),
+        *("torchrun", "horovod", "estimator", "keras", "debugger", "py-spy", "ssh", "rank table"),
     ],
 )
 def test_the_words_that_people_try_find_a_section(call, word):
