@@ -130,7 +130,9 @@ class JsonObject:
         good = tuple(part for part in parts if address_family(part) is not None)
         if len(good) < len(parts):
             wrong = next(part for part in parts if part not in good)
-            message = f"is {describe(text)}; {describe(wrong)} is no IPv4 or IPv6 address."
+            message = f"is {describe(text)}, no IPv4 or IPv6 address."
+            if len(parts) > 1:
+                message = f"is {describe(text)}; {describe(wrong)} is no IPv4 or IPv6 address."
             self.refuse(f"address {key}", key, message)
         elif key == "device_ip" and any(map(is_unset, good)):
             message = f"is {describe(text)}; HCCL takes 0.0.0.0 for no address, and refuses it."

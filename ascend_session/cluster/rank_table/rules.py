@@ -8,6 +8,7 @@ Rules that HCCL has for one product only are looked at where the product is know
 what would be wrong on some of them is "not checked".
 """
 
+import ipaddress
 import re
 from collections import Counter
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
@@ -27,6 +28,7 @@ from ascend_session.cluster.rank_table.formats import A3_ONLY, rate_super_pods
 from ascend_session.errors import JobError
 from ascend_session.findings import (
     ERROR,
+    INFO,
     NOT_CHECKED,
     WARNING,
     Finding,
@@ -156,11 +158,12 @@ def check_rules(
         if table.format != TEMPLATE_2 or not is_one_pod:
             findings += [*_check_repeated_addresses(table), *_check_address_counts(table)]
             if len(table.servers) > 1:
-                findings += _check_address_kinds(table)
+                findings += [*_check_address_kinds(table), *_check_subnets(table)]
             findings += _check_missing_addresses(table, family, with_roce)
             findings += [*_check_host_network(table), *_check_interfaces(table, family)]
         if table.is_complete:
             findings += [*_check_emptiness(table), *_check_ranks(table), *_check_grouping(table)]
+            findings += _check_order(table)
             findings += [*_check_product(table, family), *_check_super_pods(table, family)]
             if not with_roce:
                 findings += _check_halves(table, family)
@@ -190,8 +193,14 @@ def rate_backups(
 
 def leave_out_said(findings: Iterable[Finding], said: Iterable[Finding]) -> List[Finding]:
     """Leave out that a field is missing where it was said that it is wrong."""
-    wrong = {finding.place for finding in errors_of(said)}
-    return [each for each in findings if each.rule not in _ON_MISSING or each.place not in wrong]
+    wrong = {str(finding.place) for finding in errors_of(said)}
+    without_one = {place.split(".")[0] for place in wrong if place.endswith(".device_ip")}
+    return [
+        each
+        for each in findings
+        if not (each.rule in _ON_MISSING and each.place in wrong)
+        and not (each.rule == "interfaces" and each.place in without_one)
+    ]
 
 
 def uses_roce(environ: Mapping[str, str]) -> bool:
@@ -306,6 +315,20 @@ def _check_grouping(table: Contents) -> _Findings:
             yield make_finding(WARNING, "grouping", table.server_place(number), message)
 
 
+def _check_order(table: Contents) -> _Findings:
+    """A server's ranks follow the order of its devices, as scripts that count devices expect."""
+    for number, server in enumerate(table.servers):
+        by_rank = sorted(server.devices, key=lambda device: device.rank_id)
+        physical = [int(device.device_id) for device in by_rank]
+        if physical != sorted(physical):
+            message = (
+                f"has its ranks on the devices {', '.join(map(str, physical))}, in this order; "
+                "HCCL takes any order."
+            )
+            hint = "If that is not wanted, number the ranks in the order of the devices."
+            yield make_finding(INFO, "order", table.server_place(number), message, hint)
+
+
 # Addresses of devices and servers
 
 
@@ -358,6 +381,33 @@ def _other_kind(place: str, address: str, first: str) -> Finding:
         "takes one kind."
     )
     return make_finding(ERROR, "kind", place, message)
+
+
+_SUBNET_BYTES = {4: 3, 16: 8}  # of an address of so many; a table has no netmask
+
+
+def _check_subnets(table: Contents) -> _Findings:
+    """No address is alone in its subnet where most others share theirs; often it is mistyped."""
+    listed = Counter(device.device_ip for device in table.devices)
+    if () in listed or len(listed) < table.size:
+        return  # for which there are findings of their own
+    subnets: Dict[bytes, List[Tuple[Spot, str]]] = {}
+    for spot, device in table.placed():
+        for address in device.device_ip:
+            packed = pack_address(address)
+            if len(packed) in _SUBNET_BYTES:
+                subnet = packed[: _SUBNET_BYTES[len(packed)]]
+                subnets.setdefault(subnet, []).append((spot, address))
+    alone = [others[0] for others in subnets.values() if len(others) == 1]
+    if 2 * len(alone) >= sum(map(len, subnets.values())):
+        return
+    for spot, address in alone:
+        packed = pack_address(address)
+        bits = 8 * _SUBNET_BYTES[len(packed)]
+        subnet_text = ipaddress.ip_network((packed, bits), strict=False)
+        message = f"is {address}; no other device of the table has an address in {subnet_text}."
+        hint = "Make sure that the other devices reach it."
+        yield make_finding(INFO, "subnet", table.place(spot, "device_ip"), message, hint)
 
 
 def _check_missing_addresses(table: Contents, family: Optional[str], with_roce: bool) -> _Findings:
