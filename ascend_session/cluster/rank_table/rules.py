@@ -317,6 +317,8 @@ def _check_grouping(table: Contents) -> _Findings:
 
 def _check_order(table: Contents) -> _Findings:
     """A server's ranks follow the order of its devices, as scripts that count devices expect."""
+    if {device.rank_id for device in table.devices} != set(range(table.size)):
+        return  # for which there are findings of their own
     for number, server in enumerate(table.servers):
         by_rank = sorted(server.devices, key=lambda device: device.rank_id)
         physical = [int(device.device_id) for device in by_rank]
