@@ -50,6 +50,18 @@ def format_count(count: int, noun: str) -> str:
     return f"{count:,} {noun if count == 1 else plural}"
 
 
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+
+
+def format_ordinal(number: int) -> str:
+    """Write the number of a place, from 1: ``first``, ``second``, ``11th``, ``22nd``."""
+    if number <= len(_ORDINALS):
+        return _ORDINALS[number - 1]
+    is_teen = number % 100 in (11, 12, 13)
+    ending = "th" if is_teen else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
 def format_duration(seconds: float) -> str:
     """Write a time in its two largest units: ``9 min 3 s``, ``2 d 4 h``."""
     whole = max(0, round(seconds))

@@ -8,6 +8,7 @@ from ascend_session.text import (
     did_you_mean,
     format_count,
     format_duration,
+    format_ordinal,
     format_ranges,
     join_words,
     one_line,
@@ -21,6 +22,12 @@ from ascend_session.text import (
 )
 def test_runs_of_numbers_are_collapsed(numbers: List[int], shown: str) -> None:
     assert format_ranges(numbers) == shown
+
+
+def test_places_are_counted_as_people_count() -> None:
+    numbers = (1, 2, 8, 9, 11, 12, 21, 22, 23, 111, 112)
+    expected = "first second eighth 9th 11th 12th 21st 22nd 23rd 111th 112th"
+    assert [format_ordinal(number) for number in numbers] == expected.split()
 
 
 def test_ranges_can_be_joined_otherwise() -> None:

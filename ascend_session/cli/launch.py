@@ -242,7 +242,7 @@ def _plan_facts(plan: "Plan") -> Iterator[Tuple[str, str]]:
     yield "JOB_ID", plan.job_id
     yield "CPUs", in_command(plan.bound)
     if plan.nodes.count > 1:
-        yield "Node", f"{plan.nodes.rank} of {plan.nodes.count}; {plan.size} ranks in all"
+        yield "Node", f"{plan.nodes.place}; {plan.size} ranks in all"
     yield "Logs", plan.folder
     if len(plan.shown) == count:
         yield "Shown", "all"

@@ -9,6 +9,7 @@ import socket
 from typing import (
     TYPE_CHECKING,
     Dict,
+    List,
     Mapping,
     NamedTuple,
     Optional,
@@ -94,7 +95,11 @@ def decide_rendezvous(
         return UNDECIDED
     if not backend.needs_rank_table:
         vain = f"{option('no_rank_table')} has no effect on the {backend.name}, which has no chief."
-        return Decided(Rendezvous(name=name), (Message(vain),) if config.no_rank_table else ())
+        notes: List[str] = [Message(vain)] if config.no_rank_table else []
+        if inherited and not config.no_rank_table and nodes.table is None:
+            why = f"on the {backend.name} the ranks of this launch are a job of their own"
+            notes.append(_note_ignored(inherited, why))
+        return Decided(Rendezvous(name=name), tuple(notes))
     if config.no_rank_table and nodes.count > 1:
         raise JobError(
             f"{option('no_rank_table')} is given, but the job has {nodes.count} nodes: the "
@@ -104,7 +109,8 @@ def decide_rendezvous(
     if config.no_rank_table:
         return _find_chief(config, environ, devices)
     if size == 1:
-        return Decided(Rendezvous())
+        why = "this launch is one rank alone"
+        return Decided(Rendezvous(), (_note_ignored(inherited, why),) if inherited else ())
     if inherited:
         source = f"{_TABLE}={inherited!r}"
         table = _check_table(inherited, source)
@@ -118,6 +124,13 @@ def decide_rendezvous(
         "without them each rank would silently train alone.",
         hint=f"Give {option('rank_table')}; on Atlas training and A2, {option('no_rank_table')} "
         "also works.",
+    )
+
+
+def _note_ignored(table: str, why: str) -> str:
+    """Say that the table which is set is not this job's; each such launch is a job of its own."""
+    return Message(
+        f"{_TABLE}={table!r} is ignored: {why}. Give {option('rank_table')} to go by the table."
     )
 
 
