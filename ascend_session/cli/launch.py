@@ -46,8 +46,8 @@ def parse_assumed(text: str) -> "AssumedDevices":
     assumed = AssumedDevices.parse(text)
     if assumed is None:
         raise click.BadParameter(
-            f"{text!r} is not a product and its number of devices; write 910A:8, A2:8, A3:16 or "
-            "310P:4."
+            f"{text!r} is not a product and a number of devices that its servers may have; write "
+            "910A:8, A2:8, A3:16 or 310P:4."
         )
     return assumed
 
@@ -77,7 +77,7 @@ _CHECKS = OptionGroup("Checks, waits and failures")
 @_TABLE.value("--chief-ip", "ADDRESS", "Address of the chief.")
 @_TABLE.value("--chief-port", "PORT", "Port of the chief.  [default: a free one]", type=int)
 @_NODES.value(
-    "--nnodes", "N", "Number of nodes.  [default: the scheduler's, or 1]", type=parse_nodes
+    "--nnodes", "N", "Number of nodes.  [default: by scheduler or table, or 1]", type=parse_nodes
 )
 @_NODES.value("--node-rank", "K", "Rank of this node, from 0.", type=int)
 @_TABLE.value("--job-id", "ID", "JOB_ID of the job.  [default: a new one]")

@@ -3,10 +3,8 @@
 import re
 from typing import NamedTuple, Optional
 
-from ascend_session.hardware.families import named_family
+from ascend_session.hardware.families import most_devices, named_family
 from ascend_session.text import format_count
-
-_LARGEST_SERVER = 64  # devices; no product has more
 
 
 class AssumedDevices(NamedTuple):
@@ -22,12 +20,12 @@ class AssumedDevices(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Optional[AssumedDevices]":
-        """Read a product and a number of devices, as in ``A2:8``; None for any other text."""
+        """Read a product and a number of devices that it may have, as in ``A2:8``; else None."""
         name, _, number = text.partition(":")
         product = named_family(name)
         if product is None or not re.fullmatch("[1-9][0-9]?", number):
             return None
-        return cls(product, int(number)) if int(number) <= _LARGEST_SERVER else None
+        return cls(product, int(number)) if int(number) <= most_devices(product) else None
 
     def __str__(self) -> str:
         return f"{format_count(self.size, 'device')} of {self.product}"

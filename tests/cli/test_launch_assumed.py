@@ -101,9 +101,10 @@ def test_the_table_is_checked_by_the_rules_of_the_product(call, place):
     [
         (("--assume", "A2:8"), "--assume: is for a plan on another machine; add --dry-run"),
         (("--dry-run", "--assume", "A2:8", "--backend", "stub"), "give --backend npu"),
-        (("--dry-run", "--assume", "A2"), "is not a product and its number of devices"),
-        (("--dry-run", "--assume", "A2:0"), "is not a product and its number of devices"),
-        (("--dry-run", "--assume", "X:8"), "is not a product and its number of devices"),
+        (("--dry-run", "--assume", "A2"), "is not a product and a number of devices"),
+        (("--dry-run", "--assume", "A2:0"), "is not a product and a number of devices"),
+        (("--dry-run", "--assume", "X:8"), "is not a product and a number of devices"),
+        (("--dry-run", "--assume", "910A:16"), "is not a product and a number of devices"),
     ],
 )
 def test_a_wrong_call_is_two(call, place, words, said):

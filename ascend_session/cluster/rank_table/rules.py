@@ -42,13 +42,13 @@ from ascend_session.hardware.families import (
     find_four_fault,
     find_half_fault,
     find_ring_fault,
+    most_devices,
 )
 from ascend_session.text import printable
 
 _TRAINING, _A2, _A3 = family_of("910A"), family_of("910B"), family_of("910C")
 _310P, _A5 = family_of("310P3"), family_of("950")
-_DEVICES_OF_SERVER = {_310P: 32, _A2: 16, _A3: 16}
-_FEWEST_DEVICES = _SERVER = 8  # of a server, on all other products
+_SERVER = 8  # devices of a server, the fewest of all products
 _MOST_RANKS_NAMED = 8
 _INVALID_SDID = str(0xFFFFFFFF)  # which HCCL takes for none
 
@@ -518,16 +518,15 @@ def _check_product(table: Contents, family: Optional[str]) -> _Findings:
 
 
 def _check_device_ids(table: Contents, family: Optional[str]) -> _Findings:
-    largest = max(_DEVICES_OF_SERVER.values())
-    limit = largest if family is None else _DEVICES_OF_SERVER.get(family, _FEWEST_DEVICES)
+    limit = most_devices(family)
     for spot, device in table.placed():
         physical = int(device.device_id)
         if physical >= limit:
             where = f"on {family}" if family else "on any product"
             message = f"is {physical}, but {where} HCCL takes 0 to {limit - 1}."
             yield make_finding(ERROR, "device_id", table.place(spot, "device_id"), message)
-        elif family is None and physical >= _FEWEST_DEVICES:
-            is_large = physical >= _DEVICES_OF_SERVER[_A2]
+        elif family is None and physical >= _SERVER:
+            is_large = physical >= most_devices(_A2)
             who = "only 310P takes" if is_large else "only A2, A3 and 310P take"
             message = f"is {physical}, which {who}."
             yield make_finding(NOT_CHECKED, "device_id", table.place(spot, "device_id"), message)
