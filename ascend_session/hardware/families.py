@@ -25,6 +25,7 @@ _JOB_SIZES = (1, 2, 4, 8)
 _RING, _SERVER = 4, 8  # devices
 # The sets of four devices that HCCL takes (HCOMM, CheckServerInnerRankInfo in topoinfo_parse.cc).
 _FOURS = ("0123", "4567", "0145", "0246", "0347", "1256", "1357", "2367")
+_MOST_DEVICES = {DUO: 32, A2: 16, A3: 16}  # of a server; of all other products 8
 _HALF = 8  # devices of an A2 server that are joined by HCCS
 
 
@@ -45,6 +46,14 @@ def named_family(name: str) -> Optional[str]:
         if called in (product.upper(), product.split()[0].upper()) and called != "ATLAS":
             return product
     return family(name)
+
+
+def most_devices(product: Optional[str]) -> int:
+    """Return how many devices a server of the family has at most; None means of any family.
+
+    Source: HCOMM, GetSingleDevice in topoinfo_ranktableConcise.cc.
+    """
+    return max(_MOST_DEVICES.values()) if product is None else _MOST_DEVICES.get(product, _SERVER)
 
 
 def has_nic(product: Optional[str]) -> bool:

@@ -32,6 +32,7 @@ from typing import (
 from ascend_session.cluster.schedulers import has_scheduler
 from ascend_session.errors import DeviceError, JobError
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
+from ascend_session.launcher.assumed import AssumedDevices
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.decided import UNDECIDED, Decided, decision
 from ascend_session.launcher.nodes import Nodes
@@ -88,6 +89,7 @@ def decide_devices(
     environ: Mapping[str, str],
     backend: "Optional[Type[Backend]]",
     nodes: Nodes,
+    assumed: Optional[AssumedDevices] = None,
 ) -> Decided[Tuple[RankDevice, ...]]:
     """Decide on the devices of this node's ranks, one each, rank 0 first.
 
@@ -101,6 +103,7 @@ def decide_devices(
         environ: The launcher's environment.
         backend: Its class; None if it is not known.
         nodes: This node among those of the job.
+        assumed: The devices of the machine that is planned for; None for this one.
     """
     if backend is None:
         return UNDECIDED
@@ -122,14 +125,19 @@ def decide_devices(
             f"{len(table)}.",
             hint=f"Leave {option('processes')} and {option('devices')} out to follow the table.",
         )
-    visible = backend.find_devices(environ, count)
+    if assumed is None:
+        visible = backend.find_devices(environ, count)
+    else:
+        from ascend_session.backends.base import HostDevices
+
+        visible = HostDevices(tuple(map(PhysicalDeviceId, range(assumed.size))))
     available = len(visible.physical)
     if part is not None and given is None and backend.needs_rank_table:
         absent = [str(device) for device in table if device not in visible.physical]
         if absent:
+            whose = "this process does not get" if assumed is None else f"{assumed} do not include"
             raise JobError(
-                f"The rank table gives {part.name} the devices {', '.join(absent)}, which this "
-                "process does not get.",
+                f"The rank table gives {part.name} the devices {', '.join(absent)}, which {whose}.",
                 hint="`ascend-session devices` shows what it gets; compare server_id in the table.",
             )
         ids = tuple(LogicalDeviceId(visible.physical.index(device)) for device in table)
@@ -139,8 +147,9 @@ def decide_devices(
         what = f"The {backend.name} has {available} devices, 0 to {available - 1}"
         numbers = [str(number) for number in visible.physical if number is not None]
         if numbers:
+            server = "This server" if assumed is None else "The server that is assumed"
             what = (
-                f"This server gives a process {available} device(s), 0 to {available - 1} "
+                f"{server} gives a process {available} device(s), 0 to {available - 1} "
                 f"(physical {', '.join(numbers)})"
             )
         raise DeviceError(
@@ -151,7 +160,7 @@ def decide_devices(
     devices = tuple(RankDevice(number, visible.physical[int(number)]) for number in ids)
     physical = list_physical(devices)
     is_alone = nodes.count == 1
-    checked = check_devices(physical, environ, is_alone) if backend.holds_npus else []
+    checked = check_devices(physical, environ, is_alone, assumed) if backend.holds_npus else []
     if part is not None and physical:
         _check_against_table(physical, part.name, table)
     return Decided(devices, (*visible.notes, *checked))
@@ -246,15 +255,28 @@ def _check_numbers(given: Sequence[int]) -> List[int]:
     return [int(value) for value in given]
 
 
-def find_product(physical: Sequence[PhysicalDeviceId], environ: Mapping[str, str]) -> Optional[str]:
-    """Find the family of these devices by ``npu-smi``, with a time limit; None if not known."""
+def find_product(
+    physical: Sequence[PhysicalDeviceId],
+    environ: Mapping[str, str],
+    assumed: Optional[AssumedDevices] = None,
+) -> Optional[str]:
+    """Find the family of these devices, as assumed or by ``npu-smi`` with a time limit.
+
+    Returns:
+        None if it is not known.
+    """
+    if assumed is not None:
+        return assumed.product
     from ascend_session.hardware.devices import common_family, devices
 
     return common_family(device for device in devices(environ) if device.physical_id in physical)
 
 
 def check_devices(
-    physical: Sequence[PhysicalDeviceId], environ: Mapping[str, str], is_alone: bool
+    physical: Sequence[PhysicalDeviceId],
+    environ: Mapping[str, str],
+    is_alone: bool,
+    assumed: Optional[AssumedDevices] = None,
 ) -> List[str]:
     """Check a choice of devices; ``npu-smi`` is asked for the product only where it matters.
 
@@ -262,6 +284,7 @@ def check_devices(
         physical: The devices.
         environ: The environment of the ranks.
         is_alone: Whether the job stays on this server.
+        assumed: Those of another machine that are planned for; None for this one's.
 
     Returns:
         What could not be checked, in sentences.
@@ -283,7 +306,7 @@ def check_devices(
     if not fault and is_alone and not uses_roce(environ):
         only_on, fault = family("910B"), find_half_fault(physical)
         hint = "Name n and n + 8, or devices of one half; HCCL_INTRA_ROCE_ENABLE=1 takes them all."
-    product = find_product(physical, environ) if fault else None
+    product = find_product(physical, environ, assumed) if fault else None
     if not fault or product not in (None, only_on):
         return []
     if product is None:
@@ -318,6 +341,7 @@ def decide_cpus(
     environ: Mapping[str, str],
     backend: "Type[Backend]",
     devices: Sequence[RankDevice],
+    assumed: Optional[AssumedDevices] = None,
 ) -> Decided[RankCpus]:
     """Decide which CPUs the ranks on this server may use, as `LaunchConfig.bind` says.
 
@@ -334,7 +358,10 @@ def decide_cpus(
         environ: The launcher's environment.
         backend: Its class.
         devices: The device of each rank.
+        assumed: The devices of the machine that is planned for; None for this one.
     """
+    if assumed is not None:
+        return Decided(RankCpus([None] * len(devices), "those of that machine are not known", {}))
     # What a cpuset, taskset or a batch system has taken away is not among them.
     available = tuple(sorted(os.sched_getaffinity(0)))
     of_ranks, bound, notes = _bind_ranks(config.bind, environ, backend, devices, available)

@@ -78,6 +78,12 @@ class TableNodes(NamedTuple):
         """The number of ranks."""
         return sum(len(node.devices) for node in self.nodes)
 
+    def is_own_pod(self, environ: Mapping[str, str]) -> bool:
+        """Whether this node is the pod that ``POD_NAME`` names."""
+        pod_name = environ.get("POD_NAME")
+        own = None if self.own is None else self.nodes[self.own]
+        return own is not None and bool(pod_name) and own.devices[0].pod_name == pod_name
+
 
 def read_nodes(path: str, environ: Mapping[str, str]) -> TableNodes:
     """Read the nodes of a table, and find this one among them.

@@ -42,16 +42,15 @@ from ascend_session.hardware.families import (
     find_four_fault,
     find_half_fault,
     find_ring_fault,
+    most_devices,
 )
 from ascend_session.text import printable
 from ascend_session.vendor import address_family
 
 _TRAINING, _A2, _A3 = family_of("910A"), family_of("910B"), family_of("910C")
 _310P, _A5 = family_of("310P3"), family_of("950")
-_DEVICES_OF_SERVER = {_310P: 32, _A2: 16, _A3: 16}
-_FEWEST_DEVICES = _SERVER = 8  # of a server, on all other products
+_SERVER = 8  # devices of a server, the fewest of all products
 _MOST_RANKS_NAMED = 8
-_FEWEST_ALIKE = 3  # addresses in one subnet, beside which another one is noted
 _INVALID_SDID = str(0xFFFFFFFF)  # which HCCL takes for none
 
 _FAULTS = ("type", "address", "number", "port")  # of fields
@@ -161,12 +160,12 @@ def check_rules(
         if table.format != TEMPLATE_2 or not is_one_pod:
             findings += [*_check_repeated_addresses(table), *_check_address_counts(table)]
             if len(table.servers) > 1:
-                findings += _check_address_kinds(table)
+                findings += [*_check_address_kinds(table), *_check_subnets(table)]
             findings += _check_missing_addresses(table, family, with_roce)
             findings += [*_check_host_network(table), *_check_interfaces(table, family)]
-            findings += _check_subnet(table)
         if table.is_complete:
             findings += [*_check_emptiness(table), *_check_ranks(table), *_check_grouping(table)]
+            findings += _check_order(table)
             findings += [*_check_product(table, family), *_check_super_pods(table, family)]
             if not with_roce:
                 findings += _check_halves(table, family)
@@ -196,11 +195,14 @@ def rate_backups(
 
 def leave_out_said(findings: Iterable[Finding], said: Iterable[Finding]) -> List[Finding]:
     """Leave out notes, and that a field is missing where it was said that it is wrong."""
-    wrong = {finding.place for finding in errors_of(said)}
+    wrong = {str(finding.place) for finding in errors_of(said)}
+    without_one = {place.split(".")[0] for place in wrong if place.endswith(".device_ip")}
     return [
         each
         for each in findings
-        if each.severity != INFO and (each.rule not in _ON_MISSING or each.place not in wrong)
+        if each.severity != INFO
+        and not (each.rule in _ON_MISSING and each.place in wrong)
+        and not (each.rule == "interfaces" and each.place in without_one)
     ]
 
 
@@ -308,7 +310,6 @@ def _check_ranks(table: Contents) -> _Findings:
 
 def _check_grouping(table: Contents) -> _Findings:
     """The ranks of a server follow each other; the manual wants it, the loader does not look."""
-    is_numbered = [device.rank_id for device in table.devices] == list(range(table.size))
     for number, server in enumerate(table.servers):
         ranks = [device.rank_id for device in server.devices]
         if ranks and max(ranks) - min(ranks) >= len(ranks):
@@ -317,12 +318,22 @@ def _check_grouping(table: Contents) -> _Findings:
                 "the manual wants a server's ranks to follow each other."
             )
             yield make_finding(WARNING, "grouping", table.server_place(number), message)
+
+
+def _check_order(table: Contents) -> _Findings:
+    """A server's ranks follow the order of its devices, as scripts that count devices expect."""
+    if {device.rank_id for device in table.devices} != set(range(table.size)):
+        return  # for which there are findings of their own
+    for number, server in enumerate(table.servers):
         by_rank = sorted(server.devices, key=lambda device: device.rank_id)
-        numbers = [int(device.device_id) for device in by_rank]
-        if is_numbered and numbers != sorted(numbers):
-            listed = ", ".join(map(str, numbers[:_MOST_RANKS_NAMED]))
-            message = f"has ranks in another order than its devices: by rank these are {listed}."
-            yield make_finding(INFO, "order", table.server_place(number), message)
+        physical = [int(device.device_id) for device in by_rank]
+        if physical != sorted(physical):
+            message = (
+                f"has its ranks on the devices {', '.join(map(str, physical))}, in this order; "
+                "HCCL takes any order."
+            )
+            hint = "If that is not wanted, number the ranks in the order of the devices."
+            yield make_finding(INFO, "order", table.server_place(number), message, hint)
 
 
 # Addresses of devices and servers
@@ -381,23 +392,31 @@ def _other_kind(place: str, address: str, first: str) -> Finding:
     return make_finding(ERROR, "kind", place, message)
 
 
-def _check_subnet(table: Contents) -> _Findings:
-    """Note the one address that is far from the others, which all but agree."""
-    placed = [
-        (spot, each.device_ip[0].split("%")[0]) for spot, each in table.placed() if each.device_ip
-    ]
-    for lengths in ((24, 64), (16, 48), (8, 32)):  # of IPv4 and IPv6
-        spots: Dict[str, List[Tuple[Spot, str]]] = {}
-        for spot, address in placed:
-            length = lengths[":" in address]
-            network = str(ipaddress.ip_network(f"{address}/{length}", strict=False))
-            spots.setdefault(network, []).append((spot, address))
-        if len(spots) == 2 and len(placed) > _FEWEST_ALIKE:
-            (_, lone), (network, others) = sorted(spots.items(), key=lambda each: len(each[1]))
-            if len(lone) == 1 and len(others) >= _FEWEST_ALIKE:
-                message = f"is {lone[0][1]}, and all others are in {network}."
-                yield make_finding(INFO, "subnet", table.place(lone[0][0], "device_ip"), message)
-                return
+_SUBNET_BYTES = {4: 3, 16: 8}  # of an address of so many; a table has no netmask
+
+
+def _check_subnets(table: Contents) -> _Findings:
+    """No address is alone in its subnet where most others share theirs; often it is mistyped."""
+    listed = Counter(device.device_ip for device in table.devices)
+    if () in listed or len(listed) < table.size:
+        return  # for which there are findings of their own
+    subnets: Dict[bytes, List[Tuple[Spot, str]]] = {}
+    for spot, device in table.placed():
+        for address in device.device_ip:
+            packed = pack_address(address)
+            if len(packed) in _SUBNET_BYTES:
+                subnet = packed[: _SUBNET_BYTES[len(packed)]]
+                subnets.setdefault(subnet, []).append((spot, address))
+    alone = [others[0] for others in subnets.values() if len(others) == 1]
+    if 2 * len(alone) >= sum(map(len, subnets.values())):
+        return
+    for spot, address in alone:
+        packed = pack_address(address)
+        bits = 8 * _SUBNET_BYTES[len(packed)]
+        subnet_text = ipaddress.ip_network((packed, bits), strict=False)
+        message = f"is {address}; no other device of the table has an address in {subnet_text}."
+        hint = "Make sure that the other devices reach it."
+        yield make_finding(INFO, "subnet", table.place(spot, "device_ip"), message, hint)
 
 
 def _check_missing_addresses(table: Contents, family: Optional[str], with_roce: bool) -> _Findings:
@@ -506,16 +525,15 @@ def _check_product(table: Contents, family: Optional[str]) -> _Findings:
 
 
 def _check_device_ids(table: Contents, family: Optional[str]) -> _Findings:
-    largest = max(_DEVICES_OF_SERVER.values())
-    limit = largest if family is None else _DEVICES_OF_SERVER.get(family, _FEWEST_DEVICES)
+    limit = most_devices(family)
     for spot, device in table.placed():
         physical = int(device.device_id)
         if physical >= limit:
             where = f"on {family}" if family else "on any product"
             message = f"is {physical}, but {where} HCCL takes 0 to {limit - 1}."
             yield make_finding(ERROR, "device_id", table.place(spot, "device_id"), message)
-        elif family is None and physical >= _FEWEST_DEVICES:
-            is_large = physical >= _DEVICES_OF_SERVER[_A2]
+        elif family is None and physical >= _SERVER:
+            is_large = physical >= most_devices(_A2)
             who = "only 310P takes" if is_large else "only A2, A3 and 310P take"
             message = f"is {physical}, which {who}."
             yield make_finding(NOT_CHECKED, "device_id", table.place(spot, "device_id"), message)

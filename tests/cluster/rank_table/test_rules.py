@@ -661,13 +661,6 @@ def test_a_product_that_is_none_is_an_error(name):
         parsed(v1_0()).findings(name)
 
 
-@pytest.mark.parametrize("others", [1, 2])
-def test_an_address_is_in_another_subnet_only_beside_several_that_are_not(others):
-    table = v1_0(servers=others + 1, devices=1)
-    device(table, others, 0).update(device_ip="172.16.0.1")
-    assert parsed(table).findings() == []
-
-
 def test_an_address_twice_where_hccl_reads_none_is_refused_for_its_own_sake():
     table = {
         "status": "completed",
@@ -694,23 +687,32 @@ def test_an_address_twice_where_hccl_reads_none_is_refused_for_its_own_sake():
     ]
 
 
-@pytest.mark.parametrize(
-    ("spoil", "place", "words"),
-    [
-        (
-            lambda t: (device(t).update(rank_id="1"), device(t, 0, 1).update(rank_id="0")),
-            "server_list[0]",
-            "has ranks in another order than its devices: by rank these are 1, 0.",
-        ),
-        (
-            lambda t: device(t, 1, 1).update(device_ip="172.16.2.9"),
-            "server_list[1].device[1].device_ip",
-            "is 172.16.2.9, and all others are in 192.168.0.0/16.",
-        ),
-    ],
-)
-def test_what_may_be_meant_so_is_a_note(spoil, place, words):
-    table = v1_0()
-    spoil(table)
-    (note,) = parsed(table).findings()
-    assert (note.severity, note.place, note.message) == ("info", place, words)
+def notes(table):
+    return [(one.place, one.message) for one in parsed(table).findings() if one.severity == "info"]
+
+
+def test_an_address_that_is_alone_in_its_subnet_is_a_note():
+    table = v1_0(servers=2, devices=8)
+    device(table, 1, 3)["device_ip"] = "192.168.22.11"
+    [(place, message)] = notes(table)
+    assert place == "server_list[1].device[3].device_ip"
+    assert message.startswith("is 192.168.22.11; no other device")
+    assert "192.168.22.0/24" in message
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+def test_devices_that_all_have_subnets_of_their_own_are_no_news(servers):
+    table = v1_0(servers=servers, devices=8)
+    for one in table["server_list"]:
+        for own in one["device"]:
+            own["device_ip"] = f"10.{servers}.{own['rank_id']}.1"
+    assert notes(table) == []
+
+
+def test_ranks_in_another_order_than_the_devices_of_their_server_are_a_note():
+    table = v1_0(servers=2, devices=4)
+    for own, number in zip(server(table, 1)["device"], (0, 2, 1, 3)):
+        own["device_id"] = str(number)
+    [(place, message)] = notes(table)
+    assert place == "server_list[1]"
+    assert "on the devices 0, 2, 1, 3" in message
