@@ -31,7 +31,6 @@ from ascend_session.audit.objects import (
     OneOf,
     OptimizerEntry,
     RunConfigCall,
-    as_python,
     extend_branch,
     implied,
 )
@@ -307,10 +306,9 @@ def check_arguments(call: RunConfigCall) -> Iterator[Finding]:
 
 
 def _check_argument(model: Type[Any], option: Option, value: Any) -> Iterator[Finding]:
-    try:
-        given = _as_field_takes_it(option, as_python(value))
-    except LookupError:
+    if not isinstance(value, Known):
         return
+    given = _as_field_takes_it(option, value.value)
     if option.field is not None:
         try:
             model(**{option.name: given})

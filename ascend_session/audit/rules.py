@@ -11,11 +11,11 @@ their collectives (ge_plugin.cc).
 
 import ast
 from functools import lru_cache
-from itertools import combinations
 from typing import Any, FrozenSet, Iterator, List, Optional, Set
 
 from ascend_session.audit.objects import (
     UNKNOWN,
+    Branch,
     Known,
     OptimizerEntry,
     Proto,
@@ -105,6 +105,9 @@ def check_proto(proto: Proto, entries: List[OptimizerEntry], script: Script) -> 
         yield from _check_use(proto, script)
 
 
+_MOST_BRANCHES = 24  # in which entries are added that are compared
+
+
 def _check_entry_count(
     proto: Proto, entries: List[OptimizerEntry], script: Script
 ) -> Iterator[Finding]:
@@ -112,12 +115,16 @@ def _check_entry_count(
     # A loop that looks through the entries that are there does not add a second one.
     loops = script.tree.nodes(ast.For)
     if not any(dotted_name(loop.iter).endswith("custom_optimizers") for loop in loops):
-        added = {(each.place, each.branch): each for each in entries if not each.in_loop}
-        for first, second in combinations(added.values(), 2):
-            if first.place != second.place and compatible(first.branch, second.branch):
-                is_certain = implied(first.branch, second.branch)
-                is_certain = is_certain or implied(second.branch, first.branch)
-                yield problem._replace(place=second.place, certain=is_certain)
+        branches: List[Branch] = []
+        for entry in entries:
+            before = [each for each in branches if compatible(each, entry.branch)]
+            if before and not entry.in_loop:
+                is_certain = any(
+                    implied(each, entry.branch) or implied(entry.branch, each) for each in before
+                )
+                yield problem._replace(place=entry.place, certain=is_certain)
+            is_new = not entry.in_loop and entry.branch not in branches
+            branches += [entry.branch] if is_new and len(branches) < _MOST_BRANCHES else []
     first = entries[0]
     if proto.completed is not None and compatible(proto.completed, first.branch):
         begin = "npu_config_proto() has added an entry already, and this is a second one."

@@ -6,7 +6,7 @@ from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequenc
 from ascend_session.audit.report import AuditReport, merge_findings
 from ascend_session.audit.source import Script, is_marked, read_file, read_script
 from ascend_session.errors import AuditError
-from ascend_session.findings import INFO, Finding, Place
+from ascend_session.findings import ERROR, INFO, Finding, Place
 
 
 class Audited(NamedTuple):
@@ -48,11 +48,8 @@ def audit_bytes(file: str, data: bytes) -> Audited:
         reason = str(error)
     except RecursionError:
         reason = "It is nested too deeply to be followed."
-    return Audited(file, True, (_not_read(Place(1, 1, None, file), reason),))
-
-
-def _not_read(place: Place, reason: str) -> Finding:
-    return Finding(INFO, reason, rule="not-read", place=place)
+    place = Place(1, 1, None, file)
+    return Audited(file, True, (Finding(ERROR, reason, rule="not-read", place=place),))
 
 
 def _audit_shell(file: str, data: bytes) -> Audited:
@@ -66,7 +63,7 @@ def _audit_shell(file: str, data: bytes) -> Audited:
 def _check_script(script: Script) -> List[Finding]:
     # The configuration's definitions take a while to load, which a folder without scripts of this
     # kind need not wait for.
-    from ascend_session.audit.interpreter import ScriptInterpreter
+    from ascend_session.audit.engine import Engine
     from ascend_session.audit.options import (
         check_arguments,
         check_arguments_together,
@@ -80,25 +77,24 @@ def _check_script(script: Script) -> List[Finding]:
         select_adapter_entries,
     )
 
-    built = ScriptInterpreter(script).follow()
+    built = Engine(script)
     findings: List[Finding] = []
     entries = list(select_adapter_entries(built.entries, script))
     for entry in entries:
         findings += check_entry(entry, script)
         findings += check_options_together(entry)
+    meant = {id(entry) for entry in entries}
     for proto in built.protos:
-        ours = [entry for entry in proto.entries if entry in entries]
+        ours = [entry for entry in proto.entries if id(entry) in meant]
         findings += check_proto(proto, ours, script) if ours else ()
-    for call in built.run_configs.values():
+    for call in built.run_configs:
         findings += check_arguments(call)
         findings += check_arguments_together(call)
     findings += check_systems(script)
     findings += check_inference(entries, script)
-    unread = [_not_read(place, reason) for place, reason in script.unread]
-    if built.is_cut_short:
-        findings = [finding._replace(certain=False) for finding in findings]
-        reason = "It is too long to be followed to its end: what is found may not be all."
-        unread.append(_not_read(Place(1, 1, None, script.file), reason))
+    unread = [
+        Finding(INFO, reason, rule="not-read", place=place) for place, reason in script.unread
+    ]
     return [*merge_findings(findings), *unread]
 
 

@@ -56,7 +56,8 @@ def audit(
     name and memory_optimization. To silence a rule on a line, end the line with
     `# ascend: ignore[RULE]`.
 
-    Exit code: 1 if there are findings as severe as --fail-on or worse, otherwise 0.
+    Exit code: 1 if there are findings as severe as --fail-on or worse, or files that could not be
+    read, otherwise 0.
 
     Examples:
         ascend-session audit train.py scripts
@@ -80,7 +81,7 @@ def audit(
         _show_summary(report)
     else:
         _show(report)
-    raise Exit(1 if report.has(fail_on) else 0)
+    raise Exit(1 if report.has(fail_on) or report.skipped else 0)
 
 
 @contextlib.contextmanager
