@@ -33,7 +33,10 @@ AUDIT_RULES: Dict[str, str] = {
     "no-cleanup": "A shell script leaves its ranks running when it is ended.",
     "fixed-job-id": "All jobs of a shell script have the same JOB_ID.",
     "collectives-off": "Variables that are set together switch collectives off.",
-    "rank-table": "The rank table of a shell script is not there, or is refused.",
+    "rank-table": "HCCL refuses the rank table of a shell script.",
+    "rank-size": "A shell script for several devices starts one rank.",
+    "shared-log": "All ranks of a shell script write to one file.",
+    "python-path-replaced": "A shell script leaves the vendor's packages out of PYTHONPATH.",
     "binding-overruns": "CPUs are chosen so that they do not reach on a second server.",
     "not-read": "The file, or a part of it, could not be read.",
 }

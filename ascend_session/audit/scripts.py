@@ -4,9 +4,11 @@ import os
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.audit.report import AuditReport, merge_findings
+from ascend_session.audit.shell import check_shell, is_job_script
 from ascend_session.audit.source import Script, is_marked, read_file, read_script
 from ascend_session.errors import AuditError
 from ascend_session.findings import ERROR, INFO, Finding, Place
+from ascend_session.text import format_count
 
 
 class Audited(NamedTuple):
@@ -38,11 +40,12 @@ def audit_file(file: str) -> Audited:
 
 def audit_bytes(file: str, data: bytes) -> Audited:
     """Audit what a file holds."""
-    if file.endswith((".sh", ".bash")):
-        return _audit_shell(file, data)
-    if not is_marked(data):
+    is_shell = file.endswith((".sh", ".bash"))
+    if not (is_job_script(data) if is_shell else is_marked(data)):
         return Audited(file, False, ())
     try:
+        if is_shell:
+            return Audited(file, True, tuple(merge_findings(check_shell(file, data))))
         return Audited(file, True, tuple(_check_script(read_script(file, data))))
     except AuditError as error:
         reason = str(error)
@@ -50,14 +53,6 @@ def audit_bytes(file: str, data: bytes) -> Audited:
         reason = "It is nested too deeply to be followed."
     place = Place(1, 1, None, file)
     return Audited(file, True, (Finding(ERROR, reason, rule="not-read", place=place),))
-
-
-def _audit_shell(file: str, data: bytes) -> Audited:
-    from ascend_session.audit.shell import check_shell, is_job_script
-
-    if not is_job_script(data):
-        return Audited(file, False, ())
-    return Audited(file, True, tuple(merge_findings(check_shell(file, data))))
 
 
 def _check_script(script: Script) -> List[Finding]:
@@ -151,9 +146,23 @@ def audit_paths(
             results.append(audited)
         if on_progress is not None:
             on_progress(len(files))
+    findings = [finding for audited in results for finding in audited.findings]
     return AuditReport(
         files=len(files),
         looked_at=sum(audited.looked_at for audited in results),
-        findings=tuple(finding for audited in results for finding in audited.findings),
+        findings=tuple(_say_once("fixed-job-id", findings)),
         skipped=tuple((each.file, each.skipped) for each in results if each.skipped is not None),
     )
+
+
+def _say_once(rule: str, findings: List[Finding]) -> Iterator[Finding]:
+    """Keep the first of all findings by a rule, which says how many others there are."""
+    others = sum(finding.rule == rule for finding in findings) - 1
+    is_first = True
+    for finding in findings:
+        if finding.rule != rule:
+            yield finding
+        elif is_first:
+            is_first = False
+            more = f" So it is in {format_count(others, 'other place')}." if others else ""
+            yield finding._replace(message=finding.message + more)
