@@ -112,8 +112,14 @@ def test_a_wrong_call_is_two(call, tmp_path, monkeypatch, arguments, said):
 def test_fix_shows_the_diff_and_writes_it(call, write):
     text = WRONG.replace("precison_mode", "hcom_paralel").replace('s = b"origin"', "b = 1")
     renamed = write(text, "a.py")
+    shown = call("audit", renamed, "--diff")
+    assert shown.code == 1
+    with open(renamed) as opened:
+        assert opened.read() == text
     called = call("audit", renamed, "--fix")
     assert called.code == 0
+    assert called.err.startswith(shown.err)
+    assert called.err.startswith(f"{renamed}:3: The adapter has no key 'hcom_paralel'")
     assert '-    op.parameter_map["hcom_paralel"].b = 1\n' in called.err
     assert '+    op.parameter_map["hcom_parallel"].b = 1\n' in called.err
     assert called.err.endswith("1 change written to 1 file.\n")
