@@ -24,6 +24,8 @@ AUDIT_RULES: Dict[str, str] = {
     "initialize-not-run": "initialize_system() only makes an operation; nothing runs it.",
     "no-shutdown": "initialize_system is run and shutdown_system is not.",
     "shutdown-skipped": "An exception skips shutdown_system.",
+    "loop-not-run": "The operation that set_iteration_per_loop returns is not used.",
+    "loss-scale-alone": "Ranks do not tell each other of an overflow.",
     "unknown-argument": "NPURunConfig or one of its parts has no such argument.",
     "machine-path": "An option holds a path of one machine.",
     "variable-without-default": "An environment variable that is not set ends the script.",

@@ -65,6 +65,7 @@ def _check_script(script: Script) -> List[Finding]:
         check_options_together,
     )
     from ascend_session.audit.rules import (
+        check_calls,
         check_entry,
         check_inference,
         check_proto,
@@ -86,6 +87,7 @@ def _check_script(script: Script) -> List[Finding]:
         findings += check_arguments(call)
         findings += check_arguments_together(call)
     findings += check_systems(script)
+    findings += check_calls(script)
     findings += check_inference(entries, script)
     unread = [
         Finding(INFO, reason, rule="not-read", place=place) for place, reason in script.unread
