@@ -15,7 +15,7 @@ import sys
 import tokenize
 import warnings
 from functools import lru_cache
-from typing import AbstractSet, Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from ascend_session.errors import AuditError
 from ascend_session.files import UnreadableError, read_regular_file
@@ -91,21 +91,6 @@ class SyntaxTree:
     def definition(self, node: ast.AST) -> Optional[Any]:
         """Give the function or class that ``node`` stands in directly; None outside of all."""
         return self._definitions.get(id(node))
-
-    def definitions_using(self, names: AbstractSet[str]) -> Set[int]:
-        """Find the functions and classes, by id, that use any of ``names``, or one that does."""
-        definitions: Set[int] = set()
-        names_left, names_done = list(names), set(names)
-        while names_left:
-            for node in self.uses(names_left.pop()):
-                for above in self.definitions_around(node):
-                    if id(above) in definitions:
-                        break  # and so are those around it
-                    definitions.add(id(above))
-                    if above.name not in names_done:
-                        names_done.add(above.name)
-                        names_left.append(above.name)
-        return definitions
 
 
 # There is one object of each of these for all places where it stands.
