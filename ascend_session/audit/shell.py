@@ -198,16 +198,16 @@ def _check_name(file: str, commands: List[ShellCommand], size: Optional[int]) ->
     yield Finding(WARNING, message, hint, "rank-size", place=place, certain=False)
 
 
-# In a value that keeps what set_env.sh has put there, says it itself, or is not written out.
-_KEEPS_PACKAGES = re.compile(r"PYTHONPATH|ascend|tfplugin|fwkacllib|\$\(|`", re.IGNORECASE)
+# In a value that says itself where the vendor's packages are, or is not written out.
+_KEEPS_PACKAGES = re.compile(r"ascend|tfplugin|fwkacllib|\$\(|`", re.IGNORECASE)
 
 
 def _check_python_path(commands: List[ShellCommand]) -> Iterator[Finding]:
     """Report a PYTHONPATH that leaves out what was in it, unless a file is sourced after it."""
-    setting = None
+    setting: Optional[ShellCommand] = None
     for command in commands:
         name, value, _ = command.assignment
-        if name == "PYTHONPATH":
+        if name == "PYTHONPATH" and "PYTHONPATH" not in value:
             setting = None if _KEEPS_PACKAGES.search(value) else setting or command
         elif re.match(r"(source|\.)\s", command.text):
             setting = None  # which may set it again
