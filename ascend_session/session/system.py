@@ -4,7 +4,6 @@ A process has one system at most. Each block is one of its uses, and the last on
 down.
 """
 
-import atexit
 import functools
 import logging
 import os
@@ -34,6 +33,7 @@ from ascend_session.errors import AscendError, LifecycleError, warn
 from ascend_session.failures.failure import RetryPolicy
 from ascend_session.failures.graph_error import describe_error
 from ascend_session.failures.scanner import translate
+from ascend_session.process import on_close, on_fork
 from ascend_session.session.conditions import (
     Leftovers,
     check_conditions,
@@ -333,7 +333,7 @@ class AscendSystem:
             self._is_up = True
             self._record("initialize", self.backend)
             self._set_place(self._backend.confirm_job(self.job))
-            atexit.register(_close_at_exit, self)
+            on_close("system", _close_at_exit)
             self._set_state("open")
         except BaseException as error:
             if self._is_up:
@@ -713,12 +713,13 @@ def _forget(system: AscendSystem) -> None:
         if _current is system:
             _current = None
             _changed.notify_all()
-            atexit.unregister(_close_at_exit)
 
 
-def _close_at_exit(system: AscendSystem) -> None:
-    log(_logger.warning, "An Ascend system was left open; it is shut down at exit.")
-    log_failures(system.close())
+def _close_at_exit() -> None:
+    system = current_system()
+    if system is not None:
+        log(_logger.warning, "An Ascend system was left open; it is shut down at exit.")
+        log_failures(system.close())
 
 
 def _forget_in_child() -> None:
@@ -729,8 +730,7 @@ def _forget_in_child() -> None:
     if _initialised_in is not None:
         refuse_sessions(_initialised_in)
     if _current is not None:
-        atexit.unregister(_close_at_exit)
         _current.forget_in_child()
 
 
-os.register_at_fork(after_in_child=_forget_in_child)
+on_fork(_forget_in_child)
