@@ -36,8 +36,9 @@ from ascend_session.errors import AscendConfigWarning
 from ascend_session.files import replace_file
 from ascend_session.process import on_close, on_fork
 from ascend_session.session.api import ascend_system
+from ascend_session.session.closing import log_failures
 from ascend_session.session.signals import Terminated, at_forced_end
-from ascend_session.session.system import AscendSystem, current_system, log_failures
+from ascend_session.session.system import AscendSystem, current_system
 from ascend_session.user_code import UserLine
 
 

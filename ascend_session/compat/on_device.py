@@ -13,8 +13,8 @@ from typing import Any, Dict, List, Optional
 
 from ascend_session.backends._tensorflow import destroy, disown, is_running
 from ascend_session.process import on_close, on_fork
+from ascend_session.session.closing import close_all, close_at_once, log_failures
 from ascend_session.session.signals import SignalGuard
-from ascend_session.session.system import close_all, close_at_once, log_failures
 
 
 class _Watch:
@@ -55,10 +55,10 @@ def watch_sessions(request: Optional[Dict[str, str]] = None) -> None:
     module.BaseSession.__init__ = __init__
     _Watch.guard = SignalGuard(_interrupt, finish)
     _Watch.guard.install(NpuBackend.interrupted_run_s)
-    on_fork(_forget_in_child)
+    on_fork(_abandon)
 
 
-def _forget_in_child() -> None:
+def _abandon() -> None:
     """Have a forked process leave the device and the parent's sessions alone, also when it ends."""
     from ascend_session.backends.npu import unregister_exit_handler
 

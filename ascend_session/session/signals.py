@@ -200,8 +200,8 @@ class SignalGuard:
         is_default = signal.getsignal(number) == signal.default_int_handler
         return number == signal.SIGINT and is_default and is_interactive()
 
-    def forget_in_child(self) -> None:
-        """Give a forked child the default handlers back; it has no thread."""
+    def abandon(self) -> None:
+        """Give a forked child, in which this runs, the default handlers; it has no thread."""
         self._restore()
         signal.set_wakeup_fd(-1)
 
@@ -443,9 +443,9 @@ def _flush_streams() -> None:
 _guards: List[SignalGuard] = []
 
 
-def _forget_guards_in_child() -> None:
+def _abandon() -> None:
     while _guards:
-        _guards.pop().forget_in_child()
+        _guards.pop().abandon()
 
 
-on_fork(_forget_guards_in_child)
+on_fork(_abandon)
