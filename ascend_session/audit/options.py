@@ -31,7 +31,6 @@ from ascend_session.audit.objects import (
     OneOf,
     OptimizerEntry,
     RunConfigCall,
-    as_python,
     extend_branch,
     implied,
 )
@@ -52,6 +51,7 @@ from ascend_session.config.option import (
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.reference import values_of
 from ascend_session.config.rules import DEPRECATIONS, RULES
+from ascend_session.config.rules.accuracy import exception_dump_beside_dump
 from ascend_session.config.rules.rule import FlatOptions, Rule, apply_rules
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, INFO, WARNING, Finding, Place
@@ -189,6 +189,9 @@ def _check_status(option: Option) -> Iterator[Finding]:
         yield Finding(severity, remark.message, hint, rule, option.key)
 
 
+# Whether what these report comes about depends on the graph.
+_DEPENDING = (exception_dump_beside_dump,)
+
 Identity = Tuple[Any, ...]
 """The same for the same finding among other options, whose values its message may name."""
 
@@ -210,7 +213,10 @@ def find_rule_violations(
             if remark.severity == ERROR:
                 name, severity = "option-conflict", ERROR
             place = places.get(key or "", otherwise)
-            finding = Finding(severity, remark.message, remark.hint, name, key, place)
+            is_certain = rule.check not in _DEPENDING
+            finding = Finding(
+                severity, remark.message, remark.hint, name, key, place, certain=is_certain
+            )
             yield (rule.check, key, name), finding
 
 
@@ -238,7 +244,8 @@ def check_options_together(entry: OptimizerEntry) -> Iterator[Finding]:
         for identity, finding in {**possible, **sure}.items():
             in_both = identity in sure and identity in possible
             place = possible.get(identity, finding).place
-            yield finding._replace(place=place, certain=in_both and not is_open)
+            is_certain = finding.certain and in_both and not is_open
+            yield finding._replace(place=place, certain=is_certain)
 
 
 def _apply_rules_to(entry: OptimizerEntry, settings: List[Assignment]) -> Dict[Identity, Finding]:
@@ -307,10 +314,9 @@ def check_arguments(call: RunConfigCall) -> Iterator[Finding]:
 
 
 def _check_argument(model: Type[Any], option: Option, value: Any) -> Iterator[Finding]:
-    try:
-        given = _as_field_takes_it(option, as_python(value))
-    except LookupError:
+    if not isinstance(value, Known):
         return
+    given = _as_field_takes_it(option, value.value)
     if option.field is not None:
         try:
             model(**{option.name: given})
@@ -370,7 +376,7 @@ def check_arguments_together(call: RunConfigCall) -> Iterator[Finding]:
     options = FlatOptions(right, unknown=unreadable)  # what is not known may be None
     for _, finding in find_rule_violations(options, places, call.place):
         if finding.option != "enable_data_pre_proc" or finding.option in places:
-            yield finding._replace(certain=not call.opaque)
+            yield finding._replace(certain=finding.certain and not call.opaque)
 
 
 def _flatten(call: RunConfigCall, prefix: str, place: Place) -> Iterator[Tuple[Option, Any, Place]]:

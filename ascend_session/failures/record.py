@@ -13,6 +13,9 @@ from typing import Any, List, NamedTuple, Optional, Tuple
 from ascend_session.files import read_end
 from ascend_session.rank_folder import RECORD_NAME, STACKS_NAME
 
+# Exceptions that scripts and libraries raise because of what the device said.
+_OPEN = ("Exception", "OSError", "RuntimeError", "SystemError", "SystemExit")
+_PYTHONS_OWN = re.compile(r"[A-Z][A-Za-z]*")
 _MOST_RECORD_BYTES = 1 << 20  # the runner writes far less
 _MOST_STACKS_BYTES = 256 * 1024
 
@@ -56,6 +59,11 @@ class ErrorRecord(NamedTuple):
         """The type as the program itself calls it, without ``__main__``."""
         prefix = "__main__."
         return self.type[len(prefix) :] if self.type.startswith(prefix) else self.type
+
+    @property
+    def speaks_for_itself(self) -> bool:
+        """Whether it is an exception of Python that no device can cause, such as a KeyError."""
+        return self.type not in _OPEN and _PYTHONS_OWN.fullmatch(self.type) is not None
 
 
 def read_record(folder: str) -> Optional[ErrorRecord]:

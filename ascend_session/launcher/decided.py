@@ -4,6 +4,7 @@ The functions ``decide_*`` take facts, and what was decided before them; `plan.d
 order. They take the options of the launch (``config``), the launcher's environment (``environ``;
 with what the user adds, where that counts as well), and of this node the class of the backend, its
 place among the nodes and the device of each rank: None, `Nodes()` or empty if that is not known.
+``assumed`` are the devices of another machine that is planned for; None for this one.
 """
 
 import functools

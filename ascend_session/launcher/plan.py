@@ -33,6 +33,7 @@ from ascend_session.cluster.variables import check_stall_note
 from ascend_session.errors import AscendError, ConfigError, JobError
 from ascend_session.findings import ERROR, Finding
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
+from ascend_session.launcher.assumed import AssumedDevices
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.decided import UNDECIDED, Decided, decision
 from ascend_session.launcher.devices import (
@@ -183,6 +184,7 @@ class Decisions:
         ranks: What each rank of this node gets; empty if that is not known.
         problems: Why the job cannot be started, in the order in which a user would mend it.
         plan: The plan; None with problems.
+        assumed: The devices of the machine that is planned for; None for this one.
     """
 
     config: LaunchConfig
@@ -198,11 +200,12 @@ class Decisions:
     ranks: Tuple[RankPlan, ...]
     problems: Tuple[AscendError, ...]
     plan: Optional[Plan]
+    assumed: Optional[AssumedDevices] = None
 
     @property
     def holds_npus(self) -> bool:
         """Whether ranks hold Ascend processors of this host."""
-        return self.backend is not None and self.backend.holds_npus
+        return self.assumed is None and self.backend is not None and self.backend.holds_npus
 
     @property
     def physical(self) -> Tuple[PhysicalDeviceId, ...]:
@@ -243,6 +246,7 @@ def decide_job(
     attempt: int = 1,
     run: Optional[str] = None,
     on_wait: Optional[Callable[[str], None]] = None,
+    assumed: Optional[AssumedDevices] = None,
 ) -> Decisions:
     """Make the decisions on one attempt, in their order, and its plan if nothing refuses it.
 
@@ -252,23 +256,24 @@ def decide_job(
         attempt: Number of the attempt, from 1; each has a ``JOB_ID`` and a folder of its own.
         run: `Plan.run` of the first attempt; None for the first.
         on_wait: Takes a sentence about a rank table that is waited for; None means not to wait.
+        assumed: The devices of another machine to plan for; None for this one.
 
     Raises:
         PreflightError: If the rank table is not completed in time.
     """
     given = {**environ, **config.env}
-    chosen = decide_backend(config, environ)
+    chosen = decide_backend(config, environ, assumed)
     backend = None if chosen.value is None else chosen.value.kind
     if backend is not None and on_wait is not None:
         await_table(config, given, backend, on_wait)
     nodes = decide_nodes(config, given, backend)
     node = nodes.value or Nodes()
     job_id = make_job_id(config, node, attempt)
-    local = decide_devices(config, environ, backend, node)
+    local = decide_devices(config, environ, backend, node, assumed)
     devices = local.value or ()
     size = node.size(len(devices))
     task = check_task(given, size) if devices else UNDECIDED
-    rendezvous = decide_rendezvous(config, given, backend, node, devices, job_id)
+    rendezvous = decide_rendezvous(config, given, backend, node, devices, job_id, assumed)
     stall_note = _check_stall_note(given)
     cwd = decide_working_directory(config)
     folders = decide_folders(config, cwd.value, node, job_id, attempt, run)
@@ -281,7 +286,9 @@ def decide_job(
     plan = None
     if not list_problems(made):
         job = JobFacts(chosen.known.kind, node, devices, job_id, rendezvous.known)
-        local_ranks = decide_ranks(config, environ, job, command.known, cwd.known, folders.known)
+        local_ranks = decide_ranks(
+            config, environ, job, command.known, cwd.known, folders.known, assumed
+        )
         made.append(local_ranks)
         if local_ranks.value is not None:
             ranks = local_ranks.value.ranks
@@ -319,6 +326,7 @@ def decide_job(
         ranks=ranks,
         problems=problems,
         plan=plan,
+        assumed=assumed,
     )
 
 
@@ -338,9 +346,10 @@ def decide_ranks(
     command: Tuple[str, ...],
     cwd: str,
     folders: "Folders",
+    assumed: Optional[AssumedDevices],
 ) -> Decided[LocalRanks]:
     """Decide what each rank of this node gets: its CPUs, its environment and its files."""
-    cpus = decide_cpus(config, environ, job.backend, job.devices)
+    cpus = decide_cpus(config, environ, job.backend, job.devices, assumed)
     environments = decide_environments(config, environ, job, cpus.known, folders)
     ranks = []
     for rank, device, own_cpus, variables in zip(
@@ -404,8 +413,12 @@ class ChosenBackend(NamedTuple):
 
 
 @decision
-def decide_backend(config: LaunchConfig, environ: Mapping[str, str]) -> Decided[ChosenBackend]:
+def decide_backend(
+    config: LaunchConfig, environ: Mapping[str, str], assumed: Optional[AssumedDevices] = None
+) -> Decided[ChosenBackend]:
     """Decide on the backend of all ranks; one that is not known is refused (BackendError)."""
+    if assumed is not None and config.backend == "auto":
+        return Decided(ChosenBackend(backend_class("npu"), f"{assumed} are assumed"))
     choice = choose(config.backend, environ)
     return Decided(ChosenBackend(backend_class(choice.name), choice.reason))
 

@@ -78,14 +78,24 @@ def validate_host(values: Mapping[str, Any], environ: Mapping[str, str]) -> None
     _report(apply_rules(applicable(HOST_RULES, entry), entry))
 
 
-def validate_opening(values: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+def validate_opening(
+    values: Mapping[str, Any], environ: Mapping[str, str], *, with_hccl: bool = True
+) -> None:
     """Do `validate_host`, and check that every file which an option points to is there now.
+
+    Args:
+        values: ``{vendor key: value}``.
+        environ: The environment of this process.
+        with_hccl: Whether HCCL will read its variables.
 
     Raises:
         ConfigError: With all problems at once.
     """
     entry = FlatOptions(values, environ=environ)
-    rules = [rule for rule in HOST_RULES if rule.check is not paths.files_that_ge_reads]
+    left_out = {paths.files_that_ge_reads}
+    if not with_hccl:
+        left_out.add(variables.variables_of_hccl)
+    rules = [rule for rule in HOST_RULES if rule.check not in left_out]
     _report(apply_rules(applicable(rules + paths.OPENING_RULES, entry), entry))
 
 
