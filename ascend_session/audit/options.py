@@ -31,7 +31,6 @@ from ascend_session.audit.objects import (
     OneOf,
     OptimizerEntry,
     RunConfigCall,
-    as_python,
     extend_branch,
     implied,
 )
@@ -51,6 +50,7 @@ from ascend_session.config.option import (
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.reference import values_of
 from ascend_session.config.rules import DEPRECATIONS, RULES
+from ascend_session.config.rules.accuracy import exception_dump_beside_dump
 from ascend_session.config.rules.rule import FlatOptions, Rule, apply_rules
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, INFO, WARNING, Finding, Place
@@ -207,6 +207,9 @@ def _check_status(option: Option) -> Iterator[Finding]:
         yield Finding(severity, remark.message, hint, rule, option.key)
 
 
+# Whether what these report comes about depends on the graph.
+_DEPENDING = (exception_dump_beside_dump,)
+
 Identity = Tuple[Any, ...]
 """The same for the same finding among other options, whose values its message may name."""
 
@@ -235,9 +238,12 @@ def find_rule_violations(
             if remark.severity == ERROR:
                 name, severity = "option-conflict", ERROR
             place = places.get(key or "", otherwise)
-            finding = Finding(severity, remark.message, remark.hint, name, key, place)
+            is_certain = rule.check not in _DEPENDING
             if severity == ERROR:
-                finding = finding._replace(certain=rule.ends_run(view, in_run_config))
+                is_certain = rule.ends_run(view, in_run_config)
+            finding = Finding(
+                severity, remark.message, remark.hint, name, key, place, certain=is_certain
+            )
             yield (rule.check, key, name), finding
 
 
@@ -344,10 +350,9 @@ def check_arguments(call: RunConfigCall) -> Iterator[Finding]:
 def _check_argument(
     model: Type[Any], option: Option, value: Any, beside: Mapping[str, Any]
 ) -> Iterator[Finding]:
-    try:
-        given = _as_field_takes_it(option, as_python(value))
-    except LookupError:
+    if not isinstance(value, Known):
         return
+    given = _as_field_takes_it(option, value.value)
     if option.field is not None:
         try:
             model(**{option.name: given})

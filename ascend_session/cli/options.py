@@ -16,6 +16,7 @@ from ascend_session.cli._output import (
     show_text,
 )
 from ascend_session.cli._parameters import OPTIONS, argument, command
+from ascend_session.cli.explain import refuse_codes
 from ascend_session.findings import ERROR
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def options(names: Tuple[str, ...], as_json: bool) -> None:
     from ascend_session.config import reference
 
     chosen = _choose(names)
+    if not chosen:
+        refuse_codes(names, "no option")
     if as_json:
         show_json([reference.to_dict(option) for option in chosen])
     elif len(chosen) == 1:

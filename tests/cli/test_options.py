@@ -66,8 +66,8 @@ Rules       Atlas training products round hccl_timeout down to a multiple of 68 
 timeout (s). [guides/facts/options.md#time-limits; manual, NPURunConfig Options]
             On this host: hccl_timeout takes precedence over HCCL_EXEC_TIMEOUT. \
 [guides/facts/options.md#time-limits]
-            On this host: HCCL_EXEC_TIMEOUT is a number of seconds. \
-[guides/facts/launch.md#hccl-timeouts]
+            On this host: HCCL takes the value of each of its variables. \
+[guides/facts/launch.md#hccl-variables]
 Manual      NPURunConfig Options
 """,
         "",

@@ -84,14 +84,23 @@ def validate_host(values: Mapping[str, Any], environ: Mapping[str, str]) -> None
     _report(apply_rules(applicable(HOST_RULES, entry), entry))
 
 
-def validate_opening(values: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+def validate_opening(
+    values: Mapping[str, Any], environ: Mapping[str, str], *, with_hccl: bool = True
+) -> None:
     """Do `validate_host`, and check that every file which an option points to is there now.
+
+    Args:
+        values: ``{vendor key: value}``.
+        environ: The environment of this process.
+        with_hccl: Whether HCCL will read its variables.
 
     Raises:
         ConfigError: With all problems at once.
     """
     entry = FlatOptions(values, environ=environ)
-    _report(apply_rules(applicable(RULES_OF_OPENING, entry), entry))
+    left_out = () if with_hccl else (variables.variables_of_hccl,)
+    rules = [rule for rule in RULES_OF_OPENING if rule.check not in left_out]
+    _report(apply_rules(applicable(rules, entry), entry))
 
 
 def refusal_of(

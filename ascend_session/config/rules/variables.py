@@ -6,6 +6,7 @@ from typing import Optional, Tuple
 
 from ascend_session.config.ends import ENTRY, GE, OFFLOAD, RUN_CONFIG, Ends
 from ascend_session.config.grammars.profiling_options import profiling_members
+from ascend_session.config.hccl_variables import HCCL_VARIABLES, WHITELIST, check_hccl_variables
 from ascend_session.config.rules.accuracy import DUMPS
 from ascend_session.config.rules.dynamic import PROFILE_PART
 from ascend_session.config.rules.paths import tuning_mode
@@ -302,13 +303,8 @@ def tuning_bank(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("hccl_timeout", variables=("HCCL_EXEC_TIMEOUT",))
-@source("guides/facts/launch.md#hccl-timeouts")
-def collective_timeout_variable(entry: FlatOptions) -> RuleFindings:
-    """HCCL_EXEC_TIMEOUT is a number of seconds."""
-    text = entry.environ.get("HCCL_EXEC_TIMEOUT")
-    if text and parse_seconds(text) is None:
-        yield error(
-            f"HCCL_EXEC_TIMEOUT={text!r} is not a number of seconds, such as 1836 or 0.05.",
-            option="HCCL_EXEC_TIMEOUT",
-        )
+@RULES.add("hccl_timeout", variables=(*(each.name for each in HCCL_VARIABLES), WHITELIST))
+@source("guides/facts/launch.md#hccl-variables")
+def variables_of_hccl(entry: FlatOptions) -> RuleFindings:
+    """HCCL takes the value of each of its variables."""
+    return check_hccl_variables(entry.environ)
