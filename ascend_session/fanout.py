@@ -32,9 +32,9 @@ from ascend_session.session.api import (
     SystemContext,
     ascend_system,
     device_check,
-    join_errors,
 )
-from ascend_session.session.system import AscendSystem, close_all
+from ascend_session.session.closing import close_all, join_errors
+from ascend_session.session.system import AscendSystem
 
 __all__ = ["FanOut", "fan_out"]
 

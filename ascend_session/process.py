@@ -3,20 +3,41 @@
 It has one exit hook and one fork hook, both here. Whatever opens something that has to be closed
 calls `on_close` then; whatever keeps something that only the parent may use calls `on_fork` once,
 when it is imported.
+
+Three files have exit hooks of their own: ``launcher/rank_main.py`` and ``cluster/script_rank.py``,
+which import nothing of this package, and ``compat/npu_bridge``, which registers what the vendor's
+package registers.
 """
 
 import atexit
 import contextlib
 import ctypes
+import functools
 import os
-from typing import Callable, Dict, List
+from typing import Callable, Dict, List, Sequence
 
-CLOSING_ORDER = ("exchange", "record")
+CLOSING_ORDER = (
+    "advice",
+    "signal",
+    "run",
+    "system",
+    "sessions",
+    "exchange",
+    "record",
+    "report",
+)
 """What is closed at exit, first to last, whenever it was opened.
 
+- ``advice``: what to do about the exception that ends a script, right below its traceback.
+- ``signal``: a process that got SIGTERM shuts down what is open and ends by that signal; nothing
+  of what follows happens then.
+- ``run``: the system that a script for the vendor's packages has had opened.
+- ``system``: one that was left open.
+- ``sessions``: those of a script that uses the vendor's packages on a device.
 - ``exchange``: the socket at which the ranks of a stub's job meet.
-- ``record``: what the launcher reads about how this process ended. It comes last, since nothing
-  that happens before may be missing there.
+- ``record``: what the launcher reads about how this process ended, with all that came before.
+- ``report``: what the options of a script would do on a device. It comes after the exit handlers
+  of the script, which may open sessions as well.
 """
 
 _closers: Dict[str, Callable[[], None]] = {}
@@ -24,10 +45,11 @@ _forgetters: List[Callable[[], None]] = []
 
 
 def on_close(name: str, function: Callable[[], None]) -> None:
-    """Call a function when this process exits, in the place of its name in `CLOSING_ORDER`.
+    """Call a function once when this process exits, in its name's place in `CLOSING_ORDER`.
 
-    Functions that others have given to `atexit` since the last call run before all of these. All
-    of these run, even if one of them raises. A forked child calls none of its parent's.
+    Functions that others have given to `atexit` since the last call run before all of these, and
+    all functions that others have given run before ``report`` and before what was opened by one of
+    them. All of these run, even if one of them raises. A forked child calls none of its parent's.
 
     Args:
         name: One of `CLOSING_ORDER`; a second function of that name replaces the first.
@@ -43,8 +65,9 @@ def on_close(name: str, function: Callable[[], None]) -> None:
 def on_fork(function: Callable[[], None]) -> None:
     """Call a function in each child that this process forks, before the child does anything else.
 
-    The functions run in the order in which they were given. They only forget: a child that closed
-    in order what it has inherited would close it for its parent.
+    The functions run in the order in which they were given, so those of lower layers, which are
+    imported first, run first. They only forget: a child that closed in order what it has inherited
+    would close it for its parent.
     """
     _forgetters.append(function)
 
@@ -66,11 +89,11 @@ def skip_exit_handlers_of_parent() -> None:
         libc.__cxa_atexit(libc.fflush, None, None)  # of all streams of C, and before _exit
 
 
-def _close() -> None:
+def _close(names: Sequence[str] = CLOSING_ORDER[:-1]) -> None:
     with contextlib.ExitStack() as stack:
-        for name in reversed(CLOSING_ORDER):
+        for name in reversed(names):
             if name in _closers:
-                stack.callback(_closers[name])
+                stack.callback(_closers.pop(name))
 
 
 def _forget_in_child() -> None:
@@ -79,4 +102,5 @@ def _forget_in_child() -> None:
         forget()
 
 
+atexit.register(functools.partial(_close, CLOSING_ORDER))  # what is left after all others
 os.register_at_fork(after_in_child=_forget_in_child)

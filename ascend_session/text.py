@@ -2,7 +2,7 @@
 
 import re
 from itertools import groupby
-from typing import Iterable, Optional, Sequence
+from typing import Iterable, List, Optional, Sequence, Tuple
 
 _LONGEST_WORD = 60  # characters; comparing longer ones takes long, and nobody mistypes these
 _STRAY_BYTE = re.compile("[\udc80-\udcff]")  # as "surrogateescape" decodes it
@@ -37,6 +37,46 @@ def format_ranges(numbers: Iterable[int], separator: str = ", ") -> str:
     )
 
 
+def split_counting(blocks: Sequence[Sequence[str]]) -> List[Tuple[int, int]]:
+    """Split blocks of lines into runs that count: numbers in them stay, or grow by one each time.
+
+    Returns:
+        The first block of each run, and the one behind its last.
+    """
+    ends = [0]
+    step: Optional[List[int]] = None
+    tokens = [_split_numbers("\n".join(block)) for block in blocks]
+    for place in range(1, len(blocks)):
+        this = _find_step(tokens[place - 1], tokens[place])
+        is_first = place - ends[-1] == 1
+        if this is None or not (is_first or this == step):
+            ends.append(place)
+        step = this
+    ends.append(len(blocks))
+    return list(zip(ends, ends[1:]))
+
+
+def fold_counting(texts: Sequence[str]) -> str:
+    """Write texts that count as one: ``rank_0``, ``rank_1``, ``rank_2`` as ``rank_{0..2}``."""
+    first, last = _split_numbers(texts[0]), _split_numbers(texts[-1])
+    return "".join(
+        start if start == end else f"{{{start}..{end}}}" for start, end in zip(first, last)
+    )
+
+
+def _split_numbers(text: str) -> List[str]:
+    """Split a text, so that every second piece is a number without leading zeros."""
+    return re.split("(?<![0-9])(0|[1-9][0-9]{0,8})(?![0-9])", text)
+
+
+def _find_step(before: Sequence[str], after: Sequence[str]) -> Optional[List[int]]:
+    """Find by how much each number grows, 0 or 1; None if anything else differs."""
+    if len(before) != len(after) or before[::2] != after[::2]:
+        return None
+    step = [int(new) - int(old) for old, new in zip(before[1::2], after[1::2])]
+    return step if set(step) <= {0, 1} else None
+
+
 def join_words(words: Sequence[str], last: str = "and") -> str:
     """Join words as in a sentence: ``a``, ``a and b``, ``a, b and c``."""
     if len(words) < 2:
@@ -48,6 +88,18 @@ def format_count(count: int, noun: str) -> str:
     """Put a noun behind a number, in the plural where it needs one: ``1,024 entries``."""
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{count:,} {noun if count == 1 else plural}"
+
+
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+
+
+def format_ordinal(number: int) -> str:
+    """Write the number of a place, from 1: ``first``, ``second``, ``11th``, ``22nd``."""
+    if number <= len(_ORDINALS):
+        return _ORDINALS[number - 1]
+    is_teen = number % 100 in (11, 12, 13)
+    ending = "th" if is_teen else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
 
 
 def format_duration(seconds: float) -> str:

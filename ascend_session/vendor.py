@@ -1,7 +1,12 @@
 """Names and times of the vendor's stack that several rooms go by."""
 
 import re
+import socket
 from typing import Optional
+
+# The families of products.
+TRAINING, A2, A3, A5 = "Atlas training (910A)", "A2 (910B)", "A3", "A5 (950)"
+DUO = "310P"
 
 # Until when HCCL waits unless it is told otherwise, and what it adds
 # (guides/facts/launch.md#hccl-timeouts).
@@ -28,3 +33,26 @@ def parse_seconds(text: str) -> Optional[float]:
 def parse_whole_number(text: str) -> Optional[int]:
     """Read a whole number of 0 or more as HCCL does, which strips no blanks; None for others."""
     return int(text) if re.fullmatch(f"[0-9]{{1,{LONGEST_NUMBER}}}", text) else None
+
+
+def read_int64(text: Optional[str]) -> Optional[int]:
+    """Read a whole number as the adapter's safe_strto64 does; None if it does not."""
+    number = int(text) if text and re.fullmatch(r"\s*-?0*[0-9]{1,19}\s*", text, re.A) else None
+    return number if number is not None and -(2**63) <= number < 2**63 else None
+
+
+def address_family(text: str) -> Optional[int]:
+    """``socket.AF_INET`` or ``AF_INET6``; None if HCCL takes the text for no address.
+
+    An interface may stand behind ``%`` (HCOMM, HcclIpAddress::SetReadableAddress: inet_pton).
+    """
+    place = text.find("%")
+    if place == 0 or place == len(text) - 1:
+        return None
+    plain = text if place < 0 else text[:place]
+    family = socket.AF_INET6 if plain.count(":") >= 2 else socket.AF_INET
+    try:
+        socket.inet_pton(family, plain)
+    except (OSError, ValueError):
+        return None
+    return int(family)

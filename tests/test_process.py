@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +44,39 @@ def test_functions_that_a_program_registers_after_the_last_opening_run_before_it
     assert " ".join(words) == "after closed before opening"
 
 
+def test_the_report_comes_after_the_handlers_of_the_program_whenever_they_were_registered():
+    _, words, _ = run(
+        "import atexit\n"
+        "process.on_close('report', lambda: print('reported'))\n"
+        "atexit.register(print, 'before opening')\n"
+        "process.on_close('system', lambda: print('closed'))\n"
+        "atexit.register(print, 'after')\n"
+    )
+    assert " ".join(words) == "after closed before opening reported"
+
+
+def test_what_a_handler_of_the_program_opens_at_exit_is_closed_as_well():
+    _, words, _ = run(
+        "import atexit\n"
+        "def open_once_more():\n"
+        "    print('opened')\n"
+        "    process.on_close('system', lambda: print('closed'))\n"
+        "atexit.register(open_once_more)\n"
+        "process.on_close('system', lambda: print('first'))\n"
+        "atexit.register(open_once_more)\n"
+    )
+    assert " ".join(words) == "opened opened closed"
+
+
+def test_what_is_closed_is_closed_once():
+    _, words, errors = run(
+        "process.on_close('exchange', lambda: print('closed'))\n"
+        "process.on_close('system', lambda: 1 / 0)\n"
+    )
+    assert words == ["closed"]
+    assert errors.count("ZeroDivisionError") == 1
+
+
 def test_one_that_raises_keeps_the_others_from_nothing_and_is_shown():
     _, words, errors = run(
         "process.on_close('exchange', lambda: 1 / 0)\n"
@@ -53,8 +87,24 @@ def test_one_that_raises_keeps_the_others_from_nothing_and_is_shown():
 
 
 def test_a_name_without_a_place_in_the_order_is_refused():
-    with pytest.raises(ValueError, match="'nothing' has no place in CLOSING_ORDER: exchange, "):
+    with pytest.raises(ValueError, match="'nothing' has no place in CLOSING_ORDER: advice, "):
         process.on_close("nothing", lambda: None)
+
+
+def test_only_what_imports_nothing_and_what_the_vendor_registers_has_hooks_of_its_own():
+    package = Path(process.__file__).parent
+    hooks = ("atexit.register(", "register_at_fork(")
+    files = [
+        str(path.relative_to(package))
+        for path in sorted(package.rglob("*.py"))
+        if any(hook in path.read_text(encoding="utf-8") for hook in hooks)
+    ]
+    assert files == [
+        "cluster/script_rank.py",
+        "compat/npu_bridge/__init__.py",
+        "launcher/rank_main.py",
+        "process.py",
+    ]
 
 
 def test_a_forked_child_forgets_in_the_order_given_and_closes_nothing_of_its_parent():

@@ -6,12 +6,15 @@ import pytest
 
 from ascend_session.text import (
     did_you_mean,
+    fold_counting,
     format_count,
     format_duration,
+    format_ordinal,
     format_ranges,
     join_words,
     one_line,
     printable,
+    split_counting,
 )
 
 
@@ -21,6 +24,32 @@ from ascend_session.text import (
 )
 def test_runs_of_numbers_are_collapsed(numbers: List[int], shown: str) -> None:
     assert format_ranges(numbers) == shown
+
+
+def test_places_are_counted_as_people_count() -> None:
+    numbers = (1, 2, 8, 9, 11, 12, 21, 22, 23, 111, 112)
+    expected = "first second eighth 9th 11th 12th 21st 22nd 23rd 111th 112th"
+    assert [format_ordinal(number) for number in numbers] == expected.split()
+
+
+@pytest.mark.parametrize(
+    ("texts", "folded"),
+    [
+        (["r0 of 4", "r1 of 4", "r2 of 4"], ["r{0..2} of 4"]),
+        (["8 on 0", "9 on 1", "10 on 2"], ["{8..10} on {0..2}"]),
+        (["a"], ["a"]),
+        (["a", "a"], ["a"]),
+        (["a0", "b1"], ["a0", "b1"]),
+        (["0", "2", "3", "4"], ["0", "{2..4}"]),
+        (["1", "0"], ["1", "0"]),
+        (["0", "1", "1"], ["{0..1}", "1"]),
+        (["x08", "x09"], ["x08", "x09"]),
+        (["0 0", "1 0", "2 1"], ["{0..1} 0", "2 1"]),
+    ],
+)
+def test_texts_that_count_are_folded(texts: List[str], folded: List[str]) -> None:
+    runs = split_counting([[text] for text in texts])
+    assert [fold_counting(texts[start:end]) for start, end in runs] == folded
 
 
 def test_ranges_can_be_joined_otherwise() -> None:

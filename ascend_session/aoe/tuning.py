@@ -85,7 +85,8 @@ def _read_config(
     """Read a configuration, and what refuses it, as a condition that fails; None for none."""
     if file is None:
         return None, None
-    from ascend_session.config.files import report_file, spell_as_in_file
+    from ascend_session.config.file_report import report_file
+    from ascend_session.config.files import spell_as_in_file
 
     report = report_file(file)
     if report.ok:

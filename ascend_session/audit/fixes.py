@@ -8,7 +8,7 @@ script, and everything else in it stays as it is, byte by byte.
 import ast
 import difflib
 import re
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from ascend_session.audit.options import known_option
 from ascend_session.audit.report import place_of
@@ -18,7 +18,7 @@ from ascend_session.config.entry import ENTRY_NAME
 from ascend_session.config.names import OBSOLETE
 from ascend_session.config.option import adapter_options
 from ascend_session.config.options import AdapterOptions
-from ascend_session.findings import ERROR, Finding, errors_of
+from ascend_session.findings import ERROR, Finding
 from ascend_session.text import did_you_mean
 
 
@@ -28,12 +28,12 @@ class FixedScript(NamedTuple):
     Attributes:
         before: Its text.
         after: Its text with all changes.
-        changes: How many findings are mended.
+        changes: The findings that are mended, at their places in ``before``.
     """
 
     before: str
     after: str
-    changes: int
+    changes: Tuple[Finding, ...]
 
 
 _MOST_ROUNDS = 5
@@ -48,15 +48,29 @@ def fix_script(file: str, data: bytes) -> Optional[FixedScript]:
         return None
     if not file.endswith(".py") or not _is_python_3(text):
         return None  # of notebooks, shells and Python 2 nothing is rewritten
-    changes = 0
+    lines = _split_lines(text)
+    numbers = list(range(1, len(lines) + 1))  # of each line in ``before``
+    changes: List[Finding] = []
     for _ in range(_MOST_ROUNDS):
-        lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", text)
-        count = _fix_lines(file, lines)
-        text = "".join(lines)
-        changes += count
-        if not count:
+        mended = _fix_lines(file, lines)
+        for finding in mended:
+            place = place_of(finding)
+            place = place._replace(line=numbers[place.line - 1])
+            changes.append(finding._replace(place=place))
+        parts = [_split_lines(line) for line in lines]  # a line that is put before another
+        numbers = [number for number, part in zip(numbers, parts) for _ in part]
+        lines = [line for part in parts for line in part]
+        if not mended:
             break
-    return FixedScript(before, text, changes) if changes and _is_python_3(text) else None
+    text = "".join(lines)
+    if not changes or not _is_python_3(text):
+        return None
+    return FixedScript(before, text, tuple(sorted(changes, key=place_of)))
+
+
+def _split_lines(text: str) -> List[str]:
+    lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", text)
+    return lines[:-1] if len(lines) > 1 and not lines[-1] else lines
 
 
 def _is_python_3(text: str) -> bool:
@@ -67,30 +81,35 @@ def _is_python_3(text: str) -> bool:
     return True
 
 
-def _fix_lines(file: str, lines: List[str]) -> int:
-    """Mend ``lines`` where that is certain, from below, and return how often."""
+def _is_wrong(finding: Finding) -> bool:
+    """Whether no change may bring such a finding: an error, or a value that is refused."""
+    return finding.severity == ERROR or finding.rule == "value-not-allowed"
+
+
+def _fix_lines(file: str, lines: List[str]) -> List[Finding]:
+    """Mend ``lines`` where that is certain, from below, and return what is mended."""
     findings = _audit_lines(file, lines)
-    error_count = len(errors_of(findings))
-    changed: Set[int] = set()
+    wrong_count = sum(map(_is_wrong, findings))
+    mended: Dict[int, Finding] = {}
     for finding in sorted(findings, key=place_of, reverse=True):
         fix = _FIXES.get(finding.rule)
         number = place_of(finding).line - 1
-        if fix is None or not finding.certain or number in changed or number >= len(lines):
+        if fix is None or not finding.certain or number in mended or number >= len(lines):
             continue
         before = lines[number]
         after = fix(before, "".join(lines), number)
         if after is None or after == before:
             continue
-        if len(changed) * sum(map(len, lines)) > _MOST_LETTERS:
+        if len(mended) * sum(map(len, lines)) > _MOST_LETTERS:
             break
         lines[number] = after
-        count = len(errors_of(_audit_lines(file, lines)))
-        if count > error_count - (finding.severity == ERROR):
-            lines[number] = before  # the option is read now, and contradicts the rest
+        count = sum(map(_is_wrong, _audit_lines(file, lines)))
+        if count > wrong_count - _is_wrong(finding):
+            lines[number] = before  # the option is read now, and is refused or contradicts the rest
             continue
-        error_count = count
-        changed.add(number)
-    return len(changed)
+        wrong_count = count
+        mended[number] = finding
+    return list(mended.values())
 
 
 def _audit_lines(file: str, lines: List[str]) -> Tuple[Finding, ...]:
@@ -127,21 +146,32 @@ def _fix_key(line: str, text: str, _: int) -> Optional[str]:
     return line[: match.start("key")] + near + line[match.end("key") :]
 
 
+_SWITCH = re.compile(r"(\s*)(True|False|0|1)(\s*(?:#.*)?)$")
+_SWITCH_IN_TEXT = re.compile(
+    r"""(\s*)(?:[\w.]*as_bytes\(\s*|b)['"]([Tt]rue|[Ff]alse|0|1)['"](?:[ \t]*\))?"""
+    r"(\s*(?:#.*)?)$"
+)
+
+
 def _fix_field(line: str, text: str, _: int) -> Optional[str]:
-    """Correct ``.i = 1`` of a switch, and ``.b = True`` of a number."""
+    """Correct ``.i = 1`` and ``.s = b"True"`` of a switch, and ``.b = True`` of a number."""
     match = _ASSIGNMENT.search(line)
     option = known_option(match["key"]) if match is not None else None
-    if match is None or option is None or {match["field"], option.field} != {"i", "b"}:
+    if match is None or option is None:
+        return None
+    written, right = match["field"], option.field
+    is_text = (written, right) == ("s", "b")
+    if not is_text and {written, right} != {"i", "b"}:
         return None
     rest = line[match.end() :]
-    value = re.match(r"(\s*)(True|False|0|1)(\s*(#.*)?)$", rest)
+    value = (_SWITCH_IN_TEXT if is_text else _SWITCH).match(rest)
     if value is None:
         return None
-    is_on = value.group(2) in ("True", "1")
-    word = str(is_on if option.field == "b" else int(is_on))
-    between = line[match.end("field") : match.end()] + value.group(1)
-    end = rest[value.end(2) :]
-    return f"{line[: match.start('field')]}{option.field}{between}{word}{end}"
+    blanks, word, end = value.group(1), value.group(2), rest[value.start(3) :]
+    is_on = word in ("True", "true", "1")
+    word = str(is_on if right == "b" else int(is_on))
+    before = line[: match.start("field")]
+    return f"{before}{right}{line[match.end('field') : match.end()]}{blanks}{word}{end}"
 
 
 _NAME = re.compile(r"""(\.name\s*=\s*)(['"])[^'"]*\2""")

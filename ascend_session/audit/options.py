@@ -31,14 +31,12 @@ from ascend_session.audit.objects import (
     OneOf,
     OptimizerEntry,
     RunConfigCall,
-    as_python,
     extend_branch,
     implied,
 )
 from ascend_session.audit.source import SyntaxTree, is_vendor_module
-from ascend_session.config.adapter_checks import ends_by_itself
 from ascend_session.config.ascend_config import AscendConfig, find_ruined_options
-from ascend_session.config.entry import check_value, wrong_field
+from ascend_session.config.entry import ZERO, check_value, read_in_turn, wrong_field
 from ascend_session.config.grammars.profiling_options import profiling_members
 from ascend_session.config.names import OBSOLETE, REFUSED_BY_GE, unknown_key, unknown_name
 from ascend_session.config.option import (
@@ -52,6 +50,7 @@ from ascend_session.config.option import (
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.reference import values_of
 from ascend_session.config.rules import DEPRECATIONS, RULES
+from ascend_session.config.rules.accuracy import exception_dump_beside_dump
 from ascend_session.config.rules.rule import FlatOptions, Rule, apply_rules
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, INFO, WARNING, Finding, Place
@@ -73,24 +72,16 @@ _FIELDS: Dict[str, Any] = {
 
 _TYPE_ERROR = "Python ends the script with a TypeError."
 
-# What these refuse, the adapter or GE refuses likewise. Of most other texts with a grammar only the
-# main form is documented, and blanks may pass.
-_EXACT_GRAMMARS = (
-    "dynamic_dims",
-    "experimental_accelerate_train_mode",
-    "input_shape",
-    "profiling_options",
-)
-
 
 def check_assigned(
-    option: Option, value: Any, is_python_2: bool = False
+    option: Option, value: Any, beside: Mapping[str, Any], is_python_2: bool = False
 ) -> Tuple[Any, List[Finding]]:
     """Check what is assigned to the right field of an option.
 
     Args:
         option: The option.
         value: What is known of the value.
+        beside: What is known of other options of the entry, by key.
         is_python_2: Whether text is bytes in this script.
 
     Returns:
@@ -99,9 +90,10 @@ def check_assigned(
     if isinstance(value, EnvironmentText):
         return None, [_variable_without_default(option.key, value.name)]
     if isinstance(value, OneOf):
-        results = [check_assigned(option, known, is_python_2)[1] for known in value.values]
+        results = [check_assigned(option, known, beside, is_python_2)[1] for known in value.values]
         wrong = [findings for findings in results if findings]
-        is_certain = len(wrong) == len(results)
+        are_all = len(wrong) == len(results)
+        is_certain = are_all and all(each.certain for findings in wrong for each in findings)
         return None, [each._replace(certain=is_certain) for each in wrong[0]] if wrong else []
     if not isinstance(value, Known):
         return None, []
@@ -121,8 +113,8 @@ def check_assigned(
         return read, []
     if option.dead:
         return None, []
-    is_exact = values_of(option).grammar is None or option.key in _EXACT_GRAMMARS
-    is_certain = (given not in (b"", -1) and is_exact) or ends_by_itself(option.key, read)
+    [view] = read_in_turn([{**beside, option.key: read}])
+    is_certain = option.ends_run(view)
     return None, [each._replace(rule="value-not-allowed", certain=is_certain) for each in problems]
 
 
@@ -136,20 +128,46 @@ def _variable_without_default(key: str, variable: str) -> Finding:
     )
 
 
-def check_setting(setting: Assignment, is_python_2: bool) -> List[Finding]:
-    """Report what is wrong with one option of an entry alone."""
+def _read_setting(setting: Assignment) -> Tuple[str, Any]:
+    """Give key and value of an option as the adapter reads it; None if that is not known."""
+    option, value = known_option(setting.key), setting.value
+    types, _, read_value = _FIELDS.get(setting.field, ((), "", None))
+    is_known = isinstance(value, Known) and isinstance(value.value, types)
+    if option is not None and setting.field != option.field:
+        return setting.key, ZERO[option.field or ""]
+    if option is None or not is_known:
+        return setting.key, None
+    return setting.key, read_value(value.value)
+
+
+def settled_values(entry: OptimizerEntry) -> Dict[str, Any]:
+    """Give the values that an entry has in each run of the script, as far as they are known."""
+    read = {each.key: (None if each.branch else _read_setting(each)[1]) for each in entry.settings}
+    return {key: value for key, value in read.items() if value is not None}
+
+
+def check_setting(
+    setting: Assignment, beside: Mapping[str, Any], is_python_2: bool
+) -> List[Finding]:
+    """Report what is wrong with one option of an entry.
+
+    Args:
+        setting: Where it is set.
+        beside: The values that the entry has in each run, by key.
+        is_python_2: Whether text is bytes in this script.
+    """
     key, place = setting.key, setting.place
     option = known_option(key)
     if option is None:
         rule = "value-not-allowed" if key in REFUSED_BY_GE else "unknown-key"
-        findings = [unknown_key(key)._replace(rule=rule)]
+        findings = [unknown_key(key, AdapterOptions)._replace(rule=rule)]
         if setting.field == "s" and isinstance(setting.value, EnvironmentText):
             findings.append(_variable_without_default(key, setting.value.name))
     elif setting.field != option.field:
         problem = wrong_field(key, setting.field, option.field or "")
         findings = [*_check_status(option), problem._replace(rule="wrong-field")]
     else:
-        value, findings = check_assigned(option, setting.value, is_python_2)
+        value, findings = check_assigned(option, setting.value, beside, is_python_2)
         findings = [*_check_status(option), *findings, *_check_path(option, value)]
     return [finding._replace(place=place) for finding in findings]
 
@@ -189,20 +207,30 @@ def _check_status(option: Option) -> Iterator[Finding]:
         yield Finding(severity, remark.message, hint, rule, option.key)
 
 
+# Whether what these report comes about depends on the graph.
+_DEPENDING = (exception_dump_beside_dump,)
+
 Identity = Tuple[Any, ...]
 """The same for the same finding among other options, whose values its message may name."""
 
 
 def find_rule_violations(
-    options: FlatOptions, places: Mapping[str, Place], otherwise: Place
+    options: FlatOptions,
+    values: Mapping[str, Any],
+    places: Mapping[str, Place],
+    otherwise: Place,
+    in_run_config: bool = False,
 ) -> Iterator[Tuple[Identity, Finding]]:
     """Run the configuration's rules on options by key.
 
     Args:
         options: They.
+        values: What is read of them, also where it is wrong.
         places: Where each of them stands.
         otherwise: Where a finding stands that is about none of them.
+        in_run_config: Whether they are arguments of NPURunConfig.
     """
+    [view] = read_in_turn([values])
     for rule in RULES:
         for remark in rule.findings(options) if rule not in DEPRECATIONS else ():
             key = _key_of(remark.option or "", rule, options)
@@ -210,7 +238,12 @@ def find_rule_violations(
             if remark.severity == ERROR:
                 name, severity = "option-conflict", ERROR
             place = places.get(key or "", otherwise)
-            finding = Finding(severity, remark.message, remark.hint, name, key, place)
+            is_certain = rule.check not in _DEPENDING
+            if severity == ERROR:
+                is_certain = rule.ends_run(view, in_run_config)
+            finding = Finding(
+                severity, remark.message, remark.hint, name, key, place, certain=is_certain
+            )
             yield (rule.check, key, name), finding
 
 
@@ -238,7 +271,8 @@ def check_options_together(entry: OptimizerEntry) -> Iterator[Finding]:
         for identity, finding in {**possible, **sure}.items():
             in_both = identity in sure and identity in possible
             place = possible.get(identity, finding).place
-            yield finding._replace(place=place, certain=in_both and not is_open)
+            is_certain = finding.certain and in_both and not is_open
+            yield finding._replace(place=place, certain=is_certain)
 
 
 def _apply_rules_to(entry: OptimizerEntry, settings: List[Assignment]) -> Dict[Identity, Finding]:
@@ -248,11 +282,12 @@ def _apply_rules_to(entry: OptimizerEntry, settings: List[Assignment]) -> Dict[I
     for key, each in last.items():
         option = known_option(key)
         if option is not None and option.field == each.field:
-            values[key] = check_assigned(option, each.value)[0]
+            values[key] = check_assigned(option, each.value, {})[0]
     known = {key: value for key, value in values.items() if value is not None}
     # What stands in another field is reported as that, and is there all the same.
     options = FlatOptions(known, refused=set(last) - set(known))
-    return dict(find_rule_violations(options, places, entry.place))
+    read = {key: value for key, value in map(_read_setting, last.values()) if value is not None}
+    return dict(find_rule_violations(options, read, places, entry.place))
 
 
 # The parts of NPURunConfig, under the vendor's names.
@@ -294,6 +329,11 @@ def check_arguments(call: RunConfigCall) -> Iterator[Finding]:
     """Report what is wrong with single arguments of one call."""
     model: Type[Any] = _PART_MODELS.get(call.name, AdapterOptions)
     known = options_of(model)
+    beside = {
+        known[name].key: value.value
+        for name, value in call.arguments.items()
+        if name in known and isinstance(value, Known)
+    }
     for name, value in call.arguments.items():
         option = known.get(name)
         if option is None or option.raw_only:
@@ -301,22 +341,29 @@ def check_arguments(call: RunConfigCall) -> Iterator[Finding]:
         elif isinstance(value, Known) and value.value is None:
             continue  # which is as good as left out
         else:
-            findings = [*_check_status(option), *_check_argument(model, option, value)]
+            arguments = _check_argument(model, option, value, beside)
+            findings = [*_check_status(option), *arguments]
         for finding in findings:
             yield finding._replace(place=call.places.get(name, call.place))
 
 
-def _check_argument(model: Type[Any], option: Option, value: Any) -> Iterator[Finding]:
-    try:
-        given = _as_field_takes_it(option, as_python(value))
-    except LookupError:
+def _check_argument(
+    model: Type[Any], option: Option, value: Any, beside: Mapping[str, Any]
+) -> Iterator[Finding]:
+    if not isinstance(value, Known):
         return
+    given = _as_field_takes_it(option, value.value)
     if option.field is not None:
         try:
             model(**{option.name: given})
         except ConfigError as error:
+            # NPUEstimator writes text with tf.compat.as_bytes, which takes nothing else.
+            types = (str, bytes) if option.field == "s" else _FIELDS[option.field][0]
+            fits = isinstance(given, types)
+            [view] = read_in_turn([{**beside, option.key: given}])
+            is_certain = not fits or option.ends_run(view, in_run_config=True)
             for problem in error.problems:
-                yield problem._replace(rule="value-not-allowed")
+                yield problem._replace(rule="value-not-allowed", certain=is_certain)
     yield from _check_path(option, given)
 
 
@@ -346,7 +393,13 @@ def check_arguments_together(call: RunConfigCall) -> Iterator[Finding]:
     """Report what the rules between options say of an NPURunConfig and its parts together."""
     if call.name != "NPURunConfig":
         return
-    values: Dict[str, Any] = {"enable_data_pre_proc": True}  # what NPURunConfig writes by itself
+    # what NPURunConfig writes by itself, and the adapter would not
+    values = {
+        option.key: option.run_config
+        for option in adapter_options(AdapterOptions)
+        if option.field and option.run_config is not None
+    }
+    by_default = set(values)
     unreadable: Set[str] = set()
     places: Dict[str, Place] = {}
     for option, value, place in _flatten(call, "", call.place):
@@ -368,9 +421,10 @@ def check_arguments_together(call: RunConfigCall) -> Iterator[Finding]:
             else:
                 right[option.key] = values[option.key]
     options = FlatOptions(right, unknown=unreadable)  # what is not known may be None
-    for _, finding in find_rule_violations(options, places, call.place):
-        if finding.option != "enable_data_pre_proc" or finding.option in places:
-            yield finding._replace(certain=not call.opaque)
+    found = find_rule_violations(options, values, places, call.place, in_run_config=True)
+    for _, finding in found:
+        if finding.option not in by_default or finding.option in places:
+            yield finding._replace(certain=finding.certain and not call.opaque)
 
 
 def _flatten(call: RunConfigCall, prefix: str, place: Place) -> Iterator[Tuple[Option, Any, Place]]:

@@ -11,11 +11,11 @@ their collectives (ge_plugin.cc).
 
 import ast
 from functools import lru_cache
-from itertools import combinations
 from typing import Any, FrozenSet, Iterator, List, Optional, Set
 
 from ascend_session.audit.objects import (
     UNKNOWN,
+    Branch,
     Known,
     OptimizerEntry,
     Proto,
@@ -23,7 +23,7 @@ from ascend_session.audit.objects import (
     dotted_name,
     implied,
 )
-from ascend_session.audit.options import check_setting, known_option
+from ascend_session.audit.options import check_setting, known_option, settled_values
 from ascend_session.audit.source import (
     FUNCTIONS,
     Script,
@@ -80,8 +80,9 @@ def check_entry(entry: OptimizerEntry, script: Script) -> Iterator[Finding]:
             place=entry.place,
             certain=not entry.shared,
         )
+    settled = settled_values(entry)
     for setting in entry.settings:
-        yield from check_setting(setting, script.is_python_2)
+        yield from check_setting(setting, settled, script.is_python_2)
 
 
 def check_proto(proto: Proto, entries: List[OptimizerEntry], script: Script) -> Iterator[Finding]:
@@ -105,6 +106,9 @@ def check_proto(proto: Proto, entries: List[OptimizerEntry], script: Script) -> 
         yield from _check_use(proto, script)
 
 
+_MOST_BRANCHES = 24  # in which entries are added that are compared
+
+
 def _check_entry_count(
     proto: Proto, entries: List[OptimizerEntry], script: Script
 ) -> Iterator[Finding]:
@@ -112,12 +116,16 @@ def _check_entry_count(
     # A loop that looks through the entries that are there does not add a second one.
     loops = script.tree.nodes(ast.For)
     if not any(dotted_name(loop.iter).endswith("custom_optimizers") for loop in loops):
-        added = {(each.place, each.branch): each for each in entries if not each.in_loop}
-        for first, second in combinations(added.values(), 2):
-            if first.place != second.place and compatible(first.branch, second.branch):
-                is_certain = implied(first.branch, second.branch)
-                is_certain = is_certain or implied(second.branch, first.branch)
-                yield problem._replace(place=second.place, certain=is_certain)
+        branches: List[Branch] = []
+        for entry in entries:
+            before = [each for each in branches if compatible(each, entry.branch)]
+            if before and not entry.in_loop:
+                is_certain = any(
+                    implied(each, entry.branch) or implied(entry.branch, each) for each in before
+                )
+                yield problem._replace(place=entry.place, certain=is_certain)
+            is_new = not entry.in_loop and entry.branch not in branches
+            branches += [entry.branch] if is_new and len(branches) < _MOST_BRANCHES else []
     first = entries[0]
     if proto.completed is not None and compatible(proto.completed, first.branch):
         begin = "npu_config_proto() has added an entry already, and this is a second one."
@@ -284,6 +292,54 @@ def check_inference(entries: List[OptimizerEntry], script: Script) -> Iterator[F
         )
 
 
+def check_calls(script: Script) -> Iterator[Finding]:
+    """Report functions of npu_bridge whose result or argument is left out."""
+    tree = script.tree
+    own = {node.name for node in tree.nodes(*FUNCTIONS, ast.ClassDef)}
+    calls = [node for node in tree.nodes(ast.Call) if script.is_npu]
+    for call in calls:
+        name = last_name(call.func)
+        if name == "set_iteration_per_loop" and name not in own and _is_unused(call, tree):
+            yield Finding(
+                WARNING,
+                "set_iteration_per_loop() returns the operation that runs all steps of a loop, and "
+                "nothing uses it here: each run is one step.",
+                "Write train_op = util.set_iteration_per_loop(sess, train_op, ...), and run that.",
+                "loop-not-run",
+                place=script.place(call),
+            )
+    scaled = [node for node in calls if last_name(node.func) == "NPULossScaleOptimizer"]
+    scaled = [node for node in scaled if "NPULossScaleOptimizer" not in own]
+    names = ("NPUDistributedOptimizer", "npu_distributed_optimizer_wrapper")
+    is_distributed = any(last_name(node.func) in names for node in calls)
+    if is_distributed and scaled and not any(map(_passes_is_distributed, scaled)):
+        yield Finding(
+            WARNING,
+            "NPULossScaleOptimizer is made without is_distributed in a script for several ranks: "
+            "an overflow on one rank does not count on the others, whose variables then differ.",
+            "Write NPULossScaleOptimizer(..., is_distributed=True) where there are several ranks.",
+            "loss-scale-alone",
+            place=script.place(scaled[0]),
+            certain=False,
+        )
+
+
+def _is_unused(call: ast.Call, tree: SyntaxTree) -> bool:
+    """Whether nothing gets what a call returns, or only a name that nothing reads."""
+    above = tree.parent(call)
+    if isinstance(above, ast.Assign) and isinstance(above.targets[0], ast.Name):
+        uses = tree.uses(above.targets[0].id)
+        return not any(isinstance(node.ctx, ast.Load) for node in uses)
+    return isinstance(above, ast.Expr)
+
+
+def _passes_is_distributed(call: ast.Call) -> bool:
+    """Whether a call says is_distributed, or may say it."""
+    named = [each.arg for each in call.keywords]
+    may_be = len(call.args) > 2 or any(isinstance(each, ast.Starred) for each in call.args)
+    return may_be or "is_distributed" in named or None in named
+
+
 _WITH = (
     "Run it in a finally block, or write `with ascend_session(...)`, which does so in every case."
 )
@@ -347,6 +403,7 @@ def check_systems(script: Script) -> Iterator[Finding]:
     start.runs += resources
     end.runs += _resource_calls("shutdown_resource", tree)
     place = script.place((start.calls or resources)[0])
+    behind = _find_behind_app_run(tree)
     if not start.runs and not start.escapes:
         yield Finding(
             WARNING,
@@ -356,6 +413,16 @@ def check_systems(script: Script) -> Iterator[Finding]:
             "initialize-not-run",
             place=place,
             certain=bool(start.names),
+        )
+    elif end.runs and all(behind & set(map(id, tree.ancestors(node))) for node in end.runs):
+        yield Finding(
+            WARNING,
+            "shutdown_system stands behind tf.app.run(), which ends the process and never returns: "
+            "the device is given back only then.",
+            _WITH,
+            "no-shutdown",
+            place=script.place(end.runs[-1]),
+            certain=not end.escapes,
         )
     elif not end.runs:
         begin = "initialize_system is run and shutdown_system is not"
@@ -404,6 +471,21 @@ def _is_vendors(node: ast.Call, function: str, is_imported: bool) -> bool:
     if name != function:
         return False
     return owner.rpartition(".")[2] in ("npu_ops", "npu_plugin") or (not owner and is_imported)
+
+
+def _find_behind_app_run(tree: SyntaxTree) -> Set[int]:
+    """Find the statements, by id, behind ``tf.app.run()`` in its block: it ends with sys.exit."""
+    behind: Set[int] = set()
+    for call in tree.nodes(ast.Call):
+        statement = tree.parent(call)
+        is_run = dotted_name(call.func).endswith("app.run") and isinstance(statement, ast.Expr)
+        if statement is None or not is_run or id(statement) in behind:
+            continue
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(tree.parent(statement), name, None)
+            if isinstance(block, list) and statement in block:
+                behind.update(map(id, block[block.index(statement) + 1 :]))
+    return behind
 
 
 def _is_safe(node: ast.AST, tree: SyntaxTree, depth: int = 3) -> bool:

@@ -4,9 +4,11 @@ import os
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.audit.report import AuditReport, merge_findings
+from ascend_session.audit.shell import check_shell, is_job_script
 from ascend_session.audit.source import Script, is_marked, read_file, read_script
 from ascend_session.errors import AuditError
-from ascend_session.findings import INFO, Finding, Place
+from ascend_session.findings import ERROR, INFO, Finding, Place
+from ascend_session.text import format_count
 
 
 class Audited(NamedTuple):
@@ -38,41 +40,32 @@ def audit_file(file: str) -> Audited:
 
 def audit_bytes(file: str, data: bytes) -> Audited:
     """Audit what a file holds."""
-    if file.endswith((".sh", ".bash")):
-        return _audit_shell(file, data)
-    if not is_marked(data):
+    is_shell = file.endswith((".sh", ".bash"))
+    if not (is_job_script(data) if is_shell else is_marked(data)):
         return Audited(file, False, ())
     try:
+        if is_shell:
+            return Audited(file, True, tuple(merge_findings(check_shell(file, data))))
         return Audited(file, True, tuple(_check_script(read_script(file, data))))
     except AuditError as error:
         reason = str(error)
     except RecursionError:
         reason = "It is nested too deeply to be followed."
-    return Audited(file, True, (_not_read(Place(1, 1, None, file), reason),))
-
-
-def _not_read(place: Place, reason: str) -> Finding:
-    return Finding(INFO, reason, rule="not-read", place=place)
-
-
-def _audit_shell(file: str, data: bytes) -> Audited:
-    from ascend_session.audit.shell import check_shell, is_job_script
-
-    if not is_job_script(data):
-        return Audited(file, False, ())
-    return Audited(file, True, tuple(merge_findings(check_shell(file, data))))
+    place = Place(1, 1, None, file)
+    return Audited(file, True, (Finding(ERROR, reason, rule="not-read", place=place),))
 
 
 def _check_script(script: Script) -> List[Finding]:
     # The configuration's definitions take a while to load, which a folder without scripts of this
     # kind need not wait for.
-    from ascend_session.audit.interpreter import ScriptInterpreter
+    from ascend_session.audit.engine import Engine
     from ascend_session.audit.options import (
         check_arguments,
         check_arguments_together,
         check_options_together,
     )
     from ascend_session.audit.rules import (
+        check_calls,
         check_entry,
         check_inference,
         check_proto,
@@ -80,25 +73,25 @@ def _check_script(script: Script) -> List[Finding]:
         select_adapter_entries,
     )
 
-    built = ScriptInterpreter(script).follow()
+    built = Engine(script)
     findings: List[Finding] = []
     entries = list(select_adapter_entries(built.entries, script))
     for entry in entries:
         findings += check_entry(entry, script)
         findings += check_options_together(entry)
+    meant = {id(entry) for entry in entries}
     for proto in built.protos:
-        ours = [entry for entry in proto.entries if entry in entries]
+        ours = [entry for entry in proto.entries if id(entry) in meant]
         findings += check_proto(proto, ours, script) if ours else ()
-    for call in built.run_configs.values():
+    for call in built.run_configs:
         findings += check_arguments(call)
         findings += check_arguments_together(call)
     findings += check_systems(script)
+    findings += check_calls(script)
     findings += check_inference(entries, script)
-    unread = [_not_read(place, reason) for place, reason in script.unread]
-    if built.is_cut_short:
-        findings = [finding._replace(certain=False) for finding in findings]
-        reason = "It is too long to be followed to its end: what is found may not be all."
-        unread.append(_not_read(Place(1, 1, None, script.file), reason))
+    unread = [
+        Finding(INFO, reason, rule="not-read", place=place) for place, reason in script.unread
+    ]
     return [*merge_findings(findings), *unread]
 
 
@@ -155,9 +148,23 @@ def audit_paths(
             results.append(audited)
         if on_progress is not None:
             on_progress(len(files))
+    findings = [finding for audited in results for finding in audited.findings]
     return AuditReport(
         files=len(files),
         looked_at=sum(audited.looked_at for audited in results),
-        findings=tuple(finding for audited in results for finding in audited.findings),
+        findings=tuple(_say_once("fixed-job-id", findings)),
         skipped=tuple((each.file, each.skipped) for each in results if each.skipped is not None),
     )
+
+
+def _say_once(rule: str, findings: List[Finding]) -> Iterator[Finding]:
+    """Keep the first of all findings by a rule, which says how many others there are."""
+    others = sum(finding.rule == rule for finding in findings) - 1
+    is_first = True
+    for finding in findings:
+        if finding.rule != rule:
+            yield finding
+        elif is_first:
+            is_first = False
+            more = f" So it is in {format_count(others, 'other place')}." if others else ""
+            yield finding._replace(message=finding.message + more)

@@ -10,13 +10,14 @@ guides/facts/launch.md#collectives-that-are-switched-off.
 
 import os
 import re
-from typing import Dict, Iterator, List, NamedTuple, Tuple
+from itertools import islice
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from ascend_session.audit.objects import Branch, extend_branch
 from ascend_session.audit.source import decode_script
 from ascend_session.cluster.rank_table import RankTable
 from ascend_session.cluster.variables import find_traps
-from ascend_session.errors import JobError
+from ascend_session.errors import AuditError, JobError
 from ascend_session.findings import ERROR, INFO, WARNING, Finding, Place
 
 _MARKS = re.compile(rb"RANK_TABLE_FILE|RANK_ID|RANK_SIZE|ASCEND_DEVICE_ID|\bDEVICE_ID|CM_CHIEF_IP")
@@ -29,7 +30,7 @@ def is_job_script(data: bytes) -> bool:
 
 _ASSIGNMENT = re.compile(r"^(?:export\s+|declare\s+-x\s+)?([A-Za-z_]\w*)=(.*)$", re.DOTALL)
 _LONGEST_END = 1000  # characters of a command
-_BACKGROUND = re.compile(r"(?<![&>])&\s*(?:;?\s*\w+\+?=\S*\$!\S*)?$")
+_BACKGROUND = re.compile(r"(?<![&>])&\s*(?:;?\s*\w+\+?=\S*\$!\S*)?(?:;?\s*done\b.*)?$")
 
 
 class ShellCommand(NamedTuple):
@@ -39,15 +40,17 @@ class ShellCommand(NamedTuple):
         text: What it says, without comments and blanks around it.
         place: The line it begins on.
         branch: The arms of ``if`` and ``case`` it stands in.
+        loop: The line that begins the loop it stands in; 0 outside of loops.
     """
 
     text: str
     place: Place
     branch: Branch = ()
+    loop: int = 0
 
     @property
     def is_in_background(self) -> bool:
-        """Whether it ends with ``&``, also where ``pid=$!`` follows."""
+        """Whether it ends with ``&``, also where ``pid=$!`` or the end of a loop follows."""
         return _BACKGROUND.search(self.text[-_LONGEST_END:]) is not None
 
     @property
@@ -65,12 +68,14 @@ class ShellCommand(NamedTuple):
 _HERE_DOCUMENT = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _DEEPEST = 50  # arms within each other
 _OPENS, _CLOSES, _NEXT = ("if", "case"), ("fi", "esac"), ("else", "elif")
+_LOOPS = ("for", "while", "until")
 
 
 def read_commands(file: str, data: bytes) -> Iterator[ShellCommand]:
     """Yield the commands of a script of any shell."""
     lines = decode_script(data).split("\n")
     arms: List[Tuple[int, int]] = []
+    loops: List[int] = []
     parts: List[str] = []  # of a command, as far as its lines are continued
     end_mark, begin = "", 0
     for number, line in enumerate(lines, 1):
@@ -91,10 +96,15 @@ def read_commands(file: str, data: bytes) -> Iterator[ShellCommand]:
             arms.pop()
         elif arms and (first in _NEXT or text.strip().endswith(")")):  # "pattern)" of case
             arms[-1] = (arms[-1][0], arms[-1][1] + 1)
+        if first in _LOOPS:
+            loops.append(begin)
         if text.strip():
             place = Place(begin, 1, None, file, lines[begin - 1].strip())
             for part in _split_assignments(text.strip()):
-                yield ShellCommand(part, place, tuple(arms[:_DEEPEST]))
+                branch = tuple(arms[:_DEEPEST])
+                yield ShellCommand(part, place, branch, loops[-1] if loops else 0)
+        if loops and (first == "done" or (first in _LOOPS and "done" in words)):
+            loops.pop()
         if first in _OPENS and not any(word in _CLOSES for word in words[1:]):
             arms.append((begin, 0))
         parts = []
@@ -129,60 +139,150 @@ _STARTS_PROGRAM = re.compile(
 )
 
 
+_MOST_COMMANDS = 20_000  # of one script
+
+
 def check_shell(file: str, data: bytes) -> Iterator[Finding]:
-    """Report what is wrong with a script; nothing about ranks if it does not start any."""
-    commands = list(read_commands(file, data))
+    """Report what is wrong with a script; nothing about ranks if it does not start any.
+
+    Raises:
+        AuditError: If it has so many commands that it is not looked at.
+    """
+    commands = list(islice(read_commands(file, data), _MOST_COMMANDS + 1))
+    if len(commands) > _MOST_COMMANDS:
+        raise AuditError(f"It has more than {_MOST_COMMANDS:,} commands.")
+    size = _rank_size(commands)
     yield from _check_environment(commands)
-    if any(_SETS_RANK.search(each.text) for each in commands):
-        ranks = [c for c in commands if c.is_in_background and _STARTS_PROGRAM.search(c.text)]
-        if ranks:
-            yield from _check_wait(commands, ranks)
-            if not any(re.match(r"trap\b", each.text) for each in commands):
-                yield Finding(
-                    WARNING,
-                    "The script has no trap: when it is interrupted or killed, the ranks go on and "
-                    "keep their devices.",
-                    "Write trap 'trap - TERM; kill 0' INT TERM, or use `ascend-session launch`.",
-                    "no-cleanup",
-                    place=ranks[0].place,
-                )
-    yield from _check_binding(commands)
+    yield from _check_name(file, commands, size)
+    yield from _check_python_path(commands)
+    programs = [c for c in commands if c.is_in_background and _STARTS_PROGRAM.search(c.text)]
+    sets_rank = any(_SETS_RANK.search(each.text) for each in commands)
+    sets_job = any(each.assignment[0] in ("RANK_SIZE", "RANK_TABLE_FILE") for each in commands)
+    ranks = [each for each in programs if sets_rank or (each.loop and sets_job and size != 1)]
+    if ranks:
+        yield from _check_wait(commands, ranks, size)
+        yield from _check_logs(commands, ranks, size)
+        if not any(re.match(r"trap\b", each.text) for each in commands):
+            what = "training goes on and keeps its device"
+            if size != 1:
+                what = "ranks go on and keep their devices"
+            yield Finding(
+                WARNING,
+                f"The script has no trap: when it is interrupted or killed, the {what}.",
+                "Write trap 'trap - TERM; kill 0' INT TERM, or use `ascend-session launch`.",
+                "no-cleanup",
+                place=ranks[0].place,
+            )
+    yield from _check_binding(commands, size)
+
+
+def _rank_size(commands: List[ShellCommand]) -> Optional[int]:
+    """Give the number of ranks, if the script sets it to one and the same number everywhere."""
+    given = [each.assignment for each in commands]
+    values = {value for name, value, _ in given if name == "RANK_SIZE"}
+    text = values.pop() if len(values) == 1 else ""
+    return int(text) if re.fullmatch(r"\d{1,6}", text) else None
+
+
+def _check_name(file: str, commands: List[ShellCommand], size: Optional[int]) -> Iterator[Finding]:
+    """Report one rank in a script whose name speaks of several devices, as train_8p.sh does."""
+    named = re.search(r"_(\d{1,4})p\.(sh|bash)$", file, re.IGNORECASE)
+    if named is None or size != 1 or int(named.group(1)) < 2:
+        return
+    place = next(each.place for each in commands if each.assignment[0] == "RANK_SIZE")
+    message = (
+        f"The script is named for {named.group(1)} devices, and RANK_SIZE=1: each process trains "
+        "alone."
+    )
+    hint = f"Write RANK_SIZE={named.group(1)}, or use `ascend-session launch -n {named.group(1)}`."
+    yield Finding(WARNING, message, hint, "rank-size", place=place, certain=False)
+
+
+# In a value that says itself where the vendor's packages are, or is not written out.
+_KEEPS_PACKAGES = re.compile(r"ascend|tfplugin|fwkacllib|\$\(|`", re.IGNORECASE)
+
+
+def _check_python_path(commands: List[ShellCommand]) -> Iterator[Finding]:
+    """Report a PYTHONPATH that leaves out what was in it, unless a file is sourced after it."""
+    setting: Optional[ShellCommand] = None
+    for command in commands:
+        name, value, _ = command.assignment
+        if name == "PYTHONPATH" and "PYTHONPATH" not in value:
+            setting = None if _KEEPS_PACKAGES.search(value) else setting or command
+        elif re.match(r"(source|\.)\s", command.text):
+            setting = None  # which may set it again
+    if setting is None:
+        return
+    yield Finding(
+        WARNING,
+        "PYTHONPATH is replaced: what set_env.sh has put there, npu_bridge among it, is not found "
+        "by Python any more.",
+        'Keep what is in it, as in export PYTHONPATH="FOLDER:$PYTHONPATH".',
+        "python-path-replaced",
+        place=setting.place,
+        certain=False,
+    )
 
 
 _WAIT = re.compile(r"(^|[;&|{(!]|\b(do|then|if|else|while|until)\b)\s*(!\s*)?wait\b")
 _TEE = re.compile(r"(?<!\|)\|(?!\|)[^|]*\btee\b|(?<!\|)\|(?!\|)[^|]*&$")
 _MOST_WAITS = 100
 _STATUS = re.compile(r"\|\||\$\?|\bif\b|\bwhile\b|PIPESTATUS")
-_LAUNCH = (
-    "`ascend-session launch -n 8 train.py` starts the ranks, ends them together and passes on the "
-    "status of the one that failed first."
-)
+_PASSES_ON = re.compile(r"\b(exit|return)(\s*($|[;)}])|\s+[\"']?([1-9]|\$))|\bkill\b|\bfalse\b")
 
 
-def _check_wait(commands: List[ShellCommand], ranks: List[ShellCommand]) -> Iterator[Finding]:
+def _passes_on_status(command: ShellCommand) -> bool:
+    return not command.text.startswith("trap") and _PASSES_ON.search(command.text) is not None
+
+
+def _check_wait(
+    commands: List[ShellCommand], ranks: List[ShellCommand], size: Optional[int]
+) -> Iterator[Finding]:
     waits = [each for each in commands if _WAIT.search(each.text)]
     for_one = [each for each in waits if re.search(r"\bwait\s+(-n|[\"'$%\d])", each.text)]
+    is_strict = any(re.match(r"set\s+-\w*e", each.text) for each in commands)
+    severity, is_certain, place = ERROR, True, (waits or ranks)[-1].place
+    hint = (
+        f"`ascend-session launch -n {size or 8} train.py` starts the ranks, ends them together and "
+        "passes on the status of the one that failed first."
+    )
     if not waits:
         message = (
             "The ranks are started in the background and nothing waits for them: the script ends "
             "before they do, and its status says nothing of them."
         )
-        yield Finding(ERROR, message, _LAUNCH, "ranks-lost", place=ranks[-1].place)
     elif not for_one:
         message = (
             "`wait` without a process id returns 0 even if a rank has failed: the failure is lost, "
             "and ranks that wait for that rank in a collective wait on."
         )
-        yield Finding(ERROR, message, _LAUNCH, "ranks-lost", place=waits[-1].place)
-    elif not (
-        any(re.match(r"set\s+-\w*e", each.text) for each in commands)
-        or any(_status_matters(commands, each) for each in for_one[:_MOST_WAITS])
-    ):
+    elif is_strict:
+        message = ""
+    elif not any(_status_matters(commands, each) for each in for_one[:_MOST_WAITS]):
         message = (
             "The status that `wait` returns for a rank is not looked at: a failed rank is lost."
         )
-        place = for_one[-1].place
-        yield Finding(ERROR, message, _LAUNCH, "ranks-lost", place=place, certain=False)
+        is_certain, place = False, for_one[-1].place
+    elif not any(_passes_on_status(each) for each in commands):
+        message = (
+            "The status of a rank is looked at, but no `exit` passes it on: the script ends with 0 "
+            "all the same."
+        )
+        is_certain, place = False, for_one[-1].place
+    else:
+        message = ""
+    if message and size == 1:
+        severity, hint = WARNING, 'Write wait "$!" || exit 1, or start it without &.'
+        message = "`wait` without a process id returns 0 even if the training has failed."
+        if not waits:
+            message = (
+                "The training is started in the background and nothing waits for it: the script "
+                "ends before it does, and its status says nothing of it."
+            )
+        elif for_one:
+            message = "A training that fails is lost: the script ends with 0 all the same."
+    if message:
+        yield Finding(severity, message, hint, "ranks-lost", place=place, certain=is_certain)
     piped = [rank for rank in ranks if _TEE.search(rank.text)]
     uses_pid = any("$!" in each.text for each in commands)
     is_strict = any("pipefail" in each.text for each in commands)
@@ -195,6 +295,25 @@ def _check_wait(commands: List[ShellCommand], ranks: List[ShellCommand]) -> Iter
         yield Finding(ERROR, message, hint, "rank-behind-pipe", place=piped[-1].place)
 
 
+_LOG = re.compile(r"(?<![<>&=])[12&]?>{1,2}\s*([^\s;&|<>()]+)")
+
+
+def _check_logs(
+    commands: List[ShellCommand], ranks: List[ShellCommand], size: Optional[int]
+) -> Iterator[Finding]:
+    """Report ranks of a loop that write to one file, unless the loop goes to a folder of each."""
+    moving = {each.loop for each in commands if re.search(r"\b(cd|pushd)\b", each.text)}
+    for rank in ranks:
+        names = [name.strip("\"'") for name in _LOG.findall(rank.text)]
+        shared = [name for name in names if "$" not in name and "`" not in name]
+        is_moved = rank.loop in moving and not "".join(shared).startswith("/")
+        if shared and shared[0] != "/dev/null" and rank.loop and size != 1 and not is_moved:
+            message = f"All ranks write to {shared[0]!r}: their lines mix, or the last one stays."
+            hint = "Write one file for each rank, as in > train_$RANK_ID.log."
+            place = rank.place
+            yield Finding(WARNING, message, hint, "shared-log", place=place, certain=False)
+
+
 def _status_matters(commands: List[ShellCommand], wait: ShellCommand) -> bool:
     """Whether the status of a `wait` matters: on its line or on the next."""
     number = commands.index(wait)
@@ -203,6 +322,7 @@ def _status_matters(commands: List[ShellCommand], wait: ShellCommand) -> bool:
 
 def _check_environment(commands: List[ShellCommand]) -> Iterator[Finding]:
     """Check the rank table and the job's name, then the variables that are set together."""
+    is_moved = any(re.search(r"\b(cd|pushd)\b", each.text) for each in commands)
     for command in commands:
         name, value, is_constant = command.assignment
         if name == "JOB_ID" and value and is_constant:
@@ -212,12 +332,16 @@ def _check_environment(commands: List[ShellCommand]) -> Iterator[Finding]:
             hint = "Make one for each job, as in JOB_ID=$(date +%s)-$$."
             yield Finding(INFO, message, hint, "fixed-job-id", name, command.place)
         if name == "RANK_TABLE_FILE" and value and is_constant:
-            yield from _check_table(value, command.place)
+            yield from _check_table(value, command.place, is_moved)
     yield from _check_traps(commands)
 
 
-def _check_table(value: str, place: Place) -> Iterator[Finding]:
-    """Check a rank table whose name is written out."""
+def _check_table(value: str, place: Place, is_moved: bool) -> Iterator[Finding]:
+    """Check a rank table whose name is written out.
+
+    A relative name counts from the folder in which the script is started, or to which it goes or is
+    copied: what is not there beside the script may be there all the same.
+    """
     if value.startswith("/"):
         message = f"RANK_TABLE_FILE={value!r} is a path of one machine; on another it is not there."
         hint = "Take it from an argument, or make one: `ascend-session ranktable make`."
@@ -225,16 +349,14 @@ def _check_table(value: str, place: Place) -> Iterator[Finding]:
         return
     path = os.path.join(os.path.dirname(place.file), value)
     if not os.path.isfile(path):
-        message = f"RANK_TABLE_FILE={value!r} is not there, beside this script."
-        hint = "Make one: `ascend-session ranktable make -o FILE`."
-        yield Finding(WARNING, message, hint, "rank-table", place=place, certain=False)
         return
     try:
         RankTable.read(path)
     except JobError as error:
         why = str(error.findings[0]) if error.findings else error.message
-        message = f"HCCL refuses RANK_TABLE_FILE={value!r}. {why}"
-        yield Finding(ERROR, message, error.hint, "rank-table", place=place)
+        message = f"HCCL refuses RANK_TABLE_FILE={value!r}, as it is beside this script. {why}"
+        certain = not is_moved
+        yield Finding(ERROR, message, error.hint, "rank-table", place=place, certain=certain)
 
 
 _EXPORTS = re.compile(r"(export|declare|unset)\b")
@@ -287,8 +409,11 @@ def _environment(
     return values, places
 
 
-def _check_binding(commands: List[ShellCommand]) -> Iterator[Finding]:
-    """Report CPUs that are chosen by the rank's number, divided by the devices of one server."""
+_DEVICES = 8  # of one server
+
+
+def _check_binding(commands: List[ShellCommand], size: Optional[int]) -> Iterator[Finding]:
+    """Report CPUs that are chosen by the rank's number, in a job that may be on several servers."""
     computed: List[ShellCommand] = [
         each
         for each in commands
@@ -296,11 +421,12 @@ def _check_binding(commands: List[ShellCommand]) -> Iterator[Finding]:
         and re.search(r"[*/]", each.text)
         and re.search(r"^\w+=.*(expr|\(\(|\$\[)|\blet\b", each.text)
     ]
-    if computed and any(re.search(r"\btaskset\b|\bnumactl\b", each.text) for each in commands):
+    is_bound = any(re.search(r"\btaskset\b|\bnumactl\b", each.text) for each in commands)
+    if computed and is_bound and (size is None or size > _DEVICES):
         yield Finding(
             WARNING,
-            "CPUs are chosen by RANK_ID: on a second server it begins at 8 and runs past the last "
-            "CPU, and what the job may use (cpuset) and where its device is are not looked at.",
+            "CPUs are chosen by RANK_ID: on a second server it begins at 8, and runs past the last "
+            "CPU.",
             "Use the number of the device on its server, or `ascend-session launch --bind`.",
             "binding-overruns",
             place=computed[0].place,

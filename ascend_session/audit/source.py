@@ -10,9 +10,12 @@ import contextlib
 import io
 import json
 import re
+import subprocess
+import sys
 import tokenize
 import warnings
-from typing import AbstractSet, Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from functools import lru_cache
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from ascend_session.errors import AuditError
 from ascend_session.files import UnreadableError, read_regular_file
@@ -31,6 +34,9 @@ class SyntaxTree:
 
     Args:
         root: The module, as Python's parser returns it.
+
+    Raises:
+        AuditError: If it has so many nodes that it is not looked at.
     """
 
     def __init__(self, root: ast.AST) -> None:
@@ -41,6 +47,8 @@ class SyntaxTree:
         self._by_name: Dict[str, List[Any]] = {}
         nodes = [root]
         for node in nodes:  # grows while it is walked
+            if len(nodes) > _MOST_NODES:
+                raise AuditError(_TOO_LARGE)
             self._by_type.setdefault(type(node), []).append(node)
             if isinstance(node, (ast.Name, ast.Attribute)):
                 self._by_name.setdefault(last_name(node), []).append(node)
@@ -84,21 +92,6 @@ class SyntaxTree:
         """Give the function or class that ``node`` stands in directly; None outside of all."""
         return self._definitions.get(id(node))
 
-    def definitions_using(self, names: AbstractSet[str]) -> Set[int]:
-        """Find the functions and classes, by id, that use any of ``names``, or one that does."""
-        definitions: Set[int] = set()
-        names_left, names_done = list(names), set(names)
-        while names_left:
-            for node in self.uses(names_left.pop()):
-                for above in self.definitions_around(node):
-                    if id(above) in definitions:
-                        break  # and so are those around it
-                    definitions.add(id(above))
-                    if above.name not in names_done:
-                        names_done.add(above.name)
-                        names_left.append(above.name)
-        return definitions
-
 
 # There is one object of each of these for all places where it stands.
 _SHARED = (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop)
@@ -139,7 +132,7 @@ class Script(NamedTuple):
         line = int(getattr(node, "lineno", 1))
         column = int(getattr(node, "col_offset", 0))  # in bytes of UTF-8
         text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
-        if not text.isascii():
+        if not text.isascii() and len(text) <= _LONGEST_LINE:
             column = len(text.encode()[:column].decode("utf-8", "ignore"))
         cell: Optional[int] = None
         if self.cells and line <= len(self.cells):
@@ -212,10 +205,12 @@ def _read_notebook(file: str, data: bytes) -> Script:
     lines: List[str] = []
     cells: List[Tuple[int, int]] = []
     unread: List[Tuple[Place, str]] = []
-    for number, cell in _code_cells(data):
+    code = _code_cells(data)
+    length = sum(len(cell) for _, cell in code)
+    for number, cell in code:
         cell_lines = ["pass" if _MAGIC.match(line) else line for line in cell.split("\n")]
         try:
-            _parse("\n".join(cell_lines))
+            _parse("\n".join(cell_lines), length)
         except AuditError as error:
             unread.append((Place(1, 1, number, file), str(error)))
             continue
@@ -243,14 +238,27 @@ def _code_cells(data: bytes) -> List[Tuple[int, str]]:
         raise AuditError("This notebook cannot be read.") from None
 
 
-def _parse(text: str) -> Tuple[ast.AST, bool]:
-    """Give the syntax tree, and whether only Python 2 reads the text."""
+# Of a syntax tree, which is some ten thousand lines; the parser's own memory and time for it.
+_MOST_NODES, _MOST_BYTES, _MOST_SECONDS = 100_000, 512 << 20, 20
+_TOO_LARGE = (
+    f"It has more than {_MOST_NODES:,} names, values and operations, or is nested too deeply."
+)
+
+
+def _parse(text: str, length: int = 0) -> Tuple[ast.AST, bool]:
+    """Give the syntax tree, and whether only Python 2 reads the text.
+
+    Args:
+        text: Of a script, or of a cell of a notebook.
+        length: Of all cells of the notebook, in characters.
+    """
     failure: Optional[Exception] = None
-    for parse in (_parse_as_it_is, _parse_with_spaces, _parse_python_2):
+    is_short = max(length, len(text)) <= _LONGEST_PYTHON_2
+    for parse in (_parse_as_it_is, _parse_with_spaces, _parse_python_2)[: 3 if is_short else 2]:
         try:
             return parse(text), parse is not _parse_as_it_is
-        except (RecursionError, MemoryError):
-            raise AuditError("It is nested too deeply to be read.") from None
+        except (RecursionError, MemoryError, AuditError):
+            raise AuditError(_TOO_LARGE) from None
         except (SyntaxError, ValueError) as error:
             failure = failure or error
     line = getattr(failure, "lineno", None)
@@ -259,10 +267,44 @@ def _parse(text: str) -> Tuple[ast.AST, bool]:
     raise AuditError(f"Its syntax could not be read{where}: {reason}.")
 
 
+# Python's parser overflows the stack of its process at some 100,000 operations within each other,
+# such as a.b.c..., which take two characters each.
+_LONGEST_UNTRIED = 100_000
+_TRIAL = f"""
+import ast, resource, sys, warnings
+resource.setrlimit(resource.RLIMIT_AS, ({_MOST_BYTES}, {_MOST_BYTES}))
+resource.setrlimit(resource.RLIMIT_CPU, ({_MOST_SECONDS}, {_MOST_SECONDS}))
+warnings.simplefilter("ignore")
+try:
+    tree = ast.parse(sys.stdin.buffer.read().decode("utf-8", "surrogatepass"))
+except (SyntaxError, ValueError):
+    sys.exit(0)
+sys.exit(sum(bool(node._fields) for node in ast.walk(tree)) > {_MOST_NODES})
+"""
+
+
 def _parse_as_it_is(text: str) -> ast.AST:
+    if len(text) > _LONGEST_UNTRIED:
+        _try_to_parse(text)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "invalid escape sequence" is the script's own business
         return ast.parse(text)
+
+
+def _try_to_parse(text: str) -> None:
+    """Parse a long text in a process of its own, whose end is not that of the audit.
+
+    Raises:
+        AuditError: If the parser does not survive it, or makes too large a tree of it.
+    """
+    trial = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", _TRIAL],
+        input=text.encode("utf-8", "surrogatepass"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    if trial.returncode != 0:
+        raise AuditError(_TOO_LARGE)
 
 
 def _parse_with_spaces(text: str) -> ast.AST:
@@ -271,24 +313,29 @@ def _parse_with_spaces(text: str) -> ast.AST:
     return _parse_as_it_is(text.expandtabs(8))  # which is what Python 2 counts
 
 
-_LONGEST_PYTHON_2 = 200_000  # characters; lib2to3 takes a second for 50,000
+_LONGEST_PYTHON_2 = 50_000  # characters, for which lib2to3 takes a second or two
 _FIXERS = (
     *("print", "except", "exec", "raise", "repr", "ne"),
     *("numliterals", "tuple_params", "throw"),
 )
 
 
+@lru_cache(maxsize=1)
+def _python_2_tool() -> Any:
+    try:
+        from lib2to3.refactor import RefactoringTool
+    except ImportError:
+        return None
+    return RefactoringTool([f"lib2to3.fixes.fix_{name}" for name in _FIXERS])
+
+
 def _parse_python_2(text: str) -> ast.AST:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        tool = _python_2_tool()
+        if tool is None:
+            raise SyntaxError("syntax of Python 2")
         try:
-            from lib2to3.refactor import RefactoringTool
-        except ImportError:
-            raise SyntaxError("syntax of Python 2") from None
-        if len(text) > _LONGEST_PYTHON_2:
-            raise SyntaxError(f"no Python 3, and more than {_LONGEST_PYTHON_2:,} characters")
-        try:
-            tool = RefactoringTool([f"lib2to3.fixes.fix_{name}" for name in _FIXERS])
             rewritten = str(tool.refactor_string(f"{text.expandtabs(8)}\n", "it"))
         except Exception as error:  # lib2to3 has many, and none of them is a class of its own
             raise SyntaxError(f"neither Python 3 nor Python 2 ({type(error).__name__})") from None

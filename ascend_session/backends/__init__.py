@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ascend_session.backends.base import Backend
 
 BACKEND_VARIABLE = "ASCEND_SESSION_BACKEND"
+STUB_DEVICES_VARIABLE = "ASCEND_SESSION_STUB_DEVICES"
 
 # The class of each backend, in the order in which "auto" asks them whether they fit this host.
 _REGISTRY = {"npu": "npu:NpuBackend", "stub": "stub:StubBackend"}

@@ -334,7 +334,7 @@ class Backend(abc.ABC):
             if keeper is not None:
                 destroy(keeper)
 
-    def forget_in_child(self) -> None:
-        """Have a forked process leave alone what belongs to this one."""
+    def abandon(self) -> None:
+        """Have a forked process, in which this runs, leave alone what belongs to its parent."""
         if self._keeper is not None:
             disown(self._keeper)

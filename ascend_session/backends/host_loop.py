@@ -29,8 +29,7 @@ from typing import (
 
 from ascend_session.backends._tensorflow import is_own, outermost, own_operators, tf1
 from ascend_session.backends.base import Loop
-from ascend_session.config.adapter_checks import values_in_force
-from ascend_session.config.entry import read_entries
+from ascend_session.config.entry import read_entries, values_in_force
 from ascend_session.errors import LifecycleError, UnsupportedError
 from ascend_session.vendor import ITERATION_OP
 

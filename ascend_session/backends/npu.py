@@ -199,9 +199,9 @@ class NpuBackend(Backend):
 
         probe(proto, policy, self._environ, job)
 
-    def forget_in_child(self) -> None:
+    def abandon(self) -> None:
         """Have a forked process leave the device alone, also when it ends."""
-        super().forget_in_child()
+        super().abandon()
         unregister_exit_handler()
         skip_exit_handlers_of_parent()  # guides/facts/process.md#the-end-of-a-process
 

@@ -8,17 +8,16 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any, ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from ascend_session.backends import STUB_DEVICES_VARIABLE
 from ascend_session.backends.base import FEATURES, Backend, HostDevices
 from ascend_session.backends.collectives import Groups
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import BackendError, DeviceError
 from ascend_session.hardware.nodes import host_root
 
 if TYPE_CHECKING:
     from ascend_session.backends.stub_job import StubJob
 
-_DEVICES_VARIABLE = "ASCEND_SESSION_STUB_DEVICES"
 
 _DEFAULT_DEVICES = "8"
 
@@ -32,13 +31,8 @@ _INEFFECTIVE = {
 
 
 class StubBackend(Backend):
-    """TensorFlow on the CPU, with ``ASCEND_SESSION_STUB_DEVICES`` devices (default 8).
+    """TensorFlow on the CPU, with ``ASCEND_SESSION_STUB_DEVICES`` devices (default 8)."""
 
-    Attributes:
-        opened: That of the open system, which operators look for when they run.
-    """
-
-    opened: ClassVar[Optional["StubBackend"]] = None
     name = "stub"
     needs_rendezvous = True
     replaces_vendor = True
@@ -59,7 +53,7 @@ class StubBackend(Backend):
         super().__init__(environ, reason)
         self._device_count = _count_devices(environ)
         self._job: Optional[Job] = None
-        self._ranks: Optional[StubJob] = None
+        self._joined: Optional[StubJob] = None
 
     @classmethod
     def detect(cls, environ: Mapping[str, str]) -> Optional[str]:
@@ -71,8 +65,8 @@ class StubBackend(Backend):
         """Give as many as the variable says, or as the launch asks for if that is more."""
         count = _count_devices(environ)
         notes: Tuple[str, ...] = ()
-        if wanted > count and environ.get(_DEVICES_VARIABLE):
-            notes = (f"{_DEVICES_VARIABLE}={count} is raised to {wanted}, one per rank.",)
+        if wanted > count and environ.get(STUB_DEVICES_VARIABLE):
+            notes = (f"{STUB_DEVICES_VARIABLE}={count} is raised to {wanted}, one per rank.",)
         return HostDevices((None,) * max(count, wanted), notes)
 
     @classmethod
@@ -80,13 +74,13 @@ class StubBackend(Backend):
         cls, device: int, local_size: int, environ: Mapping[str, str]
     ) -> Dict[str, str]:
         """Tell all ranks how many devices there are."""
-        return {_DEVICES_VARIABLE: str(max(_count_devices(environ), local_size))}
+        return {STUB_DEVICES_VARIABLE: str(max(_count_devices(environ), local_size))}
 
     @classmethod
     def explain_count(cls, environ: Mapping[str, str]) -> str:
         """Say whether the variable has the number of devices."""
-        if environ.get(_DEVICES_VARIABLE):
-            return f"{_DEVICES_VARIABLE} says"
+        if environ.get(STUB_DEVICES_VARIABLE):
+            return f"{STUB_DEVICES_VARIABLE} says"
         return "a server with Ascend processors usually has"
 
     @property
@@ -129,7 +123,7 @@ class StubBackend(Backend):
                 raise DeviceError(
                     f"{name}={device}: the stub has {self._device_count} devices, "
                     f"0 to {self._device_count - 1}.",
-                    hint=f"export {_DEVICES_VARIABLE}={device + 1}",
+                    hint=f"export {STUB_DEVICES_VARIABLE}={device + 1}",
                 )
 
     def explain_automatic(self, reason: str) -> str:
@@ -152,44 +146,28 @@ class StubBackend(Backend):
     def initialize(self, proto: Any, parameters: Mapping[str, Any]) -> None:
         """Meet the other ranks of the job, then open the keeper session.
 
-        A rank that is alone has nobody to meet, and imports nothing for it until an operator needs
-        it; but a launcher is told how that rank fails.
-
         Raises:
             InitializationError: Naming the ranks that did not come in time.
         """
-        job = self._job or self.find_job(self._environ)
-        if job.size > 1 or self._environ.get(RANK_FOLDER):
-            from ascend_session.backends.stub_job import open_job
+        from ascend_session.backends.stub_job import open_job
 
-            self._ranks = open_job(job, parameters, self._environ)
-        StubBackend.opened = self
+        job = self._job or self.find_job(self._environ)
+        self._joined = open_job(job, parameters, self._environ)
         super().initialize(proto if job.size == 1 else _without_spinning(proto), parameters)
 
     def interrupt(self, reason: str, error: Optional[BaseException] = None) -> None:
         """Free the threads of this process that wait for other ranks."""
-        ranks = self._ranks
-        if ranks is not None:
-            ranks.process_group.fail(reason, error)
-
-    def joined_job(self) -> "Optional[StubJob]":
-        """Return this rank's part in the job; None if the system is closed."""
-        from ascend_session.backends.stub_job import open_job
-
-        with self._closing:
-            if self._ranks is None and StubBackend.opened is self and self._job is not None:
-                self._ranks = open_job(self._job, {}, self._environ)
-            return self._ranks
+        joined = self._joined
+        if joined is not None:
+            joined.process_group.fail(reason, error)
 
     def close(self) -> None:
         """Leave the other ranks in order, and close the keeper session."""
         try:
             with self._closing:
-                ranks, self._ranks = self._ranks, None
-                if StubBackend.opened is self:
-                    StubBackend.opened = None
-                if ranks is not None:
-                    ranks.close()
+                joined, self._joined = self._joined, None
+                if joined is not None:
+                    joined.close()
         finally:
             super().close()
 
@@ -242,10 +220,10 @@ def _refuse_adapter() -> None:
 
 
 def _count_devices(environ: Mapping[str, str]) -> int:
-    text = environ.get(_DEVICES_VARIABLE) or _DEFAULT_DEVICES
+    text = environ.get(STUB_DEVICES_VARIABLE) or _DEFAULT_DEVICES
     if not re.fullmatch("[0-9]{1,5}", text) or int(text) < 1:
         raise BackendError(
-            f"{_DEVICES_VARIABLE}={text!r} is not a number of devices.",
-            hint=f"export {_DEVICES_VARIABLE}={_DEFAULT_DEVICES}",
+            f"{STUB_DEVICES_VARIABLE}={text!r} is not a number of devices.",
+            hint=f"export {STUB_DEVICES_VARIABLE}={_DEFAULT_DEVICES}",
         )
     return int(text)

@@ -1,7 +1,7 @@
 """The job that this process belongs to on the stub: its ranks, its groups, its time limits.
 
-Graphs are built before a system is open and outlive it, so the operators in them look here, at
-each run, for the job of the system that is open then.
+The open job of the process stands here, and nowhere else. Graphs are built before a system is open
+and outlive it, so the operators in them look here, at each run, for the job that is open then.
 """
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -10,7 +10,6 @@ from ascend_session.backends.collectives import Groups
 from ascend_session.backends.exchange.group import ProcessGroup, Rank
 from ascend_session.backends.exchange.rendezvous import Meeting
 from ascend_session.backends.exchange.sentences import name_ranks
-from ascend_session.backends.stub import StubBackend
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.machine import check_first_host, check_removed
 from ascend_session.cluster.variables import RENDEZVOUS, read_number
@@ -21,6 +20,8 @@ from ascend_session.vendor import (
     EXECUTION_SECONDS,
     WORLD_GROUP,
 )
+
+_open: "Optional[StubJob]" = None  # the open job
 
 
 class StubGroups(Groups):
@@ -143,6 +144,9 @@ class StubJob:
 
     def close(self) -> None:
         """Leave the others in order."""
+        global _open
+        if _open is self:
+            _open = None
         self.process_group.close()
 
 
@@ -155,8 +159,7 @@ def current_job(caller: str) -> StubJob:
     Raises:
         LifecycleError: If no system is open on the stub.
     """
-    backend = StubBackend.opened
-    job = None if backend is None else backend.joined_job()
+    job = _open
     if job is None:
         raise LifecycleError(
             f"{caller} needs an open system: the ranks of a job find each other when it opens.",
@@ -167,7 +170,7 @@ def current_job(caller: str) -> StubJob:
 
 def members_now(group: str) -> str:
     """List a group's ranks as text; its name while they are not known, as before a system opens."""
-    if StubBackend.opened is None or group == WORLD_GROUP:
+    if _open is None or group == WORLD_GROUP:
         return group
     return str(current_job(f"The group {group!r}").groups.members(group))
 
@@ -178,9 +181,11 @@ def open_job(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]
     Raises:
         InitializationError: Naming the ranks that did not come.
     """
+    global _open
     process_group = _make_process_group(job, parameters, environ)
     process_group.open()
-    return StubJob(job, process_group)
+    _open = StubJob(job, process_group)
+    return _open
 
 
 def find_meeting(job: Job, environ: Mapping[str, str]) -> Meeting:

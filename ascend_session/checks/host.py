@@ -10,7 +10,6 @@ from ascend_session.checks.interpreter import Interpreter, check_interpreter, in
 from ascend_session.checks.job import (
     FOLDER,
     check_folder,
-    check_hccl_variables,
     check_job_variables,
     check_limits,
     check_visible,
@@ -23,16 +22,17 @@ from ascend_session.checks.toolkit import (
     check_sourced,
     check_versions,
 )
+from ascend_session.config.hccl_variables import check_hccl_variables
 from ascend_session.findings import ERROR, INFO, WARNING, Finding
 from ascend_session.hardware.devices import DeviceReport, common_family, survey
 from ascend_session.hardware.hccn import HccnTool
 from ascend_session.hardware.installation import Component, read_versions
 from ascend_session.hardware.nodes import host_root, processor_nodes
 from ascend_session.hardware.program import TIME_LIMIT
+from ascend_session.rank_folder import LOGS_FOLDER
 
 _IMPORTS_S = 120.0  # TensorFlow alone takes twenty on a slow disk
 _ALL_ANSWERS_S = 60.0  # for all that hccn_tool is asked
-_LOGS = "ascend-logs"
 _UNKNOWN = "-"
 _PASS_IN = "In a container, pass the nodes in with --device; on a host, check the driver."
 
@@ -69,7 +69,8 @@ def examine(
     limit_s = timeout_s or TIME_LIMIT
     tool = HccnTool(environ, root, limit_s, max(_ALL_ANSWERS_S, limit_s))
     report = survey(environ, root, limit_s, tool=tool)
-    if processor_nodes(root) or report.devices or on_npu:
+    has_devices = bool(processor_nodes(root) or report.devices or on_npu)
+    if has_devices:
         findings += _check_devices(environ, root, report, rank_table, tool)
     else:
         findings.append(_describe_absence(environ, root))
@@ -80,7 +81,7 @@ def examine(
     )
     findings += check_interpreter(interpreter, on_npu)
     findings += check_job_variables(environ)
-    findings += check_hccl_variables(environ, common_family(report))
+    findings += check_hccl_variables(environ, common_family(report), is_used=has_devices)
     findings += [*_check_logs(log_dir), *check_limits()]
     return Examination(_list_facts(report, interpreter), tuple(findings))
 
@@ -166,7 +167,7 @@ def _check_network(
 
 def _check_logs(log_dir: Optional[str]) -> List[Finding]:
     try:
-        folder = os.path.abspath(log_dir or _LOGS)
+        folder = os.path.abspath(log_dir or LOGS_FOLDER)
     except FileNotFoundError:
         message = "The working directory has been removed."
         return [Finding(ERROR, message, "Change to another folder.", rule=FOLDER)]

@@ -5,44 +5,25 @@ looked at where the command is put together, for without them there is no comman
 Python itself would find out only in the ranks.
 
 Sources: guides/facts/launch.md#collectives-that-are-switched-off,
-guides/facts/launch.md#hccl-timeouts, guides/facts/devices.md#visible-devices; HCOMM,
-externalinput.cc, SetHccLExecTimeOut.
+guides/facts/devices.md#visible-devices.
 """
 
 import importlib.machinery
 import os
-import re
 import resource
 import sys
 from typing import Any, Iterator, List, Mapping, Optional, Sequence
 
-from ascend_session.cluster.variables import (
-    find_traps,
-    find_wrong_numbers,
-    read_seconds,
-)
+from ascend_session.cluster.variables import find_traps, find_wrong_numbers
+from ascend_session.config.hccl_variables import VARIABLES
 from ascend_session.findings import ERROR, NOT_CHECKED, OK, WARNING, Finding
-from ascend_session.hardware.families import family
 from ascend_session.hardware.nodes import VISIBLE_VARIABLE, read_visible
 from ascend_session.spelling import option
-from ascend_session.vendor import LONGEST_NUMBER, parse_whole_number
 
-_VARIABLES = "environment"
 _VISIBLE = "visible devices"
 _LIMITS = "limits"
 _LEAST_FILES = 1024
 _SMALL_MB = 64  # what Docker gives a container that asks for nothing
-_CONNECT = "HCCL_CONNECT_TIMEOUT"
-_EXEC = "HCCL_EXEC_TIMEOUT"
-_LONGEST_WAIT_S = 2147483647
-_LONGEST_ELSEWHERE_S = 17340  # on other products than these
-_LONG_WAITS = (family("910B"), family("910C"), family("950"))
-# What is taken on every product: as a pattern, and in words.
-_TAKEN = {
-    "HCCL_INTRA_ROCE_ENABLE": ("0*[01]", "0 or 1"),
-    "HCCL_INTRA_PCIE_ENABLE": ("0*[01]", "0 or 1"),
-    "HCCL_SOCKET_FAMILY": ("AF_INET6?", "AF_INET or AF_INET6"),
-}
 _WRONG_VISIBLE = "NPU_VISIBLE_DEVICES"
 
 
@@ -51,46 +32,10 @@ def check_job_variables(environ: Mapping[str, str]) -> Iterator[Finding]:
     problems = [*find_traps(environ), *find_wrong_numbers(environ)]
     for problem in problems:
         hint = "Correct or unset the variables; the adapter does not report this."
-        yield Finding(ERROR, problem, hint, rule=_VARIABLES)
+        yield Finding(ERROR, problem, hint, rule=VARIABLES)
     if not problems:
         message = "The variables that describe a job do not contradict each other."
-        yield Finding(OK, message, rule=_VARIABLES)
-
-
-def check_hccl_variables(
-    environ: Mapping[str, str], product: Optional[str] = None
-) -> Iterator[Finding]:
-    """Check whether HCCL takes its time limits; one that it does not take ends the ranks (EI0001).
-
-    Args:
-        environ: The environment of a rank.
-        product: The family of the devices; None if not known, when the widest limits count.
-    """
-    for name, (pattern, taken) in _TAKEN.items():
-        if name in environ and not re.fullmatch(pattern, environ[name]):
-            yield _refuse(name, environ[name], taken)
-    given = environ.get(_CONNECT)
-    if given is not None and not 120 <= (parse_whole_number(given) or 0) <= 7200:
-        yield _refuse(_CONNECT, given, "from 120 to 7200 seconds")
-    given, wait = environ.get(_EXEC), read_seconds(environ, _EXEC)
-    if given is None:
-        return
-    if len(given) > LONGEST_NUMBER:
-        yield _refuse(_EXEC, given, f"a number of at most {LONGEST_NUMBER} characters")
-    elif product is None or product in _LONG_WAITS:
-        if wait is None or wait > _LONGEST_WAIT_S:
-            yield _refuse(_EXEC, given, f"from 0 to {_LONGEST_WAIT_S} seconds")
-    elif not wait or wait > _LONGEST_ELSEWHERE_S:
-        limits = f"above 0 and at most {_LONGEST_ELSEWHERE_S} seconds on {product}"
-        yield _refuse(_EXEC, given, limits)
-
-
-def _refuse(name: str, given: str, limits: str) -> Finding:
-    message = f"{name}={given!r} is not {limits}; HCCL refuses it."
-    hint = f"Correct or unset {name}."
-    if not given:
-        hint = f"unset {name}: set but empty is not unset."
-    return Finding(ERROR, message, hint, rule=_VARIABLES)
+        yield Finding(OK, message, rule=VARIABLES)
 
 
 def check_visible(environ: Mapping[str, str], count: int) -> Iterator[Finding]:

@@ -19,11 +19,11 @@ from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional
 
 from ascend_session.cluster.rank_table import RankTable
 from ascend_session.cluster.variables import read_number
+from ascend_session.config.hccl_variables import find_refusals
 from ascend_session.findings import ERROR, NOT_CHECKED, OK, WARNING, Finding
 from ascend_session.hardware.families import family, has_nic
 from ascend_session.hardware.hccn import HccnTool
 from ascend_session.text import format_ranges
-from ascend_session.vendor import parse_whole_number
 
 _LINK, _ADDRESS, _TLS = "network link", "network address", "tls"
 _NO_TOOL = "hccn_tool, which comes with the driver, was not found or does not answer."
@@ -161,7 +161,7 @@ BASE_PORTS = 32
 PORTS = "ports"
 """The name of the check."""
 
-_DEFAULT, _LOWEST, _HIGHEST = 60000, 1024, 65520
+_DEFAULT = 60000
 _VARIABLE = "HCCL_IF_BASE_PORT"
 _SECOND = 8  # from the port of a device's control to that of its data
 _RANGE = "HCCL_HOST_SOCKET_PORT_RANGE"
@@ -188,12 +188,9 @@ def check_ports(
         physical: The devices of the ranks by their physical ids, for another job on this server
             has its own ports; None means all ports.
     """
-    given = environ.get(_VARIABLE)
-    if given is not None and not _LOWEST <= (parse_whole_number(given) or 0) <= _HIGHEST:
-        message = (
-            f"{_VARIABLE}={given!r} is not a port from {_LOWEST} to {_HIGHEST}; HCCL refuses it."
-        )
-        yield Finding(ERROR, message, f"Correct or unset {_VARIABLE}.", rule=PORTS)
+    if _VARIABLE in find_refusals(environ):
+        message = f"The ports of HCCL: {_VARIABLE}={environ[_VARIABLE]!r} is none."
+        yield Finding(NOT_CHECKED, message, rule=PORTS)
         return
     ports = _ports_of(environ, physical)
     busy, problem = _find_busy(ports)

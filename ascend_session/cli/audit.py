@@ -42,12 +42,19 @@ def _parse_severity(context: Any, parameter: Any, word: str) -> str:
     callback=_parse_severity,
 )
 @_SELECTION.flag("--certain", "Leave out findings that depend on a branch or on other code.")
-@_CHANGES.flag("--fix", "Show a diff of the certain fixes, and apply it.")
+@_CHANGES.flag("--diff", "Show the certain fixes as a diff, each with its reason; write nothing.")
+@_CHANGES.flag("--fix", "Write what --diff shows; on a terminal, ask first.")
 @_SELECTION.flag(
     "--summary", "Show the five kinds of findings that matter most, with an example of each."
 )
 def audit(
-    paths: Tuple[str, ...], as_json: bool, fail_on: str, certain: bool, fix: bool, summary: bool
+    paths: Tuple[str, ...],
+    as_json: bool,
+    fail_on: str,
+    certain: bool,
+    diff: bool,
+    fix: bool,
+    summary: bool,
 ) -> None:
     """Find options in scripts that have no effect, or not the expected one.
 
@@ -56,17 +63,18 @@ def audit(
     name and memory_optimization. To silence a rule on a line, end the line with
     `# ascend: ignore[RULE]`.
 
-    Exit code: 1 if there are findings as severe as --fail-on or worse, otherwise 0.
+    Exit code: 1 if there are findings as severe as --fail-on or worse, or files that could not be
+    read, otherwise 0.
 
     Examples:
         ascend-session audit train.py scripts
         ascend-session audit --fail-on warning --json .
     """
     report = _audit(paths, with_progress=not as_json)
-    if fix:
+    if diff or fix:
         with exit_on_error(as_json=as_json):
-            _fix(report)
-        report = _audit(paths, with_progress=not as_json)
+            _fix(report, only_show=diff)
+        report = report if diff else _audit(paths, with_progress=not as_json)
     if certain:
         kept = tuple(finding for finding in report.findings if finding.certain)
         report = report._replace(findings=kept)
@@ -80,7 +88,7 @@ def audit(
         _show_summary(report)
     else:
         _show(report)
-    raise Exit(1 if report.has(fail_on) else 0)
+    raise Exit(1 if report.has(fail_on) or report.skipped else 0)
 
 
 @contextlib.contextmanager
@@ -120,19 +128,24 @@ def _progress_bar(is_drawn: bool) -> Iterator[Optional[Callable[[int], None]]]:
         yield advance
 
 
-def _fix(report: "AuditReport") -> None:
+def _fix(report: "AuditReport", only_show: bool) -> None:
     """Show what would be changed in the scripts, and change it; on a terminal it asks first."""
+    from ascend_session.audit.report import place_of
     from ascend_session.files import write_file
 
     fixes = list(_list_fixes(report))
     for file, fixed in fixes:
+        for change in fixed.changes:
+            line = place_of(change).line
+            click.echo(f"{file}:{line}: {change.message}  [{change.rule}]", err=True)
         before, after = fixed.before.splitlines(True), fixed.after.splitlines(True)
-        for line in difflib.unified_diff(before, after, file, f"{file} (fixed)"):
-            click.echo(line, nl=not line.endswith("\n"), err=True)
+        for text in difflib.unified_diff(before, after, file, f"{file} (fixed)"):
+            click.echo(text, nl=not text.endswith("\n"), err=True)
     if not fixes:
         complain("There are no certain fixes.")
+    if only_show or not fixes:
         return
-    changes = format_count(sum(fixed.changes for _, fixed in fixes), "change")
+    changes = format_count(sum(len(fixed.changes) for _, fixed in fixes), "change")
     files = format_count(len(fixes), "file")
     question = f"Write {changes} to {files}?"
     if sys.stdin.isatty() and sys.stderr.isatty() and not click.confirm(question, err=True):

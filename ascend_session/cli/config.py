@@ -29,7 +29,7 @@ from ascend_session.findings import INFO, Finding
 from ascend_session.text import did_you_mean, format_count
 
 if TYPE_CHECKING:
-    from ascend_session.config.files import FileReport
+    from ascend_session.config.file_report import FileReport
 
 _MIX_LIST = "modify_mixlist"
 _MOST_SHOWN = 100  # findings of one kind
@@ -58,7 +58,7 @@ def check(files: Tuple[str, ...], host: bool, as_json: bool) -> None:
         ascend-session config check train.yaml eval.json
         ascend-session config check --host train.yaml
     """
-    from ascend_session.config.files import report_file
+    from ascend_session.config.file_report import report_file
 
     reports = [report_file(name, os.environ if host else None) for name in files]
     all_ok = all(report.ok for report in reports)
@@ -158,7 +158,7 @@ def show(file: str, as_json: bool) -> None:
         ascend-session config show train.yaml
         ascend-session config show --json train.yaml
     """
-    from ascend_session.config.files import report_file
+    from ascend_session.config.file_report import report_file
 
     report = report_file(file)
     if as_json:
@@ -325,7 +325,7 @@ def _resolve(report: "FileReport") -> Dict[str, Any]:
     """Give the entry that the adapter gets, and the options that never get into it."""
     if report.config is None:
         return {"entry": [], "not_in_entry": {}}
-    from ascend_session.config.files import resolved_entry
+    from ascend_session.config.file_report import resolved_entry
 
     entry = resolved_entry(report.config)
     keys = {each["key"] for each in entry}

@@ -3,13 +3,21 @@
 import os
 import re
 from pathlib import Path
-from typing import Dict, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import click
 from click.exceptions import Exit
 
-from ascend_session.cli._output import complain, console, is_terminal, show_facts
-from ascend_session.cli._parameters import argument, command
+from ascend_session.cli._output import (
+    complain,
+    console,
+    is_terminal,
+    show_facts,
+    show_json,
+    show_table,
+)
+from ascend_session.cli._parameters import OPTIONS, argument, command
+from ascend_session.cli.explain import refuse_codes
 from ascend_session.findings import ERROR
 from ascend_session.text import did_you_mean, join_words
 
@@ -37,17 +45,25 @@ _COMMANDS = {
 
 @command("guide")
 @argument("name", "[NAME]...")
-def guide(name: Tuple[str, ...]) -> None:
+@OPTIONS.flag("--search", "List the sections in which all of the words NAME stand.")
+@OPTIONS.flag("--json as_json", "Print what --search finds as one JSON array.")
+def guide(name: Tuple[str, ...], search: bool, as_json: bool) -> None:
     """Show the guides that come with the package.
 
-    Without a NAME, lists the guides. NAME is a guide or a command; NAME#SECTION shows one section.
-    A terminal shows it in $PAGER; a pipe or a file gets the Markdown.
+    Without a NAME, lists the guides. NAME is a guide or a command; NAME#SECTION shows one section,
+    and any other words are searched for. A terminal shows a guide in $PAGER; a pipe or a file gets
+    the Markdown.
 
     Examples:
-        ascend-session guide
         ascend-session guide launch
+        ascend-session guide --search slurm
     """
     text = (_FOLDER / "README.md").read_text(encoding="utf-8")
+    if search or as_json:
+        if not name or not search:
+            raise click.BadParameter("needs a word to search for.", param_hint="--search")
+        _show_matches(name, _search(name, text), as_json)
+        return
     if not name:
         show_facts(
             [
@@ -55,9 +71,16 @@ def guide(name: Tuple[str, ...]) -> None:
                 for m in _LISTED.finditer(text)
             ]
         )
-        click.echo("\n`ascend-session guide NAME` shows one of them.")
+        click.echo("\n`ascend-session guide NAME` shows one of them, `--search WORD` finds a word.")
         return
     files = {m["name"]: m["file"] for m in _LISTED.finditer(text) if m["name"]}
+    if not _is_page(name, files):
+        refuse_codes(name, "no guide")
+        is_several = all(_is_page([word], files) for word in name)
+        matches = [] if is_several or _find_near(name, files) else _search(name, text)
+        if matches:
+            _show_matches(name, matches, as_json=False)
+            return
     page, section = _resolve(name, files)
     markdown = (_FOLDER / files[page]).read_text(encoding="utf-8")
     if section:
@@ -71,18 +94,90 @@ def guide(name: Tuple[str, ...]) -> None:
 def _resolve(words: Sequence[str], files: Dict[str, str]) -> Tuple[str, str]:
     """Split what was typed, or cited in a message, into the name of a page and a section."""
     given, _, section = "_".join(words).partition("#")
-    name = _find_page(given)
-    if name in files:
-        return name, section
+    if _is_page(words, files):
+        return _find_page(given), section
     if len(words) > 1 and all(_find_page(word.partition("#")[0]) in files for word in words):
         message = f"One guide is shown at a time, not {len(words)}: {join_words(words)}."
         hint = "; then ".join(f"ascend-session guide {word}" for word in words)
     else:
-        near = did_you_mean(name, [*files, *_COMMANDS])
+        near = _find_near(words, files)
         message = f"There is no guide {' '.join(words)!r}."
         hint = f"Did you mean {near}?" if near else "`ascend-session guide` lists the guides."
     complain(message, hint, ERROR)
     raise Exit(1)
+
+
+def _is_page(words: Sequence[str], files: Dict[str, str]) -> bool:
+    return _find_page("_".join(words).partition("#")[0]) in files
+
+
+def _find_near(words: Sequence[str], files: Dict[str, str]) -> Optional[str]:
+    """Find the guide or the command whose name was probably meant."""
+    name = _find_page("_".join(words).partition("#")[0])
+    return did_you_mean(name, [*files, *_COMMANDS], 0.75)
+
+
+class _Match(NamedTuple):
+    """A section of a guide in which words were found.
+
+    Attributes:
+        name: What shows it: ``launch#logs``, or the name of the guide for what stands at its top.
+        title: Its heading.
+        line: The first line in which one of the words stands.
+        hits: How often the words stand in it.
+    """
+
+    name: str
+    title: str
+    line: str
+    hits: int
+
+
+def _search(words: Sequence[str], listed: str) -> List[_Match]:
+    """Find the sections that have all of the words; those about them, and of guides, come first.
+
+    Upper and lower case are alike, and so are ``multi-node``, ``multi_node`` and ``multi node``.
+    """
+    # Words are found by their beginning: "hang" is no part of "change".
+    patterns = [
+        re.compile(r"(?<![a-z])" + "[-_ ]?".join(map(re.escape, re.split("[-_ ]+", word))), re.I)
+        for word in words
+    ]
+    matches = []
+    for page in _LISTED.finditer(listed):
+        if not page["name"]:
+            continue
+        markdown = (_FOLDER / page["file"]).read_text(encoding="utf-8")
+        for anchor, section in _split_sections(markdown).items():
+            found = [pattern.findall(section) for pattern in patterns]
+            if not all(found):
+                continue
+            lines = [line for line in section.splitlines() if patterns[0].search(line)]
+            title = section.partition("\n")[0].strip("# ")
+            line = re.sub(r"^[-#>|\s]+", "", lines[0])
+            name = f"{page['name']}#{anchor}" if anchor else page["name"]
+            matches.append(_Match(name, title, line, sum(map(len, found))))
+    return sorted(matches, key=lambda match: (_rank(match, patterns), -match.hits))
+
+
+def _rank(match: _Match, patterns: "Sequence[re.Pattern[str]]") -> int:
+    """Tell how near a section is: its name or heading has the words, or only its text."""
+    group = 2 * match.name.startswith(("facts", "changelog", "architecture", "contributing"))
+    is_about = any(pattern.search(f"{match.name} {match.title}") for pattern in patterns)
+    return group + (0 if is_about else 1)
+
+
+def _show_matches(words: Sequence[str], matches: Sequence[_Match], as_json: bool) -> None:
+    if as_json:
+        show_json([match._asdict() for match in matches])
+    elif matches:
+        show_table(("SECTION", "LINE"), [(match.name, match.line) for match in matches])
+        click.echo("\n`ascend-session guide SECTION` shows one of them.")
+    if not matches:
+        complain(
+            f"No guide has {' '.join(words)!r}.", "`ascend-session guide` lists the guides.", ERROR
+        )
+        raise Exit(1)
 
 
 def _find_page(given: str) -> str:
@@ -93,13 +188,7 @@ def _find_page(given: str) -> str:
 
 def _cut_out(page: str, section: str, markdown: str) -> str:
     """Return one section of a page, which is named by the anchor of its heading."""
-    blank = _BLOCK.sub(lambda block: re.sub("#", " ", block[0]), markdown)
-    starts = [match.start() for match in re.finditer("^## ", blank, re.M)]
-    parts = [markdown[start:end] for start, end in zip(starts, [*starts[1:], len(markdown)])]
-    anchors = {}
-    for part in parts:
-        heading = part.partition("\n")[0].strip("# ").lower()
-        anchors[re.sub(r"[^\w\- ]", "", heading).replace(" ", "-")] = part
+    anchors = _split_sections(markdown)
     if section not in anchors:
         near = did_you_mean(section, anchors)
         complain(
@@ -109,6 +198,18 @@ def _cut_out(page: str, section: str, markdown: str) -> str:
         )
         raise Exit(1)
     return anchors[section].rstrip() + "\n"
+
+
+def _split_sections(markdown: str) -> Dict[str, str]:
+    """Split a page into its sections, by the anchors of their headings; its top has none."""
+    blank = _BLOCK.sub(lambda block: re.sub("#", " ", block[0]), markdown)
+    starts = [match.start() for match in re.finditer("^## ", blank, re.M)]
+    anchors = {"": markdown[: starts[0] if starts else None]}
+    for start, end in zip(starts, [*starts[1:], len(markdown)]):
+        part = markdown[start:end]
+        heading = part.partition("\n")[0].strip("# ").lower()
+        anchors[re.sub(r"[^\w\- ]", "", heading).replace(" ", "-")] = part
+    return anchors
 
 
 def _show(markdown: str) -> None:

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import shlex
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 import click
 from click.exceptions import Exit
@@ -31,11 +31,26 @@ from ascend_session.cli._parameters import (
 )
 from ascend_session.errors import AscendError, DeviceTimeoutError, PreflightError
 from ascend_session.findings import ERROR, INFO
-from ascend_session.text import format_ranges
+from ascend_session.text import fold_counting, format_ranges, split_counting
 
 if TYPE_CHECKING:
+    from ascend_session.launcher.assumed import AssumedDevices
     from ascend_session.launcher.config import LaunchConfig
-    from ascend_session.launcher.plan import Plan
+    from ascend_session.launcher.plan import Plan, RankPlan
+
+
+def parse_assumed(text: str) -> "AssumedDevices":
+    """Read the devices of another machine, as in ``A2:8``."""
+    from ascend_session.launcher.assumed import AssumedDevices
+
+    assumed = AssumedDevices.parse(text)
+    if assumed is None:
+        raise click.BadParameter(
+            f"{text!r} is not a product and a number of devices that its servers may have; write "
+            "910A:8, A2:8, A3:16 or 310P:4."
+        )
+    return assumed
+
 
 # Options below a title of the help.
 _PROCESSES = OptionGroup("Ranks as processes")
@@ -62,7 +77,7 @@ _CHECKS = OptionGroup("Checks, waits and failures")
 @_TABLE.value("--chief-ip", "ADDRESS", "Address of the chief.")
 @_TABLE.value("--chief-port", "PORT", "Port of the chief.  [default: a free one]", type=int)
 @_NODES.value(
-    "--nnodes", "N", "Number of nodes.  [default: the scheduler's, or 1]", type=parse_nodes
+    "--nnodes", "N", "Number of nodes.  [default: by scheduler or table, or 1]", type=parse_nodes
 )
 @_NODES.value("--node-rank", "K", "Rank of this node, from 0.", type=int)
 @_TABLE.value("--job-id", "ID", "JOB_ID of the job.  [default: a new one]")
@@ -106,6 +121,12 @@ _CHECKS = OptionGroup("Checks, waits and failures")
 )
 @OUTPUT.flag("--json as_json", "Print the result as one JSON object; ranks then write to stderr.")
 @OPTIONS.flag("--dry-run", "Print what would be started, and start nothing.")
+@OPTIONS.value(
+    "--assume",
+    "PRODUCT:N",
+    "With --dry-run: plan for another machine with N devices, as in A2:8.",
+    type=parse_assumed,
+)
 def launch(
     what: str,
     arguments: Tuple[str, ...],
@@ -115,6 +136,7 @@ def launch(
     no_preflight: bool,
     as_json: bool,
     dry_run: bool,
+    assume: "Optional[AssumedDevices]",
     **settings: Any,
 ) -> None:
     """Start a script on every device, as one job.
@@ -135,6 +157,11 @@ def launch(
     """
     if as_module and no_python:
         raise click.BadParameter("cannot be combined with -m.", param_hint="--no-python")
+    if assume is not None and not dry_run:
+        message = "is for a plan on another machine; add --dry-run, or leave it out to launch here."
+        raise click.BadParameter(message, param_hint="--assume")
+    if assume is not None and settings["backend"] not in (None, "auto", "npu"):
+        raise click.BadParameter("is for devices; give --backend npu.", param_hint="--assume")
     kind = "module" if as_module else "program" if no_python else "script"
     given: Dict[str, Any] = {kind: what}
     given.update((name, value) for name, value in settings.items() if value is not None)
@@ -144,7 +171,7 @@ def launch(
 
         config = LaunchConfig(**given, args=arguments, env=variables, preflight=not no_preflight)
         if dry_run:
-            _show_plan(config, as_json)
+            _show_plan(config, as_json, assume)
             raise Exit(0)
         from ascend_session.cli._launch_run import run_job
 
@@ -194,10 +221,10 @@ def exit_on_refusal(as_json: bool = False) -> Iterator[None]:
         raise Exit(code) from None
 
 
-def _show_plan(config: "LaunchConfig", as_json: bool) -> None:
+def _show_plan(config: "LaunchConfig", as_json: bool, assumed: "Optional[AssumedDevices]") -> None:
     from ascend_session.launcher.preflight import planned_or_refused
 
-    plan = planned_or_refused(config, os.environ)
+    plan = planned_or_refused(config, os.environ, assumed=assumed)
     for note in plan.notes:
         complain(note, severity=INFO)
     if as_json:
@@ -219,17 +246,30 @@ def _plan_lines(plan: "Plan") -> Iterator[str]:
     if shared:
         yield "\nIn every rank's environment"
         yield from _assignments(shared)
-    for rank in plan.ranks:
-        node = "" if rank.physical_id is None else f" (/dev/davinci{int(rank.physical_id)})"
-        cpus = "" if rank.cpus is None else f", CPUs {format_ranges(rank.cpus, ',')}"
-        yield f"\nRank {rank.rank} on device {int(rank.device_id)}{node}{cpus}"
-        yield from _assignments({k: v for k, v in rank.changed.items() if k not in shared})
-        yield f"  > {rank.stdout}"
-        yield f"  2> {rank.stderr}"
+    blocks = [_rank_lines(rank, shared) for rank in plan.ranks]
+    for start, end in split_counting(blocks):
+        head, *lines = map(fold_counting, zip(*blocks[start:end]))
+        cpus = [(each.rank, format_ranges(each.cpus or (), ",")) for each in plan.ranks[start:end]]
+        is_bound = any(listed for _, listed in cpus)
+        yield f"\n{head}, CPUs {cpus[0][1]}" if is_bound and len(cpus) == 1 else f"\n{head}"
+        yield from lines
+        if is_bound and len(cpus) > 1:
+            yield from (f"  rank {rank}: CPUs {listed}" for rank, listed in cpus)
     if plan.removed:
         yield "\nNot inherited by the ranks"
         for name, why in plan.removed.items():
             yield f"  {name}: {why}"
+
+
+def _rank_lines(rank: "RankPlan", shared: Mapping[str, str]) -> List[str]:
+    """Draw what a rank has of its own, without CPUs."""
+    node = "" if rank.physical_id is None else f" (/dev/davinci{int(rank.physical_id)})"
+    return [
+        f"Rank {rank.rank} on device {int(rank.device_id)}{node}",
+        *_assignments({k: v for k, v in rank.changed.items() if k not in shared}),
+        f"  > {rank.stdout}",
+        f"  2> {rank.stderr}",
+    ]
 
 
 def _plan_facts(plan: "Plan") -> Iterator[Tuple[str, str]]:
@@ -242,7 +282,7 @@ def _plan_facts(plan: "Plan") -> Iterator[Tuple[str, str]]:
     yield "JOB_ID", plan.job_id
     yield "CPUs", in_command(plan.bound)
     if plan.nodes.count > 1:
-        yield "Node", f"{plan.nodes.rank} of {plan.nodes.count}; {plan.size} ranks in all"
+        yield "Node", f"{plan.nodes.place}; {plan.size} ranks in all"
     yield "Logs", plan.folder
     if len(plan.shown) == count:
         yield "Shown", "all"

@@ -16,6 +16,7 @@ from ascend_session.cli._output import (
     show_text,
 )
 from ascend_session.cli._parameters import OPTIONS, argument, command
+from ascend_session.cli.explain import refuse_codes
 from ascend_session.findings import ERROR
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def options(names: Tuple[str, ...], as_json: bool) -> None:
     from ascend_session.config import reference
 
     chosen = _choose(names)
+    if not chosen:
+        refuse_codes(names, "no option")
     if as_json:
         show_json([reference.to_dict(option) for option in chosen])
     elif len(chosen) == 1:
@@ -161,7 +164,7 @@ def _list_facts(option: "Option") -> Iterator[Tuple[str, str]]:
     elif option.deprecated:
         yield "Deprecated", f"yes; use {option.use}" if option.use else "yes"
     elif option.use:
-        yield "Prefer", option.use
+        yield "Newer", option.use
     yield "Group", reference.group_of(option)
     for label, (when, rule) in label_first("Rules", reference.rules_of(option)):
         yield label, f"{_WHEN[when]}{rule.sentence} [{rule.source}]"

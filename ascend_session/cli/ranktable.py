@@ -4,7 +4,7 @@ import contextlib
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import click
 from click.exceptions import Exit
@@ -32,10 +32,16 @@ from ascend_session.cli._parameters import (
 )
 from ascend_session.errors import DeviceError, JobError
 from ascend_session.findings import ERROR, INFO, WARNING, Finding, sort_by_severity
-from ascend_session.text import format_count, format_duration, printable
+from ascend_session.text import (
+    format_count,
+    format_duration,
+    format_ranges,
+    join_words,
+    printable,
+)
 
 if TYPE_CHECKING:
-    from ascend_session.cluster.rank_table import RankTable, TableDevice
+    from ascend_session.cluster.rank_table import RankTable, TableDevice, TableServer
     from ascend_session.cluster.rank_table.source import WaitProgress
     from ascend_session.hardware.devices import Device
 
@@ -66,7 +72,17 @@ ranktable = new_group("ranktable", _HELP)
 
 @ranktable.command("make")
 @argument("files", "[FILES]...")
-@OPTIONS.flag("--merge", "Merge FILES, each the table of one server.")
+@OPTIONS.flag("--merge", "Merge FILES; ranks follow the order in which they are named.")
+@OPTIONS.value(
+    "--server servers",
+    "NAME=DEVICES",
+    "A server that need not be this host, with physical ids and addresses, as in "
+    "node-a=0:10.1.0.1,1:10.1.0.2; can be repeated.",
+    multiple=True,
+)
+@OPTIONS.value(
+    "--product", "NAME", "Product of these servers, for its rules: 910A, A2, A3 or 310P."
+)
 @DEVICES
 @OPTIONS.value("--server-id", "NAME", "Name of this server.  [default: the host name]")
 @OPTIONS.value("--host-ip", "ADDRESS", "Address of this server.")
@@ -81,6 +97,8 @@ ranktable = new_group("ranktable", _HELP)
 def make(
     files: Tuple[str, ...],
     merge: bool,
+    servers: Tuple[str, ...],
+    product: Optional[str],
     devices: Optional[str],
     server_id: Optional[str],
     host_ip: Optional[str],
@@ -88,27 +106,39 @@ def make(
     output: Optional[str],
     force: bool,
 ) -> None:
-    """Make a rank table of this host's devices, or merge those of several hosts.
+    """Make a rank table of this host's devices or of servers that are given, or merge tables.
 
-    For several servers, make a table on each of them, then merge all tables on one.
+    For several servers, make a table on each of them, then merge all tables on one; or name all
+    devices and their addresses, on any machine.
 
     Examples:
         ascend-session ranktable make -o hccl.json
         ascend-session ranktable make --merge a.json b.json -o hccl.json
+        ascend-session ranktable make --server node-a=0:10.1.0.1,1:10.1.0.2 --product A2
     """
     from ascend_session.cluster.rank_table import RankTable
 
     own = {"--devices": devices, "--server-id": server_id, "--host-ip": host_ip}
     given = [flag for flag, value in own.items() if value is not None]
-    if merge and given:
-        raise click.BadParameter("cannot be combined with --merge.", param_hint=given[0])
+    other = "--merge" if merge else "--server" if servers else ""
+    if other and given:
+        raise click.BadParameter(f"cannot be combined with {other}.", param_hint=given[0])
+    if merge and servers:
+        raise click.BadParameter("cannot be combined with --merge.", param_hint="--server")
     if merge and not files:
         raise click.BadParameter("needs the names of the tables to merge.", param_hint="--merge")
     if files and not merge:
         raise click.BadParameter("to merge tables, add --merge.", param_hint=files[0])
+    if product is not None and not other:
+        message = "is that of servers which --server or --merge names; this host's is known."
+        raise click.BadParameter(message, param_hint="--product")
+    family = _parse_product(product)
+    listed = [_parse_server(text) for text in servers]
     with exit_on_error():
-        if files:
-            table = RankTable.merge([RankTable.read(name) for name in files])
+        if merge:
+            table = RankTable.merge([RankTable.read(name) for name in files], family=family)
+        elif servers:
+            table = RankTable.build(listed, family=family, force=force)
         else:
             table = RankTable.of_host(
                 _choose_devices(devices),
@@ -125,6 +155,9 @@ def make(
                     severity=INFO,
                 )
         _write(table, to, output, force)
+        if other:
+            _show_findings(table, family)
+            _show_order(table, files)
 
 
 @ranktable.command("check")
@@ -149,13 +182,7 @@ def check(
         ascend-session ranktable check hccl.json
         ascend-session ranktable check --no-host --product A2 --wait 10m hccl.json
     """
-    from ascend_session.hardware.families import named_family
-
-    family = None if product is None else named_family(product)
-    if product is not None and family is None:
-        raise click.BadParameter(
-            f"{product!r} is not one of 910A, A2, A3, 310P.", param_hint="--product"
-        )
+    family = _parse_product(product)
     wait_s = wait or 0.0
     report = _report_table(file, family, not no_host, wait_s)
     if as_json:
@@ -229,6 +256,65 @@ def show(file: str, as_json: bool) -> None:
         show_json({"file": table.name, **facts, "servers": servers})
     else:
         _show_ranks(table)
+
+
+def _parse_product(name: Optional[str]) -> Optional[str]:
+    """Find the family of a product as it is typed; None if none is given."""
+    from ascend_session.hardware.families import named_family
+
+    family = None if name is None else named_family(name)
+    if name is not None and family is None:
+        message = f"{name!r} is not one of 910A, A2, A3, 310P."
+        raise click.BadParameter(message, param_hint="--product")
+    return family
+
+
+def _parse_server(text: str) -> "TableServer":
+    """Read a server and its devices as typed: ``node-a=0:10.1.0.1,1``, with or without addresses.
+
+    Raises:
+        click.BadParameter: If it is written in another way.
+    """
+    from ascend_session.cluster.rank_table import TableDevice, TableServer
+    from ascend_session.ids import PhysicalDeviceId
+
+    name, equals, listed = text.partition("=")
+    devices = []
+    for word in listed.split(",") if listed else ():
+        number, _, address = word.strip().partition(":")
+        if not re.fullmatch("[0-9]{1,4}", number):
+            break
+        addresses = (address,) if address else ()
+        devices.append(TableDevice(0, PhysicalDeviceId(int(number)), name, addresses))
+    else:
+        if name and equals and devices:
+            return TableServer(name, tuple(devices))
+    raise click.BadParameter(
+        f"{text!r} is not a server; write its name, physical ids of devices and their addresses, "
+        "as in node-a=0:10.1.0.1,1:10.1.0.2.",
+        param_hint="--server",
+    )
+
+
+def _show_findings(table: "RankTable", family: Optional[str]) -> None:
+    """Report what HCCL takes, and a user should know nevertheless."""
+    for finding in table.findings(family, os.environ):
+        place = f"{finding.place}: " if finding.place else ""
+        complain(f"{place}{finding.message}", finding.hint, finding.severity)
+
+
+def _show_order(table: "RankTable", files: Sequence[str]) -> None:
+    """Report which ranks each server has; ranks follow the order of what was given."""
+    ranks = [
+        f"{printable(server.server_id)} has {_describe_ranks(server)}" for server in table.servers
+    ]
+    given = f"the files: {files[0]} comes first" if files else "the servers as given"
+    complain(f"Ranks follow the order of {given}. {join_words(ranks)}.", severity=INFO)
+
+
+def _describe_ranks(server: "TableServer") -> str:
+    ranks = [device.rank_id for device in server.devices]
+    return f"rank{'s' if len(ranks) > 1 else ''} {format_ranges(ranks)}"
 
 
 def _choose_devices(devices: Optional[str]) -> "Tuple[Device, ...]":

@@ -46,7 +46,7 @@ def run(
         ascend-session run train.py --epochs 1
         ascend-session run --strict --json report.json -m my_package.train
     """
-    from ascend_session.backends import backend_class, choose
+    from ascend_session.backends import BACKEND_VARIABLE, backend_class, choose
     from ascend_session.errors import JobError
     from ascend_session.launcher.rank_main import RUN_VARIABLE, RUNNER
 
@@ -72,7 +72,7 @@ def run(
 
         environ[STRICT_VARIABLE] = "1"
     if backend is not None and backend != "auto":
-        environ["ASCEND_SESSION_BACKEND"] = backend
+        environ[BACKEND_VARIABLE] = backend
     # A script called -m would be taken for a module.
     path = os.path.join(os.curdir, what) if what.startswith("-") else what
     words = ["-m", what] if as_module else [path]

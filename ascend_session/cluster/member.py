@@ -17,9 +17,18 @@ import time
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.cluster.script_rank import EXIT_CODE, is_rank_of_script
-from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.files import UnreadableError, read_regular_file, replace_file
 from ascend_session.process import on_close, on_fork
+from ascend_session.rank_folder import (
+    ABSENT_NAME,
+    PROCESS_PREFIX,
+    PROCESS_SUFFIX,
+    RANK_FOLDER,
+    STACK_SIGNAL,
+    name_process,
+    name_stacks,
+    name_waiting,
+)
 from ascend_session.text import one_line
 
 LONG_WAIT_S = 0.5
@@ -31,8 +40,6 @@ OPEN, CLOSED, FAILED, ENDED = "open", "closed", "failed", "ended"
 exception has ended its work; it came to its end in order."""
 
 _UNREADABLE = (UnreadableError, ValueError, TypeError, KeyError, AttributeError)
-_ABSENT = "absent_ranks.json"
-_PREFIX, _SUFFIX = "process_", ".json"
 _LONGEST_ERROR, _MOST_BYTES = 400, 1 << 16
 _BETWEEN_LOOKS_S = 0.3
 _NEXT_PROGRAM_S = 5.0  # in which what only prepares a rank is followed by the rank
@@ -107,7 +114,7 @@ class _Record:
             os.getpid(), rank, OPEN, "", 0.0, (), rank_id=str(rank), output=output
         )
         self.is_exiting = False
-        self._path = os.path.join(folder, f"{_PREFIX}{self.known.pid}{_SUFFIX}")
+        self._path = os.path.join(folder, name_process(self.known.pid))
         self._lock = threading.Lock()
 
     def note(self, state: str, error: str = "") -> None:
@@ -199,7 +206,7 @@ def read_processes(folder: str) -> List[JoinedProcess]:
     processes = []
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
-            if name.startswith(_PREFIX) and name.endswith(_SUFFIX):
+            if name.startswith(PROCESS_PREFIX) and name.endswith(PROCESS_SUFFIX):
                 # Half a file, or one of somebody else, is none.
                 with contextlib.suppress(*_UNREADABLE):
                     path = os.path.join(folder, name)
@@ -262,7 +269,7 @@ class AbsentRanks:
         if not self._folder or now < self._next_look:
             return ""
         with contextlib.suppress(OSError):
-            open(_waiting_path(self._folder, os.getpid()), "w").close()
+            open(os.path.join(self._folder, name_waiting(os.getpid())), "w").close()
         self._next_look = now + _BETWEEN_LOOKS_S
         ended = self._find_ended(now)
         if ended is not None:
@@ -282,7 +289,7 @@ class AbsentRanks:
     def stop(self) -> None:
         """Take back that this process waits, which `explain` has written down."""
         with contextlib.suppress(OSError):
-            os.remove(_waiting_path(self._folder, os.getpid()))
+            os.remove(os.path.join(self._folder, name_waiting(os.getpid())))
 
     def _find_ended(self, now: float) -> Optional[JoinedProcess]:
         """Find one that an exception or a signal has ended before it came, and is not replaced."""
@@ -304,30 +311,21 @@ class AbsentRanks:
 
 def waits_to_meet(folder: str, pid: int) -> bool:
     """Tell whether a process waits for the other ranks of its job to come."""
-    return os.path.exists(_waiting_path(folder, pid))
-
-
-def _waiting_path(folder: str, pid: int) -> str:
-    return os.path.join(folder, f"waiting_{pid}")
+    return os.path.exists(os.path.join(folder, name_waiting(pid)))
 
 
 def write_absent_ranks(folder: str, ranks: Iterable[int]) -> None:
     """Write down the ranks of a script's job that nothing below the launch can start any more."""
     with contextlib.suppress(OSError):
-        replace_file(os.path.join(folder, _ABSENT), f"{json.dumps(list(ranks))}\n".encode())
+        replace_file(os.path.join(folder, ABSENT_NAME), f"{json.dumps(list(ranks))}\n".encode())
 
 
 def read_absent_ranks(folder: str) -> List[int]:
     """Read what `write_absent_ranks` has written last."""
     with contextlib.suppress(*_UNREADABLE):
-        text = read_regular_file(os.path.join(folder, _ABSENT), _MOST_BYTES).decode()
+        text = read_regular_file(os.path.join(folder, ABSENT_NAME), _MOST_BYTES).decode()
         return [int(rank) for rank in json.loads(text)]
     return []
-
-
-def stacks_name(pid: int) -> str:
-    """Name the file for the stacks of a process that the launcher's runner has not started."""
-    return f"stacks_{pid}.log"
 
 
 def _forget_in_child() -> None:
@@ -364,9 +362,7 @@ def _offer_stacks(folder: str) -> None:
     """Let the launcher ask this process for its stacks, unless its runner has done that already."""
     if faulthandler.is_enabled():
         return
-    from ascend_session.failures.record import STACK_SIGNAL
-
     with contextlib.suppress(OSError, RuntimeError, ValueError):
-        path = os.path.join(folder, stacks_name(os.getpid()))
+        path = os.path.join(folder, name_stacks(os.getpid()))
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         faulthandler.register(STACK_SIGNAL, file, all_threads=True, chain=False)

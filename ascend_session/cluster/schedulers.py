@@ -1,106 +1,19 @@
 """The rank of this process, by the adapter's own variables and by the schedulers that started it.
 
-Several sources may say it, as long as they agree. Where two of them differ, nothing is guessed.
-
-Slurm: only ``srun`` starts tasks. A batch script and the shell of ``salloc`` are one process,
-whatever ``SLURM_NTASKS`` and ``SLURM_PROCID`` say there: the former counts what ``srun`` would
-start, the latter is 0. ``SLURM_STEP_ID`` is missing there, or is one of the numbers above the last
-that steps have (4294967290 for the shell of ``salloc``, 4294967291 for the batch script). Source:
-srun(1), "OUTPUT ENVIRONMENT VARIABLES"; slurm.h, SLURM_MAX_NORMAL_STEP_ID; env.c,
-env_array_for_step: with ``--preserve-env`` SLURM_NTASKS and SLURM_NNODES remain those of the job,
-so that the variables of the step count first. That the tasks of each node are counted in the order
-of the names of the nodes, also where SLURM_NODEID goes by another, was seen with 22.05.8 in a step
-of two components.
-
-Open MPI: docs.open-mpi.org, "Environment variables set for MPI applications" (OMPI_COMM_WORLD_*).
-PMIx itself gives a process its rank and the name of its job (PMIX_RANK, PMIX_NAMESPACE), and
-tells the rest only to those who ask its library.
-
-The other launchers number their processes in four plain variables each (`_PLAIN_LAUNCHERS`): MPICH
-and Intel MPI (Hydra), MVAPICH2, torchrun, horovodrun and jsrun.
+Each of them is a class that says whether it started this process, and numbers it: in the job and on
+its node. Several may do so as long as they agree; what only one says is taken from the first in
+`PRECEDENCE` that says it. Where two differ, nothing is guessed.
 """
 
 import os
 import re
-from functools import partial
-from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type
 
 from ascend_session.cluster.variables import read_number, read_size
 from ascend_session.errors import JobError
 
 CHOICE = "ASCEND_SESSION_SCHEDULER"
 """The scheduler that counts, such as ``slurm`` or ``open-mpi``, or ``none`` of them."""
-
-
-class _PlainLauncher(NamedTuple):
-    """A launcher that numbers its processes in four variables, and the mark of its processes."""
-
-    source: str
-    mark: str
-    rank: str
-    size: str
-    local_rank: str
-    local_size: str
-
-    @property
-    def own_variables(self) -> Tuple[str, ...]:
-        """What no user sets: its four numbers or, where people set such themselves, its mark."""
-        numbers = (self.rank, self.size, self.local_rank, self.local_size)
-        return numbers if self.mark in numbers else (self.mark,)
-
-    def read(self, environ: Mapping[str, str], key: str) -> "Optional[Claim]":
-        """Read what it says; None if it has not started this process."""
-        rank, size = _read_first(environ, self.rank), _read_first(environ, self.size)
-        if not environ.get(self.mark) or rank is None or size is None:
-            return None
-        return Claim(
-            source=self.source,
-            key=key,
-            rank=rank,
-            size=size,
-            local_rank=_read_first(environ, self.local_rank),
-            local_size=_read_first(environ, self.local_size),
-        )
-
-
-def _of_family(source: str, prefix: str) -> _PlainLauncher:
-    names = (f"{prefix}{name}" for name in ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE"))
-    return _PlainLauncher(source, f"{prefix}RANK", *names)
-
-
-_PLAIN_LAUNCHERS = {
-    "mpich": _PlainLauncher(
-        "MPICH", "PMI_RANK", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"
-    ),
-    "mvapich2": _of_family("MVAPICH2", "MV2_COMM_WORLD_"),
-    "horovodrun": _of_family("horovodrun", "HOROVOD_"),
-    "jsrun": _of_family("jsrun", "JSM_NAMESPACE_"),
-    "torchrun": _PlainLauncher(
-        "torchrun", "TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"
-    ),
-}
-
-IDENTITY_VARIABLES = (
-    "SLURM_PROCID",
-    "SLURM_LOCALID",
-    "SLURM_GTIDS",
-    "SLURM_TASK_PID",
-    "SLURM_NTASKS",
-    "SLURM_NPROCS",
-    "SLURM_STEP_NUM_TASKS",
-    "SLURM_STEP_TASKS_PER_NODE",
-    "SLURM_STEP_ID",
-    "SLURM_STEPID",
-    "OMPI_COMM_WORLD_RANK",
-    "OMPI_COMM_WORLD_SIZE",
-    "OMPI_COMM_WORLD_LOCAL_RANK",
-    "OMPI_COMM_WORLD_LOCAL_SIZE",
-    "OMPI_COMM_WORLD_NODE_RANK",
-    "PMIX_RANK",
-    "PMIX_NAMESPACE",
-    *(name for launcher in _PLAIN_LAUNCHERS.values() for name in launcher.own_variables),
-)
-"""Variables by which a scheduler numbers one process, and not those that this one starts."""
 
 # What all sources have to agree on, and the question that it answers.
 _QUESTIONS = {
@@ -109,7 +22,6 @@ _QUESTIONS = {
     "local_rank": "which number this process has on its node",
     "local_size": "how many ranks are on this node",
 }
-_LAST_SLURM_STEP = 0xFFFFFFF0
 
 
 class SourcedNumber(NamedTuple):
@@ -122,32 +34,40 @@ class SourcedNumber(NamedTuple):
         return f"{self.variable}={self.value}"
 
 
-class Claim(NamedTuple):
-    """What one source, such as a scheduler, says of a process; None for what it does not say.
+class Scheduler:
+    """A program that starts the processes of a job and numbers them, as seen by one of these.
+
+    A subclass names the variables, and reads what they do not say by themselves.
 
     Attributes:
-        source: ``Slurm``, ``Open MPI``, ``PMIx``; ``this environment`` for the adapter's variables.
         key: The value of `CHOICE` that chooses it; empty for this environment.
-        where: The job or step that it speaks of, such as ``step 42.0``; may be empty.
-        rank: Number of the process, from 0.
+        source: Its name in messages.
+        variables: Those with rank, size, local rank and local size; empty for one that is missing.
+        own_variables: Those that no user sets, and that a process started by this one must not
+            take for its own; the ones above if empty.
+        rank: Number of the process, from 0; like the other numbers, None if nothing says it.
         size: Number of processes.
         local_rank: Number of the process on its node, from 0.
         local_size: Number of processes on its node.
+        where: The job or step that it speaks of, such as ``step 42.0``; may be empty.
         node: The node, in words that differ between nodes; empty if nothing says it.
         seed: Text that all processes of this job share with no other job; fit for ``JOB_ID``.
         hosts: How many nodes there are, and the name of the first; None if nothing says it.
     """
 
-    source: str
-    key: str = ""
-    where: str = ""
-    rank: Optional[SourcedNumber] = None
-    size: Optional[SourcedNumber] = None
-    local_rank: Optional[SourcedNumber] = None
-    local_size: Optional[SourcedNumber] = None
-    node: str = ""
-    seed: str = ""
+    key = source = ""
+    variables: Tuple[str, str, str, str] = ("", "", "", "")
+    own_variables: Tuple[str, ...] = ()
+    where = node = seed = ""
     hosts: Optional[Tuple[int, str]] = None
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        numbers = [_read_first(environ, name) for name in self.variables]
+        self.rank, self.size, self.local_rank, self.local_size = numbers
+
+    def detect(self) -> bool:
+        """Tell whether it started this process or one of its parents."""
+        return self.rank is not None and self.size is not None
 
     @property
     def name(self) -> str:
@@ -161,6 +81,175 @@ class Claim(NamedTuple):
         return [number for number in numbers if number is not None]
 
 
+def _name_numbers(prefix: str) -> Tuple[str, str, str, str]:
+    return (f"{prefix}RANK", f"{prefix}SIZE", f"{prefix}LOCAL_RANK", f"{prefix}LOCAL_SIZE")
+
+
+class RankVariables(Scheduler):
+    """What the adapter reads (ge_plugin.cc), and the launcher's LOCAL_RANK and LOCAL_SIZE."""
+
+    source = "this environment"
+    variables = ("RANK_ID", "RANK_SIZE", "LOCAL_RANK", "LOCAL_SIZE")
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        super().__init__(environ)
+        rank, size = read_number(environ, "RANK_ID"), read_size(environ)
+        name = "RANK_SIZE" if read_number(environ, "RANK_SIZE") else "CM_WORKER_SIZE"
+        self.rank = None if rank is None else SourcedNumber(rank, "RANK_ID")
+        self.size = None if size is None else SourcedNumber(size, name)
+
+    def detect(self) -> bool:
+        """Take one of them, too: a scheduler or the rank table may say the other."""
+        return self.rank is not None or self.size is not None
+
+
+class OpenMpi(Scheduler):
+    """``mpirun`` of Open MPI.
+
+    Source: docs.open-mpi.org, "Environment variables set for MPI applications".
+    """
+
+    key, source = "open-mpi", "Open MPI"
+    variables = _name_numbers("OMPI_COMM_WORLD_")
+    own_variables = (*variables, "OMPI_COMM_WORLD_NODE_RANK")
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        super().__init__(environ)
+        job, host = environ.get("PMIX_NAMESPACE", ""), environ.get("PMIX_HOSTNAME", "")
+        places, step = [f"job {job}"] if job else [], Slurm(environ)
+        if step.detect() and _is_below_daemon(environ):
+            places.append(f"below daemons that are Slurm's {step.where}")
+        self.where = ", ".join(places)
+        # It may deal its ranks out to the nodes in turn, and does not number these.
+        self.node = f"host {host}" if host else ""
+        self.seed = _make_plain(f"ompi_{job or environ.get('OMPI_MCA_ess_base_jobid', '')}")
+
+
+class Slurm(Scheduler):
+    """``srun``, which alone starts tasks.
+
+    A batch script and the shell of ``salloc`` are one process, whatever SLURM_NTASKS and
+    SLURM_PROCID say there: the former counts what ``srun`` would start, the latter is 0.
+    SLURM_STEP_ID is missing there, or is one of the numbers above the last that steps have
+    (4294967290 for the shell of ``salloc``, 4294967291 for the batch script).
+
+    Source: srun(1), "OUTPUT ENVIRONMENT VARIABLES"; slurm.h, SLURM_MAX_NORMAL_STEP_ID; env.c,
+    env_array_for_step: with ``--preserve-env`` SLURM_NTASKS and SLURM_NNODES remain those of the
+    job, so that the variables of the step count first. That the tasks of each node are counted in
+    the order of the names of the nodes, also where SLURM_NODEID goes by another, was seen with
+    22.05.8 in a step of two components.
+    """
+
+    key, source = "slurm", "Slurm"
+    variables = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "")
+    own_variables = (
+        *variables[:3],
+        "SLURM_GTIDS",
+        "SLURM_TASK_PID",
+        "SLURM_NTASKS",
+        "SLURM_NPROCS",
+        "SLURM_STEP_TASKS_PER_NODE",
+        "SLURM_STEP_ID",
+        "SLURM_STEPID",
+    )
+    last_step = 0xFFFFFFF0
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        super().__init__(environ)
+        node = read_number(environ, "SLURM_NODEID")
+        self.step = read_number(environ, "SLURM_STEP_ID")
+        job = environ.get("SLURM_JOB_ID") or environ.get("SLURM_JOBID") or "?"
+        nodes = _read_first(environ, "SLURM_STEP_NUM_NODES", "SLURM_NNODES")
+        self.size = self.size or _read_first(environ, "SLURM_NTASKS")
+        self.local_size = _count_local_tasks(environ, node)
+        self.where = f"step {job}.{self.step}"
+        self.node = "" if node is None else f"node {node}"
+        self.seed = _make_plain(f"slurm_{job}_{self.step}")
+        if nodes is not None and self.rank is not None:
+            self.hosts = (nodes.value, _find_host_of_rank_0(environ, self.rank.value, node))
+
+    def detect(self) -> bool:
+        """Take no more than the tasks of steps."""
+        return self.step is not None and 0 <= self.step <= self.last_step and self.rank is not None
+
+
+class Pmix(Scheduler):
+    """PMIx, which gives a process its rank, and the rest only to those who ask its library."""
+
+    key, source = "pmix", "PMIx"
+    variables = ("PMIX_RANK", "", "", "")
+    own_variables = ("PMIX_RANK", "PMIX_NAMESPACE")
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        super().__init__(environ)
+        job = environ.get("PMIX_NAMESPACE")
+        self.where = f"job {job}" if job else ""
+
+    def detect(self) -> bool:
+        """Take a rank without a size."""
+        return self.rank is not None
+
+
+class Mpich(Scheduler):
+    """Hydra, the ``mpiexec`` of MPICH and of Intel MPI."""
+
+    key, source = "mpich", "MPICH"
+    variables = ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS")
+
+
+class Mvapich2(Scheduler):
+    """``mpirun_rsh`` of MVAPICH2."""
+
+    key, source = "mvapich2", "MVAPICH2"
+    variables = _name_numbers("MV2_COMM_WORLD_")
+
+
+class Horovodrun(Scheduler):
+    """``horovodrun`` of Horovod."""
+
+    key = source = "horovodrun"
+    variables = _name_numbers("HOROVOD_")
+
+
+class Jsrun(Scheduler):
+    """``jsrun`` of IBM's Job Step Manager."""
+
+    key = source = "jsrun"
+    variables = _name_numbers("JSM_NAMESPACE_")
+
+
+class Torchrun(Scheduler):
+    """``torchrun`` of PyTorch; people set RANK and WORLD_SIZE for other things, too."""
+
+    key = source = "torchrun"
+    variables = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+    own_variables = ("TORCHELASTIC_RUN_ID",)
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        super().__init__(environ if environ.get("TORCHELASTIC_RUN_ID") else {})
+
+
+PRECEDENCE: Tuple[Type[Scheduler], ...] = (
+    RankVariables,
+    OpenMpi,
+    Slurm,
+    Pmix,
+    Mpich,
+    Mvapich2,
+    Horovodrun,
+    Jsrun,
+    Torchrun,
+)
+"""Whose word is taken first; if nobody says anything, a pod's rank table counts (`kubernetes`)."""
+
+SCHEDULERS = PRECEDENCE[1:]
+
+IDENTITY_VARIABLES = tuple(
+    name for each in SCHEDULERS for name in each.own_variables or each.variables if name
+)
+"""Variables by which a scheduler numbers one process, and not those that this one starts."""
+
+
 class Identity(NamedTuple):
     """What is known of this process's place; None for what nobody says.
 
@@ -169,17 +258,17 @@ class Identity(NamedTuple):
         size: Number of processes.
         local_rank: Number of the process on its node.
         local_size: Number of processes on its node.
-        claims: What each source says, the one that counts first at the front.
+        claims: Who says anything, the one that counts first at the front.
     """
 
     rank: Optional[SourcedNumber] = None
     size: Optional[SourcedNumber] = None
     local_rank: Optional[SourcedNumber] = None
     local_size: Optional[SourcedNumber] = None
-    claims: Tuple[Claim, ...] = ()
+    claims: Tuple[Scheduler, ...] = ()
 
     @property
-    def scheduler(self) -> Optional[Claim]:
+    def scheduler(self) -> Optional[Scheduler]:
         """The first scheduler among them."""
         return next((claim for claim in self.claims if claim.key), None)
 
@@ -200,8 +289,7 @@ def read_identity(environ: Mapping[str, str]) -> Identity:
         JobError: If two sources say different things; if `CHOICE` names no scheduler; or if this
             process was started from a shell that stands for several tasks of Slurm.
     """
-    own = _read_own(environ)
-    return _merge([*([] if own is None else [own]), *_read_claims(environ)])
+    return _merge(_detect(PRECEDENCE, environ))
 
 
 def read_schedulers(environ: Mapping[str, str]) -> Identity:
@@ -210,12 +298,12 @@ def read_schedulers(environ: Mapping[str, str]) -> Identity:
     Raises:
         JobError: As from `read_identity`.
     """
-    return _merge(_read_claims(environ))
+    return _merge(_detect(SCHEDULERS, environ))
 
 
 def has_scheduler(environ: Mapping[str, str]) -> bool:
     """Whether a scheduler started this process or one of its parents, whatever `CHOICE` says."""
-    return any(read(environ) is not None for read in _SCHEDULERS.values())
+    return any(scheduler(environ).detect() for scheduler in SCHEDULERS)
 
 
 def count_allocated_nodes(environ: Mapping[str, str]) -> int:
@@ -226,51 +314,25 @@ def count_allocated_nodes(environ: Mapping[str, str]) -> int:
     return 1 if nodes is None else nodes.value
 
 
-def _read_own(environ: Mapping[str, str]) -> Optional[Claim]:
-    """Read what the adapter reads (ge_plugin.cc), and the launcher's LOCAL_RANK and LOCAL_SIZE."""
-    size, rank = read_size(environ), read_number(environ, "RANK_ID")
-    if rank is None and size is None:
-        return None
-    size_name = "RANK_SIZE" if read_number(environ, "RANK_SIZE") else "CM_WORKER_SIZE"
-    return Claim(
-        source="this environment",
-        rank=None if rank is None else SourcedNumber(rank, "RANK_ID"),
-        size=None if size is None else SourcedNumber(size, size_name),
-        local_rank=_read_first(environ, "LOCAL_RANK"),
-        local_size=_read_first(environ, "LOCAL_SIZE"),
-    )
-
-
-def _read_claims(environ: Mapping[str, str]) -> List[Claim]:
-    """Read what the schedulers say that started this process, or the one that `CHOICE` names."""
-    choice = environ.get(CHOICE, "")
-    if choice not in ("", "none", *_SCHEDULERS):
-        known = ", ".join((*_SCHEDULERS, "none"))
+def _detect(sources: Sequence[Type[Scheduler]], environ: Mapping[str, str]) -> List[Scheduler]:
+    """List who numbers this process; of the schedulers only the one that `CHOICE` names, if any."""
+    choice, choices = environ.get(CHOICE, ""), [*(each.key for each in SCHEDULERS), "none"]
+    if choice not in ("", *choices):
+        known = ", ".join(choices)
         raise JobError(f"{CHOICE}={choice!r} names no scheduler.", hint=f"Use one of {known}.")
-    readers = [read for key, read in _SCHEDULERS.items() if choice in ("", key)]
-    claims = [claim for claim in (read(environ) for read in readers) if claim is not None]
-    if choice or not claims:
-        return claims
-    if _is_below_mpirun_daemon(environ):
-        claims = _drop_daemons(claims)
-    others = [claim for claim in claims if claim.key != "mpich"]  # srun --mpi=pmi2 has PMI_RANK
-    if [claim.key for claim in others] == ["slurm"]:
-        _refuse_slurm_shell(environ, others[0])
-    return claims
+    asked = [each(environ) for each in sources if not choice or each.key in ("", choice)]
+    found = {type(each): each for each in asked if each.detect()}
+    if choice:
+        return list(found.values())
+    if OpenMpi in found and _is_below_daemon(environ):
+        found.pop(Slurm, None)
+    # srun --mpi=pmi2 sets PMI_RANK, too.
+    if Slurm in found and not found.keys() - {RankVariables, Slurm, Mpich}:
+        _refuse_slurm_shell(environ, found[Slurm])
+    return list(found.values())
 
 
-def _drop_daemons(claims: Sequence[Claim]) -> List[Claim]:
-    """Leave out the Slurm step of Open MPI's daemons, and name it in what Open MPI says."""
-    claim_of = {claim.key: claim for claim in claims}
-    step, job = claim_of.pop("slurm", None), claim_of.get("open-mpi")
-    if step is not None and job is not None:
-        where = f"{job.where}, " if job.where else ""
-        where += f"below daemons that are Slurm's {step.where}"
-        claim_of["open-mpi"] = job._replace(where=where)
-    return list(claim_of.values())
-
-
-def _merge(claims: Sequence[Claim]) -> Identity:
+def _merge(claims: Sequence[Scheduler]) -> Identity:
     """Take each number from the first who says it; all who do have to agree."""
     numbers = {}
     for field in _QUESTIONS:
@@ -282,7 +344,7 @@ def _merge(claims: Sequence[Claim]) -> Identity:
     return Identity(**numbers, claims=tuple(claims))
 
 
-def _disagreement(first: Claim, other: Claim, field: str) -> JobError:
+def _disagreement(first: Scheduler, other: Scheduler, field: str) -> JobError:
     if first.key:
         hint = (
             f"export {CHOICE}={first.key} to go by {first.source}, {CHOICE}={other.key} to go by "
@@ -316,32 +378,6 @@ def _make_plain(text: str) -> str:
 
 
 # Slurm
-
-
-def read_slurm(environ: Mapping[str, str]) -> Optional[Claim]:
-    """Read what Slurm says; None if this process is no task of a step."""
-    step = read_number(environ, "SLURM_STEP_ID")
-    if step is None or not 0 <= step <= _LAST_SLURM_STEP:
-        return None
-    rank = _read_first(environ, "SLURM_PROCID")
-    if rank is None:
-        return None
-    node = read_number(environ, "SLURM_NODEID")
-    job = environ.get("SLURM_JOB_ID") or environ.get("SLURM_JOBID") or "?"
-    nodes = _read_first(environ, "SLURM_STEP_NUM_NODES", "SLURM_NNODES")
-    host = _find_host_of_rank_0(environ, rank.value, node)
-    return Claim(
-        source="Slurm",
-        key="slurm",
-        where=f"step {job}.{step}",
-        rank=rank,
-        size=_read_first(environ, "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"),
-        local_rank=_read_first(environ, "SLURM_LOCALID"),
-        local_size=_count_local_tasks(environ, node),
-        node="" if node is None else f"node {node}",
-        seed=_make_plain(f"slurm_{job}_{step}"),
-        hosts=None if nodes is None else (nodes.value, host),
-    )
 
 
 def _find_first_host(nodelist: str) -> str:
@@ -385,7 +421,7 @@ def _count_local_tasks(environ: Mapping[str, str], node: Optional[int]) -> Optio
     return None
 
 
-def _refuse_slurm_shell(environ: Mapping[str, str], step: Claim) -> None:
+def _refuse_slurm_shell(environ: Mapping[str, str], step: Scheduler) -> None:
     """Refuse what was started from the shell of ``srun --pty``, where that stands for several.
 
     Such a shell is a task and so is a program that ``srun --pty`` runs at once, but a program that
@@ -418,31 +454,10 @@ def _has_terminal(pid: int) -> bool:
         return False
 
 
-# Open MPI and PMIx
+# Open MPI
 
 
-def read_open_mpi(environ: Mapping[str, str]) -> Optional[Claim]:
-    """Read what ``mpirun`` says; None if it has not started this process."""
-    rank = _read_first(environ, "OMPI_COMM_WORLD_RANK")
-    size = None if rank is None else _read_first(environ, "OMPI_COMM_WORLD_SIZE")
-    if rank is None or size is None:
-        return None
-    job, host = environ.get("PMIX_NAMESPACE", ""), environ.get("PMIX_HOSTNAME", "")
-    return Claim(
-        source="Open MPI",
-        key="open-mpi",
-        where=f"job {job}" if job else "",
-        rank=rank,
-        size=size,
-        local_rank=_read_first(environ, "OMPI_COMM_WORLD_LOCAL_RANK"),
-        local_size=_read_first(environ, "OMPI_COMM_WORLD_LOCAL_SIZE"),
-        # It may deal its ranks out to the nodes in turn, and does not number these.
-        node=f"host {host}" if host else "",
-        seed=_make_plain(f"ompi_{job or environ.get('OMPI_MCA_ess_base_jobid', '')}"),
-    )
-
-
-def _is_below_mpirun_daemon(environ: Mapping[str, str]) -> bool:
+def _is_below_daemon(environ: Mapping[str, str]) -> bool:
     """Whether the Slurm step of this process is that of ``mpirun``'s daemons, one on each node.
 
     Below Slurm, ``mpirun`` starts its daemons with ``srun``, none on its own node if that is one of
@@ -458,21 +473,3 @@ def _is_below_mpirun_daemon(environ: Mapping[str, str]) -> bool:
         return False
     daemons = (read_number(environ, "OMPI_MCA_ess_base_num_procs") or 0) - 1
     return nodes in (read_number(environ, "OMPI_MCA_orte_num_nodes"), daemons)
-
-
-def read_pmix(environ: Mapping[str, str]) -> Optional[Claim]:
-    """Read what PMIx says; None if it has not started this process."""
-    rank = _read_first(environ, "PMIX_RANK")
-    if rank is None:
-        return None
-    job = environ.get("PMIX_NAMESPACE", "")
-    return Claim(source="PMIx", key="pmix", where=f"job {job}" if job else "", rank=rank)
-
-
-# In the order in which what only one of them says is taken.
-_SCHEDULERS: Dict[str, Callable[[Mapping[str, str]], Optional[Claim]]] = {
-    "open-mpi": read_open_mpi,
-    "slurm": read_slurm,
-    "pmix": read_pmix,
-    **{key: partial(each.read, key=key) for key, each in _PLAIN_LAUNCHERS.items()},
-}

@@ -13,9 +13,6 @@ from ascend_session.errors import JobError
 from ascend_session.text import join_words
 from ascend_session.vendor import parse_seconds
 
-RANK_FOLDER = "ASCEND_SESSION_RANK_FOLDER"
-"""Names a rank's own folder, absolute; a process that has it was launched by this package."""
-
 RENDEZVOUS = "ASCEND_SESSION_RENDEZVOUS"
 """Name under which the ranks that launchers start meet, on the stub."""
 

@@ -12,8 +12,8 @@ Sources: the adapter's geop_npu.cc, ge_plugin.cc and npu_sys_ctl_ops.cc;
 guides/facts/process.md#life-of-ge-in-a-process.
 """
 
-import atexit
 import contextlib
+import functools
 import json
 import os
 import shutil
@@ -34,9 +34,12 @@ from ascend_session.compat.report import (
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.errors import AscendConfigWarning
 from ascend_session.files import replace_file
+from ascend_session.process import on_close, on_fork
+from ascend_session.rank_folder import RANK_FOLDER, SESSIONS_NAME
 from ascend_session.session.api import ascend_system
+from ascend_session.session.closing import log_failures
 from ascend_session.session.signals import Terminated, at_forced_end
-from ascend_session.session.system import AscendSystem, current_system, log_failures
+from ascend_session.session.system import AscendSystem, current_system
 from ascend_session.user_code import UserLine
 
 
@@ -85,7 +88,7 @@ def _open(parameters: Mapping[str, Any]) -> AscendSystem:
         finally:
             _Life.opener = None
     _Life.context, _Life.pid = context, os.getpid()
-    atexit.register(end)
+    on_close("run", end)
     return opened
 
 
@@ -106,7 +109,6 @@ def end() -> None:
         ShutdownError: If something could not be closed.
     """
     context, _Life.context = _Life.context, None
-    atexit.unregister(end)
     if context is not None and _Life.pid == os.getpid():
         context.__exit__(None, None, None)
 
@@ -116,13 +118,7 @@ def _forget_opener_in_child() -> None:
     _Life.opening, _Life.opener = threading.RLock(), None
 
 
-os.register_at_fork(after_in_child=_forget_opener_in_child)
-
-
-RECORD_NAME = "sessions.json"
-"""What each rank writes into its folder about its sessions."""
-
-_FOLDER_VARIABLE = "ASCEND_SESSION_RANK_FOLDER"
+on_fork(_forget_opener_in_child)
 
 
 class _RunEnd:
@@ -166,7 +162,7 @@ def begin(request: Dict[str, str]) -> None:
     """
     if _RunEnd.request is None:
         _RunEnd.request, _RunEnd.pid = {}, os.getpid()
-        atexit.register(finish)
+        on_close("report", finish)
         at_forced_end(_report_if_due)
     _RunEnd.request.update(request)
 
@@ -174,8 +170,7 @@ def begin(request: Dict[str, str]) -> None:
 def begin_in_fork() -> None:
     """Do as `begin` in a process that was forked from one that had opened nothing yet."""
     _RunEnd.reset({"child": "1"})
-    atexit.unregister(finish)
-    atexit.register(finish)
+    on_close("report", finish)
     multiprocessing = sys.modules.get("multiprocessing.util")
     if multiprocessing is not None:  # whose processes end without exit handlers
         multiprocessing.Finalize(None, finish, exitpriority=0)
@@ -193,7 +188,7 @@ def fail(error: BaseException, request: Mapping[str, str]) -> None:
     advice = advise(error, request)
     if advice is not None:
         _RunEnd.advice = [advice]
-        atexit.register(_show, [f"ascend-session: {advice}"])
+        on_close("advice", functools.partial(_show, [f"ascend-session: {advice}"]))
     if not _RunEnd.is_due():
         return
     opened = current_system()
@@ -222,9 +217,9 @@ def has_no_variables() -> bool:
 
 
 def _record() -> None:
-    folder = os.environ.get(_FOLDER_VARIABLE)
+    folder = os.environ.get(RANK_FOLDER)
     if folder:
-        _write_json(os.path.join(folder, RECORD_NAME), _own_record())
+        _write_json(os.path.join(folder, SESSIONS_NAME), _own_record())
 
 
 def _own_record() -> Dict[str, Any]:
@@ -237,7 +232,6 @@ def finish() -> None:
     if not _RunEnd.is_due():
         return
     request, _RunEnd.request = _RunEnd.request or {}, None
-    atexit.unregister(finish)
     _report(request)
     try:
         end()
@@ -337,14 +331,14 @@ def _rank() -> int:
 
 def _read_records() -> Iterator[Mapping[str, Any]]:
     """Read what the other ranks of this node have written down about their sessions."""
-    own = os.environ.get(_FOLDER_VARIABLE)
+    own = os.environ.get(RANK_FOLDER)
     if not own:
         return
     ranks_folder, names = os.path.dirname(own), []
     with contextlib.suppress(OSError):  # a script may have removed it
         names = sorted(os.listdir(ranks_folder))
     for name in names:
-        path = os.path.join(ranks_folder, name, RECORD_NAME)
+        path = os.path.join(ranks_folder, name, SESSIONS_NAME)
         if os.path.dirname(path) == own:
             continue
         with contextlib.suppress(OSError, ValueError), open(path, encoding="utf-8") as file:

@@ -8,8 +8,7 @@ from typing import Any, Dict, Optional
 from ascend_session.backends.host_loop import HostLoop
 from ascend_session.compat.sessions import session_log
 from ascend_session.compat.tensorflow_names import tf
-from ascend_session.config.adapter_checks import values_in_force
-from ascend_session.config.entry import ENTRY_NAME, read_entries
+from ascend_session.config.entry import ENTRY_NAME, read_entries, values_in_force
 from ascend_session.errors import warn
 from ascend_session.session.conditions import refuse_one_shot
 from ascend_session.training.loops import make_steps_before

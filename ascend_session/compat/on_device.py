@@ -5,7 +5,6 @@ after it. When a signal ends the process nothing is closed at all. Here the sess
 first, that which has run NPUInit last, whose end is the device's (npu_sys_ctl_ops.cc).
 """
 
-import atexit
 import os
 import threading
 import weakref
@@ -13,8 +12,9 @@ from functools import partial
 from typing import Any, Dict, List, Optional
 
 from ascend_session.backends._tensorflow import destroy, disown, is_running
+from ascend_session.process import on_close, on_fork
+from ascend_session.session.closing import close_all, close_at_once, log_failures
 from ascend_session.session.signals import SignalGuard
-from ascend_session.session.system import close_all, close_at_once, log_failures
 
 
 class _Watch:
@@ -49,17 +49,16 @@ def watch_sessions(request: Optional[Dict[str, str]] = None) -> None:
         original(self, target, graph, config)
         _Watch.references.append(weakref.ref(self, _Watch.references.remove))
         # The vendor's exit handler, which ends GE, comes after what was registered after it.
-        atexit.unregister(finish)
-        atexit.register(finish)
+        on_close("sessions", finish)
 
     __init__.__doc__ = original.__doc__
     module.BaseSession.__init__ = __init__
     _Watch.guard = SignalGuard(_interrupt, finish)
     _Watch.guard.install(NpuBackend.interrupted_run_s)
-    os.register_at_fork(after_in_child=_forget_in_child)
+    on_fork(_abandon)
 
 
-def _forget_in_child() -> None:
+def _abandon() -> None:
     """Have a forked process leave the device and the parent's sessions alone, also when it ends."""
     from ascend_session.backends.npu import unregister_exit_handler
 

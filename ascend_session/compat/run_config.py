@@ -10,7 +10,7 @@ Sources: npu_config.py, ``NPURunConfig.__init__`` and ``set_npu_default_config``
 import inspect
 import json
 import os
-from typing import Any, Dict
+from typing import Any, Dict, Iterable, Optional, Type
 
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
@@ -18,8 +18,8 @@ from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 from ascend_session.compat.signatures import signature_of
 from ascend_session.compat.tensorflow_names import RunConfig, tf
 from ascend_session.config.entry import ENTRY_NAME
-from ascend_session.config.option import options_by_key
-from ascend_session.config.options import AdapterOptions
+from ascend_session.config.option import options_by_key, options_of
+from ascend_session.config.options import AdapterOptions, DynamicInputConfig
 from ascend_session.errors import UnsupportedError, warn
 
 
@@ -79,38 +79,48 @@ def npu_run_config_init(run_config: Any = None) -> Any:
     return config
 
 
-# After the * what only earlier releases take; what those have at another place is at today's.
-ARGUMENTS = (
-    "(iterations_per_loop=1, profiling_config=None, model_dir=None, tf_random_seed=None, "
-    "save_summary_steps=0, save_checkpoints_steps=None, save_checkpoints_secs=None, "
-    "session_config=None, keep_checkpoint_max=5, keep_checkpoint_every_n_hours=10000, "
-    "log_step_count_steps=100, distribute=None, enable_data_pre_proc=True, precision_mode=None, "
-    "enable_reduce_precision=False, variable_format_optimize=None, mix_compile_mode=False, "
-    "hcom_parallel=True, graph_memory_max_size=None, variable_memory_max_size=None, "
-    "dump_config=None, stream_max_parallel_num=None, is_tailing_optimization=False, "
-    "horovod_mode=False, graph_run_mode=1, op_debug_level=None, enable_scope_fusion_passes=None, "
-    "enable_exception_dump=2, op_select_implmode=None, optypelist_for_implmode=None, "
-    "dynamic_input_config=None, aoe_mode=None, work_path=None, buffer_optimize='l2_optimize', "
-    "enable_small_channel=0, fusion_switch_file=None, enable_compress_weight=False, "
-    "compress_weight_conf=None, op_compiler_cache_mode=None, op_compiler_cache_dir=None, "
-    "debug_dir=None, hcom_multi_mode=False, dynamic_input=None, "
-    "dynamic_graph_execute_mode='dynamic_execute', dynamic_inputs_shape_range=None, "
-    "train_distribute=None, eval_distribute=None, local_rank_id=None, local_device_list=None, "
-    "session_device_id=None, distribute_config=None, modify_mixlist=None, op_precision_mode=None, "
-    "device_type='default_device_type', soc_config=None, hccl_timeout=None, op_wait_timeout=None, "
-    "op_execute_timeout=None, HCCL_algorithm=None, customize_dtypes=None, op_debug_config=None, "
-    "memory_config=None, experimental_config=None, topo_sorting_mode=None, aoe_config_file=None, "
-    "insert_op_file=None, stream_sync_timeout=-1, event_sync_timeout=-1, external_weight=False, "
-    "deterministic=0, frozen_variable=False, variable_placement='Device', jit_compile='auto', "
-    "precision_mode_v2=None, ac_parallel_enable=None, quant_dumpable=None, "
-    "input_fusion_size=131072, compile_dynamic_mode=None, graph_max_parallel_model_num=1, "
-    "export_compile_stat=1, aicore_num=None, oo_constant_folding=True, input_batch_cpy=False, "
-    "shape_generalization_mode='STRICT', all_tensor_not_empty=False, "
-    "auto_multistream_parallel_mode=None, oo_level='O3', optimization_switch=None, *, "
-    "auto_tune_mode=None, mstune_mode=None, es_cluster_config=None)"
+# The arguments of NPURunConfig in the vendor's order; their defaults are in the table.
+_NAMES = (
+    "iterations_per_loop profiling_config model_dir tf_random_seed save_summary_steps "
+    "save_checkpoints_steps save_checkpoints_secs session_config keep_checkpoint_max "
+    "keep_checkpoint_every_n_hours log_step_count_steps distribute enable_data_pre_proc "
+    "precision_mode enable_reduce_precision variable_format_optimize mix_compile_mode "
+    "hcom_parallel graph_memory_max_size variable_memory_max_size dump_config "
+    "stream_max_parallel_num is_tailing_optimization horovod_mode graph_run_mode op_debug_level "
+    "enable_scope_fusion_passes enable_exception_dump op_select_implmode optypelist_for_implmode "
+    "dynamic_input_config aoe_mode work_path buffer_optimize enable_small_channel "
+    "fusion_switch_file enable_compress_weight compress_weight_conf op_compiler_cache_mode "
+    "op_compiler_cache_dir debug_dir hcom_multi_mode dynamic_input dynamic_graph_execute_mode "
+    "dynamic_inputs_shape_range train_distribute eval_distribute local_rank_id local_device_list "
+    "session_device_id distribute_config modify_mixlist op_precision_mode device_type soc_config "
+    "hccl_timeout op_wait_timeout op_execute_timeout HCCL_algorithm customize_dtypes "
+    "op_debug_config memory_config experimental_config topo_sorting_mode aoe_config_file "
+    "insert_op_file stream_sync_timeout event_sync_timeout external_weight deterministic "
+    "frozen_variable variable_placement jit_compile precision_mode_v2 ac_parallel_enable "
+    "quant_dumpable input_fusion_size compile_dynamic_mode graph_max_parallel_model_num "
+    "export_compile_stat aicore_num oo_constant_folding input_batch_cpy shape_generalization_mode "
+    "all_tensor_not_empty auto_multistream_parallel_mode oo_level optimization_switch"
 )
 
+# What only earlier releases take; what those have at another place is at today's.
 _OLD = ("auto_tune_mode", "mstune_mode", "es_cluster_config")
+
+
+def write_signature(model: Type[Any], names: Optional[Iterable[str]] = None) -> str:
+    """Write the signature of a class of the vendor's, with the defaults of the table.
+
+    Args:
+        model: The class here that has the options.
+        names: The arguments in the vendor's order, if that is not the order of the class.
+    """
+    options = options_of(model)
+    return ", ".join(f"{name}={options[name].argument_default!r}" for name in names or options)
+
+
+ARGUMENTS = (
+    f"({write_signature(AdapterOptions, _NAMES.split())}, *, "
+    f"{', '.join(f'{name}=None' for name in _OLD)})"
+)
 
 OF_TENSORFLOW = [
     name
@@ -214,17 +224,6 @@ _OPTIMIZERS = (
     "GradFusionOptimizer",
 )
 
-# Written always, whatever they are, and so a TypeError for None.
-_ALWAYS = (
-    "enable_data_pre_proc mix_compile_mode iterations_per_loop is_tailing_optimization "
-    "hcom_parallel graph_run_mode enable_exception_dump enable_small_channel deterministic "
-    "enable_compress_weight hcom_multi_mode device_type jit_compile input_fusion_size "
-    "stream_sync_timeout event_sync_timeout external_weight frozen_variable "
-    "variable_placement enable_reduce_precision enable_dump enable_dump_debug"
-)
-
-_DYNAMIC = ("input_shape", "dynamic_dims", "dynamic_node_type", "compile_hybrid_mode")
-
 
 def add_entry(config: Any) -> Any:
     """Add an entry to the proto of the sessions of an NPURunConfig.
@@ -256,12 +255,13 @@ def _entry(values: Dict[str, Any]) -> Any:
 
 def parameters(config: Any) -> Dict[str, Any]:
     """Give the keys of the entry and their values."""
+    known = options_by_key(AdapterOptions)
     values = {
         key: _read(config, option.path)
-        for key, option in options_by_key(AdapterOptions).items()
+        for key, option in known.items()
         if option.field and not option.raw_only
     }
-    always = set(_ALWAYS.split())
+    always = {key for key, option in known.items() if option.always}
     for key in ("graph_memory_max_size", "variable_memory_max_size"):
         if values[key] is not None:
             values[key] = str(values[key])
@@ -277,16 +277,19 @@ def parameters(config: Any) -> Dict[str, Any]:
         always.add("profiling_mode")
     if config._memory_config is not None:
         always.add("atomic_clean_policy")
-    if any(values[key] is None for key in _DYNAMIC):  # all four or none, as npu_estimator.py does
-        values.update(dict.fromkeys(_DYNAMIC))
+    profile = list(options_by_key(DynamicInputConfig))
+    if any(values[key] is None for key in profile):  # all four or none, as npu_estimator.py does
+        values.update(dict.fromkeys(profile))
+    mode = "experimental_logical_device_cluster_deploy_mode"
     if config._experimental_config is None:
-        values["experimental_logical_device_cluster_deploy_mode"] = "LB"
+        values[mode] = known[mode].adapter
     if values["aoe_mode"] is None:
         values.update(work_path=None, distribute_config=None)
     elif values["work_path"] is None:
-        values["work_path"] = "./"
+        values["work_path"] = known["work_path"].adapter
+    values.update({key: known[key].adapter for key in always if known[key].raw_only})
     written = {key: each for key, each in values.items() if each is not None or key in always}
-    return {**written, "use_off_line": True, "min_group_size": True, **_task()}
+    return {**written, **_task()}
 
 
 def _read(config: Any, path: str) -> Any:

@@ -25,6 +25,7 @@ from typing import (
 from ascend_session.compat import life
 from ascend_session.compat.verdicts import EntryVerdict, judge_entry
 from ascend_session.config.ascend_config import AscendConfig
+from ascend_session.config.hints import SIBLINGS
 from ascend_session.config.option import keys_by_name, options_by_key
 from ascend_session.errors import AscendConfigWarning, ConfigError, LifecycleError
 from ascend_session.findings import ERROR, HOST, NO_EFFECT, WARNING, Finding
@@ -164,8 +165,7 @@ class SessionLog:
             try:
                 self._leftovers.check(verdict.values)
             except ConfigError as error:
-                modes = ("precision_mode", "precision_mode_v2")
-                option = next(mode for mode in modes if mode in verdict.values)
+                option = next(mode for mode in SIBLINGS if mode in verdict.values)
                 verdict.refused.append(Finding(ERROR, error.message, error.hint, option=option))
                 return
         verdict.notes.extend(str(each.message) for each in caught)

@@ -1,41 +1,29 @@
-"""What the vendor's adapter makes of the options of a session, key by key.
+"""What the vendor's adapter and GE make of the options of a session, key by key.
 
 `AscendConfig` refuses more than the vendor's stack does: what nothing looks at is refused there,
 too, because it does not do what it says. A script that runs unchanged is to run here as there, so
-of what `config` objects to only that counts which really ends a run on a device:
-`config.adapter_checks` says what the adapter ends, this module adds what GE does.
-
-Sources: guides/facts/adapter.md#what-a-bad-option-does,
-guides/facts/adapter.md#options-that-nobody-checks; GE's checks of its options.
+of what `config` objects to only that counts which really ends a run on a device: ``ends`` of the
+options and rules says that (`config.ends`). What was read of it, but not proven, is told.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set
 
-from ascend_session.config.adapter_checks import RESET_OPTIONS, find_refusals, values_in_force
-from ascend_session.config.entry import EntryReading, check_value, read_entries
+from ascend_session.config.ends import Ends, Stage, View
+from ascend_session.config.entry import (
+    RESET_OPTIONS,
+    EntryReading,
+    check_value,
+    read_entries,
+    read_in_turn,
+)
 from ascend_session.config.names import REFUSED_BY_GE, unknown_key
 from ascend_session.config.option import keys_by_name, options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.proto import left_on
-from ascend_session.config.rules import RULES, accuracy, dynamic, paths, variables
-from ascend_session.config.rules.rule import FlatOptions, Rule
-from ascend_session.findings import ERROR, HOST, Finding
-
-_CHECKS_OF_GE: Set[Callable[..., Any]] = {
-    accuracy.mixlist_needs_mixed_precision,
-    accuracy.one_kind_of_dump,
-    accuracy.one_precision_mode,
-    dynamic.profiles_fit_the_shapes,
-    variables.profiling_options_variable,
-}
-# What stands in files is for `ascend-session config`: they are those of another machine.
-_RULES_ABOUT_FILES: Tuple[Rule, ...] = (
-    *(rule for rule in paths.RULES if rule.check is not paths.files_that_ge_reads),
-    *paths.OPENING_RULES,
-)
-_ALL_RULES: Tuple[Rule, ...] = (*RULES, *_RULES_ABOUT_FILES, *variables.RULES)
-_RULES_OF_GE = tuple(rule for rule in _ALL_RULES if rule.check in _CHECKS_OF_GE)
+from ascend_session.config.rules import RULES, RULES_OF_OPENING, paths
+from ascend_session.config.rules.rule import FlatOptions
+from ascend_session.findings import ERROR, HOST, Finding, errors_of
 
 _MOST_BY_HAND = 25  # options
 
@@ -82,18 +70,17 @@ def judge_entry(proto: Any, environ: Mapping[str, str]) -> EntryVerdict:
     if proto is None:
         return verdict
     entries, verdict.ignored = read_entries(proto)
-    in_force = values_in_force(entries)
+    views = read_in_turn([entry.values for entry in entries], environ)
+    in_force = views[-1].all if views else {}
     verdict.has_entry = bool(entries)
     verdict.values = {key: value for key, value in in_force.items() if not check_value(key, value)}
     for entry in entries:
         for key in RESET_OPTIONS:
             verdict.written.pop(key, None)
         verdict.written.update(entry.written)
-    of_ge: List[Finding] = []
-    if verdict.is_offloaded:
-        of_ge += _find_refusals_of_ge(verdict.written, in_force, environ)
-    problems = [each for entry in entries for each in _find_problems(entry, environ)]
-    _sort_problems(verdict, problems, of_ge, find_refusals(entries, environ))
+    endings = _find_endings(views)
+    problems = [each for entry in entries for each in _find_problems(entry, endings, environ)]
+    _sort_problems(verdict, problems, [each for each in endings if each.ends.is_proven])
     if entries:
         _forgive_defaults(verdict, entries[-1].values)
     rewriter = proto.graph_options.rewrite_options
@@ -104,9 +91,85 @@ def judge_entry(proto: Any, environ: Mapping[str, str]) -> EntryVerdict:
     return verdict
 
 
-def _find_problems(entry: EntryReading, environ: Mapping[str, str]) -> Iterator[Finding]:
+class _Ending(NamedTuple):
+    """That a run ends.
+
+    Attributes:
+        about: The option or variable that it ends for.
+        ends: Who ends it.
+        view: What was read then.
+        finding: What a rule has found; None if the value of ``about`` is wrong, or a function of
+            ``ends`` says so.
+    """
+
+    about: str
+    ends: Ends
+    view: View
+    finding: Optional[Finding] = None
+
+    @property
+    def is_of_value(self) -> bool:
+        """Whether the value is wrong, whatever else is set."""
+        return self.finding is None and self.ends.fails is None
+
+    def explain(self) -> Finding:
+        """Say what the run ends for, where neither a type nor a rule says it."""
+        if self.finding is not None:
+            return self.finding
+        given = self.view.all if self.about in self.view.all else self.view.environ
+        written = f"{self.about}={given[self.about]!r}" if self.about in given else self.about
+        message = f"{written} ends the run on a device: {self.ends.wants}."
+        return Finding(ERROR, message, option=self.about)
+
+
+def _find_endings(views: Sequence[View]) -> List[_Ending]:
+    """Find what ends the run of a session whose entries have been read in turn."""
+    if not views:
+        return []
+    last = views[-1]
+    together = [last._replace(own=last.all)]
+    stages = [stage for stage in Stage if stage.is_reached(last.all)]
+    return [
+        ending
+        for stage in stages
+        for view in (views if stage.is_of_entry else together)
+        for ending in _find_endings_at(stage, view)
+    ]
+
+
+def _find_endings_at(stage: Stage, view: View) -> Iterator[_Ending]:
+    known = options_by_key(AdapterOptions)
+    refused = {key for key, value in view.own.items() if check_value(key, value)}
+    for key in view.own:
+        for ends in known[key].ends:
+            if ends.by is not stage:
+                continue
+            if ends.fails(view) if ends.fails else key in refused and ends.covers(key, view):
+                yield _Ending(key, ends, view)
+    options = FlatOptions(view.own, refused, environ=view.environ)
+    for rule in (*RULES, *RULES_OF_OPENING):
+        for ends in rule.ends:
+            if ends.by is not stage:
+                continue
+            if ends.fails is None:
+                for finding in errors_of(rule.findings(options)):
+                    yield _Ending(_key_of(finding), ends, view, finding)
+            elif ends.fails(view):
+                yield _Ending(rule.keys[0], ends, view)
+
+
+def _key_of(finding: Finding) -> str:
+    """Give the vendor's key of the option that a finding is about; of a variable, its name."""
+    return keys_by_name(AdapterOptions).get(finding.option or "", finding.option or "")
+
+
+def _find_problems(
+    entry: EntryReading, endings: Sequence[_Ending], environ: Mapping[str, str]
+) -> Iterator[Finding]:
     """Find what the configuration's own definitions and rules say against an entry."""
-    yield from (unknown_key(key) for key in entry.written if key not in entry.values)
+    yield from (
+        unknown_key(key, AdapterOptions) for key in entry.written if key not in entry.values
+    )
     yield from entry.not_text
     explained = {finding.option for finding in entry.not_text}
     refused = set()
@@ -116,69 +179,52 @@ def _find_problems(entry: EntryReading, environ: Mapping[str, str]) -> Iterator[
             refused.add(key)
         elif cause is not None:
             yield cause
-        ends = options_by_key(AdapterOptions)[key].ends
+        who = [
+            each.ends
+            for each in endings
+            if each.is_of_value and each.about == key and each.view.own[key] == value
+        ]
         for problem in problems if key not in explained else ():
-            if ends is not None and not ends.is_proven and ends.covers(key, entry.values):
-                message = f"{problem.message} GE ends the run for it, as {ends.source} reads."
-                problem = problem._replace(message=message)
+            if who:
+                problem = problem._replace(message=f"{problem.message} {who[0].sentence}")
             if cause is not None:  # a zero that nobody has written
                 message = f"{cause.message} {problem.message}"
                 problem = problem._replace(message=message, hint=cause.hint)
             yield problem
     options = FlatOptions(entry.values, refused, environ=environ)
-    for rule in _ALL_RULES:
+    # What stands in files is for `ascend-session config`: they are those of another machine.
+    about_files = (*paths.RULES, *paths.OPENING_RULES)
+    for rule in (*RULES, *RULES_OF_OPENING):
         for finding in rule.findings(options):
-            is_about_file = finding.severity == ERROR and rule in _RULES_ABOUT_FILES
+            is_about_file = finding.severity == ERROR and rule in about_files
             yield finding._replace(effect=HOST) if is_about_file else finding
 
 
-def _find_refusals_of_ge(
-    written: Mapping[str, Any], values: Mapping[str, Any], environ: Mapping[str, str]
-) -> Iterator[Finding]:
-    """Find what GE ends the run for.
-
-    Args:
-        written: What stands in the entry.
-        values: What the adapter has read of it, and hands on.
-        environ: The environment.
-    """
-    for key in REFUSED_BY_GE:
-        if isinstance(written.get(key), str) and written[key] != "":
-            yield unknown_key(key)
-    problems = {key: check_value(key, value) for key, value in values.items()}
-    refused = {key for key, found in problems.items() if found}
-    for key in values:
-        ends = options_by_key(AdapterOptions)[key].ends
-        if key in refused and ends is not None and ends.is_proven and ends.covers(key, values):
-            yield from problems[key]
-    options = FlatOptions(values, refused, environ=environ)
-    for rule in _RULES_OF_GE:
-        yield from rule.findings(options)
-
-
 def _sort_problems(
-    verdict: EntryVerdict,
-    problems: Sequence[Finding],
-    of_ge: Sequence[Finding],
-    refusals: Mapping[str, Finding],
+    verdict: EntryVerdict, problems: Sequence[Finding], endings: Sequence[_Ending]
 ) -> None:
     """Tell what ends the run from what is ignored.
 
     Args:
         verdict: Where they go.
         problems: What is wrong with the entries.
-        of_ge: What GE ends the run for.
-        refusals: What the adapter ends the run for, by option.
+        endings: What ends the run, as is proven.
     """
+    about = {each.about for each in endings}
+    if verdict.is_offloaded:
+        written = {key: verdict.written.get(key) for key in REFUSED_BY_GE}
+        about |= {key for key, value in written.items() if isinstance(value, str) and value != ""}
     explained = set()
-    for finding in dict.fromkeys([*problems, *of_ge]):
-        key = keys_by_name(AdapterOptions).get(finding.option or "", finding.option)
-        if finding in of_ge or (finding.severity == ERROR and key in refusals):
-            explained.add(key)
+    for finding in dict.fromkeys(problems):
+        if finding.severity == ERROR and _key_of(finding) in about:
+            explained.add(_key_of(finding))
             verdict.refused.append(finding)
         else:
             verdict.ignored.append(finding)
-    verdict.refused += [each for key, each in refusals.items() if key not in explained]
+    for ending in endings:
+        if ending.about not in explained:
+            explained.add(ending.about)
+            verdict.refused.append(ending.explain())
 
 
 def _forgive_defaults(verdict: EntryVerdict, values: Mapping[str, Any]) -> None:

@@ -2,9 +2,10 @@
 
 ``options.py`` has every option on one line; ``types.py`` the types of plain values and files,
 ``grammars/`` those of texts in a little language; ``rules/`` what options demand of each other and
-of the host. ``entry.py`` is what the adapter reads of an entry, and ``adapter_checks.py`` what of
-that ends a run. ``proto.py`` and ``files.py`` are the other ways in and out; ``reference.py`` is
-for readers. Names are loaded when they are first used, for most of them bring attrs along.
+of the host. ``ends.py`` says who ends a run for what of that, on the lines of options and rules.
+``entry.py`` is what the adapter reads of an entry; ``proto.py`` and ``files.py`` are the other ways
+in and out; ``reference.py`` and ``file_report.py`` are for readers. Names are loaded when they are
+first used, for most of them bring attrs along.
 """
 
 from ascend_session.lazy import late_names

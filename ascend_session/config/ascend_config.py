@@ -4,9 +4,11 @@ import sys
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence
 
 from ascend_session.config.entry import FileStore, adapter_part, flatten, unflatten
+from ascend_session.config.files import from_file
 from ascend_session.config.model import ConfigPart
 from ascend_session.config.option import adapter_options
 from ascend_session.config.options import AdapterOptions, MemoryConfig
+from ascend_session.config.proto import build_proto, from_config_proto
 from ascend_session.config.rules import refusal_of, validate, validate_host
 from ascend_session.config.tuning import TUNING_OPTIONS, mode_number
 from ascend_session.errors import ConfigError
@@ -145,8 +147,6 @@ class AscendConfig(AdapterOptions):
         Warns:
             AscendConfigWarning: Where ``base`` sets rewriter options to something else.
         """
-        from ascend_session.config.proto import build_proto
-
         return build_proto(self, base, FileStore(), allow_soft_placement).proto
 
     @classmethod
@@ -157,8 +157,6 @@ class AscendConfig(AdapterOptions):
             ConfigError: On an entry under a wrong name, a second entry, a value in a protobuf
                 field that the adapter does not read, and as from the constructor.
         """
-        from ascend_session.config.proto import from_config_proto
-
         config: AscendConfig = from_config_proto(cls, proto)
         return config
 
@@ -170,8 +168,6 @@ class AscendConfig(AdapterOptions):
             ConfigError: If the file cannot be read or parsed, or on what it says; the message
                 names file and line.
         """
-        from ascend_session.config.files import from_file
-
         config: AscendConfig = from_file(cls, path)
         return config
 

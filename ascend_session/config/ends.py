@@ -1,68 +1,313 @@
-"""For which values of an option GE ends a run on a device.
+"""For which options the vendor's stack ends a run on a device, and who does.
 
-`AscendConfig` refuses more than the vendor's stack ends: what nothing looks at does not do what it
-says. ``ends`` on the line of an option says that GE looks at its values. It ends the run for what
-the type of the option refuses, unless a function here says that it takes a value all the same.
+`AscendConfig` refuses more than that: what nothing looks at does not do what it says. ``ends`` on
+the line of an option says who looks at its values. The run ends for what the type of the option
+refuses, unless a function here says that the value is taken all the same. ``ends`` of a rule says
+who looks at what the rule is about. The run ends for what the rule finds, unless a function beside
+it looks for itself.
 
-The sources are those of GE and of the profiler of August 2026; those of earlier releases are not
-public.
+What is right stands elsewhere, in the types and the rules; what the adapter has read of an entry,
+by presence and protobuf field, comes from `entry`.
+
+The sources are those of August 2026; what earlier releases looked at may be less. Those of GE are
+public since then only. The adapter's were run under TensorFlow with a stand-in for GE; functions of
+GE and of the profiler were compiled and asked, if they do not say that they were read.
 """
 
 import re
 from dataclasses import dataclass
-from typing import Any, Callable, Mapping, Optional
+from enum import Enum
+from typing import Any, Callable, List, Mapping, NamedTuple, Optional
+
+from ascend_session.config.grammars import accelerate
+from ascend_session.vendor import read_int64
+
+PROFILE = ("input_shape", "dynamic_dims", "dynamic_node_type")
+"""The keys that make dynamic profiles, if all three are there."""
+
+
+class View(NamedTuple):
+    """What the adapter has read when it looks at an option.
+
+    Attributes:
+        own: The options of the entry that it reads.
+        all: The same, and what entries before it have left in the adapter's variables.
+        environ: The environment of the process.
+    """
+
+    own: Mapping[str, Any]
+    all: Mapping[str, Any]
+    environ: Mapping[str, str]
+
+    def is_on(self, key: str) -> bool:
+        """Whether a switch is True, as this entry or one before it says."""
+        return self.all.get(key) is True
+
+    def has_profiles(self) -> bool:
+        """Whether there are dynamic profiles."""
+        return all(key in self.own for key in PROFILE)
+
+    def tuning_mode(self) -> str:
+        """Give what AOE tunes, empty if it does not."""
+        return str(self.own.get("aoe_mode", self.environ.get("AOE_MODE", "")))
+
+
+class Stage(Enum):
+    """Who looks at an option, and where."""
+
+    RUN_CONFIG = "npu_config.py, NPURunConfig"
+    """The vendor's Python class, its arguments; no entry gets there."""
+    PASSES = "npu_attrs.cc, GetPassOptions"
+    """The adapter, each entry, also where nothing is offloaded."""
+    ENTRY = "npu_attrs.cc, SetNpuOptimizerAttr"
+    """The adapter, each entry; not for the jobs ps and default, which stay on the CPU."""
+    GRAPH = "om_partition_subgraphs_pass.cc, ProcessGraph"
+    """The adapter, what all entries come to; not for those jobs, but with use_off_line=False."""
+    OFFLOAD = "om_partition_subgraphs_pass.cc and geop_npu.cc"
+    """The adapter, what all entries come to; where graphs are offloaded."""
+    GE = "GE"
+    """GE or the profiler, what all entries come to; where graphs are offloaded."""
+
+    @property
+    def is_of_entry(self) -> bool:
+        """Whether each entry is looked at by itself."""
+        return self in (Stage.PASSES, Stage.ENTRY)
+
+    def is_reached(self, values: Mapping[str, Any]) -> bool:
+        """Whether a session gets there with these values, which the adapter has in the end."""
+        if self is Stage.RUN_CONFIG:
+            return False
+        if self is not Stage.PASSES and values.get("job") in ("ps", "default"):
+            return False
+        return self not in (Stage.OFFLOAD, Stage.GE) or values.get("use_off_line") is not False
+
+
+RUN_CONFIG, PASSES, ENTRY, GRAPH, OFFLOAD, GE = Stage
 
 
 @dataclass(frozen=True)
 class Ends:
-    """That GE ends the run for a wrong value of an option.
+    """That somebody ends the run for a wrong value, or for what a rule is about.
 
     Attributes:
-        source: File and function of the vendor's.
-        is_proven: Whether that code was compiled and asked; else it was read.
-        takes: Says of a value that the type refuses that GE takes it all the same.
-        when: Says of all that the adapter has read, by key, whether GE looks at the value at all.
-        empty_too: Whether empty text is looked at; of most options it is as if it were not set.
+        by: Who does, and where.
+        where: File and function of the vendor's; by default those of the stage.
+        is_proven: Whether that code was run or compiled and asked; else it was read.
+        takes: Says of a value that the type refuses that it is taken all the same.
+        when: Says whether the value is looked at at all.
+        if_empty: Whether GE looks at empty text, which is to it mostly as if it were not set.
+        fails: Says that the run ends, for what no type and no rule says.
+        wants: What is wanted then, as half a sentence.
     """
 
-    source: str
+    by: Stage
+    where: str = ""
     is_proven: bool = True
     takes: Optional[Callable[[Any], bool]] = None
-    when: Optional[Callable[[Mapping[str, Any]], bool]] = None
-    empty_too: bool = False
+    when: Optional[Callable[[View], bool]] = None
+    if_empty: bool = False
+    fails: Optional[Callable[[View], bool]] = None
+    wants: str = ""
 
-    def covers(self, key: str, values: Mapping[str, Any]) -> bool:
-        """Whether GE ends the run for the value of ``key``, which the type refuses.
+    @property
+    def sentence(self) -> str:
+        """Who ends the run, as a sentence about a value."""
+        who = "GE" if self.by is GE else "The adapter"
+        read = "" if self.is_proven else f", as {self.where or self.by.value} reads"
+        return f"{who} ends the run for it{read}."
 
-        Args:
-            key: The vendor's key of the option.
-            values: What the adapter has read of the entry, by key.
+    def is_reached(self, view: View, in_run_config: bool) -> bool:
+        """Whether somebody looks: a session gets there, or it is an argument of NPURunConfig."""
+        return self.by.is_reached(view.all) or (in_run_config and self.by is RUN_CONFIG)
+
+    def covers(self, key: str, view: View) -> bool:
+        """Whether the run ends for the value of ``key`` in ``view.own``.
+
+        It does not for each value that the type takes; this asks about one that it refuses.
         """
-        value = values[key]
-        if (value == "" and not self.empty_too) or (self.when and not self.when(values)):
+        if self.fails is not None:
+            return False
+        value = view.own[key]
+        if self.by is GE and value == "" and not self.if_empty:
+            return False
+        if self.when is not None and not self.when(view):
             return False
         return self.takes is None or not self.takes(value)
 
 
-def while_dumping(values: Mapping[str, Any]) -> bool:
+# When a value is looked at ---------------------------------------------------------------------
+
+
+def while_dumping(view: View) -> bool:
     """Whether data is dumped."""
-    return values.get("enable_dump") is True
+    return view.is_on("enable_dump")
 
 
-def while_profiling(values: Mapping[str, Any]) -> bool:
+def while_looking_for_overflow(view: View) -> bool:
+    """Whether overflow is looked for."""
+    return view.is_on("enable_dump_debug")
+
+
+def while_profiling(view: View) -> bool:
     """Whether profiling is on."""
-    return values.get("profiling_mode") is True
+    return view.is_on("profiling_mode")
 
 
-def with_dynamic_input(values: Mapping[str, Any]) -> bool:
-    """Whether ranges of shapes are parsed (guides/facts/dynamic.md#dynamic-inputs)."""
-    is_lazy = values.get("dynamic_graph_execute_mode") == "lazy_recompile"
-    return values.get("dynamic_input") is True and not is_lazy
+def with_profiles(view: View) -> bool:
+    """Whether there are dynamic profiles."""
+    return view.has_profiles()
+
+
+def with_dynamic_input(view: View) -> bool:
+    """Whether dynamic_input is on, without which nothing that belongs to it is read."""
+    return view.is_on("dynamic_input")
+
+
+def with_ranges(view: View) -> bool:
+    """Whether the adapter parses ranges of shapes (guides/facts/dynamic.md#dynamic-inputs).
+
+    What it has read once stays, also when a later entry turns dynamic_input off.
+    """
+    return view.all.get("dynamic_graph_execute_mode") != "lazy_recompile"
+
+
+def with_dynamic_ranges(view: View) -> bool:
+    """Whether GE gets ranges of shapes."""
+    return with_dynamic_input(view) and with_ranges(view)
+
+
+# What is taken although the type refuses it ----------------------------------------------------
+
+
+def to_int32(number: int) -> int:
+    """Cut a number to 32 bits, as a C++ cast does."""
+    return (number + 2**31) % 2**32 - 2**31
+
+
+def takes_up_to_1(number: int) -> bool:
+    """Whether it is not above 1: nobody minds a negative graph_run_mode."""
+    return number <= 1
+
+
+def takes_not_negative(number: int) -> bool:
+    """Whether it is not negative, in 64 bits."""
+    return number >= 0
+
+
+def takes_positive(number: int) -> bool:
+    """Whether it is above 0, in 64 bits."""
+    return number >= 1
+
+
+def takes_up_to_2_in_32_bits(number: int) -> bool:
+    """Whether the 32 bits that are read are 0, 1 or 2."""
+    return to_int32(number) in (0, 1, 2)
+
+
+def takes_not_negative_in_32_bits(number: int) -> bool:
+    """Whether the 32 bits that are read are not negative."""
+    return to_int32(number) >= 0
+
+
+def takes_positive_in_32_bits(number: int) -> bool:
+    """Whether the 32 bits that are read are above 0."""
+    return to_int32(number) >= 1
 
 
 def fits_32_bits(number: int) -> bool:
     """Whether ConvertToInt32 of gelib.cc takes it: a negative time is a time, too."""
     return -(2**31) <= number < 2**31
+
+
+def takes_empty(text: str) -> bool:
+    """Whether the text is empty, which is as if it were not set."""
+    return not text
+
+
+def takes_devices(text: str) -> bool:
+    """Whether GetPassOptions takes it: numbers with commas between, whatever they are."""
+    return re.fullmatch("([0-9]+,)+", text + ",") is not None
+
+
+def takes_dump_step(text: str) -> bool:
+    """Whether checkDumpStep takes it; it takes ``5-``, ``-5``, ``0|`` and an empty one, too."""
+    parts = _split(text, "|")
+    for part in parts:
+        bounds = _split(part, "-")
+        if len(bounds) not in (1, 2) or not all(re.fullmatch("[0-9]*", each) for each in bounds):
+            return False
+        first, last = (to_int32(min(int(each or 0), 2**63 - 1)) for each in (bounds[0], bounds[-1]))
+        if len(bounds) == 2 and first >= last:
+            return False
+    return len(parts) <= 100
+
+
+def takes_input_shape(text: str) -> bool:
+    """Whether CheckInputShape takes it: names and dimensions, such as ``data:1,-1;label:-1``."""
+    return _items_match(text, r"[\s\S]+:((\d+|-\d+),)+")
+
+
+def takes_dynamic_dims(text: str) -> bool:
+    """Whether CheckDynamicDims takes it: numbers, such as ``2,2;4,4``."""
+    return _items_match(text, r"(\d+,)+")
+
+
+def takes_profiles(text: str) -> bool:
+    """Whether GE takes the profiles: a semicolon at the end does no harm."""
+    return re.fullmatch(r"[0-9]+(,[0-9]+)*(;[0-9]+(,[0-9]+)*)*;", text) is not None
+
+
+def takes_range_groups(text: str) -> bool:
+    """Whether the adapter's ParseInputShapeRange takes it, which does not look at the shapes."""
+    groups = [_split(group, ":") for group in _split(text, ";")]
+    are_named = all(len(group) == 2 and group[0] in ("data", "getnext") for group in groups)
+    return text == "" or (are_named and len(groups) in (1, 2))
+
+
+def takes_shape_ranges(text: str) -> bool:
+    """Whether GE's ParseInputShapeRange takes it: any whole numbers, in any order."""
+    size = r"\s*[+-]?[0-9]{1,18}(~[+-]?[0-9]{1,18})?\s*"
+    shape = rf"[^:;\[\]]+:\[(\s*|{size}(,{size})*)\]"
+    return re.fullmatch(rf"{shape}([;,]{shape})*", text) is not None
+
+
+def takes_pairs(text: str) -> bool:
+    """Whether ParseInOutPair finds a pair in it, of which it knows brackets and commas only."""
+    depth, name = 0, ""
+    names: List[str] = []
+    pair: List[List[str]] = []
+    pairs: List[List[List[str]]] = []
+    for letter in text:
+        if letter == "[":
+            depth += 1
+        elif letter in "],":
+            if depth == 1 and pair:
+                pairs.append(pair)
+                pair = []
+            elif depth == 2 and names:
+                pair.append(names)
+                names = []
+            elif depth == 3 and name:
+                names.append(name)
+                name = ""
+            depth -= letter == "]"
+        elif letter not in " \t'":
+            name += letter
+    return text == "" or any(len(each) >= 2 for each in pairs)
+
+
+def takes_acceleration(text: str) -> bool:
+    """Whether ParserAccelerateTrain takes it; not a number is neither below nor above a limit."""
+    if not text:
+        return True
+    kind, trigger, ratio = (*text.split("|"), "", "")[:3]
+    if text.count("|") not in (1, 2) or kind not in accelerate.KINDS:
+        return False
+    if trigger not in accelerate.RATIO_LIMITS:
+        return False
+    low, high = map(accelerate.to_float32, accelerate.RATIO_LIMITS[trigger])
+    number = accelerate.to_float32(ratio) if _is_float(ratio) else None
+    return not ratio or (number is not None and not (number < low or number > high))
 
 
 def takes_core_number(text: str) -> bool:
@@ -84,13 +329,46 @@ def takes_multistream_mode(text: str) -> bool:
     return re.fullmatch(mode, text) is not None
 
 
-def takes_profiles(text: str) -> bool:
-    """Whether the profiles are taken: a semicolon at the end does no harm."""
-    return re.fullmatch(r"[0-9]+(,[0-9]+)*(;[0-9]+(,[0-9]+)*)*;", text) is not None
+def _split(text: str, separator: str) -> List[str]:
+    """Split as std::getline does: nothing stands behind a last separator."""
+    parts = text.split(separator)
+    return parts if parts[-1] else parts[:-1]
 
 
-def takes_shape_ranges(text: str) -> bool:
-    """Whether ParseInputShapeRange takes it: any whole numbers, in any order."""
-    size = r"\s*[+-]?[0-9]{1,18}(~[+-]?[0-9]{1,18})?\s*"
-    shape = rf"[^:;\[\]]+:\[(\s*|{size}(,{size})*)\]"
-    return re.fullmatch(rf"{shape}([;,]{shape})*", text) is not None
+def _items_match(text: str, pattern: str) -> bool:
+    """Whether there are items between the semicolons of a text, and all of them match."""
+    items = _split(text, ";")
+    return bool(items) and all(re.fullmatch(pattern, f"{item},", re.ASCII) for item in items)
+
+
+def _is_float(text: str) -> bool:
+    """Whether TensorFlow's safe_strtof reads a text."""
+    word = text.strip(" \t\n\v\f\r").lower()
+    pattern = rf"{accelerate.DECIMAL}|[+-]?(inf|nan)"
+    return len(text) <= accelerate.LONGEST_NUMBER and re.fullmatch(pattern, word) is not None
+
+
+def _is_count(text: str) -> bool:
+    """Whether TensorFlow's safe_strtou32 reads a text."""
+    number = read_int64(text)
+    return number is not None and "-" not in text and number < 2**32
+
+
+# What ends a run beside values and rules -------------------------------------------------------
+
+
+def lacks_progress(view: View) -> bool:
+    """Whether accelerated training cannot know how far it is: GeOp reads it when it starts."""
+    _, trigger = (*view.own.get("experimental_accelerate_train_mode", "").split("|"), "")[:2]
+    reads = _is_count if trigger == "step" else _is_float
+    needed = accelerate.VARIABLES.get(trigger, ())
+    return not all(reads(view.environ.get(name, "")) for name in needed)
+
+
+PROGRESS = Ends(
+    OFFLOAD,
+    "geop_npu.cc, ParserAccelerateTrain",
+    fails=lacks_progress,
+    wants="it needs TOTAL_STEP and STEP_NOW, or TARGET_LOSS and LOSS_NOW, in the environment when "
+    "the session opens (TellMeStepOrLossHook sets them)",
+)

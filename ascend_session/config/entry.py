@@ -12,6 +12,7 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Dict,
+    Iterable,
     List,
     Mapping,
     NamedTuple,
@@ -21,13 +22,15 @@ from typing import (
     TypeVar,
 )
 
+from ascend_session.config.ends import View
+from ascend_session.config.model import ConfigModel
 from ascend_session.config.names import unknown_key
 from ascend_session.config.option import Option, adapter_options, options_by_key
+from ascend_session.config.options import AdapterOptions
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, Finding
 
 if TYPE_CHECKING:
-    from ascend_session.config.model import ConfigModel
     from ascend_session.option_files.base import OptionFile
 
 ENTRY_NAME = "NpuOptimizer"
@@ -35,7 +38,7 @@ ENTRY_NAME = "NpuOptimizer"
 ZERO: Mapping[str, Any] = {"s": "", "i": 0, "b": False}
 """What a protobuf field reads as when the value stands in another one."""
 
-_Model = TypeVar("_Model", bound="ConfigModel")
+_Model = TypeVar("_Model", bound=ConfigModel)
 
 
 def is_file(value: object) -> bool:
@@ -95,12 +98,12 @@ class FileStore:
         }
 
 
-def flatten(config: "ConfigModel") -> Dict[str, Any]:
+def flatten(config: ConfigModel) -> Dict[str, Any]:
     """Give all options that are set: ``{vendor key or NPURunConfig keyword: value}``."""
     return {option.key: value for option, value in _set_options(config)}
 
 
-def adapter_part(config: "ConfigModel", store: Optional[FileStore] = None) -> Dict[str, Any]:
+def adapter_part(config: ConfigModel, store: Optional[FileStore] = None) -> Dict[str, Any]:
     """Give the options that become keys of the NpuOptimizer entry, in the order of definition.
 
     Of a file that is given as an object it is the path that it gets.
@@ -117,7 +120,7 @@ def adapter_part(config: "ConfigModel", store: Optional[FileStore] = None) -> Di
     return entry
 
 
-def _set_options(config: "ConfigModel") -> List[Tuple[Option, Any]]:
+def _set_options(config: ConfigModel) -> List[Tuple[Option, Any]]:
     given = []
     for option in adapter_options(type(config)):
         value: Any = config
@@ -138,7 +141,7 @@ def unflatten(model: Type[_Model], parameters: Mapping[str, Any]) -> _Model:
         kind = type(parameters).__name__
         raise ConfigError(f"A mapping of keys to values is needed, this is {kind}: {parameters!r}.")
     known = {key: o for key, o in options_by_key(model).items() if o.field is not None}
-    problems = [unknown_key(str(key)) for key in parameters if key not in known]
+    problems = [unknown_key(str(key), model) for key in parameters if key not in known]
     values: Dict[str, Any] = {}
     for key, option in known.items():  # in the order of definition, in which problems are reported
         if key in parameters:
@@ -159,8 +162,6 @@ def unflatten(model: Type[_Model], parameters: Mapping[str, Any]) -> _Model:
 @lru_cache(maxsize=4096, typed=True)
 def check_value(key: str, value: Any) -> Tuple[Finding, ...]:
     """Report what the definition of a key says against a value."""
-    from ascend_session.config.options import AdapterOptions
-
     try:
         unflatten(AdapterOptions, {key: value})
     except ConfigError as error:
@@ -202,8 +203,6 @@ def read_entries(proto: Any) -> Tuple[List[EntryReading], List[Finding]]:
 
 def _read_entry(parameter_map: Mapping[str, Any]) -> EntryReading:
     """Read the ``parameter_map`` of an entry, whose values are of protobuf's ``AttrValue``."""
-    from ascend_session.config.options import AdapterOptions
-
     known = options_by_key(AdapterOptions)
     reading = EntryReading({}, {}, {}, [])
     for key in sorted(parameter_map):
@@ -225,6 +224,40 @@ def _read_entry(parameter_map: Mapping[str, Any]) -> EntryReading:
         elif right is not None:
             reading.values[key] = value
     return reading
+
+
+RESET_OPTIONS = ("aoe_mode", "jit_compile", "job", "shape_generalization_mode")
+"""What a later entry resets by leaving it out (npu_attrs.cc SetNpuOptimizerAttr)."""
+
+# The same and GetPassOptions: of an entry without dynamic_input=True these are not read at all.
+_DETAILS_OF_DYNAMIC_INPUT = ("dynamic_graph_execute_mode", "dynamic_inputs_shape_range")
+
+
+def read_in_turn(
+    entries: Iterable[Mapping[str, Any]], environ: Optional[Mapping[str, str]] = None
+) -> List[View]:
+    """Read one entry of a proto after the other, as the adapter does; what one leaves out stays.
+
+    Args:
+        entries: The values of each, as the adapter reads them.
+        environ: The environment of the process.
+    """
+    views: List[View] = []
+    kept: Dict[str, Any] = {}
+    for values in entries:
+        own = dict(values)
+        if own.get("dynamic_input") is not True:
+            for key in _DETAILS_OF_DYNAMIC_INPUT:
+                own.pop(key, None)
+        kept = {**{key: kept[key] for key in kept if key not in RESET_OPTIONS}, **own}
+        views.append(View(own, kept, environ or {}))
+    return views
+
+
+def values_in_force(entries: Iterable[EntryReading]) -> Mapping[str, Any]:
+    """Give the values that the adapter has after it has read these entries of one proto."""
+    views = read_in_turn(entry.values for entry in entries)
+    return views[-1].all if views else {}
 
 
 def is_misnamed(name: str) -> bool:

@@ -4,16 +4,12 @@ import contextlib
 import os
 import re
 import warnings
-from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Set, Tuple, Union
+from typing import Any, Dict, List, Optional, Set, Tuple, Union
 
-from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.grammars import show_value
-from ascend_session.config.option import adapter_options, option_fields, options_by_key
-from ascend_session.config.rules import HOST_RULES, RULES
-from ascend_session.config.rules.rule import FlatOptions, apply_rules
+from ascend_session.config.option import adapter_options, option_fields
 from ascend_session.errors import AscendConfigWarning, ConfigError
-from ascend_session.findings import ERROR, Finding, Place, TextPlaces, errors_of
+from ascend_session.findings import ERROR, Finding, Place, TextPlaces
 from ascend_session.jsonfile import JsonError, Node, parse_json
 from ascend_session.spelling import spell_in_file
 from ascend_session.text import shorten
@@ -26,15 +22,20 @@ _MOST_LETTERS = 10_000_000
 def from_file(model: Any, path: "Union[str, os.PathLike[str]]") -> Any:
     """Build ``model`` from a file; see `AscendConfig.from_file`."""
     name = os.fsdecode(path)
-    config, problems, _ = _load(model, name)
+    config, problems, _ = load_config(model, name)
     if problems:
-        report = FileReport(name, None, tuple(problems))
         placed = [
-            problem._replace(message=f"{report.place_of(problem)}: {problem.message}", place=None)
+            problem._replace(message=f"{where(name, problem)}: {problem.message}", place=None)
             for problem in map(spell_as_in_file, problems)
         ]
         raise ConfigError.of(placed, name)
     return config
+
+
+def where(name: str, finding: Finding) -> str:
+    """Give file and line of a finding, in the form that editors and terminals can jump to."""
+    line = finding.place.line if isinstance(finding.place, Place) else 0
+    return f"{name}:{line}" if line else name
 
 
 def spell_as_in_file(finding: Finding) -> Finding:
@@ -43,87 +44,10 @@ def spell_as_in_file(finding: Finding) -> Finding:
     return finding._replace(message=spell_in_file(finding.message), hint=hint)
 
 
-@dataclass(frozen=True)
-class FileReport:
-    """What a file holds: a configuration, or the problems that refuse it.
-
-    Attributes:
-        file: Its name, as it was given.
-        config: The configuration; None if it could not be built.
-        problems: What refuses it, here or on this host.
-        warnings: What is taken but does not do what it says.
-    """
-
-    file: str
-    config: Optional[AscendConfig]
-    problems: Tuple[Finding, ...]
-    warnings: Tuple[Finding, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing refuses the file."""
-        return not self.problems
-
-    def line_of(self, finding: Finding) -> int:
-        """Give the line of a finding; 0 if it is about the whole file."""
-        return finding.place.line if isinstance(finding.place, Place) else 0
-
-    def place_of(self, finding: Finding) -> str:
-        """Give file and line, in the form that editors and terminals can jump to."""
-        line = self.line_of(finding)
-        return f"{self.file}:{line}" if line else self.file
-
-    def to_dict(self) -> Dict[str, Any]:
-        """Put the report, without the configuration, into a form that JSON can hold."""
-        return {
-            "file": self.file,
-            "ok": self.ok,
-            "problems": [self._finding_to_dict(finding) for finding in self.problems],
-            "warnings": [self._finding_to_dict(finding) for finding in self.warnings],
-        }
-
-    def _finding_to_dict(self, finding: Finding) -> Dict[str, Any]:
-        return {
-            "line": self.line_of(finding) or None,
-            "option": finding.option,
-            "message": finding.message,
-            "hint": finding.hint,
-            "source": finding.source,
-        }
+Places = Dict[str, Place]
 
 
-def report_file(name: str, environ: Optional[Mapping[str, str]] = None) -> FileReport:
-    """Read and check a configuration file; wrong files are reported, never raised.
-
-    Args:
-        name: The file, YAML or JSON.
-        environ: The environment for the host rules; None leaves them out.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AscendConfigWarning)
-        config, problems, places = _load(AscendConfig, name)
-    if config is None or problems:
-        return FileReport(name, None, tuple(problems))
-    rules = RULES if environ is None else RULES + HOST_RULES
-    findings = apply_rules(rules, FlatOptions(config.values(), environ=environ))
-    findings = [_placed(finding, AscendConfig, places) for finding in findings]
-    remarks = tuple(finding for finding in findings if finding.severity != ERROR)
-    return FileReport(name, config, tuple(errors_of(findings)), remarks)
-
-
-def resolved_entry(config: AscendConfig) -> List[Dict[str, Any]]:
-    """List the keys of the NpuOptimizer entry of ``config``, with value, field and scope."""
-    known = options_by_key(AscendConfig)
-    return [
-        {"key": key, "value": value, "field": known[key].field, "scope": known[key].scope}
-        for key, value in config.parameter_map().items()
-    ]
-
-
-_Places = Dict[str, Place]
-
-
-def _load(model: Any, name: str) -> Tuple[Any, List[Finding], _Places]:
+def load_config(model: Any, name: str) -> Tuple[Any, List[Finding], Places]:
     """Read a file.
 
     Returns:
@@ -151,11 +75,11 @@ def _load(model: Any, name: str) -> Tuple[Any, List[Finding], _Places]:
         # What it says of a misread value is about a value that nobody has written.
         misread = document.misread.intersection(each.path for each in option_fields(model))
         problems += [each for each in error.problems if each.option not in misread]
-    placed = [_placed(problem, model, document.places) for problem in problems]
+    placed = [add_place(problem, model, document.places) for problem in problems]
     return config, document.problems + placed, document.places
 
 
-def _placed(finding: Finding, model: Any, places: _Places) -> Finding:
+def add_place(finding: Finding, model: Any, places: Places) -> Finding:
     """Add the place of an option, which a rule names by path, by name or by vendor key.
 
     For an option that is missing it is the place of the part that it belongs in.
@@ -190,7 +114,7 @@ class _Document:
 
     def __init__(self) -> None:
         self.values: Dict[str, Any] = {}
-        self.places: _Places = {}
+        self.places: Places = {}
         self.problems: List[Finding] = []
         self.misread: Set[str] = set()
 

@@ -6,7 +6,18 @@ at the first wrong value.
 
 from copy import copy
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Dict,
+    List,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+    TypeVar,
+)
 
 import attr
 from typing_extensions import dataclass_transform
@@ -39,9 +50,14 @@ class _LazySignature:
 class ConfigModel:
     """A frozen set of options: what is not set is None and stays unwritten."""
 
+    whole: ClassVar[Type["ConfigModel"]]
+    """The class of all options, of which the others are parts."""
+
     __signature__ = _LazySignature()
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, whole: bool = False) -> None:
+        if whole:
+            ConfigModel.whole = cls
         attr.s(cls, auto_attribs=True, collect_by_mro=True, init=False, repr=False, hash=True)
 
     if not TYPE_CHECKING:

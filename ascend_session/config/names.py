@@ -3,10 +3,10 @@
 Source: guides/facts/former.md#former-names, guides/facts/adapter.md#unknown-keys.
 """
 
-from typing import Any, Dict, List, Type
+from typing import Any, Dict, Type
 
 from ascend_session.config.hints import hint_for_name
-from ascend_session.config.option import Option, adapter_options, options_of
+from ascend_session.config.option import adapter_options, options_of
 from ascend_session.findings import ERROR, Finding
 from ascend_session.spelling import Message, code, template_of, write_in_file
 from ascend_session.text import did_you_mean
@@ -50,45 +50,51 @@ def unknown_name(name: str, value: Any, model: Type[Any]) -> Finding:
     hint = hint_for_name(name)
     if hint is not None:
         return Finding(ERROR, f"{message}; the adapter would ignore it.", hint, option=name)
-    home = next((o.path for o in _options() if name in (o.key, o.name)), name)
+    options = adapter_options(model.whole)
+    home = next((o.path for o in options if name in (o.key, o.name)), name)
     if home != name:
-        hint = f"Write {_write_option(home, repr(value))}."
+        hint = f"Write {_write_option(model.whole, home, repr(value))}."
         return Finding(ERROR, f"{message}.", hint, option=name)
     # The options of this class under their names, those of the parts under their paths
-    known = {option.name: option.path for option in _options()}
+    known = {option.name: option.path for option in options}
     known.update((name, name) for name in options_of(model))
     near = did_you_mean(name, list(known))
     hint = f"Did you mean {known[near]}?" if near else "`ascend-session options` lists all options."
     return Finding(ERROR, f"{message}; the adapter would ignore it.", hint, option=name)
 
 
-def unknown_key(key: str) -> Finding:
-    """Report a key of an NpuOptimizer entry that the adapter does not read."""
+def unknown_key(key: str, model: Type[Any]) -> Finding:
+    """Report a key of an NpuOptimizer entry that the adapter does not read.
+
+    Args:
+        key: The key.
+        model: The class of all options.
+    """
     if key in OBSOLETE:
         return _obsolete_name(key)
     ignored = f"The adapter has no key {key!r} and silently ignores it."
     hint = hint_for_name(key)
     if hint is not None:
         return Finding(ERROR, ignored, hint, option=key)
-    for option in _options():
+    options = adapter_options(model)
+    for option in options:
         if option.field is None and option.key == key:
             message = f"{key} is an argument of NPURunConfig, not a key of the NpuOptimizer entry."
-            hint = f"Write AscendConfig({write_keyword(option.path, '...')})."
+            hint = f"Write AscendConfig({write_keyword(model, option.path, '...')})."
             return Finding(ERROR, message, hint, option=key)
-    if key in options_of(_ascend_config()):
+    if key in options_of(model):
         message = f"{key} holds several options, each of which has a key of its own in the entry."
         return Finding(ERROR, message, f"Write AscendConfig({key}=...), or the keys.", option=key)
-    keys = [option.key for option in _options() if option.field is not None]
-    named = [option.key for option in _options() if option.name == key]
+    keys = [option.key for option in options if option.field is not None]
+    named = [option.key for option in options if option.name == key]
     near = named[0] if named else did_you_mean(key, keys)
     hint = f"Did you mean {near!r}?" if near else "`ascend-session options` lists all keys."
     return Finding(ERROR, ignored, hint, option=key)
 
 
-def write_keyword(path: str, value: str) -> str:
-    """Write the keyword argument of AscendConfig that gives ``path`` the ``value``."""
+def write_keyword(model: Type[Any], path: str, value: str) -> str:
+    """Write the keyword argument of ``model`` that gives ``path`` the ``value``."""
     *containers, leaf = path.split(".")
-    model: Type[Any] = _ascend_config()
     before, after = "", ""
     for name in containers:
         model = options_of(model)[name].type.part or model
@@ -96,25 +102,15 @@ def write_keyword(path: str, value: str) -> str:
     return f"{before}{leaf}={value}{after}"
 
 
-def _write_option(path: str, value: str) -> str:
+def _write_option(model: Type[Any], path: str, value: str) -> str:
     """Make the placeholder of an option, which may be one of a part, with a value."""
     *containers, leaf = path.split(".")
     in_file = write_in_file(leaf, value)
     for name in reversed(containers):
         in_file = f"{name}: {{{in_file}}}"
-    return code(write_keyword(path, value), in_file)
+    return code(write_keyword(model, path, value), in_file)
 
 
 def _obsolete_name(name: str) -> Finding:
     message = f"{name} is a known name, but {template_of(OBSOLETE[name])}"
     return Finding(ERROR, message, option=name)
-
-
-def _ascend_config() -> Type[Any]:
-    from ascend_session.config.ascend_config import AscendConfig  # it is built on this module
-
-    return AscendConfig
-
-
-def _options() -> List[Option]:
-    return adapter_options(_ascend_config())

@@ -7,12 +7,23 @@ rules about scope and deprecation) is derived from it.
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Type, TypeVar, cast
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    Optional,
+    Tuple,
+    Type,
+    TypeVar,
+    cast,
+)
 
 import attr
 from typing_extensions import get_args
 
-from ascend_session.config.ends import Ends
+from ascend_session.config.ends import Ends, View
 from ascend_session.config.values import UNKNOWN, ValueType
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -41,10 +52,13 @@ class Option:
         also: Further scopes it is sent at.
         sticky: Whether the value stays in the process after its session has gone.
         dead: Whether nothing in the stack reads it any more.
+        always: Whether NPUEstimator writes it into the entry, whatever it is.
+        left_out: Whether its argument of NPURunConfig is None by default, so that the entry lacks
+            it, although the adapter has a default.
         raw_only: Whether NPURunConfig has no argument for it, so that only a raw session gets it
             (guides/facts/adapter.md#options-without-an-argument-of-npurunconfig).
         group: The title of the group of options that begins with it, if one does.
-        ends: That GE ends the run for a wrong value; None if nothing of GE's looks at it.
+        ends: Who ends a run on a device for a wrong value; empty if nobody looks at it.
         pages: Digits for the pages of the manual that describe it; see `reference.PAGES`.
         path: Where it stands in Python, for example ``dump_config.dump_path``; the table fills
             it in, like ``type``.
@@ -65,9 +79,11 @@ class Option:
     also: Tuple[str, ...] = ()
     sticky: bool = False
     dead: bool = False
+    always: bool = False
+    left_out: bool = False
     raw_only: bool = False
     group: str = ""
-    ends: Optional[Ends] = None
+    ends: Tuple[Ends, ...] = ()
     pages: str = ""
     path: str = ""
     type: ValueType = UNKNOWN
@@ -81,6 +97,26 @@ class Option:
     def is_object(self) -> bool:
         """Whether its value is a Python object, which no file can hold."""
         return self.type.kind is object
+
+    def ends_run(self, view: View, in_run_config: bool = False) -> bool:
+        """Whether a run is proven to end for its value, which the type refuses.
+
+        Args:
+            view: What is read of the options.
+            in_run_config: Whether they are arguments of NPURunConfig.
+        """
+        return self.key in view.own and any(
+            each.covers(self.key, view)
+            for each in self.ends
+            if each.is_proven and each.is_reached(view, in_run_config)
+        )
+
+    @property
+    def argument_default(self) -> Any:
+        """The default of its argument of NPURunConfig, or of a part of that."""
+        if self.left_out:
+            return None
+        return self.adapter if self.run_config is None else self.run_config
 
     @property
     def run_config_default(self) -> Any:

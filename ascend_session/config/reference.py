@@ -162,7 +162,7 @@ def pages_of(option: Option) -> Tuple[str, ...]:
 
 def in_python(option: Option) -> str:
     """Show how an option is written: ``AscendConfig(dump_config=DumpConfig(dump_path=...))``."""
-    return f"AscendConfig({write_keyword(option.path, '...')})"
+    return f"AscendConfig({write_keyword(AscendConfig, option.path, '...')})"
 
 
 def in_file(option: Option) -> Optional[str]:
@@ -325,7 +325,7 @@ def _option_schema(option: Option) -> Dict[str, Any]:
         default and f"Default: {default}.",
         values.grammar,
         option.applies and f"Applies to: {option.applies}.",
-        option.use and f"Use {option.use} instead.",
+        option.use and (f"Use {option.use}." if option.deprecated else f"Newer: {option.use}."),
         f"Scope {option.scope}: {SCOPES[option.scope]}.",
     ]
     schema = {**values.schema, "description": " ".join(filter(None, sentences))}

@@ -4,6 +4,7 @@ Source: guides/facts/failures.md#classes and, for the waits, guides/facts/failur
 """
 
 import math
+import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Optional, Tuple
@@ -43,6 +44,18 @@ class Code(NamedTuple):
     meaning: str
 
 
+class Family(NamedTuple):
+    """Codes of the vendor that ask for the same, of which no single one needs words of its own.
+
+    Attributes:
+        pattern: Regular expression for the whole of such a code.
+        meaning: What they stand for, in a few words.
+    """
+
+    pattern: str
+    meaning: str
+
+
 class Message(NamedTuple):
     """A text of the vendor, or of the stub, that is known by its wording.
 
@@ -77,6 +90,7 @@ class Definition:
         source: Where the fact stands; the abbreviations are in `failures.table`.
         codes: The codes that it is known by.
         messages: The texts that it is known by.
+        families: Codes that it is known by, besides those that have words of their own.
         is_secondary: Whether it follows from the failure of another rank.
         is_vague: Whether it says that something failed, or where, but not what: a more exact one in
             the same text is believed.
@@ -89,6 +103,7 @@ class Definition:
     source: str
     codes: Tuple[Code, ...] = ()
     messages: Tuple[Message, ...] = ()
+    families: Tuple[Family, ...] = ()
     is_secondary: bool = False
     is_vague: bool = False
     wait_seconds: Optional[int] = None
@@ -132,8 +147,13 @@ class Failure:
     @property
     def meaning(self) -> str:
         """What its code stands for; empty if it is known by its words."""
-        codes = (code for code in self.definition.codes if code.name == self.code)
-        return next(codes, Code(self.code, "")).meaning
+        own = (code.meaning for code in self.definition.codes if code.name == self.code)
+        families = (
+            family.meaning
+            for family in self.definition.families
+            if re.fullmatch(family.pattern, self.code)
+        )
+        return next(own, next(families, ""))
 
     @property
     def precedence(self) -> int:

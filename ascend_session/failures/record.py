@@ -1,27 +1,21 @@
 """What a rank itself left behind about its end: its exception, and the stacks of its threads.
 
-The runner writes both into the rank's folder, the exception by `failures.record_writer` and the
-stacks as ``launcher/rank_main.py`` says. Neither imports anything of this package, so that a rank
-starts as fast as plain Python: the name and the number below stand in ``rank_main.py`` again, and a
-test compares them. A rank on the stub writes its exception already when it tells the others of it,
-and those do when they hear of it.
+The runner writes both into the rank's folder, as `rank_folder` says. A rank on the stub writes its
+exception already when it tells the others of it, and those do when they hear of it.
 """
 
 import json
 import math
 import os
 import re
-import signal
 from typing import Any, List, NamedTuple, Optional, Tuple
 
-from ascend_session.failures.record_writer import RECORD_NAME
 from ascend_session.files import read_end
+from ascend_session.rank_folder import RECORD_NAME, STACKS_NAME
 
-STACKS_NAME = "stacks.log"
-
-STACK_SIGNAL = signal.SIGRTMIN + 7
-"""Number of the signal that makes a rank write its stacks; it ends a program that has no runner."""
-
+# Exceptions that scripts and libraries raise because of what the device said.
+_OPEN = ("Exception", "OSError", "RuntimeError", "SystemError", "SystemExit")
+_PYTHONS_OWN = re.compile(r"[A-Z][A-Za-z]*")
 _MOST_RECORD_BYTES = 1 << 20  # the runner writes far less
 _MOST_STACKS_BYTES = 256 * 1024
 
@@ -65,6 +59,11 @@ class ErrorRecord(NamedTuple):
         """The type as the program itself calls it, without ``__main__``."""
         prefix = "__main__."
         return self.type[len(prefix) :] if self.type.startswith(prefix) else self.type
+
+    @property
+    def speaks_for_itself(self) -> bool:
+        """Whether it is an exception of Python that no device can cause, such as a KeyError."""
+        return self.type not in _OPEN and _PYTHONS_OWN.fullmatch(self.type) is not None
 
 
 def read_record(folder: str) -> Optional[ErrorRecord]:

@@ -12,6 +12,9 @@ quote or a bracket may stand between word and number:
 * ``aclrtSynchronizeStream(stream) failed: 507015``, ``failed (507015)``
 * ``[507015]`` right after ``failed``, ``failure``, ``error`` or ``exception``, or alone in a line
 
+A code of a `Family` counts where the vendor's own mark stands behind it: ``E60012:``, ``(E60012):``
+or ``E60012[PID: 1]``.
+
 Nothing else does: no ``step 507015``, no ``[507015]`` behind a source line (there it is a thread),
 no ``0x507015``, and no number that is part of a longer one. Hexadecimal codes (``0x7020010``) are
 inner codes with a numbering of their own and are not converted.
@@ -39,8 +42,9 @@ _REACH = 48  # characters before a number in which it must be called a return co
 # In a printed exception a line begins with the two characters \n.
 _STANDS_ALONE = r"(?:(?<![0-9A-Za-z_/-]E)|(?<=\\[nrt]E))"
 _CODE = rf"E{_STANDS_ALONE}(?:[A-Z][0-9]{{4}}|[0-9]{{5}})(?![0-9A-Za-z_-]|\.[a-z])"
-_NUMBER = r"[125](?<![0-9A-Za-z_.-][125])0[07][0-9]{3}(?![0-9A-Za-z_]|[.-][0-9])"
+_NUMBER = r"[1-35](?<![0-9A-Za-z_.-][1-35])(?:0[07]|4[58])[0-9]{3}(?![0-9A-Za-z_]|[.-][0-9])"
 _CODES = re.compile(f"{_CODE}|{_NUMBER}")
+_MARK = re.compile(r"[)\]]?:|\[PID")
 _COLOUR = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\))")
 
 _WORDS = r"""
@@ -98,6 +102,23 @@ def classify(text: str) -> List[Failure]:
     return failures
 
 
+def look_up(name: str) -> Optional[Failure]:
+    """Find what a code, or the name of a failure, stands for: ``EI0006``, ``507033``, ``0x91``.
+
+    Upper and lower case are alike.
+
+    Returns:
+        The failure, without a line; None if it is not known.
+    """
+    for row in ROWS:
+        names = [code.name for code in row.codes] + [message.name for message in row.messages]
+        for known in names:
+            if known.lower() == name.lower():
+                return Failure(known, "", row)
+    row_of_family = _find_row(name.upper())
+    return None if row_of_family is None else Failure(name.upper(), "", row_of_family)
+
+
 def root_cause(failures: Iterable[Failure]) -> Optional[Failure]:
     """Pick the failure to act upon.
 
@@ -141,15 +162,19 @@ def _find_hits(block: str, known: Set[str]) -> List[_Hit]:
 
 def _find_codes(block: str, known: Set[str]) -> Iterator[_Hit]:
     """Find where each code stands first in the block."""
-    table = _index_codes()
     seen = set(known)
     for match in _CODES.finditer(block):
-        name, start = match.group(), match.start()
-        if name in seen or name not in table:
+        name, start, end = match.group(), match.start(), match.end()
+        row = None if name in seen else _find_row(name)
+        if row is None:
             continue
-        if name.startswith("E") or _is_return_code(block, start, match.end()):
+        if not name.startswith("E"):
+            is_code = _is_return_code(block, start, end)
+        else:
+            is_code = name in _index_codes() or bool(_MARK.match(block, end))
+        if is_code:
             seen.add(name)
-            yield _Hit(start, name, table[name], False)
+            yield _Hit(start, name, row, False)
 
 
 def _is_return_code(text: str, start: int, end: int) -> bool:
@@ -197,6 +222,18 @@ def _blocks(text: str) -> Iterator[str]:
 @lru_cache(maxsize=1)
 def _index_codes() -> Dict[str, Definition]:
     return {code.name: row for row in ROWS for code in row.codes}
+
+
+@lru_cache(maxsize=256)
+def _find_row(name: str) -> Optional[Definition]:
+    """Find the row of a code, which may be one of a family."""
+    of_families = (
+        row
+        for row in ROWS
+        for family in row.families
+        if re.fullmatch(family.pattern, name) is not None
+    )
+    return _index_codes().get(name) or next(of_families, None)
 
 
 @lru_cache(maxsize=1)

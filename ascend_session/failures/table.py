@@ -1,13 +1,14 @@
 """The known failures, one row for each piece of advice, by the component that reports them.
 
 The abbreviations of their sources (EC, RTC, FD ...) are explained in
-guides/facts/failures.md#sources-of-the-table.
+guides/facts/failures.md#sources-of-the-table, and what is left out in
+guides/facts/failures.md#the-vendors-lists-and-this-table.
 """
 
 from functools import partial
 from typing import Optional, Tuple, Union
 
-from ascend_session.failures.failure import Code, Definition, FailureClass, Message
+from ascend_session.failures.failure import Code, Definition, FailureClass, Family, Message
 
 JOB_CANNOT_GO_ON = "The job cannot go on: "
 """Begins the sentence by which a rank on the stub says why others have ended its collectives.
@@ -20,7 +21,7 @@ def _row(
     failure_class: FailureClass,
     source: str,
     advice: str,
-    *names: Union[Code, Message],
+    *names: Union[Code, Message, Family],
     is_secondary: bool = False,
     is_vague: bool = False,
     wait_seconds: Optional[int] = None,
@@ -31,6 +32,7 @@ def _row(
         source,
         codes=tuple(name for name in names if isinstance(name, Code)),
         messages=tuple(name for name in names if isinstance(name, Message)),
+        families=tuple(name for name in names if isinstance(name, Family)),
         is_secondary=is_secondary,
         is_vague=is_vague,
         wait_seconds=wait_seconds,
@@ -104,12 +106,14 @@ ROWS: Tuple[Definition, ...] = (
         wait_seconds=10,
     ),
     _permanent(
-        "HCCL-DOC cluster_info_nego, param_link_stage; vllm-ascend #405, #4725, #16205",
+        "EC; HC; HCCL-DOC cluster_info_nego, param_link_stage; vllm-ascend #405, #4725, #16205",
         "Another process listens on the port that HCCL needs (60000 to 60031 on the host, 16666 "
         "on the device). Find it with 'ss -ltnp'. If it is a job of yours that is ending, wait "
         "until it is gone; else set HCCL_IF_BASE_PORT to a free range and reserve it with "
-        "net.ipv4.ip_local_reserved_ports. On the device, run one process per device.",
+        "net.ipv4.ip_local_reserved_ports. On the device, run one process per device, or set "
+        "HCCL_NPU_SOCKET_PORT_RANGE=auto.",
         Code("EI0019", "an address and port are already in use"),
+        Code("EI0020", "an address and port of the device are already in use"),
         Code("EJ0003", "an address and port are already in use"),
         Message(
             "and port ", "EI0019", r"and port [^:\n]{0,40}(?:been bound already|already been bound)"
@@ -172,18 +176,22 @@ ROWS: Tuple[Definition, ...] = (
         Code("E30006", "the operator package was not accepted by the device"),
         Code("E30004", "the program for the device is damaged"),
         Code("E30009", "the signature of a package was not accepted by the device"),
+        Code("E39008", "the program for the device is damaged"),
+        Code("E39011", "a package was not loaded to the device"),
     ),
     _hardware(
         "EC",
         "The host does not reach the device. An administrator has to restart the device; keep the "
         "host and device logs for the vendor's support.",
         Code("E30005", "the device cannot be connected"),
+        Code("E39009", "the device cannot be connected"),
     ),
     _hardware(
         "EC",
         "A system process of the device failed. Keep the host and device logs and ask the "
         "administrator or the vendor's support; use another device meanwhile.",
         Code("E30007", "the AI CPU scheduler was not added to its control group"),
+        Code("E39010", "the AI CPU scheduler was not added to its control group"),
         Code("E39004", "the AI CPU scheduler did not start properly"),
         Code("E39005", "the task daemon of the device did not start properly"),
         Code("E39006", "the operator package was not sent to the device"),
@@ -194,6 +202,7 @@ ROWS: Tuple[Definition, ...] = (
         "slow. Speed up the preprocessing (prefetch, fewer or smaller inputs), or shrink the "
         "shapes of the operator that is named.",
         Code("E30008", "an AI CPU operator took too long"),
+        Code("EE1024", "an AI CPU operator took too long while the device ran out of memory"),
     ),
     # The driver and what it shares out: devices, memory, streams (EL codes, dcmi)
     _transient(
@@ -213,6 +222,8 @@ ROWS: Tuple[Definition, ...] = (
         Code("EL0009", "the device is out of streams"),
         Code("EL0010", "the device is out of notify registers"),
         Code("EL0011", "the device is out of models"),
+        Code("EL0012", "the service queue of the device is full"),
+        Code("EL0013", "the device is out of queues"),
         wait_seconds=60,
     ),
     _transient(
@@ -225,6 +236,7 @@ ROWS: Tuple[Definition, ...] = (
         Code("207008", "no stream is left"),
         Code("207009", "no notify register is left"),
         Code("207010", "no model is left"),
+        Code("207011", "no queue is left"),
         Message(
             "halResourceIdAlloc", "halResourceIdAlloc failed", r"halResourceIdAlloc[^\n]{0,80}?fail"
         ),
@@ -260,6 +272,7 @@ ROWS: Tuple[Definition, ...] = (
         "This user may not use the device, or another container was given it. Check the rights of "
         "/dev/davinci* and the user's groups, and which container has the device.",
         Code("EL0007", "no permission for the device"),
+        Code("207006", "no permission"),
     ),
     _permanent(
         "EC",
@@ -281,15 +294,23 @@ ROWS: Tuple[Definition, ...] = (
         "Not all ranks came together in time. Check that every rank was started and look for one "
         "that failed first; then check HCCL_SOCKET_IFNAME and the firewall between the hosts.",
         Code("EI0015", "the ranks did not find each other in time"),
+        Message("topo exchange server get socket timeout", "EI0015"),
+        Message("topo exchange agent get socket timeout", "EI0015"),
+        Message("Failed to collect cluster information of the communicator", "EI0015"),
+        Message("Ranktable_Detect_Failed", "EI0015"),
         is_secondary=True,
         wait_seconds=10,
     ),
     _secondary(
-        "EC",
+        "EC; HC",
         "This rank waited for another one. Look for the rank that reports another code or none at "
         "all. If all report this one, compare how far apart they started with "
         "HCCL_CONNECT_TIMEOUT (120 seconds unless set).",
         Code("EI0006", "a connection between ranks was not made in time"),
+        Code("EI0009", "a link to another rank could not be set up"),
+        Message("Getting socket times out", "EI0006"),
+        Message("wait socket establish timeout", "EI0006"),
+        Message("Transport init error", "EI0009"),
     ),
     _secondary(
         "EC",
@@ -299,12 +320,16 @@ ROWS: Tuple[Definition, ...] = (
         Code("EI0002", "another rank did not answer in time"),
     ),
     _hardware(
-        "EC; HCCL-DOC task_exec_stage",
+        "EC; HC; RTC; HCCL-DOC task_exec_stage",
         "The rank at the other end ended early, or the link between the devices failed. Look for "
         "the rank that failed first; if there is none, have an administrator check the link "
         "('hccn_tool -i N -link -g').",
         Code("EI0012", "a copy to or from another device failed"),
         Code("EI0013", "the network card reported a lost packet"),
+        Code("EI0018", "the link between devices reported a lost packet"),
+        Code("507013", "a copy by DMA failed"),
+        Code("507057", "a device at the other end may be faulty"),
+        Code("507904", "HCCL repeated a transfer in vain"),
         Message("Heartbeat Lost"),
         Message("recv fail", near="HCC"),
         is_secondary=True,
@@ -368,6 +393,7 @@ ROWS: Tuple[Definition, ...] = (
         "back, have an administrator check the device.",
         Code("207020", "the driver took too long"),
         Code("507051", "a message to the device could not be sent"),
+        Code("507052", "a copy to or from the device failed"),
         Code("507901", "the connection to the device was lost"),
     ),
     _ambiguous(
@@ -389,13 +415,16 @@ ROWS: Tuple[Definition, ...] = (
         is_secondary=True,
     ),
     _permanent(
-        "EC",
+        "EC; GEC",
         "Correct the environment variable that the message names. For ASCEND_RT_VISIBLE_DEVICES: "
         "ids from 0, ascending, each once, commas and no spaces.",
         Code("EE2002", "an environment variable has an invalid value"),
+        Code("E13024", "an environment variable has an invalid value"),
+        Code("E20002", "an environment variable has an invalid value"),
+        Code("E40001", "an environment variable has an invalid value"),
     ),
     _permanent(
-        "EC; RTC",
+        "EC; RTC; ACL",
         "The runtime was asked for a device that does not exist, or with another invalid "
         "argument. Check session_device_id, ASCEND_DEVICE_ID and ASCEND_RT_VISIBLE_DEVICES "
         "against 'npu-smi info'.",
@@ -405,6 +434,53 @@ ROWS: Tuple[Definition, ...] = (
         Code("107001", "the device id is invalid"),
         Code("EL0002", "the device id is invalid"),
         Code("EL0003", "an argument of the driver is invalid"),
+        Code("E39001", "an argument is invalid"),
+        Family(
+            "EE10(?:1[0-2]|17|18|2[02])|EE400[12]", "an argument or the order of calls is wrong"
+        ),
+        Family("EH000[1-57-9]|EH001[24]|EH0013", "an argument of AscendCL is wrong"),
+        Family(
+            "1070[0-9]{2}|1000[0-9]{2}|14[58]0[0-9]{2}",
+            "an argument or the order of calls is wrong",
+        ),
+    ),
+    _permanent(
+        "EC; RTC; ACL",
+        "The device was not opened in this process or thread, or it is closed by now. Use it only "
+        "inside 'with ascend_session(...)', and not in a process that was forked from one that had "
+        "opened it.",
+        Code("107002", "no device is open in this thread"),
+        Code("107003", "a stream belongs to another context"),
+        Code("107004", "a model belongs to another context"),
+        Code("EE1010", "an object belongs to another context"),
+        Code("100001", "AscendCL is not initialised"),
+    ),
+    _permanent(
+        "EC; RTC; ACL",
+        "This device, its driver or this release of CANN does not support what the line names. "
+        "Leave that out, or install a driver and a CANN that do.",
+        Code("207000", "not supported here"),
+        Code("EL0014", "not supported by the driver"),
+        Family("EE100[56]|EE1016|EH0006|EH0011|EK000[45]", "not supported here"),
+        Family("207019|200001|20000[67]", "not supported here"),
+    ),
+    _permanent(
+        "EC; RTC; ACL",
+        "The host has no memory or no thread left for the vendor's libraries. Let the job use "
+        "less, or end other processes; see 'free -g' and 'ulimit -a'.",
+        Code("EE1013", "the host is out of memory"),
+        Code("EH0010", "the host is out of memory"),
+        Code("EE1021", "the host is out of threads, locks or semaphores"),
+        Code("200000", "the host is out of memory"),
+        Family("EK020[1-3]|245000", "the host is out of memory or threads"),
+    ),
+    _permanent(
+        "RTC",
+        "Numbers have overflowed. Lower the loss scale or the learning rate, and look for what "
+        "makes the first infinite value; see 'ascend-session guide training'.",
+        Code("207003", "an overflow in an AI Core operator"),
+        Code("207016", "an overflow in a vector core operator"),
+        Code("207017", "an overflow"),
     ),
     _permanent(
         "EC; RTC",
@@ -419,12 +495,14 @@ ROWS: Tuple[Definition, ...] = (
         "out of range and shapes that change.",
         Code("507014", "AI Core operator took too long"),
         Code("507015", "AI Core operator failed"),
+        Code("EZ2001", "an operator failed on the device"),
         Code("507017", "AI CPU operator took too long"),
         Code("507018", "AI CPU operator failed"),
         Code("507034", "vector core operator took too long"),
         Code("507035", "vector core operator failed"),
         Code("507048", "operator of a task group took too long"),
         Code("507049", "operator of a task group failed"),
+        Family("507016|507036|50704[2-5]|507050", "an operator failed on the device"),
     ),
     _hardware(
         "RTC",
@@ -434,6 +512,7 @@ ROWS: Tuple[Definition, ...] = (
         Code("507054", "multi-bit ECC error in device memory"),
         Code("507055", "suspected device memory error"),
         Code("507056", "link error"),
+        Code("507914", "memory error of another device or of the link to it"),
     ),
     _hardware(
         "RTC",
@@ -450,7 +529,7 @@ ROWS: Tuple[Definition, ...] = (
         Code("207015", "initialised twice"),
     ),
     _ambiguous(
-        "EC",
+        "EC; RTC; ACL",
         "This code only says that something failed inside. The lines below it and the process's "
         "own log (plog) say what; do not try again because of it alone.",
         Code("E19999", "inner error of the graph engine"),
@@ -458,6 +537,32 @@ ROWS: Tuple[Definition, ...] = (
         Code("EH9999", "inner error of AscendCL"),
         Code("EI9999", "inner error of HCCL"),
         Code("EZ9999", "inner error of an operator"),
+        Code("EZ9903", "an operator failed in the runtime"),
+        Code("500000", "inner error of AscendCL"),
+        Code("500001", "inner error of AscendCL"),
+        Code("500002", "the graph engine failed"),
+        Code("500003", "the runtime failed"),
+        Code("500004", "the driver failed"),
+        Code("507000", "inner error of the runtime"),
+        Code("507001", "inner error of the task scheduler on the device"),
+        Family("E[KOP]9999|500005", "inner error of profiling, compression or dump"),
+        Family("507(?!016|036|04[2-5]|050)(?:0[0-5]|9[01])[0-9]", "inner error of the runtime"),
+        Family("545[06][0-9]{2}|24500[12]|34510[0-9]", "the graph engine failed"),
+        Family(
+            "2070(?!19)[0-9]{2}|20000[2-5]|300000|EE1019|EE1023|EE1007",
+            "the runtime is out of something",
+        ),
+        is_vague=True,
+    ),
+    _ambiguous(
+        "EC; RTC; ModelArts documentation, modelarts_trouble_0054",
+        "A graph failed while it ran on the device. The code or the operator in the lines above "
+        "says why. If there is none, see whether the data pipeline keeps up with the device "
+        "(prefetch, fewer or smaller inputs).",
+        Code("507011", "a graph failed on the device"),
+        Code("EE1009", "a graph failed on the device"),
+        Code("0x91", "a graph failed on the device"),
+        Message("retCode=0x91", "0x91", "retCode=0x91(?![0-9a-fA-F])"),
         is_vague=True,
     ),
     # The TensorFlow adapter and the graph engine's compilers (E2, E4 codes)
@@ -467,6 +572,103 @@ ROWS: Tuple[Definition, ...] = (
         "'source set_env.sh' of the CANN toolkit in this shell and check the Python version.",
         Code("E40002", "the Python version does not fit"),
         Code("E40020", "a Python module cannot be imported"),
+        Code("E40024", "a Python function of the operator compiler cannot be called"),
+    ),
+    _permanent(
+        "EC; GEC",
+        "No kernel of this device takes the operator with this data type, format or shape: the "
+        "line names its type (optype) and the reason. Check that the operator package (OPP) is "
+        "complete and fits this device and CANN, and that set_env.sh was sourced. If it is, give "
+        "the operator another data type or a fixed shape, replace it, or let what the device "
+        "cannot run stay on the host with mix_compile_mode=True.",
+        Code("EZ3002", "the operator is not supported as it is used here"),
+        Code("EZ3003", "no library of operators has the operator"),
+        Code("EZ0501", "the operator is not registered"),
+        Code("E10501", "the operator is not registered"),
+        Code("EZ9010", "the operator has no parser"),
+        Code("E13010", "the operator has no plugin"),
+    ),
+    _permanent(
+        "EC",
+        "The operator compiler stopped at the operator that the line names; the code or the "
+        "Python traceback below it says why. If nothing does, look for '[ERROR] TBE' in the "
+        "process's own log (plog), and try the operator with another data type or shape.",
+        Code("E40021", "an operator could not be compiled"),
+        Code("E20001", "an operator could not be compiled"),
+        Code("E22001", "the operator compiler left no result"),
+        is_vague=True,
+    ),
+    _permanent(
+        "EC",
+        "The operator cannot be compiled with these shapes, data types or attributes: the text "
+        "behind the code says what its implementation does not allow. Give it others, replace "
+        "it, or choose another implementation of it.",
+        Code("E90000", "an operator could not be compiled"),
+        Code("E90001", "the parameters of an operator were refused by its compiler"),
+        Code("E90002", "an operator would need an instruction that does not exist"),
+        Code("E90003", "an operator does not fit the template that it is compiled with"),
+        Code("EA0000", "an operator could not be compiled"),
+        Code("EB0000", "an operator could not be compiled"),
+        Family("EB[0-9]{2}00", "an operator could not be compiled"),
+        Family("EE1014", "the binary of an operator cannot be read"),
+    ),
+    _permanent(
+        "EC",
+        "An operator got an input or an attribute that it does not take. The line names the "
+        "operator, what it got and what it takes: correct that in the script, or replace the "
+        "operator.",
+        Code("EZ0001", "an input of an operator has a wrong shape"),
+        Code("EZ1001", "a parameter of an operator is wrong"),
+        Family("EZ000[2-7]", "an input or an attribute of an operator is wrong"),
+        Family(
+            "E500[0-9]{2}|E6[0-8][0-6][0-9]{2}|E700[0-9]{2}|E80001",
+            "an input or an attribute of an operator is wrong",
+        ),
+    ),
+    _permanent(
+        "GEC; EC",
+        "The graph engine refused a value: the line names it, and says which values it takes. "
+        "'ascend-session options NAME' has the rules of an option.",
+        Code("E10001", "a value was refused by the graph engine"),
+        Code("E20003", "an entry of a configuration file is wrong"),
+        Family("E10[0-5][0-9]{2}|E1[234]0[0-9]{2}", "a value was refused by the graph engine"),
+        Family("E2010[13]|E40022", "a value was refused by the operator compiler"),
+    ),
+    _permanent(
+        "GEC; EC",
+        "A file or folder that the line names cannot be opened, read, written or understood. "
+        "Check its path, its content, the rights of this user and the space that is left.",
+        Code("E13000", "a path is empty"),
+        Code("E13001", "a file cannot be opened"),
+        Code("E13003", "a file cannot be read"),
+        Code("E13004", "a file cannot be written"),
+        Code("E13005", "a file cannot be parsed"),
+        Code("E21001", "a file cannot be opened"),
+        Code("E21002", "a file cannot be parsed"),
+        Code("E40003", "a file of the operator compiler cannot be opened"),
+        Code("E40023", "a path is invalid"),
+        Code("E10410", "a file does not exist"),
+    ),
+    _permanent(
+        "EC",
+        "Profiling or a dump was asked for in a way that is not possible. Correct what the line "
+        "names; 'ascend-session options profiling' and 'ascend-session options dump' have the "
+        "rules.",
+        Code("EK0001", "a value for profiling is wrong"),
+        Code("EP0001", "an entry of a dump's configuration is wrong"),
+        Family("EK000[2367]|EE4004", "profiling was asked for in a way that is not possible"),
+        Family("EK0204", "no disk space is left for profiling"),
+        Family("EP000[2-8]", "a dump was asked for in a way that is not possible"),
+    ),
+    _permanent(
+        "EC; GEC",
+        "This code comes from a tool that no training job uses. Read the line in the manual of "
+        "that tool.",
+        Code("EO0001", "AMCT, which compresses models, was given a wrong value"),
+        Family("EO000[2-4]", "AMCT, which compresses models, refused its input"),
+        Family("EF200[1-8]", "MDAT, which splits models, refused its input"),
+        Family("EM900[12]", "the scheduler of queues did not start"),
+        Family("E1[16]0[0-9]{2}|E76002", "ATC cannot convert the Caffe or ONNX model"),
     ),
     _permanent(
         "EC",

@@ -38,6 +38,7 @@ from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 from ascend_session.text import shorten
 
 _AskAddress = Callable[[int], Optional[str]]
+_AskSuperPod = Callable[[int, int], Optional[Tuple[str, str]]]
 
 _MOST_NOTES = 4  # of one program that fails
 
@@ -125,10 +126,18 @@ class DeviceReport:
         """
         return self.__dict__.get("_ask_address")
 
-    def with_ask_address(self, ask_address: _AskAddress) -> "DeviceReport":
+    @property
+    def ask_super_pod(self) -> Optional[_AskSuperPod]:
+        """What asks ``npu-smi`` for an A3 chip's SDID and superpod; None if nobody."""
+        return self.__dict__.get("_ask_super_pod")
+
+    def with_tools(
+        self, ask_address: _AskAddress, ask_super_pod: Optional[_AskSuperPod] = None
+    ) -> "DeviceReport":
         """Copy the report with something to ask; which is no field, and never written."""
         report = replace(self)
         object.__setattr__(report, "_ask_address", ask_address)
+        object.__setattr__(report, "_ask_super_pod", ask_super_pod)
         return report
 
     def __iter__(self) -> Iterator[Device]:
@@ -280,7 +289,7 @@ def survey(
         notes=tuple(dict.fromkeys([*notes, *versions.notes])),
         unanswered=tuple(unanswered),
     )
-    return report.with_ask_address(HccnTool(environ, root, timeout).address)
+    return report.with_tools(HccnTool(environ, root, timeout).address, npu_smi.super_pod)
 
 
 def _describe(

@@ -6,13 +6,14 @@ Source: guides/facts/devices.md#product-families.
 import re
 from typing import Optional, Sequence
 
-_TRAINING, _A2, _A3, _A5 = "Atlas training (910A)", "A2 (910B)", "A3", "A5 (950)"
+from ascend_session.vendor import A2, A3, A5, DUO, TRAINING
+
 _FAMILIES = (
-    (r"950.*", _A5),
-    (r"910(_93.*|C.*|)", _A3),
-    (r"910B.*", _A2),
-    (r"910(A|Pro|Premium).*", _TRAINING),
-    (r"310P.*", "310P"),
+    (r"950.*", A5),
+    (r"910(_93.*|C.*|)", A3),
+    (r"910B.*", A2),
+    (r"910(A|Pro|Premium).*", TRAINING),
+    (r"310P.*", DUO),
     (r"310B.*", "310B"),
     (r"310.*|MiniD", "310"),
 )
@@ -24,6 +25,7 @@ _JOB_SIZES = (1, 2, 4, 8)
 _RING, _SERVER = 4, 8  # devices
 # The sets of four devices that HCCL takes (HCOMM, CheckServerInnerRankInfo in topoinfo_parse.cc).
 _FOURS = ("0123", "4567", "0145", "0246", "0347", "1256", "1357", "2367")
+_MOST_DEVICES = {DUO: 32, A2: 16, A3: 16}  # of a server; of all other products 8
 _HALF = 8  # devices of an A2 server that are joined by HCCS
 
 
@@ -40,15 +42,23 @@ def family(name: str) -> Optional[str]:
 def named_family(name: str) -> Optional[str]:
     """Find the family that a person means: its name, ``A2``, or the name of a chip."""
     called = name.strip().upper()
-    for product in (_TRAINING, _A2, _A3, _A5):
+    for product in (TRAINING, A2, A3, A5):
         if called in (product.upper(), product.split()[0].upper()) and called != "ATLAS":
             return product
     return family(name)
 
 
+def most_devices(product: Optional[str]) -> int:
+    """Return how many devices a server of the family has at most; None means of any family.
+
+    Source: HCOMM, GetSingleDevice in topoinfo_ranktableConcise.cc.
+    """
+    return max(_MOST_DEVICES.values()) if product is None else _MOST_DEVICES.get(product, _SERVER)
+
+
 def has_nic(product: Optional[str]) -> bool:
     """Tell whether processors of the family have a network interface of their own."""
-    return product in (_TRAINING, _A2, _A3)
+    return product in (TRAINING, A2, A3)
 
 
 def find_count_fault(physical: Sequence[int]) -> str:

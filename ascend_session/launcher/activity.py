@@ -28,13 +28,13 @@ from typing import (
 
 import psutil
 
-from ascend_session.cluster.member import stacks_name
-from ascend_session.cluster.variables import RANK_FOLDER
-from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME, Frame, parse_frames
+from ascend_session.failures.record import Frame, parse_frames
 from ascend_session.files import read_end
 from ascend_session.launcher.descriptions import without_runner
 from ascend_session.launcher.lines import clean
 from ascend_session.launcher.plan import Plan
+from ascend_session.launcher.process import catches_signal
+from ascend_session.rank_folder import RANK_FOLDER, STACK_SIGNAL, STACKS_NAME, name_stacks
 from ascend_session.user_code import is_user_file
 
 # The kernel counts in ticks of 10 ms: one alone says nothing, so less than two are none.
@@ -164,7 +164,7 @@ def collect_stacks(processes: Sequence[Tuple[psutil.Process, str]]) -> Dict[int,
     """
     begun: Dict[int, Tuple[str, int]] = {}
     for process, folder in processes:
-        for name in (stacks_name(process.pid), STACKS_NAME):
+        for name in (name_stacks(process.pid), STACKS_NAME):
             path = os.path.join(folder, name)
             size = _size(path)
             if process.pid not in begun and _request_stacks(process, path):
@@ -194,11 +194,9 @@ def _request_stacks(process: psutil.Process, path: str) -> bool:
 
     By default the signal ends a program. It goes only to one that catches it and has the file open.
     """
-    with contextlib.suppress(psutil.Error, OSError, LookupError):
-        status = _read_text(f"/proc/{process.pid}/status")
-        caught = int(status.partition("SigCgt:")[2].split()[0], 16)
+    with contextlib.suppress(psutil.Error, OSError):
         files = [f"/proc/{process.pid}/fd/{fd}" for fd in os.listdir(f"/proc/{process.pid}/fd")]
-        is_able = caught >> (STACK_SIGNAL - 1) & 1 and process.status() not in _DEAF
+        is_able = catches_signal(process.pid, STACK_SIGNAL) and process.status() not in _DEAF
         if is_able and any(map(os.path.samefile, files, repeat(path))):
             process.send_signal(STACK_SIGNAL)
             return True

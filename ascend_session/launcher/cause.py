@@ -394,10 +394,6 @@ def _exit_code_of_launch(rank: RankResult) -> int:
 
 # Signals by which others end a process; what it wrote before does not explain them.
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-# Exceptions of Python that scripts and libraries raise because of what the device said. All others
-# speak for themselves: what else stands in the logs does not explain a KeyError.
-_OPEN = ("Exception", "OSError", "RuntimeError", "SystemError", "SystemExit")
-_PYTHONS_OWN = re.compile(r"[A-Z][A-Za-z]*")
 
 
 def _find_failure_of(planned: "RankPlan", rank: RankResult, limit: int) -> Optional[Failure]:
@@ -417,8 +413,7 @@ def _find_failure_of(planned: "RankPlan", rank: RankResult, limit: int) -> Optio
 
 def _speaks_for_itself(rank: RankResult) -> bool:
     if rank.error is not None:
-        name = rank.error.type
-        return name not in _OPEN and _PYTHONS_OWN.fullmatch(name) is not None
+        return rank.error.speaks_for_itself
     return rank.status is None or -rank.status in _FROM_OUTSIDE
 
 

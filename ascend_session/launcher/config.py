@@ -256,14 +256,6 @@ def _check_together(config: LaunchConfig) -> Iterator[Finding]:
     if fault:
         message = f"{option('job_id', config.job_id)} {fault}."
         yield Finding(ERROR, message, "Leave it out to get one.", option="job_id")
-    nnodes, node_rank = config.nnodes, config.node_rank
-    if node_rank is not None and nnodes is None:
-        message = f"{option('node_rank', node_rank)} is given, but the number of nodes is not."
-        yield Finding(ERROR, message, f"Give {option('nnodes')} too.", option="node_rank")
-    elif node_rank is not None and nnodes is not None and node_rank >= nnodes:
-        given = option("node_rank", node_rank)
-        message = f"{given} is too large: the {nnodes} nodes are 0 to {nnodes - 1}."
-        yield Finding(ERROR, message, "Nodes count from 0.", option="node_rank")
 
 
 def _wrong_value(name: str, value: Any, expected: str, hint: Optional[str] = None) -> Finding:

@@ -1,4 +1,11 @@
-"""What a decision on a launch comes to: a value, what the user should know, and what refuses it."""
+"""What a decision on a launch comes to: a value, what the user should know, and what refuses it.
+
+The functions ``decide_*`` take facts, and what was decided before them; `plan.decide_job` has their
+order. They take the options of the launch (``config``), the launcher's environment (``environ``;
+with what the user adds, where that counts as well), and of this node the class of the backend, its
+place among the nodes and the device of each rank: None, `Nodes()` or empty if that is not known.
+``assumed`` are the devices of another machine that is planned for; None for this one.
+"""
 
 import functools
 from dataclasses import dataclass

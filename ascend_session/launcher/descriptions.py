@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Iterable, List, NamedTuple, Optional, Sequence
 from ascend_session.cluster.member import JoinedProcess
 from ascend_session.failures.failure import Failure
 from ascend_session.failures.graph_error import parse_graph_error
+from ascend_session.failures.peers import find_peers
 from ascend_session.failures.record import (
-    STACKS_NAME,
     ErrorRecord,
     Frame,
     parse_frames,
@@ -24,6 +24,7 @@ from ascend_session.launcher import rank_main
 from ascend_session.launcher.lines import clean
 from ascend_session.launcher.process import find_signal_name, signal_name
 from ascend_session.launcher.result import Outcome, RankResult
+from ascend_session.rank_folder import STACKS_NAME
 from ascend_session.text import blanked, format_ranges, shorten
 from ascend_session.user_code import is_user_file
 
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from ascend_session.launcher.events import NotStarted, Repeated, ScriptRank
     from ascend_session.launcher.plan import RankPlan
 
-# In EI0002, on which rank the other one waited in vain; "unknown" is none.
-_REMOTE_RANK = re.compile(r"remote rank:? ?\[([0-9]{1,7})\]")
 _KEYS = {signal.SIGINT: " (Ctrl-C)", signal.SIGQUIT: " (Ctrl-\\)"}
 
 
@@ -113,8 +112,8 @@ def describe_failure(failure: Optional[Failure], before: str = "") -> str:
     if failure is None:
         return ""
     if failure.meaning:
-        remote = _REMOTE_RANK.search(failure.line)
-        named = f"; it waited for rank {remote[1]}" if remote else ""
+        peers = [peer for peer in find_peers(failure.line) if peer.rank is not None]
+        named = f"; it waited for {peers[0]}" if peers else ""
         return f" It reported {failure.code}: {failure.meaning}{named}."
     if JOB_CANNOT_GO_ON in failure.line:
         return "" if JOB_CANNOT_GO_ON in before else f" It reported: {_first_line(failure.line)}"

@@ -29,9 +29,11 @@ from typing import (
     Union,
 )
 
+from ascend_session.backends import STUB_DEVICES_VARIABLE
 from ascend_session.cluster.schedulers import has_scheduler
 from ascend_session.errors import DeviceError, JobError
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
+from ascend_session.launcher.assumed import AssumedDevices
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.decided import UNDECIDED, Decided, decision
 from ascend_session.launcher.nodes import Nodes
@@ -41,7 +43,6 @@ from ascend_session.text import format_count, shorten
 if TYPE_CHECKING:
     from ascend_session.backends.base import Backend
 
-STUB_DEVICES = "ASCEND_SESSION_STUB_DEVICES"
 _LONGEST_COMMAND = 200
 _EXAMPLE = 'Write logical ids, from 0, as in "0-3,6".'
 
@@ -71,7 +72,7 @@ def _refuse_uncounted_program(config: LaunchConfig, environ: Mapping[str, str]) 
     Raises:
         JobError: If it is one.
     """
-    is_counted = config.rank_table or environ.get(STUB_DEVICES) or has_scheduler(environ)
+    is_counted = config.rank_table or environ.get(STUB_DEVICES_VARIABLE) or has_scheduler(environ)
     if config.program is None or is_counted:
         return
     words = " ".join(map(shlex.quote, (config.program, *config.args)))
@@ -88,6 +89,7 @@ def decide_devices(
     environ: Mapping[str, str],
     backend: "Optional[Type[Backend]]",
     nodes: Nodes,
+    assumed: Optional[AssumedDevices] = None,
 ) -> Decided[Tuple[RankDevice, ...]]:
     """Decide on the devices of this node's ranks, one each, rank 0 first.
 
@@ -95,12 +97,6 @@ def decide_devices(
     refused if there are no such devices, or the product has no job of these (DeviceError); if the
     table says something else than the options, or names devices that this process does not get
     (JobError); or as `Backend.find_devices` refuses it.
-
-    Args:
-        config: The options of the launch.
-        environ: The launcher's environment.
-        backend: Its class; None if it is not known.
-        nodes: This node among those of the job.
     """
     if backend is None:
         return UNDECIDED
@@ -122,14 +118,19 @@ def decide_devices(
             f"{len(table)}.",
             hint=f"Leave {option('processes')} and {option('devices')} out to follow the table.",
         )
-    visible = backend.find_devices(environ, count)
+    if assumed is None:
+        visible = backend.find_devices(environ, count)
+    else:
+        from ascend_session.backends.base import HostDevices
+
+        visible = HostDevices(tuple(map(PhysicalDeviceId, range(assumed.size))))
     available = len(visible.physical)
     if part is not None and given is None and backend.needs_rank_table:
         absent = [str(device) for device in table if device not in visible.physical]
         if absent:
+            whose = "this process does not get" if assumed is None else f"{assumed} do not include"
             raise JobError(
-                f"The rank table gives {part.name} the devices {', '.join(absent)}, which this "
-                "process does not get.",
+                f"The rank table gives {part.name} the devices {', '.join(absent)}, which {whose}.",
                 hint="`ascend-session devices` shows what it gets; compare server_id in the table.",
             )
         ids = tuple(LogicalDeviceId(visible.physical.index(device)) for device in table)
@@ -139,8 +140,9 @@ def decide_devices(
         what = f"The {backend.name} has {available} devices, 0 to {available - 1}"
         numbers = [str(number) for number in visible.physical if number is not None]
         if numbers:
+            server = "This server" if assumed is None else "The server that is assumed"
             what = (
-                f"This server gives a process {available} device(s), 0 to {available - 1} "
+                f"{server} gives a process {available} device(s), 0 to {available - 1} "
                 f"(physical {', '.join(numbers)})"
             )
         raise DeviceError(
@@ -150,7 +152,8 @@ def decide_devices(
         )
     devices = tuple(RankDevice(number, visible.physical[int(number)]) for number in ids)
     physical = list_physical(devices)
-    checked = check_devices(physical, environ) if backend.holds_npus else []
+    is_alone = nodes.count == 1
+    checked = check_devices(physical, environ, is_alone, assumed) if backend.holds_npus else []
     if part is not None and physical:
         _check_against_table(physical, part.name, table)
     return Decided(devices, (*visible.notes, *checked))
@@ -245,34 +248,65 @@ def _check_numbers(given: Sequence[int]) -> List[int]:
     return [int(value) for value in given]
 
 
-def find_product(physical: Sequence[PhysicalDeviceId], environ: Mapping[str, str]) -> Optional[str]:
-    """Find the family of these devices by ``npu-smi``, with a time limit; None if not known."""
+def find_product(
+    physical: Sequence[PhysicalDeviceId],
+    environ: Mapping[str, str],
+    assumed: Optional[AssumedDevices] = None,
+) -> Optional[str]:
+    """Find the family of these devices, as assumed or by ``npu-smi`` with a time limit.
+
+    Returns:
+        None if it is not known.
+    """
+    if assumed is not None:
+        return assumed.product
     from ascend_session.hardware.devices import common_family, devices
 
     return common_family(device for device in devices(environ) if device.physical_id in physical)
 
 
-def check_devices(physical: Sequence[PhysicalDeviceId], environ: Mapping[str, str]) -> List[str]:
+def check_devices(
+    physical: Sequence[PhysicalDeviceId],
+    environ: Mapping[str, str],
+    is_alone: bool,
+    assumed: Optional[AssumedDevices] = None,
+) -> List[str]:
     """Check a choice of devices; ``npu-smi`` is asked for the product only where it matters.
+
+    Args:
+        physical: The devices.
+        environ: The environment of the ranks.
+        is_alone: Whether the job stays on this server.
+        assumed: Those of another machine that are planned for; None for this one's.
 
     Returns:
         What could not be checked, in sentences.
 
     Raises:
-        DeviceError: If the Atlas training series has no job of these devices.
+        DeviceError: If the Atlas training series, or A2, has no job of these devices.
     """
+    from ascend_session.cluster.rank_table.rules import uses_roce
     from ascend_session.hardware.families import (
         family,
         find_count_fault,
+        find_half_fault,
         find_ring_fault,
         suggest_devices,
     )
 
-    fault = find_count_fault(physical) or find_ring_fault(physical)
-    product = find_product(physical, environ) if fault else None
-    if fault and product == family("910A"):
-        raise DeviceError(fault, hint=suggest_devices(physical))
-    return [f"The product is not known. {fault}"] if fault and product is None else []
+    only_on, fault = family("910A"), find_count_fault(physical) or find_ring_fault(physical)
+    hint = suggest_devices(physical) if fault else ""
+    if not fault and is_alone and not uses_roce(environ):
+        only_on, fault = family("910B"), find_half_fault(physical)
+        hint = "Name n and n + 8, or devices of one half; HCCL_INTRA_ROCE_ENABLE=1 takes them all."
+    product = find_product(physical, environ, assumed) if fault else None
+    if not fault or product not in (None, only_on):
+        return []
+    if product is None:
+        return [f"The product is not known. {fault}"]
+    if product == family("910B") and len(physical) == 2:  # which HCCL takes for standard cards
+        return [fault]
+    raise DeviceError(fault, hint=hint)
 
 
 _Cpus = Tuple[int, ...]
@@ -300,6 +334,7 @@ def decide_cpus(
     environ: Mapping[str, str],
     backend: "Type[Backend]",
     devices: Sequence[RankDevice],
+    assumed: Optional[AssumedDevices] = None,
 ) -> Decided[RankCpus]:
     """Decide which CPUs the ranks on this server may use, as `LaunchConfig.bind` says.
 
@@ -310,13 +345,9 @@ def decide_cpus(
     has set stays.
 
     Source: guides/facts/launch.md#inter-op-threads
-
-    Args:
-        config: The options of the launch.
-        environ: The launcher's environment.
-        backend: Its class.
-        devices: The device of each rank.
     """
+    if assumed is not None:
+        return Decided(RankCpus([None] * len(devices), "those of that machine are not known", {}))
     # What a cpuset, taskset or a batch system has taken away is not among them.
     available = tuple(sorted(os.sched_getaffinity(0)))
     of_ranks, bound, notes = _bind_ranks(config.bind, environ, backend, devices, available)

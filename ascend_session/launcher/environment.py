@@ -13,17 +13,18 @@ import os
 import re
 from typing import TYPE_CHECKING, Dict, Mapping, NamedTuple, Sequence, Type
 
+from ascend_session.backends import BACKEND_VARIABLE, STUB_DEVICES_VARIABLE
 from ascend_session.cluster.schedulers import IDENTITY_VARIABLES, has_scheduler
 from ascend_session.cluster.variables import (
     GRACE,
     LAUNCHED,
-    RANK_FOLDER,
     RENDEZVOUS,
     read_task,
     read_task_type,
 )
 from ascend_session.errors import JobError
 from ascend_session.launcher.decided import Decided, decision
+from ascend_session.rank_folder import PLOG_FOLDER, RANK_FOLDER, WORK_FOLDER
 from ascend_session.spelling import as_message, option
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 LOG_PATH = "ASCEND_PROCESS_LOG_PATH"
 WORK_PATH = "ASCEND_WORK_PATH"
-PLOG_FOLDER, WORK_FOLDER = "plog", "work"
 
 HIGHEST_PORT = 65520
 """Of ``CM_CHIEF_PORT``."""
@@ -61,7 +61,7 @@ _BY_TABLE = (
 _KEPT = {
     "ASCEND_RT_VISIBLE_DEVICES": f"Give {option('devices')}, or export it before the launch.",
     "ASCEND_SESSION_HOST_ROOT": "Export it before the launch.",
-    "ASCEND_SESSION_STUB_DEVICES": f"Give {option('processes')}, or export it before the launch.",
+    STUB_DEVICES_VARIABLE: f"Give {option('processes')}, or export it before the launch.",
 }
 _SET = {
     "RANK_ID": _BY_RANK,
@@ -73,7 +73,7 @@ _SET = {
     "RANK_TABLE_FILE": _BY_TABLE,
     **dict.fromkeys(CHIEF_FAMILY, _BY_TABLE),
     "JOB_ID": f"Give {option('job_id')}.",
-    "ASCEND_SESSION_BACKEND": f"Give {option('backend')}.",
+    BACKEND_VARIABLE: f"Give {option('backend')}.",
     RANK_FOLDER: f"Give {option('log_dir')}.",
     GRACE: f"Give {option('grace')}.",
     RENDEZVOUS: "The launcher makes up a new one for each attempt.",
@@ -138,19 +138,12 @@ def decide_environments(
 
     A job with a chief has no ``RANK_SIZE`` and no ``RANK_ID``, which would switch collectives off;
     there ``LOCAL_RANK`` is the rank.
-
-    Args:
-        config: The options of the launch.
-        environ: The launcher's environment.
-        job: What is decided of the job.
-        cpus: Those of the ranks.
-        folders: Those of the attempt.
     """
     backend, nodes, devices, job_id, rendezvous = job
     local_size = len(devices)
     size = nodes.size(local_size)
     shared = {
-        "ASCEND_SESSION_BACKEND": backend.name,
+        BACKEND_VARIABLE: backend.name,
         "JOB_ID": job_id,
         "LOCAL_SIZE": str(local_size),
         GRACE: f"{round(config.grace, 2):g}",
@@ -179,7 +172,7 @@ def decide_environments(
             # It may be a script that starts ranks itself, which have to know what it has set.
             exported = {**{name: shared[name] for name in _OF_SCRIPT if name in shared}, **own}
             own[LAUNCHED] = " ".join(f"{name}={value}" for name, value in sorted(exported.items()))
-        environment = {
+        variables = {
             "TF_CPP_MIN_LOG_LEVEL": "1",  # without what TensorFlow says of itself when all is well
             **cpus.threads,
             **{name: value for name, value in environ.items() if name not in removed},
@@ -199,9 +192,9 @@ def decide_environments(
         is_installed = os.path.isdir(_STAND_INS)  # an installation may be without compat
         if config.program is not None and backend.replaces_vendor and is_installed:
             # Also the Pythons that a program other than Python starts find the stub's stand-ins.
-            path = environment.get("PYTHONPATH")
-            environment["PYTHONPATH"] = _STAND_INS + (os.pathsep + path if path else "")
-        environments.append(environment)
+            path = variables.get("PYTHONPATH")
+            variables["PYTHONPATH"] = _STAND_INS + (os.pathsep + path if path else "")
+        environments.append(variables)
     return Decided(RankEnvironments(environments, removed), tuple(notes))
 
 

@@ -11,8 +11,8 @@ It
 * talks with the launcher through a socket, and stops everyone when that is closed;
 * leaves when it has no child, which for a subreaper means that no process of the job lives.
 
-The first rank waits for it, so it imports little: ``typing`` alone would add a half to the time in
-which it starts (28 ms instead of 17 on Python 3.7), and is only there for the type checker.
+The launcher starts it by ``python -m``. The first rank waits for it, so what only the end of some
+jobs needs is imported then.
 
 Launcher and guardian send each other `marshal` values, each behind its length: both ends run
 the same interpreter. The first message is the job, a dictionary that the supervisor makes. Then the
@@ -28,35 +28,28 @@ with the values of their fields; ranks are counted from 0 in the order of the jo
 last one.
 """
 
-from __future__ import annotations
-
 import contextlib
+import ctypes
 import marshal
 import os
 import select
 import signal
 import sys
 import time
+from typing import Any, Collection, Dict, List, Optional, Tuple
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Collection, Dict, List, Optional, Tuple
+from ascend_session.launcher.process import ASKING, catches_signal
+from ascend_session.launcher.script_ranks import RepeatWatch, ScriptWatch
 
-    from ascend_session.launcher.script_ranks import RepeatWatch, ScriptWatch
-
-# By which a process is asked to end.
-_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 # Python ignores the last two, which a program inherits. The others have the guardian's handlers
 # until there is a program, and one that came before that would be lost in them.
-_RESET_IN_RANKS = (*_ENDING, signal.SIGPIPE, signal.SIGXFSZ)
+_RESET_IN_RANKS = (*ASKING, signal.SIGPIPE, signal.SIGXFSZ)
 
 # prctl(2)
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
 
 
 def _prctl(option: int, value: int) -> None:
-    import ctypes  # which the launcher, at its end of the channel, does without
-
     ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
@@ -79,7 +72,7 @@ def start_rank(rank: Dict[str, Any]) -> Tuple[int, int]:
     parent = os.getpid()
     read, write = os.pipe()
     # A signal that comes to the child early has to wait until it ends the rank, not the guardian.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ASKING)
     try:
         pid = os.fork()
         if not pid:
@@ -193,11 +186,9 @@ def _find_catchers(process: Any, number: int) -> List[Any]:
     """
     import psutil
 
-    with contextlib.suppress(psutil.Error, OSError, LookupError, ValueError):
-        with open(f"/proc/{process.pid}/status", encoding="ascii", errors="replace") as file:
-            caught = int(file.read().partition("\nSigCgt:")[2].split()[0], 16)
-        if caught >> (number - 1) & 1:
-            return [process]
+    if catches_signal(process.pid, number):
+        return [process]
+    with contextlib.suppress(psutil.Error):
         return [each for child in process.children() for each in _find_catchers(child, number)]
     return []
 
@@ -283,16 +274,15 @@ class GuardedJob:
     Args:
         channel: The way to the launcher.
         job: ``ranks``, each with ``command``, ``cwd``, ``environment``, ``cpus``, ``stdout``,
-            ``stderr`` and ``open_files``; ``grace``; ``psutil``, the folders it is found in;
-            ``size``, the number of ranks of the job on all nodes, and ``folder``, that of the
-            first one, if they may be scripts that start ranks; else ``size`` is 0.
+            ``stderr`` and ``open_files``; ``grace``; ``size``, the number of ranks of the job on
+            all nodes, and ``folder``, that of the first one, if they may be scripts that start
+            ranks; else ``size`` is 0.
     """
 
     def __init__(self, channel: MessageChannel, job: Dict[str, Any]) -> None:
         self._channel = channel
         self._ranks: List[Dict[str, Any]] = job["ranks"]
         self._grace: float = job["grace"]
-        sys.path += job["psutil"]
         self._alive: Dict[int, Tuple[int, int]] = {}  # pid -> rank and its pipe
         self._has_failed = False
         self._got_signal = False
@@ -308,8 +298,6 @@ class GuardedJob:
         self._look_at: Optional[float] = None
         self._is_awaiting = False
         if job["size"]:
-            from ascend_session.launcher.script_ranks import RepeatWatch, ScriptWatch
-
             if job["size"] == 1:
                 self._watch = ScriptWatch(job["folder"])
             else:
@@ -356,7 +344,7 @@ class GuardedJob:
         def note(number: int, frame: Any) -> None:
             self._got_signal = True
 
-        for number in _ENDING:
+        for number in ASKING:
             signal.signal(number, note)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         return read
@@ -576,5 +564,8 @@ def main() -> None:
     for rank in job["ranks"]:
         os.set_inheritable(rank["stdout"], False)
         os.set_inheritable(rank["stderr"], False)
-    os.chdir("/")
     GuardedJob(channel, job).run(messages[1:])
+
+
+if __name__ == "__main__":
+    main()

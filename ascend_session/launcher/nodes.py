@@ -25,8 +25,8 @@ from ascend_session.cluster.kubernetes import find_mounted_table, is_in_pod
 from ascend_session.cluster.machine import check_first_host, check_removed
 from ascend_session.cluster.schedulers import (
     CHOICE,
-    Claim,
     Identity,
+    Scheduler,
     SourcedNumber,
     count_allocated_nodes,
     read_schedulers,
@@ -36,6 +36,7 @@ from ascend_session.findings import ERROR, Finding
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.decided import UNDECIDED, Decided, decision
 from ascend_session.spelling import option
+from ascend_session.text import format_ordinal
 
 if TYPE_CHECKING:
     from ascend_session.backends.base import Backend
@@ -71,6 +72,11 @@ class Nodes:
         """This node in the rank table, if that counts."""
         return None if self.table is None else self.table.nodes[self.rank]
 
+    @property
+    def place(self) -> str:
+        """The number of this node, as people count and as launchers do."""
+        return f"node rank {self.rank} (the {format_ordinal(self.rank + 1)} of {self.count})"
+
     def first_rank(self, local_size: int) -> int:
         """Count the ranks before this node's; without a table all nodes have as many."""
         return self.rank * local_size if self.part is None else self.part.first
@@ -83,7 +89,7 @@ class Nodes:
         """Describe this node to the user, in a sentence."""
         first = self.first_rank(local_size)
         ranks = f"ranks {first} to {first + local_size - 1}" if local_size > 1 else f"rank {first}"
-        return f"Node {self.rank} of {self.count}, {self.why}: {ranks} of {self.size(local_size)}."
+        return f"This is {self.place}, {self.why}: {ranks} of {self.size(local_size)}."
 
 
 class _Source(NamedTuple):
@@ -103,11 +109,6 @@ def decide_nodes(
     It is refused if the options cannot be met on several nodes (ConfigError); if a scheduler, the
     rank table and the options say different things, if several launchers were started on one node,
     or if the table is none (JobError).
-
-    Args:
-        config: The options of the launch.
-        environ: The launcher's environment with what the user adds.
-        backend: Its class; None if it is not known.
     """
     if backend is None:
         return UNDECIDED
@@ -122,6 +123,7 @@ def decide_nodes(
         _check_one_launcher_per_node(detected, claim)
         sources.append(_Source(claim.name, detected.size, detected.rank))
     several = any(source.nodes is not None and source.nodes.value > 1 for source in sources)
+    several = several or (nnodes is None and node_rank is not None)  # then the table counts them
     table = _read_table(config, environ, backend, several)
     if table is not None:
         is_inherited = config.rank_table is None and environ.get("RANK_TABLE_FILE") == table.path
@@ -132,10 +134,12 @@ def decide_nodes(
             own = SourcedNumber(table.own, f"{server.mine or server.name}, server")
         sources.append(_Source(name, servers, own))
     count = _agree([(source.nodes, source.name) for source in sources])
-    rank = _agree([(source.rank, source.name) for source in sources])
-    if count is None or count.value == 1:
+    problems = [] if node_rank is None else _check_node_rank(node_rank, count)
+    rank = node_rank if problems else _agree([(each.rank, each.name) for each in sources])
+    if not problems and (count is None or count.value == 1):
         return Decided(Nodes(table=table), tuple(_note_single_node(claim, environ)))
-    problems = []
+    if count is None:
+        raise ConfigError.of(problems, "the launch")
     if rank is None:
         who = next(source.name for source in sources if source.nodes is count)
         message = (
@@ -149,7 +153,7 @@ def decide_nodes(
                 f"{option('rank_table')}."
             )
         problems.append(Finding(ERROR, message, hint, option="node_rank"))
-    if config.max_restarts:
+    if config.max_restarts and count.value > 1:
         message = (
             f"{option('max_restarts', config.max_restarts)} is given, but the job has "
             f"{count.value} nodes "
@@ -198,8 +202,25 @@ def _agree(values: Sequence[Tuple[Optional[SourcedNumber], str]]) -> Optional[So
     return given[0][0] if given else None
 
 
+def _check_node_rank(node_rank: SourcedNumber, count: Optional[SourcedNumber]) -> List[Finding]:
+    """Check the number that the options give this node, which needs that of all nodes."""
+    given = option("node_rank", node_rank.value)
+    if count is None:
+        message = f"{given} is given, but the number of nodes is not."
+        hint = f"Give {option('nnodes')} too, or {option('rank_table')}, the table of all nodes."
+    elif node_rank.value >= count.value:
+        nodes = f"the {count.value} nodes are 0 to {count.value - 1}"
+        if count.value == 1:
+            nodes = f"the job has one node ({count}), which is 0"
+        message = f"{given} is too large: {nodes}."
+        hint = "Nodes count from 0."
+    else:
+        return []
+    return [Finding(ERROR, message, hint, option="node_rank")]
+
+
 def _check_one_machine(
-    claim: Optional[Claim], table: "Optional[TableNodes]", environ: Mapping[str, str]
+    claim: Optional[Scheduler], table: "Optional[TableNodes]", environ: Mapping[str, str]
 ) -> None:
     """Refuse nodes that are known to be other machines, and what once connected them.
 
@@ -209,7 +230,7 @@ def _check_one_machine(
     check_removed(environ)
     if claim is not None and claim.hosts is not None:
         check_first_host(claim.hosts[1], claim.name, environ)
-    elif table is not None and table.nodes[0].address:
+    elif table is not None and table.nodes[0].address and not table.is_own_pod(environ):
         check_first_host(table.nodes[0].address, f"the rank table {table.path}", environ)
 
 
@@ -219,7 +240,7 @@ def _name_rehearsal(config: LaunchConfig, count: int) -> str:
     return f"{count}_nodes_of_{os.path.basename(program)}"
 
 
-def _check_one_launcher_per_node(detected: Identity, claim: Claim) -> None:
+def _check_one_launcher_per_node(detected: Identity, claim: Scheduler) -> None:
     if detected.size is None:
         raise JobError(
             f"{claim.rank} ({claim.name}) gives the number of this launcher, but the number of "
@@ -244,7 +265,7 @@ def _join(numbers: Sequence[Optional[SourcedNumber]]) -> str:
     return ", ".join(str(number) for number in numbers if number is not None)
 
 
-def _note_single_node(claim: Optional[Claim], environ: Mapping[str, str]) -> List[str]:
+def _note_single_node(claim: Optional[Scheduler], environ: Mapping[str, str]) -> List[str]:
     notes = []
     allocated = 0 if claim is not None else count_allocated_nodes(environ)
     if allocated > 1 and environ.get(CHOICE) != "none":
@@ -277,11 +298,18 @@ def _read_table(
     from ascend_session.cluster.rank_table.host import may_have_several_nodes, read_nodes
 
     is_mounted = path == find_mounted_table(environ)
+    is_sure = (
+        config.rank_table or is_mounted or _counts_if_inherited(environ, backend, has_several_nodes)
+    )
     try:
         nodes = read_nodes(path, environ)
     except JobError:
+        if not is_sure:
+            return None
         if has_several_nodes or is_mounted or may_have_several_nodes(path):
             raise  # or half a job would be planned as a whole one
+        return None
+    if not is_sure and not nodes.is_own_pod(environ):
         return None
     # On devices the preflight compares the table of one server with the options.
     is_of_job = not backend.needs_rank_table and (is_mounted or path == config.rank_table)
@@ -296,13 +324,21 @@ def _find_table(
 ) -> Optional[str]:
     """Find the file of the table that counts, which may not be there; None without one.
 
-    On the stub an inherited table of other machines does not count.
+    On the stub an inherited table of other machines does not count, and one beside ``POD_NAME``
+    only if it has that pod.
     """
     if config.no_rank_table:
         return None
-    counts = backend.needs_rank_table or has_several_nodes or is_in_pod(environ)
-    inherited = environ.get("RANK_TABLE_FILE") if counts else None
+    may_count = _counts_if_inherited(environ, backend, has_several_nodes)
+    inherited = environ.get("RANK_TABLE_FILE") if may_count or environ.get("POD_NAME") else None
     return config.rank_table or inherited or find_mounted_table(environ)
+
+
+def _counts_if_inherited(
+    environ: Mapping[str, str], backend: "Type[Backend]", has_several_nodes: bool
+) -> bool:
+    """Whether the table of ``RANK_TABLE_FILE`` is this job's, whatever is in it."""
+    return backend.needs_rank_table or has_several_nodes or is_in_pod(environ)
 
 
 _TELL_EVERY_S = 60.0
@@ -321,7 +357,7 @@ def await_table(
     Args:
         config: The options of the launch.
         environ: The launcher's environment with what the user adds.
-        backend: Its class.
+        backend: The class of the backend.
         say: Takes a sentence about what is waited for, again each minute.
 
     Raises:

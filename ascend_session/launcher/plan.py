@@ -33,6 +33,7 @@ from ascend_session.cluster.variables import check_stall_note
 from ascend_session.errors import AscendError, ConfigError, JobError
 from ascend_session.findings import ERROR, Finding
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
+from ascend_session.launcher.assumed import AssumedDevices
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.decided import UNDECIDED, Decided, decision
 from ascend_session.launcher.devices import (
@@ -43,8 +44,6 @@ from ascend_session.launcher.devices import (
     parse_spans,
 )
 from ascend_session.launcher.environment import (
-    PLOG_FOLDER,
-    WORK_FOLDER,
     JobFacts,
     check_task,
     decide_environments,
@@ -52,13 +51,17 @@ from ascend_session.launcher.environment import (
 from ascend_session.launcher.nodes import Nodes, await_table, decide_nodes
 from ascend_session.launcher.rank_main import RUNNER
 from ascend_session.launcher.rendezvous import decide_rendezvous
+from ascend_session.rank_folder import (
+    LOGS_FOLDER,
+    PLOG_FOLDER,
+    STDERR_NAME,
+    STDOUT_NAME,
+    WORK_FOLDER,
+)
 from ascend_session.spelling import option
 
 if TYPE_CHECKING:
     from ascend_session.backends.base import Backend
-
-LOGS = "ascend-logs"
-"""The folder for logs, where no other is given."""
 
 
 class RankPlan(NamedTuple):
@@ -181,6 +184,7 @@ class Decisions:
         ranks: What each rank of this node gets; empty if that is not known.
         problems: Why the job cannot be started, in the order in which a user would mend it.
         plan: The plan; None with problems.
+        assumed: The devices of the machine that is planned for; None for this one.
     """
 
     config: LaunchConfig
@@ -196,11 +200,12 @@ class Decisions:
     ranks: Tuple[RankPlan, ...]
     problems: Tuple[AscendError, ...]
     plan: Optional[Plan]
+    assumed: Optional[AssumedDevices] = None
 
     @property
     def holds_npus(self) -> bool:
         """Whether ranks hold Ascend processors of this host."""
-        return self.backend is not None and self.backend.holds_npus
+        return self.assumed is None and self.backend is not None and self.backend.holds_npus
 
     @property
     def physical(self) -> Tuple[PhysicalDeviceId, ...]:
@@ -241,6 +246,7 @@ def decide_job(
     attempt: int = 1,
     run: Optional[str] = None,
     on_wait: Optional[Callable[[str], None]] = None,
+    assumed: Optional[AssumedDevices] = None,
 ) -> Decisions:
     """Make the decisions on one attempt, in their order, and its plan if nothing refuses it.
 
@@ -250,23 +256,24 @@ def decide_job(
         attempt: Number of the attempt, from 1; each has a ``JOB_ID`` and a folder of its own.
         run: `Plan.run` of the first attempt; None for the first.
         on_wait: Takes a sentence about a rank table that is waited for; None means not to wait.
+        assumed: The devices of another machine to plan for; None for this one.
 
     Raises:
         PreflightError: If the rank table is not completed in time.
     """
     given = {**environ, **config.env}
-    chosen = decide_backend(config, environ)
+    chosen = decide_backend(config, environ, assumed)
     backend = None if chosen.value is None else chosen.value.kind
     if backend is not None and on_wait is not None:
         await_table(config, given, backend, on_wait)
     nodes = decide_nodes(config, given, backend)
     node = nodes.value or Nodes()
     job_id = make_job_id(config, node, attempt)
-    local = decide_devices(config, environ, backend, node)
+    local = decide_devices(config, environ, backend, node, assumed)
     devices = local.value or ()
     size = node.size(len(devices))
     task = check_task(given, size) if devices else UNDECIDED
-    rendezvous = decide_rendezvous(config, given, backend, node, devices, job_id)
+    rendezvous = decide_rendezvous(config, given, backend, node, devices, job_id, assumed)
     stall_note = _check_stall_note(given)
     cwd = decide_working_directory(config)
     folders = decide_folders(config, cwd.value, node, job_id, attempt, run)
@@ -279,19 +286,15 @@ def decide_job(
     plan = None
     if not list_problems(made):
         job = JobFacts(chosen.known.kind, node, devices, job_id, rendezvous.known)
-        cpus = decide_cpus(config, environ, job.backend, devices)
-        environments = decide_environments(config, environ, job, cpus.known, folders.known)
-        ranks = tuple(
-            _plan_rank(
-                rank, device, command.known, cwd.known, folders.known, own_cpus, own, environ
-            )
-            for rank, device, own_cpus, own in zip(
-                job.ranks, devices, cpus.known.of_ranks, environments.known.of_ranks
-            )
+        local_ranks = decide_ranks(
+            config, environ, job, command.known, cwd.known, folders.known, assumed
         )
-        made += [cpus, environments, check_ranks(job.backend, ranks)]
+        made.append(local_ranks)
+        if local_ranks.value is not None:
+            ranks = local_ranks.value.ranks
+            made.append(check_ranks(job.backend, ranks))
     problems = list_problems(made)
-    if ranks and not problems:
+    if not problems:
         plan = Plan(
             config=config,
             environ=environ,
@@ -305,9 +308,9 @@ def decide_job(
             folder=folders.known.attempt,
             ranks=ranks,
             shown=tuple(rank.rank for rank in ranks if rank.rank in shown.known),
-            removed=environments.known.removed,
+            removed=local_ranks.known.removed,
             notes=_list_notes(config, node, job.backend, ranks, made),
-            bound=cpus.known.bound,
+            bound=local_ranks.known.bound,
         )
     return Decisions(
         config=config,
@@ -323,35 +326,56 @@ def decide_job(
         ranks=ranks,
         problems=problems,
         plan=plan,
+        assumed=assumed,
     )
 
 
-def _plan_rank(
-    rank: int,
-    device: RankDevice,
+class LocalRanks(NamedTuple):
+    """What is started on this node; the attributes are those of `Plan`."""
+
+    ranks: Tuple[RankPlan, ...]
+    removed: Mapping[str, str]
+    bound: str
+
+
+@decision
+def decide_ranks(
+    config: LaunchConfig,
+    environ: Mapping[str, str],
+    job: JobFacts,
     command: Tuple[str, ...],
     cwd: str,
     folders: "Folders",
-    cpus: Optional[Tuple[int, ...]],
-    environment: Mapping[str, str],
-    inherited: Mapping[str, str],
-) -> RankPlan:
-    folder = folders.of_rank(rank)
-    return RankPlan(
-        rank=rank,
-        command=command,
-        cwd=cwd,
-        device_id=device.logical,
-        physical_id=device.physical,
-        cpus=cpus,
-        folder=folder,
-        stdout=os.path.join(folder, "stdout.log"),
-        stderr=os.path.join(folder, "stderr.log"),
-        plog=os.path.join(folder, PLOG_FOLDER),
-        work=os.path.join(folder, WORK_FOLDER),
-        changed={n: v for n, v in sorted(environment.items()) if inherited.get(n) != v},
-        environment=environment,
-    )
+    assumed: Optional[AssumedDevices],
+) -> Decided[LocalRanks]:
+    """Decide what each rank of this node gets: its CPUs, its environment and its files."""
+    cpus = decide_cpus(config, environ, job.backend, job.devices, assumed)
+    environments = decide_environments(config, environ, job, cpus.known, folders)
+    ranks = []
+    for rank, device, own_cpus, variables in zip(
+        job.ranks, job.devices, cpus.known.of_ranks, environments.known.of_ranks
+    ):
+        folder = folders.of_rank(rank)
+        changed = {n: v for n, v in sorted(variables.items()) if environ.get(n) != v}
+        ranks.append(
+            RankPlan(
+                rank=rank,
+                command=command,
+                cwd=cwd,
+                device_id=device.logical,
+                physical_id=device.physical,
+                cpus=own_cpus,
+                folder=folder,
+                stdout=os.path.join(folder, STDOUT_NAME),
+                stderr=os.path.join(folder, STDERR_NAME),
+                plog=os.path.join(folder, PLOG_FOLDER),
+                work=os.path.join(folder, WORK_FOLDER),
+                changed=changed,
+                environment=variables,
+            )
+        )
+    local = LocalRanks(tuple(ranks), environments.known.removed, cpus.known.bound)
+    return Decided(local, (*cpus.notes, *environments.notes))
 
 
 def _list_notes(
@@ -389,8 +413,12 @@ class ChosenBackend(NamedTuple):
 
 
 @decision
-def decide_backend(config: LaunchConfig, environ: Mapping[str, str]) -> Decided[ChosenBackend]:
+def decide_backend(
+    config: LaunchConfig, environ: Mapping[str, str], assumed: Optional[AssumedDevices] = None
+) -> Decided[ChosenBackend]:
     """Decide on the backend of all ranks; one that is not known is refused (BackendError)."""
+    if assumed is not None and config.backend == "auto":
+        return Decided(ChosenBackend(backend_class("npu"), f"{assumed} are assumed"))
     choice = choose(config.backend, environ)
     return Decided(ChosenBackend(backend_class(choice.name), choice.reason))
 
@@ -463,7 +491,7 @@ def decide_folders(
     if config.log_dir is not None:
         logs = os.path.abspath(config.log_dir)
     elif cwd is not None:
-        logs = os.path.join(cwd, LOGS)
+        logs = os.path.join(cwd, LOGS_FOLDER)
     else:
         return UNDECIDED
     # Launchers on several nodes may write to the same file server.

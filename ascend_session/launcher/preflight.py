@@ -16,8 +16,10 @@ from ascend_session.checks.job import (
     check_module,
     check_script,
 )
+from ascend_session.config.hccl_variables import check_hccl_variables
 from ascend_session.errors import AscendError, PreflightError
 from ascend_session.findings import ERROR, NOT_CHECKED, Finding, errors_of, remarks_of
+from ascend_session.launcher.assumed import AssumedDevices
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.plan import Decisions, Plan, decide_job
 from ascend_session.spelling import Message, option, template_of
@@ -33,15 +35,25 @@ def planned_or_refused(
     config: LaunchConfig,
     environ: Mapping[str, str],
     on_wait: Optional[Callable[[str], None]] = None,
+    assumed: Optional[AssumedDevices] = None,
 ) -> Plan:
     """Plan a first attempt; the arguments are those of `plan.decide_job`.
+
+    A plan for another machine says so, and its rank table is checked by the rules of the product.
 
     Raises:
         PreflightError: If there are several reasons why there is no plan, with all of them.
         AscendError: If there is one, as `plan.plan_job` raises it.
     """
-    decisions = decide_job(config, environ, on_wait=on_wait)
-    return decisions.plan or _refuse_all(decisions)
+    decisions = decide_job(config, environ, on_wait=on_wait, assumed=assumed)
+    plan = decisions.plan or _refuse_all(decisions)
+    if assumed is None:
+        return plan
+    findings = _check_table(decisions) if config.preflight else []
+    if errors_of(findings):
+        raise _refuse(findings)
+    where = f"This plan is for another machine, with {assumed}; only its rank table was checked."
+    return replace(plan, notes=(where, *plan.notes, *map(_word_remark, remarks_of(findings))))
 
 
 def _refuse_all(decisions: Decisions) -> NoReturn:
@@ -95,6 +107,9 @@ def checked_plan(
     if errors_of(findings):
         raise _refuse(findings)
     notes = [*plan.notes, *map(_word_remark, remarks_of(findings))]
+    if config.preflight and not decisions.holds_npus:
+        unused = check_hccl_variables(decisions.variables, is_used=False)
+        notes += [finding.message for finding in unused]
     return replace(plan, notes=tuple(dict.fromkeys(notes)))
 
 
@@ -108,10 +123,26 @@ def _check_files(job: Decisions) -> List[Finding]:
         findings += check_script(os.path.join(job.cwd, config.script))
     if job.cwd is not None and config.module is not None and config.python is None:
         findings += check_module(config.module, job.cwd, job.variables)
-    if job.rank_table is not None and not job.holds_npus:
-        from ascend_session.checks.tables import read_table  # on devices `preflight_npu` does it
+    if not job.holds_npus:  # on devices `preflight_npu` does it
+        findings += errors_of(_check_table(job))
+    return findings
 
-        findings += errors_of(read_table(job.rank_table, None, job.variables).findings)
+
+def _check_table(job: Decisions) -> List[Finding]:
+    """Check the rank table of a job that does not run on devices of this host."""
+    if job.rank_table is None:
+        return []
+    from ascend_session.checks.tables import check_table, read_table
+
+    product = None if job.assumed is None else job.assumed.product
+    read = read_table(job.rank_table, product, job.variables)
+    findings = list(read.findings)
+    if job.assumed is not None and read.table is not None:
+        from ascend_session.hardware.devices import DeviceReport
+
+        opened = dict(enumerate(job.physical, job.first_rank))
+        nobody = DeviceReport(())
+        findings += errors_of(check_table(read.table, nobody, opened, job.size or None))
     return findings
 
 

@@ -21,7 +21,7 @@ from ascend_session.checks.devices import (
     check_nodes,
     look,
 )
-from ascend_session.checks.job import check_hccl_variables, check_job_variables
+from ascend_session.checks.job import check_job_variables
 from ascend_session.checks.network import (
     PORTS,
     Interfaces,
@@ -30,6 +30,7 @@ from ascend_session.checks.network import (
     need_of,
 )
 from ascend_session.checks.tables import check_table, read_table
+from ascend_session.config.hccl_variables import check_hccl_variables
 from ascend_session.errors import PreflightError
 from ascend_session.findings import Finding, errors_of
 from ascend_session.hardware.devices import DeviceReport, common_family, survey

@@ -42,6 +42,16 @@ def signal_name(number: int) -> str:
     return find_signal_name(number) or f"signal {number}"
 
 
+def catches_signal(pid: int, number: int) -> bool:
+    """Tell whether a process has a handler for a signal; False if that is not known."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
+            caught = int(file.read().partition("\nSigCgt:")[2].split()[0], 16)
+    except (OSError, LookupError, ValueError):  # it has ended, or been hidden
+        return False
+    return bool(caught >> (number - 1) & 1)
+
+
 class Signals:
     """Notes the signals that end or stop a process, which do nothing else within its block.
 

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, NamedTuple, Opt
 
 from ascend_session.errors import JobError
 from ascend_session.launcher.process import start_thread
+from ascend_session.rank_folder import RECORD_NAME
 
 if TYPE_CHECKING:
     from ascend_session.failures.record import ErrorRecord
@@ -307,9 +308,6 @@ class Pump:
                 self._read(source, min(left, READ_BYTES))
                 left -= READ_BYTES
 
-
-RECORD_NAME = "error.json"
-"""As in failures.record_writer, whose room takes long to load and is not, while nothing fails."""
 
 _TRACEBACK = b"Traceback (most recent call last)"
 _LOOK_S = 0.1  # between two looks because of lines on standard output

@@ -5,7 +5,6 @@
 what it needs and the start costs about nothing. It works from Python 3.6 on.
 """
 
-import faulthandler
 import os
 import sys
 
@@ -15,9 +14,6 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Container, Dict, List, Optional, Type
 
     Trace = Optional[TracebackType]
-
-RANK_FOLDER_VARIABLE = "ASCEND_SESSION_RANK_FOLDER"
-"""Environment variable with the absolute path of the rank's folder."""
 
 RUN_VARIABLE = "ASCEND_SESSION_RUN"
 """Environment variable with the options of ``ascend-session run``, hidden from the program."""
@@ -68,10 +64,10 @@ class RankMain:
     """
 
     def __init__(self, runner: str) -> None:
-        self._folder = os.environ.get(RANK_FOLDER_VARIABLE)
+        self._rank_folder = load_by_path(os.path.join(_PACKAGE, "rank_folder.py"))
+        self._folder = os.environ.get(self._rank_folder.RANK_FOLDER)
         self._pid = os.getpid()
         self._spare = bytes(_SPARE_BYTES)
-        self._record_writer = load_by_path(os.path.join(_PACKAGE, "failures", "record_writer.py"))
         self._vendor = None  # type: Optional[Vendor]
         request = os.environ.pop(RUN_VARIABLE, None)
         # The vendor's packages are replaced by `run`, and in ranks on the stub; to ask the backend
@@ -90,7 +86,7 @@ class RankMain:
         if hasattr(sys, "orig_argv"):
             del sys.orig_argv[-len(words)]
         if self._folder:
-            watch_stacks(self._folder)
+            self._rank_folder.watch_stacks(self._folder)
         del words[0]
         functions: Dict[str, Callable[[Any], None]] = {}
         functions["tensorflow.python.util.tf_stack"] = self._hide_frames
@@ -107,7 +103,7 @@ class RankMain:
         error.__traceback__ = stripped(error.__traceback__, self._files)
         if self._vendor is not None:
             self._vendor.fail(error)
-        failed_rank = self._record(error, self._record_writer.exit_code_of(error))
+        failed_rank = self._record(error, self._rank_folder.exit_code_of(error))
         if not isinstance(error, SystemExit):
             last_line = ""
             if failed_rank is not None:
@@ -137,7 +133,7 @@ class RankMain:
         # A forked child that fails has ended no rank.
         if not code or not self._folder or os.getpid() != self._pid:
             return None
-        write = self._record_writer.write_record  # type: Callable[..., Optional[int]]
+        write = self._rank_folder.write_record  # type: Callable[..., Optional[int]]
         return write(error, self._folder, code, ends_program=True)
 
 
@@ -172,44 +168,6 @@ class AfterImport:
 
             spec.loader.exec_module = exec_module
         return spec
-
-
-STACKS_NAME = "stacks.log"
-# Of what signal is made of; signal itself is slow to load.
-STACK_SIGNAL = int(__import__("_signal").SIGRTMIN) + 7
-
-# Descriptors that no program reaches. If one closes all that it does not know, what it opens then
-# gets another number, and no stack is ever written into a file of its own.
-_OUT_OF_THE_WAY = (1000, 250)
-
-
-def watch_stacks(folder: str) -> None:
-    """Have `faulthandler` write to a file in the rank's folder, if that can be opened.
-
-    If the environment asks for ``faulthandler``, crashes stay on standard error.
-    """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-    try:
-        fd = _moved(os.open(os.path.join(folder, STACKS_NAME), flags, 0o666))
-        if not faulthandler.is_enabled():
-            faulthandler.enable(fd, all_threads=True)
-        faulthandler.register(STACK_SIGNAL, fd, all_threads=True, chain=False)
-    except (OSError, RuntimeError, ValueError):
-        return
-
-
-def _moved(fd: int) -> int:
-    for high in _OUT_OF_THE_WAY:
-        try:
-            os.fstat(high)
-        except OSError:
-            try:
-                os.dup2(fd, high, False)
-            except OSError:  # so many are not allowed
-                continue
-            os.close(fd)
-            return high
-    return fd
 
 
 GLUE = "sys"
@@ -250,7 +208,7 @@ def _run_script(name: str, on_unreadable: "Callable[[Exception], None]") -> None
     path = name
     if sys.version_info >= (3, 9) and not os.path.isabs(path):
         path = (_working_directory() or "") + os.sep + path
-    if _importer(path) is not None:
+    if _can_import_from(path):
         import runpy
 
         sys.path.insert(0, path)
@@ -292,34 +250,25 @@ def _new_main() -> "Dict[str, Any]":
     return scope
 
 
-def _importer(path: str) -> "Any":
-    """Find what imports from a folder or an archive, as PyImport_GetImporter; None for a file."""
-    cache = sys.path_importer_cache  # type: Dict[str, Any]
-    if path not in cache:
-        cache[path] = None
-        for hook in sys.path_hooks:
-            try:
-                cache[path] = hook(path)
-                break
-            except ImportError:
-                continue
-    return cache[path]
+def _can_import_from(path: str) -> bool:
+    """Tell whether a path is a folder or an archive, by Python's own hooks."""
+    for hook in sys.path_hooks:
+        try:
+            hook(path)
+        except ImportError:
+            continue
+        return True
+    return False
 
 
 def _compiled(path: str) -> "Any":
     """Load the code of a script or of a compiled one; return it with its loader."""
     external = sys.modules["_frozen_importlib_external"]  # type: Any
+    if path.endswith(".pyc"):
+        loader = external.SourcelessFileLoader("__main__", path)
+        return loader.get_code("__main__"), loader
     with open(path, "rb") as file:
-        data = file.read()
-    is_compiled = data[:4] == external.MAGIC_NUMBER
-    if path.endswith(".pyc") and not is_compiled:
-        raise RuntimeError("Bad magic number in .pyc file")
-    if is_compiled:
-        import marshal
-
-        header = 16 if sys.version_info >= (3, 7) else 12
-        return marshal.loads(data[header:]), external.SourcelessFileLoader("__main__", path)
-    code = compile(data, path, "exec", 0, True)
+        code = compile(file.read(), path, "exec", 0, True)
     return code, external.SourceFileLoader("__main__", path)
 
 
@@ -332,27 +281,15 @@ def print_as_without(files: "Container[str]", last_line: str = "") -> None:
         files: The files.
         last_line: What is printed below the traceback.
     """
-    hook = getattr(sys, "excepthook", _missing)
+    hook = getattr(sys, "excepthook", sys.__excepthook__)
 
     def show(kind: "Type[BaseException]", error: BaseException, trace: "Trace") -> None:
-        if hook is _missing:
-            del sys.excepthook
-        else:
-            sys.excepthook = hook
+        sys.excepthook = hook
         trace = stripped(trace, files)
         error.__traceback__ = sys.last_traceback = trace
-        try:
-            hook(kind, error, trace)
-        except SystemExit:
-            raise
-        except BaseException as second:  # as Python does with an exception that nothing caught
-            _say("Error in sys.excepthook:\n")
-            second.__traceback__ = stripped(second.__traceback__, files)
-            sys.__excepthook__(type(second), second, second.__traceback__)
-            _say("\nOriginal exception was:\n")
-            sys.__excepthook__(kind, error, trace)
-        if last_line:
-            _say(last_line)
+        hook(kind, error, trace)
+        if last_line and sys.stderr is not None:
+            sys.stderr.write(last_line)
 
     sys.excepthook = show
 
@@ -362,16 +299,6 @@ def stripped(trace: "Trace", files: "Container[str]") -> "Trace":
     while trace is not None and trace.tb_frame.f_code.co_filename in files:
         trace = trace.tb_next
     return trace
-
-
-def _missing(kind: "Type[BaseException]", error: BaseException, trace: "Trace") -> None:
-    _say("sys.excepthook is missing\n")
-    sys.__excepthook__(kind, error, trace)
-
-
-def _say(text: str) -> None:
-    if sys.stderr is not None:
-        sys.stderr.write(text)
 
 
 class Vendor:

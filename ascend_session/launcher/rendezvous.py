@@ -9,6 +9,7 @@ import socket
 from typing import (
     TYPE_CHECKING,
     Dict,
+    List,
     Mapping,
     NamedTuple,
     Optional,
@@ -21,6 +22,7 @@ from typing import (
 from ascend_session.cluster.kubernetes import find_mounted_table
 from ascend_session.cluster.variables import RENDEZVOUS
 from ascend_session.errors import JobError
+from ascend_session.launcher.assumed import AssumedDevices
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.decided import UNDECIDED, Decided, decision
 from ascend_session.launcher.devices import RankDevice, find_product, list_physical
@@ -64,19 +66,12 @@ def decide_rendezvous(
     nodes: Nodes,
     devices: Sequence[RankDevice],
     job_id: str,
+    assumed: Optional[AssumedDevices] = None,
 ) -> Decided[Rendezvous]:
     """Decide how the ranks find each other.
 
     It is refused if several devices are to be one job and nothing says how, if the table is not
     there, or if the chief cannot be where it was asked for (JobError).
-
-    Args:
-        config: The options of the launch.
-        environ: The launcher's environment with what the user adds.
-        backend: Its class; None if it is not known.
-        nodes: This node among those of the job.
-        devices: The device of each rank of this node; empty if they are not known.
-        job_id: ``JOB_ID``, by which launchers on several nodes know the name.
     """
     if backend is None:
         return UNDECIDED
@@ -94,7 +89,11 @@ def decide_rendezvous(
         return UNDECIDED
     if not backend.needs_rank_table:
         vain = f"{option('no_rank_table')} has no effect on the {backend.name}, which has no chief."
-        return Decided(Rendezvous(name=name), (Message(vain),) if config.no_rank_table else ())
+        notes: List[str] = [Message(vain)] if config.no_rank_table else []
+        if inherited and not config.no_rank_table and nodes.table is None:
+            why = f"on the {backend.name} the ranks of this launch are a job of their own"
+            notes.append(_note_ignored(inherited, why))
+        return Decided(Rendezvous(name=name), tuple(notes))
     if config.no_rank_table and nodes.count > 1:
         raise JobError(
             f"{option('no_rank_table')} is given, but the job has {nodes.count} nodes: the "
@@ -102,9 +101,10 @@ def decide_rendezvous(
             hint=f"Give {option('rank_table')}, the table of all nodes.",
         )
     if config.no_rank_table:
-        return _find_chief(config, environ, devices)
+        return _find_chief(config, environ, devices, assumed)
     if size == 1:
-        return Decided(Rendezvous())
+        why = "this launch is one rank alone"
+        return Decided(Rendezvous(), (_note_ignored(inherited, why),) if inherited else ())
     if inherited:
         source = f"{_TABLE}={inherited!r}"
         table = _check_table(inherited, source)
@@ -118,6 +118,13 @@ def decide_rendezvous(
         "without them each rank would silently train alone.",
         hint=f"Give {option('rank_table')}; on Atlas training and A2, {option('no_rank_table')} "
         "also works.",
+    )
+
+
+def _note_ignored(table: str, why: str) -> str:
+    """Say that the table which is set is not this job's; each such launch is a job of its own."""
+    return Message(
+        f"{_TABLE}={table!r} is ignored: {why}. Give {option('rank_table')} to go by the table."
     )
 
 
@@ -142,7 +149,10 @@ def _note_name_fault(path: str, source: str) -> Tuple[str, ...]:
 
 
 def _find_chief(
-    config: LaunchConfig, environ: Mapping[str, str], devices: Sequence[RankDevice]
+    config: LaunchConfig,
+    environ: Mapping[str, str],
+    devices: Sequence[RankDevice],
+    assumed: Optional[AssumedDevices],
 ) -> Decided[Rendezvous]:
     """Find where ranks without a table meet; it is on this server, as are all ranks.
 
@@ -153,7 +163,7 @@ def _find_chief(
 
     notes = []
     physical = list_physical(devices)
-    product, able = find_product(physical, environ), (family("910A"), family("910B"))
+    product, able = find_product(physical, environ, assumed), (family("910A"), family("910B"))
     if product is None:
         notes.append(
             "The product is not known; only Atlas training (910A) and A2 do without a table."
@@ -166,7 +176,14 @@ def _find_chief(
         )
     address = config.chief_ip or own_address()
     port = config.chief_port
-    if port is not None:
+    if assumed is not None:
+        address, port = config.chief_ip or _ELSEWHERE[0], port or _CANDIDATES[0]
+        if not (config.chief_ip and config.chief_port):
+            notes.append(
+                f"The chief at {address}:{port} is an example: a launch on that machine takes its "
+                "own address and a free port."
+            )
+    elif port is not None:
         check_port(address, port, environ)
     else:
         port = free_port(address, environ)

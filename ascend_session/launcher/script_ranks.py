@@ -10,21 +10,17 @@ Three witnesses together keep a launch from a success that was none:
 
 The guardian waits for ranks that outlive the script. `cause` decides with all three what failed.
 A script that starts all ranks, and was itself started once for each of them, is found here, too.
-It works with what the guardian may import.
 """
 
 import contextlib
 import os
 import re
 import time
+from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ascend_session.cluster.script_rank import PROCESS, is_alone, is_rank_of_script
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
-
-    Seen = Tuple[int, str, str, str]  # pid, RANK_ID, command and what standard error goes to
+_Seen = Tuple[int, str, str, str]  # pid, RANK_ID, command and what standard error goes to
 
 _SHELLS = ("ash", "bash", "busybox", "dash", "ksh", "sh", "zsh")
 # A program that cannot start its own one lives for milliseconds; later, ranks have begun.
@@ -59,7 +55,7 @@ class ScriptWatch:
         pause_s = _OFTEN_S if is_early else _SELDOM_S
         return now + max(pause_s, self._look_s / _LARGEST_SHARE)
 
-    def find_new(self) -> "List[Seen]":
+    def find_new(self) -> List[_Seen]:
         """Find the ranks that were not there before."""
         began = time.process_time()
         new = [rank for rank in _find_ranks(os.getpid()) if rank[0] not in self._known]
@@ -80,7 +76,7 @@ class ScriptWatch:
             self._absent = absent
             write_absent_ranks(self._folder, absent)
 
-    def _find_absent(self) -> "List[int]":
+    def _find_absent(self) -> List[int]:
         """Find the ranks that do not live, if none of the living processes may start one.
 
         A rank that waits for others starts none, unless it has children, which may change its
@@ -114,7 +110,7 @@ class ScriptWatch:
             return not has_children and waits_to_meet(self._folder, pid)
         return has_children
 
-    def find_awaited(self) -> "Optional[List[str]]":
+    def find_awaited(self) -> Optional[List[str]]:
         """Give the RANK_ID of each rank that lives, once the script has ended; None if that is all.
 
         A board or a pager has the last one's variables if a script starts it below its loop. So
@@ -157,7 +153,7 @@ class RepeatWatch:
         """Give the time of the next look, as `time.monotonic` counts."""
         return time.monotonic() + _SELDOM_S
 
-    def find_repeated(self, ranks: "Mapping[int, str]") -> "Optional[Tuple[int, List[str]]]":
+    def find_repeated(self, ranks: Mapping[int, str]) -> Optional[Tuple[int, List[str]]]:
         """Find a rank of the launch that has started other ranks of it.
 
         Args:
@@ -175,7 +171,7 @@ class RepeatWatch:
         first = min(certain)
         return first, sorted(found[first], key=int)
 
-    def _find_numbers(self, pid: int, own: str, depth: int = 0) -> "Iterator[str]":
+    def _find_numbers(self, pid: int, own: str, depth: int = 0) -> Iterator[str]:
         for child in _list_children(pid):
             name, environ = _name(child), _read_environ(child)
             number = environ.get("RANK_ID", "")
@@ -192,7 +188,7 @@ class RepeatWatch:
                 yield from self._find_numbers(child, own, depth + 1)
 
 
-def _find_ranks(pid: int, depth: int = 0) -> "Iterator[Seen]":
+def _find_ranks(pid: int, depth: int = 0) -> Iterator[_Seen]:
     """Find the first ranks below a process; what a rank starts is its own business."""
     for child in _list_children(pid):
         environ = _read_environ(child)
@@ -210,7 +206,7 @@ def _find_ranks(pid: int, depth: int = 0) -> "Iterator[Seen]":
             yield from _find_ranks(child, depth + 1)
 
 
-def _walk(pid: int, depth: int = 0) -> "Iterator[Tuple[int, str, Dict[str, str]]]":
+def _walk(pid: int, depth: int = 0) -> Iterator[Tuple[int, str, Dict[str, str]]]:
     """Give what lives below a process, but not below a Python of a rank: pid, name, environment."""
     for child in _list_children(pid):
         name, environ = _name(child), _read_environ(child)
@@ -242,12 +238,12 @@ def _name(pid: int) -> str:
     return _read(pid, "comm").decode("utf-8", "replace").strip()
 
 
-def _list_children(pid: int) -> "List[int]":
+def _list_children(pid: int) -> List[int]:
     """List the processes that a process's main thread has started, or the process has adopted."""
     return [int(word) for word in _read(pid, f"task/{pid}/children").split()]
 
 
-def _read_environ(pid: int) -> "Dict[str, str]":
+def _read_environ(pid: int) -> Dict[str, str]:
     pairs = (os.fsdecode(entry).partition("=") for entry in _read(pid, "environ").split(b"\0"))
     return {name: value for name, _, value in pairs}
 
@@ -266,7 +262,7 @@ _COMMENT = re.compile(r"(?m)(?:^|(?<=\s))#.*$")
 _SCRIPT_NAME = re.compile(r"[\w.-]+\.sh\b")
 
 
-def read_announced_size(words: "Sequence[str]", folder: str) -> "Optional[int]":
+def read_announced_size(words: Sequence[str], folder: str) -> Optional[int]:
     """Read from the text of a shell script how many ranks it starts, as it announces with numbers.
 
     Args:

@@ -9,7 +9,7 @@ has.
 import contextlib
 import functools
 import importlib
-import importlib.util
+import itertools
 import os
 import select
 import signal
@@ -17,9 +17,19 @@ import socket
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional, Sequence, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+)
 
-from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import JobError
 from ascend_session.launcher.events import (
     EVENTS,
@@ -47,29 +57,23 @@ from ascend_session.launcher.plan import Plan, RankPlan
 from ascend_session.launcher.process import ASKING, PASSED_ON, Signals, enough_open_files
 from ascend_session.launcher.pump import Pump
 from ascend_session.launcher.result import Attempt, judge_ranks
-from ascend_session.training.progress import read_first_step
+from ascend_session.rank_folder import RANK_FOLDER, read_first_step
 
 if TYPE_CHECKING:
     from ascend_session.launcher.stall import StallWatch
 
-# The package's own __init__ would load what the guardian has no use for.
-_PROGRAM = """
-import sys, types
-package = sys.modules["ascend_session"] = types.ModuleType("ascend_session")
-package.__path__ = [sys.argv.pop(1)]
-from ascend_session.launcher.guardian import main
-main()
-"""
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_GUARDIAN = "ascend_session.launcher.guardian"
+_BESIDE_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 class GuardianProcess:
     """The process in which a job's guardian runs, as the launcher talks to it.
 
+    As a context manager it ends with the block, and its job with it.
+
     Args:
         ranks: What it is to start.
-        pipes: Where each writes its standard output and error. They are closed here as soon as the
-            guardian has them.
+        pipes: Where each writes its standard output and error; the guardian gets them.
         grace: Seconds from SIGTERM to SIGKILL.
         open_files: The limits of open files that the ranks get; None means the launcher's.
         size: The number of ranks of the job on all nodes, if they may be scripts that start
@@ -90,53 +94,53 @@ class GuardianProcess:
         self._grace = grace
         self._ranks = [rank.rank for rank in ranks]
         self.is_over = False
-        ends = [fd for pair in pipes for fd in pair]
+        # As bytes, for the guardian may decode them in another way than this process. What all
+        # ranks have is one object, which is sent once.
+        as_bytes = functools.lru_cache(maxsize=None)(os.fsencode)
+        commands = [
+            {
+                "command": [as_bytes(word) for word in rank.command],
+                "cwd": as_bytes(rank.cwd),
+                "environment": {as_bytes(n): as_bytes(v) for n, v in rank.environment.items()},
+                "cpus": None if rank.cpus is None else list(rank.cpus),
+                "stdout": stdout,
+                "stderr": stderr,
+                "open_files": open_files,
+            }
+            for rank, (stdout, stderr) in zip(ranks, pipes)
+        ]
+        job = {"ranks": commands, "grace": grace, "size": size, "folder": ranks[0].folder}
         try:
-            # As bytes, for the guardian may decode them in another way than this process. What all
-            # ranks have is one object, which is sent once.
-            as_bytes = functools.lru_cache(maxsize=None)(os.fsencode)
-            commands = [
-                {
-                    "command": [as_bytes(word) for word in rank.command],
-                    "cwd": as_bytes(rank.cwd),
-                    "environment": {as_bytes(n): as_bytes(v) for n, v in rank.environment.items()},
-                    "cpus": None if rank.cpus is None else list(rank.cpus),
-                    "stdout": stdout,
-                    "stderr": stderr,
-                    "open_files": open_files,
-                }
-                for rank, (stdout, stderr) in zip(ranks, pipes)
-            ]
-            psutil = importlib.util.find_spec("psutil")  # where it is, without loading it
-            places = [] if psutil is None or psutil.origin is None else [psutil.origin]
-            folders = [os.path.dirname(os.path.dirname(place)) for place in places]
-            watched = {"size": size, "folder": ranks[0].folder}
-            job = {"ranks": commands, "grace": grace, "psutil": folders, **watched}
             self._socket, theirs = socket.socketpair()
-            try:
-                fd, pid = str(theirs.fileno()), str(os.getpid())
+            with contextlib.ExitStack() as unless_started, theirs:
+                unless_started.callback(self._socket.close)
                 self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", "-c", _PROGRAM, _PACKAGE, fd, pid],
+                    [sys.executable, "-S", "-m", _GUARDIAN, str(theirs.fileno()), str(os.getpid())],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
-                    pass_fds=[theirs.fileno(), *ends],
+                    cwd="/",  # where no module can hide one that it imports
+                    env=_guardian_environment(),
+                    pass_fds=[theirs.fileno(), *itertools.chain.from_iterable(pipes)],
                     start_new_session=True,  # what is typed at the terminal is for the launcher
                 )
-            except BaseException:
-                self._socket.close()
-                raise
-            finally:
-                theirs.close()
+                unless_started.pop_all()
         except OSError as failure:
             raise JobError(
                 f"The guardian of the job could not be started: {failure.strerror}."
             ) from None
-        finally:
-            for end in ends:
-                os.close(end)
         self._channel = MessageChannel(self._socket.fileno())
         self._channel.send(job)
         self._channel.flush(wait=True)
+
+    def __enter__(self) -> "GuardianProcess":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], *failure: object) -> None:
+        if kind is not None:
+            self.kill()
+        # It ends its job when the socket is closed.
+        self._socket.close()
+        self._process.wait()
 
     def fileno(self) -> int:
         """Return a descriptor that poll(2) finds readable when something has happened."""
@@ -174,16 +178,18 @@ class GuardianProcess:
         """Let every process of the job go on."""
         self._send(("continue",))
 
-    def close(self) -> None:
-        """Close the socket, on which a guardian that still runs ends its job; wait for it."""
-        self._socket.close()
-        self._process.wait()
-
     def _send(self, message: Any) -> None:
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGCONT)  # one that was stopped reads nothing
         self._channel.send(message)
         self._channel.flush(wait=True)
+
+
+def _guardian_environment() -> Dict[str, str]:
+    """Give the guardian modules from where this process has them, and nothing else of Python's."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    places = [place for place in sys.path if os.path.isabs(place)]
+    return {**environ, "PYTHONPATH": os.pathsep.join([*places, _BESIDE_PACKAGE])}
 
 
 def supervise(
@@ -206,34 +212,31 @@ def supervise(
             open files.
         BaseException: What ``on_event`` raises; everyone is ended first.
     """
-    with enough_open_files(len(plan.ranks)) as open_files:
+    with contextlib.ExitStack() as stack:
+        open_files = stack.enter_context(enough_open_files(len(plan.ranks)))
         began = time.time()
         on_event(Planned(plan, began))
         attempt = Attempt.begin(plan, began)
         pump, pipes = output.pump(plan.ranks)
-        try:
+        with contextlib.ExitStack() as until_started:  # then the guardian has them
+            for end in itertools.chain.from_iterable(pipes):
+                until_started.callback(os.close, end)
             pump.start()
-        except BaseException:
-            for fd in [fd for pair in pipes for fd in pair]:
-                os.close(fd)
-            raise
-        try:
+            stack.callback(output.finish, pump, signals)
+            stack.callback(_end_orphans_of, attempt, plan.folder)
             watched = plan.size if plan.size == 1 or plan.config.program is not None else 0
-            guardian = GuardianProcess(plan.ranks, pipes, plan.config.grace, open_files, watched)
-            try:
-                with signals.over_ranks():
-                    _Supervision(plan, attempt, guardian, signals, on_event, pump, output).run()
-            except BaseException:
-                guardian.kill()
-                raise
-            finally:
-                guardian.close()
-                if attempt.guardian_died:
-                    attempt.left = tuple(end_orphans(plan.folder))
-                    attempt.ended = time.time()
-        finally:
-            output.finish(pump, signals)
+            guardian = stack.enter_context(
+                GuardianProcess(plan.ranks, pipes, plan.config.grace, open_files, watched)
+            )
+        stack.enter_context(signals.over_ranks())
+        _Supervision(plan, attempt, guardian, signals, on_event, pump, output).run()
     return attempt
+
+
+def _end_orphans_of(attempt: Attempt, folder: str) -> None:
+    if attempt.guardian_died:
+        attempt.left = tuple(end_orphans(folder))
+        attempt.ended = time.time()
 
 
 _QUIET_S = 0.3

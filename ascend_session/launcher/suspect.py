@@ -9,22 +9,20 @@ src/framework/cluster_maintenance/health/heartbeat/heartbeat.cc of hicann/hccl.
 import re
 from typing import TYPE_CHECKING, Iterable, List, NamedTuple, Optional, Tuple
 
+from ascend_session.failures.peers import LOCATION
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.text import blanked, shorten
 
 if TYPE_CHECKING:
     from ascend_session.launcher.plan import Plan
 
-_LONGEST = 400  # characters of what is quoted
+_LONGEST = 400  # characters of what is quoted, or stands behind a location
 _NAMED = "ranks? [0-9]{1,7}(?:(?:, | and | to )(?:rank )?[0-9]{1,7})*"
 _ABSENT = re.compile(
     rf"{JOB_CANNOT_GO_ON}(({_NAMED})(?: of [0-9]+(?: \([^)\n]*\))?|, which [^,\n]*,)? "
     r"(?:(?:has|have) (?:left|ended|failed|not answered)|did not come|failed:)[^\n]*)"
 )
 _RANGE = re.compile(r"([0-9]+)(?: to ([0-9]+))?")
-_LOCATION = re.compile(
-    r"Cluster Exception Location\[IP/ID\]:\[([^\]/\s]{1,64})/([0-9]{1,4})\]([^\n]{0,400})"
-)
 _KIND = re.compile(r"ExceptionType:\[([^\]]{1,80})\]")
 _REASON = re.compile(r"Possible Reason:\s*([^\n\]]{1,200})")
 
@@ -58,10 +56,11 @@ def find_suspect(texts: Iterable[str], plan: "Plan", reporter: int) -> Optional[
             why = shorten(blanked(match[1]).strip(), _LONGEST)
             if reporter not in ranks:
                 return Suspect(ranks, f"{why[0].upper()}{why[1:]}", is_by_hccl=False)
-        for location in _LOCATION.finditer(text):
-            rank = _find_rank(plan, location[1], int(location[2]))
+        for location in LOCATION.finditer(text):
+            rank = _find_rank(plan, location["address"], int(location["device"]))
             if rank is not None and rank != reporter:
-                return Suspect((rank,), _describe_location(rank, reporter, location[3]), True)
+                more = text[location.end() : location.end() + _LONGEST].split("\n", 1)[0]
+                return Suspect((rank,), _describe_location(rank, reporter, more), True)
     return None
 
 

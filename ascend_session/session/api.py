@@ -3,9 +3,9 @@
 A process has one system. The blocks share it, and what was opened in a block is closed with it.
 """
 
+import enum
 import functools
 import inspect
-import logging
 import os
 from typing import (
     TYPE_CHECKING,
@@ -26,22 +26,21 @@ from ascend_session.config.option import options_of
 from ascend_session.errors import AscendError, LifecycleError, ShutdownError
 from ascend_session.failures.failure import RetryPolicy
 from ascend_session.failures.scanner import explain, translate
+from ascend_session.session.closing import Failed, join_errors
 from ascend_session.session.conditions import checked, warn_of_unused_loops
-from ascend_session.session.signals import Terminated, log
+from ascend_session.session.signals import Terminated
 from ascend_session.session.system import (
     AscendSystem,
-    Failed,
-    Use,
+    State,
     current_system,
     refuse_after_fork,
     use_system,
 )
+from ascend_session.session.use import Use
 from ascend_session.text import did_you_mean
 
 if TYPE_CHECKING:
     from ascend_session.backends._tensorflow import Session
-
-_logger = logging.getLogger(__name__)
 
 _Given = TypeVar("_Given")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -140,6 +139,14 @@ def ascend_session(
     return SessionContext(checked(config), graph, device_id, session_config, known, None)
 
 
+class _Entry(enum.Enum):
+    """How far a block has come."""
+
+    NEW = "new"
+    OPEN = "open"
+    OVER = "over"
+
+
 class _Block(Generic[_Given]):
     """A context manager that is entered once and exited once, in the process that entered it.
 
@@ -153,8 +160,7 @@ class _Block(Generic[_Given]):
     _use: Use
 
     def __init__(self) -> None:
-        self._entered_in: Optional[int] = None
-        self._left = False
+        self._entry = _Entry.NEW
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
@@ -174,7 +180,7 @@ class _Block(Generic[_Given]):
                 before is still open: for sessions, on the same graph.
             AscendError: As on entry of a block.
         """
-        if self._entered_in is not None and not self._left:
+        if self._entry is _Entry.OPEN:
             raise LifecycleError(
                 f"This {self.call} is open already.",
                 hint=f"Go on with the {self.gives} that open() has returned, or close() it and "
@@ -201,25 +207,24 @@ class _Block(Generic[_Given]):
         raise NotImplementedError
 
     def __enter__(self) -> _Given:
-        if self._entered_in is not None:
-            state = "was used already" if self._left else "is entered already"
+        if self._entry is not _Entry.NEW:
+            state = "is entered already" if self._entry is _Entry.OPEN else "was used already"
             raise LifecycleError(
                 f"This {self.call} {state}.",
                 hint=f"Call {self.call} again for each with block, or each open().",
             )
-        self._entered_in = os.getpid()
-        self._left = True  # until there is something to leave
+        self._entry = _Entry.OVER  # until there is something to leave
         given = self._open()
-        self._left = False
+        self._entry = _Entry.OPEN
         return given
 
     def __exit__(self, *failure: Any) -> None:
-        if self._entered_in is None:
+        if self._entry is _Entry.NEW:
             hint = f"with {self.call} as {self.gives}: or {self.gives} = {self.call}.open()"
             raise LifecycleError(f"This {self.call} was not entered.", hint=hint)
-        if self._left or self._entered_in != os.getpid():
+        if self._entry is _Entry.OVER or self._use.system.state is State.ABANDONED:
             return
-        self._left = True
+        self._entry = _Entry.OVER
         error = self._leave(failure)
         if error is not None:
             raise error
@@ -234,8 +239,8 @@ class _Block(Generic[_Given]):
             explain(body)
         failed: Failed = []
         with use.system.signals.deferring() as waiting:
-            inside = use.sessions_inside()
-            if body is not None and use.is_last():
+            inside = use.system.sessions_inside(use)
+            if body is not None and use.system.is_last(use):
                 use.system.fail(body)
             if inside:
                 left_too_early = LifecycleError(
@@ -245,8 +250,8 @@ class _Block(Generic[_Given]):
                 )
                 failed.append(("closing in order", left_too_early))
             for inner in reversed(inside):
-                failed += inner.leave(is_ending=is_ending)
-            failed += use.leave(*failure, is_ending=is_ending)
+                failed += use.system.leave(inner, is_ending=is_ending)
+            failed += use.system.leave(use, *failure, is_ending=is_ending)
         return _finish(use.system, body, failed + [("an interrupt", error) for error in waiting])
 
 
@@ -323,7 +328,8 @@ class SessionContext(_Block["Session"]):
         try:
             session: Session = self._use.open_session(*self._to_open)
         except BaseException as error:
-            cause = _finish(self._use.system, error, self._use.leave())
+            system = self._use.system
+            cause = _finish(system, error, system.leave(self._use))
             if cause is not None:
                 raise cause from error
             raise
@@ -359,29 +365,4 @@ def _finish(
     if first is None or first is body:
         return None
     first.__cause__ = body or first.__cause__
-    return first
-
-
-def join_errors(
-    first: Optional[BaseException], others: List[BaseException]
-) -> Optional[BaseException]:
-    """Return what the user sees of several errors: ``first``, else an interrupt, else any.
-
-    The others are attached to it in the attribute ``closing_errors``. Those that are failures, and
-    not interrupts, are logged, and from Python 3.11 on they are in its notes.
-    """
-    others = sorted(others, key=lambda error: isinstance(error, Exception))
-    if first is None:
-        if not others:
-            return None
-        first = others.pop(0)
-    for error in others:
-        earlier = getattr(first, "closing_errors", None) or ()
-        first.closing_errors = [*earlier, error]  # type: ignore[attr-defined]
-        if not isinstance(error, Exception):
-            continue
-        name = type(first).__name__
-        log(_logger.error, "Closing failed after %s: %s", name, error, exc_info=error)
-        if hasattr(first, "add_note"):
-            first.add_note(f"Closing failed as well: {error}")
     return first

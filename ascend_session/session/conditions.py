@@ -14,7 +14,8 @@ from typing import Any, Dict, Mapping, Optional
 
 from ascend_session.backends._tensorflow import operators_of_user, tf1
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.config.grammars.accelerate import accelerate_trigger
+from ascend_session.config.grammars import accelerate
+from ascend_session.config.hints import SIBLINGS
 from ascend_session.config.option import options_by_key
 from ascend_session.errors import ConfigError, LifecycleError, UnsupportedError, warn
 from ascend_session.findings import ERROR, Finding
@@ -28,8 +29,6 @@ TAILING = "ascend_session/is_tailing_optimization"
 
 # Operators of TensorFlow's version 1 control flow, which tf.cond and tf.while_loop leave behind.
 _V1_CONTROL_FLOW = frozenset(["Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch"])
-
-_ACCELERATION_VARIABLES = {"step": ("STEP_NOW", "TOTAL_STEP"), "loss": ("LOSS_NOW", "TARGET_LOSS")}
 
 
 def checked(config: Any) -> Optional[AscendConfig]:
@@ -153,7 +152,7 @@ def _check_host_variables(graph: Any) -> None:
 
 
 def _check_acceleration(mode: str, environ: Mapping[str, str]) -> None:
-    needed = _ACCELERATION_VARIABLES[accelerate_trigger(mode)]
+    needed = accelerate.VARIABLES[accelerate.accelerate_trigger(mode)]
     missing = [name for name in needed if not environ.get(name)]
     if missing:
         warn(
@@ -229,8 +228,7 @@ class Leftovers:
         Warns:
             AscendConfigWarning: For each option that stays although it is not set again.
         """
-        pairs = (("precision_mode", "precision_mode_v2"), ("precision_mode_v2", "precision_mode"))
-        for stuck, wanted in pairs:
+        for stuck, wanted in SIBLINGS.items():
             if stuck in self._stuck and wanted in parameters:
                 raise ConfigError(
                     f"{wanted}={parameters[wanted]!r} cannot follow {stuck}={self._stuck[stuck]!r} "

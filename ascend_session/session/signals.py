@@ -15,7 +15,6 @@ gives each cell Python's own handler; there the guard's thread cannot know from 
 Ctrl-C has been noticed, and looks whether the main thread is in a run.
 """
 
-import atexit
 import contextlib
 import ctypes
 import functools
@@ -33,6 +32,7 @@ from typing import Any, Callable, ClassVar, Dict, Iterator, List, Optional
 
 from ascend_session.backends._tensorflow import is_of_session
 from ascend_session.cluster.variables import GRACE, read_seconds
+from ascend_session.process import on_close, on_fork
 from ascend_session.user_code import user_line
 
 _logger = logging.getLogger(__name__)
@@ -100,7 +100,6 @@ class SignalGuard:
         self._is_waiting_for_run = False  # after a first Ctrl-C in an interactive Python
         self._run_s = 0.0
         self._previous_fd = -1
-        self._pid = os.getpid()
         self._deferring = 0
         self._deferred: List[BaseException] = []
         self._reader: Optional[socket.socket] = None
@@ -201,8 +200,8 @@ class SignalGuard:
         is_default = signal.getsignal(number) == signal.default_int_handler
         return number == signal.SIGINT and is_default and is_interactive()
 
-    def forget_in_child(self) -> None:
-        """Give a forked child the default handlers back; it has no thread."""
+    def abandon(self) -> None:
+        """Give a forked child, in which this runs, the default handlers; it has no thread."""
         self._restore()
         signal.set_wakeup_fd(-1)
 
@@ -226,7 +225,7 @@ class SignalGuard:
             if self._terminating:
                 self._end_at_once(number)
             self._terminating = True
-            atexit.register(self._end_by, number)
+            on_close("signal", functools.partial(self._end_by, number))
         error = KeyboardInterrupt() if number == signal.SIGINT else Terminated(number)
         if not self._deferring:
             raise error
@@ -234,9 +233,8 @@ class SignalGuard:
 
     def _end_by(self, number: int) -> None:
         """Shut down what is still open at exit, then end the process by its signal."""
-        if os.getpid() == self._pid:
-            self._shut_down()
-            _die_of(number)
+        self._shut_down()
+        _die_of(number)
 
     def _watch(self) -> None:
         assert self._reader is not None
@@ -445,9 +443,9 @@ def _flush_streams() -> None:
 _guards: List[SignalGuard] = []
 
 
-def _forget_guards_in_child() -> None:
+def _abandon() -> None:
     while _guards:
-        _guards.pop().forget_in_child()
+        _guards.pop().abandon()
 
 
-os.register_at_fork(after_in_child=_forget_guards_in_child)
+on_fork(_abandon)

@@ -1,47 +1,78 @@
 """AscendSystem: the device as this process has opened it, and who uses it.
 
 A process has one system at most. Each block is one of its uses, and the last one to end shuts it
-down.
+down. Three verbs end what is open:
+
+- ``leave``: a use ends. Its session is closed, and the system if no other use is left.
+- ``close``: everything is closed in order: the sessions, the latest first, then the device, then
+  the keeper session; then the signals are given back. Whoever comes second waits for the first.
+- ``abandon``: everything is forgotten, and nothing is said to the device.
+
+What happens, by the event and the `State` in which it finds the system:
+
+=================  ========  =======  =======  =======  =========
+event              opening   open     closing  closed   abandoned
+=================  ========  =======  =======  =======  =========
+a block begins     wait      share    wait     open     refuse
+last block ends    close     leave    wait     nothing  nothing
+close() or exit    nothing   close    wait     nothing  nothing
+signal             close     leave    wait     default  default
+second SIGTERM     abandon   abandon  abandon  default  default
+fork, in a child   abandon   abandon  abandon  refuse   abandon
+=================  ========  =======  =======  =======  =========
+
+- A block that fails to open, or is interrupted, ends while the system is opening.
+- Who waits goes on as the next state says; in the thread that opens or closes it is refused.
+- A signal is an exception in the main thread, so that the blocks are left; one that finds the
+  system closing waits until it is closed. Where TensorFlow blocks the main thread, the guard's
+  thread has the runs end first (`ascend_session.session.signals`). By default a signal does what
+  it would do without this package.
+- After a fork from a process whose system is closed there is nothing to abandon, but TensorFlow's
+  threads are missing in the child: opening and running are refused.
 """
 
-import atexit
+import enum
 import functools
 import logging
 import os
 import threading
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional
 
 from ascend_session import backends
-from ascend_session.backends._tensorflow import (
-    destroy,
-    disown,
-    error_after_fork,
-    graph_or_default,
-    refuse_sessions,
-)
+from ascend_session.backends._tensorflow import disown, error_after_fork, refuse_sessions
 from ascend_session.backends.base import Backend
 from ascend_session.cluster import member
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.variables import RANK_FOLDER
+from ascend_session.cluster.variables import uses_collectives
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.entry import FileStore, adapter_part, flatten
+from ascend_session.config.hccl_variables import check_hccl_variables
 from ascend_session.config.proto import SessionProto, add_to_entry, build_proto
 from ascend_session.config.rules import validate, validate_opening
 from ascend_session.errors import AscendError, LifecycleError, warn
 from ascend_session.failures.failure import RetryPolicy
 from ascend_session.failures.graph_error import describe_error
 from ascend_session.failures.scanner import translate
+from ascend_session.process import on_close, on_fork
+from ascend_session.rank_folder import RANK_FOLDER
+from ascend_session.session.closing import (
+    Closer,
+    Failed,
+    close_all,
+    close_at_once,
+    log_failures,
+)
 from ascend_session.session.conditions import (
     Leftovers,
-    check_conditions,
     check_init_options,
     checked,
     init_options,
     on_device,
 )
 from ascend_session.session.signals import SignalGuard, log
+from ascend_session.session.use import Use
 from ascend_session.text import format_count
 
 if TYPE_CHECKING:
@@ -51,12 +82,6 @@ _logger = logging.getLogger(__name__)
 
 _POLL_S = 1.0  # in which a thread that waits for another one's system looks for SIGTERM
 _ANSWER_S = 0.25  # for ranks that hear of a signal, before sessions are closed
-
-Closer = Tuple[str, Callable[[], object]]
-"""What is closed, as the subject of a sentence, and how."""
-
-Failed = List[Tuple[str, BaseException]]
-"""What failed while closing, each with its exception."""
 
 LEFTOVERS = Leftovers()
 """What earlier systems of this process left behind in the adapter."""
@@ -91,38 +116,14 @@ class Event(NamedTuple):
         return f"{self.seconds:8.3f} s  {self.name}" + (f": {self.detail}" if self.detail else "")
 
 
-def close_all(closers: List[Closer]) -> Failed:
-    """Run every closer, whatever the others do; return what failed, with its exception."""
-    failed: Failed = []
-    for what, closer in closers:
-        try:
-            closer()
-        except BaseException as error:  # an interrupt must not keep the device from closing
-            failed.append((what, error))
-    return failed
+class State(enum.Enum):
+    """What a system is doing, in the word that messages have for it."""
 
-
-def close_at_once(closers: List[Closer], head_start_s: float = 0) -> None:
-    """Run every closer in a thread of its own, and wait for all; the others wait for the first.
-
-    For a signal: closing a session waits for its run, which may not react, and must not keep the
-    others from being closed. What fails here fails again when the blocks are left.
-    """
-    threads: List[threading.Thread] = []
-    for closer in closers:
-        thread = threading.Thread(target=close_all, args=([closer],), daemon=True)
-        thread.start()
-        if not threads:
-            thread.join(head_start_s)
-        threads.append(thread)
-    for thread in threads:
-        thread.join()
-
-
-def log_failures(failed: Failed) -> None:
-    """Log what failed while closing, where nobody is left to catch it."""
-    for what, error in failed:
-        log(_logger.error, "%s failed: %s", what, error, exc_info=error)
+    OPENING = "opening"
+    OPEN = "open"
+    CLOSING = "closing"
+    CLOSED = "closed"
+    ABANDONED = "abandoned"
 
 
 class AscendSystem:
@@ -165,15 +166,16 @@ class AscendSystem:
         self.pid = os.getpid()
         self._is_launched = bool(os.environ.get(RANK_FOLDER))
         self.uses: List[Use] = []
-        self._set_state("opening")
+        self._set_state(State.OPENING)
         self._failure: Optional[BaseException] = None  # which ends the last block
-        self._is_up = False  # from the initialisation until the shutdown begins
         self._closing = threading.RLock()  # garbage collection may leave a block meanwhile
-        self.signals = SignalGuard(self._interrupt, lambda: log_failures(self.close()))
+        self.signals = SignalGuard(self._interrupt, _shut_down)
+        # What is open besides the sessions; `close` closes the latest first.
+        self._opened: List[Closer] = [("giving the signals back", self.signals.remove)]
 
     def __repr__(self) -> str:
-        state = self._state
-        if self.pid != os.getpid():
+        state = self.state.value
+        if self.state is State.ABANDONED:
             state = f"of process {self.pid}, from which this one was forked"
         elif self.is_open:
             sessions = [use for use in self.uses if use.session is not None]
@@ -202,9 +204,14 @@ class AscendSystem:
         return dict(self._proto.parameters)
 
     @property
+    def state(self) -> State:
+        """Its `State`; in a forked process it is abandoned, whatever it was before."""
+        return self._state if self.pid == os.getpid() else State.ABANDONED
+
+    @property
     def is_open(self) -> bool:
         """Whether sessions can be opened on it."""
-        return self._state == "open" and self.pid == os.getpid()
+        return self.state is State.OPEN
 
     def session(
         self,
@@ -249,15 +256,15 @@ class AscendSystem:
 
     def check_usable(self) -> None:
         """Raise LifecycleError unless sessions can be opened on this system."""
-        if self.pid != os.getpid():
+        if self.state is State.ABANDONED:
             raise LifecycleError(
                 f"This Ascend system belongs to process {self.pid}; this is process "
                 f"{os.getpid()}, forked from it.",
                 hint="Start workers as fresh processes (subprocess, or multiprocessing's 'spawn').",
             )
-        if self._state != "open":
+        if self.state is not State.OPEN:
             raise LifecycleError(
-                f"This Ascend system is {self._state}; no session can be opened on it.",
+                f"This Ascend system is {self.state.value}; no session can be opened on it.",
                 hint="Open sessions inside the block: with ascend_system(cfg) as system: ...",
             )
 
@@ -278,10 +285,10 @@ class AscendSystem:
             LifecycleError: While this thread opens or closes it, or for another backend.
             ConfigError: For init-scope options that it was not initialised with.
         """
-        if self._state in ("opening", "closing"):
+        if self.state in (State.OPENING, State.CLOSING):
             raise LifecycleError(
-                f"Thread {self._thread.name!r} is {self._state} the Ascend system of this process "
-                "at this moment.",
+                f"Thread {self._thread.name!r} is {self.state.value} the Ascend system of this "
+                "process at this moment.",
                 hint="Open one ascend_system(...) first, then start threads that open sessions.",
             )
         # "auto" means the open system, unless the environment names a backend.
@@ -311,6 +318,7 @@ class AscendSystem:
         self.choice = backends.choose(backend, os.environ)
         self.backend, self.backend_reason, is_automatic = self.choice
         self._backend = backends.create(self.choice, os.environ)
+        self._opened.append(("closing the keeper session", self._backend.close))
         self._check_beforehand()
         if is_automatic and self.local_rank == 0:
             warning = self._backend.explain_automatic(self.backend_reason)
@@ -320,7 +328,23 @@ class AscendSystem:
             self._record("job", self.job.origin)
         self.signals.install(self._backend.interrupted_run_s)
         try:
-            proto, parameters = self._proto
+            self._initialize(wait_s, probe)
+            self._set_place(self._backend.confirm_job(self.job))
+            on_close("system", _close_at_exit)
+            self._set_state(State.OPEN)
+        except BaseException as error:
+            log_failures(self.close())
+            cause = self.signals.cause_of(error) or error
+            if cause is not error:
+                raise cause from error
+            if isinstance(error, AscendError) or not isinstance(error, Exception):
+                raise
+            raise translate(error, action=f"initialize_system on the {self.backend}") from error
+
+    def _initialize(self, wait_s: float, probe: Optional[RetryPolicy]) -> None:
+        """Initialise the device; from then on there is something to shut down."""
+        proto, parameters = self._proto
+        try:
             if wait_s:
                 self._backend.await_device(self.job, parameters, wait_s)
                 self._record("wait for device")
@@ -329,23 +353,14 @@ class AscendSystem:
                 self._record("probe")
             _note_initialising()
             self._backend.initialize(proto, parameters)
-            self._is_up = True
-            self._record("initialize", self.backend)
-            self._set_place(self._backend.confirm_job(self.job))
-            atexit.register(_close_at_exit, self)
-            self._set_state("open")
         except BaseException as error:
-            if self._is_up:
-                log_failures(self.close())
-            else:
-                log_failures(self._close())
-                self._record("failure", f"initialize: {error}")
-            cause = self.signals.cause_of(error) or error
-            if cause is not error:
-                raise cause from error
-            if isinstance(error, AscendError) or not isinstance(error, Exception):
-                raise
-            raise translate(error, action=f"initialize_system on the {self.backend}") from error
+            self._record("failure", f"initialize: {error}")
+            raise
+        self._opened.append(("shutdown_system", self._shut_down_device))
+        if self._is_launched:
+            self._opened.insert(0, ("noting that all is closed", member.leave))
+        LEFTOVERS.remember(parameters)
+        self._record("initialize", self.backend)
 
     def _check_beforehand(self) -> None:
         """Check job, options, host and leftovers. Nothing is started."""
@@ -358,7 +373,10 @@ class AscendSystem:
         self._files = FileStore(os.environ, writes=self._backend.reads_option_files)
         self._proto = build_proto(self.config, self._base, self._files)
         parameters = self._proto.parameters
-        validate_opening({**parameters, **flatten(self.config)}, os.environ)
+        self._validate_opening({**parameters, **flatten(self.config)})
+        if not self._uses_hccl():
+            for finding in check_hccl_variables(os.environ, is_used=False):
+                log(_logger.info, "%s", finding)
         LEFTOVERS.check(parameters)
         self._check_backend(parameters)
 
@@ -382,7 +400,7 @@ class AscendSystem:
         self.job = job
         self.rank, self.size, self.local_rank, self.local_size, self.device_id = job[:5]
 
-    def _set_state(self, state: str) -> None:
+    def _set_state(self, state: State) -> None:
         """Note the state, and which thread is opening or closing."""
         with _lock:
             self._state, self._thread = state, threading.current_thread()
@@ -390,7 +408,7 @@ class AscendSystem:
 
     def is_worth_waiting_for(self) -> bool:
         """Tell whether another thread opens or closes it, and this one may go on afterwards."""
-        is_changing = self._state in ("opening", "closing")
+        is_changing = self.state in (State.OPENING, State.CLOSING)
         is_others = self._thread is not threading.current_thread()
         return is_changing and is_others and not self.signals.is_terminating
 
@@ -426,9 +444,16 @@ class AscendSystem:
         if missing:
             validate(parameters, own, self._proto.parameters)
             add_to_entry(proto, missing)
-        validate_opening(self._files.restored(parameters), os.environ)
+        self._validate_opening(self._files.restored(parameters))
         self._check_backend(parameters)
         return SessionProto(proto, parameters)
+
+    def _uses_hccl(self) -> bool:
+        """Tell whether HCCL reads its variables: on a device, in a job of several ranks."""
+        return self._backend.needs_rank_table and uses_collectives(os.environ)
+
+    def _validate_opening(self, values: Dict[str, Any]) -> None:
+        validate_opening(values, os.environ, with_hccl=self._uses_hccl())
 
     def _check_backend(self, parameters: Dict[str, Any]) -> None:
         """Refuse what the backend cannot do; warn of what is not as it seems on it."""
@@ -447,52 +472,76 @@ class AscendSystem:
             member.fail(error)
             self._backend.interrupt(describe_error(error), error)
 
+    def sessions_inside(self, use: Use) -> List[Use]:
+        """List the open sessions of this thread that were opened after ``use``, in that order."""
+        with _lock:
+            later = self.uses[self.uses.index(use) + 1 :] if use in self.uses else []
+        me = threading.get_ident()
+        return [each for each in later if each.session is not None and each.thread == me]
+
+    def is_last(self, use: Use) -> bool:
+        """Tell whether the system is open and used by ``use`` alone, with what is inside it."""
+        with _lock:
+            is_alone = len(self.uses) == 1 + len(self.sessions_inside(use))
+            return use in self.uses and is_alone and self.is_open
+
+    def leave(self, use: Use, *failure: Any, is_ending: bool = False) -> Failed:
+        """End a use: close its session, and the system if this was the last; wait for its end.
+
+        Args:
+            use: The use.
+            failure: Type, value and traceback of the exception that ends the block, or nothing.
+            is_ending: Whether the process ends, so that the last block of this thread shuts the
+                system down although other threads still use it.
+
+        Returns:
+            What failed, each with its exception.
+        """
+        failed = close_all([("closing a session", partial(use.close, *failure))])
+        with _lock:
+            if use in self.uses:
+                self.uses.remove(use)
+            me = threading.get_ident()
+            if any(not is_ending or each.thread == me for each in self.uses):
+                return failed
+            self._begin_closing()
+        return failed + self.close()
+
     def close(self) -> Failed:
         """Close all sessions, shut the device down, give the signals back.
 
         A second call does nothing, but waits for a first one that is still at it: a process whose
         main thread leaves the last block while a signal shuts the system down ends after that.
+        While another thread opens the system there is nothing to close but what is its own.
 
         Returns:
             What failed, each with its exception.
         """
         with self._closing:
-            if not self._is_up:
+            is_opener = self._thread is threading.current_thread()
+            if not self._opened or (self.state is State.OPENING and not is_opener):
                 return []
-            self._is_up = False
-            self._begin_closing()
-            sessions: List[Closer] = [("closing a session", use.close) for use in self.uses]
-            if self._failure is not None and self._backend.holds_npus:
-                failed_calls = partial(self._backend.destroy_failed, self._failure)
-                sessions.insert(0, ("closing the sessions of failed calls", failed_calls))
-            self._failure = None
+            opened, self._opened = self._opened, []
             try:
-                failed = self._close(*sessions[::-1], ("shutdown_system", self._shut_down_device))
-                if self._is_launched:
-                    member.leave()
-                LEFTOVERS.remember(self._proto.parameters)
+                self._begin_closing()
+                self.signals.begin_unwinding()
+                if self._failure is not None and self._backend.holds_npus:
+                    failed_calls = partial(self._backend.destroy_failed, self._failure)
+                    opened.append(("closing the sessions of failed calls", failed_calls))
+                self._failure = None
+                opened += [("closing a session", use.close) for use in self.uses]
+                failed = close_all(opened[::-1])
                 for what, error in failed:
                     self._record("failure", f"{what}: {error}")
                 return failed
             finally:
-                _forget(self)
+                _make_way(self)
 
     def _begin_closing(self) -> None:
         """Have no other block share this system from now on."""
         with _lock:
-            if self._state == "open":
-                self._set_state("closing")
-
-    def _close(self, *closers: Closer) -> Failed:
-        """Run these closers, and those of what is there before the device is up."""
-        self.signals.begin_unwinding()
-        return close_all(
-            [
-                *closers,
-                ("closing the keeper session", self._backend.close),
-                ("giving the signals back", self.signals.remove),
-            ]
-        )
+            if self._state is State.OPEN:
+                self._set_state(State.CLOSING)
 
     def _shut_down_device(self) -> None:
         try:
@@ -508,132 +557,23 @@ class AscendSystem:
         closers: List[Closer] = [("the ranks", partial(self._backend.interrupt, reason))]
         closers += [("a session", use.interrupt) for use in list(self.uses)]
         close_at_once(closers, head_start_s=_ANSWER_S)
-        if self._state == "opening" and not self._is_up:
+        if self.state is State.OPENING:
             self._backend.close()
 
-    def forget_in_child(self) -> None:
-        """Have a forked process leave alone what belongs to this one."""
+    def abandon(self) -> None:
+        """Have a forked process, in which this runs, leave alone what belongs to its parent."""
+        self._opened, self._closing = [], threading.RLock()  # which another thread may have held
         for use in self.uses:
             if use.session is not None:
                 disown(use.session)
         if hasattr(self, "_backend"):  # a thread may have been at the first steps of opening
-            self._backend.forget_in_child()
-
-
-class Use:
-    """What one block has of a system: a place among its uses, and a session if it opens one.
-
-    Attributes:
-        system: The system.
-        thread: The thread that has entered the block.
-        session: The open ``tf.Session``; None before and afterwards.
-        graph: The graph of that session.
-        parameters: The keys and values of its NpuOptimizer entry.
-    """
-
-    session: Any = None
-    graph: Any = None
-    parameters: Mapping[str, Any] = {}
-
-    def __init__(self, system: AscendSystem) -> None:
-        self.system = system
-        self.thread = threading.get_ident()
-        self._is_default = False
-        self._closing = threading.RLock()  # nothing may be freed that is being closed
-        system.uses.append(self)
-
-    def open_session(
-        self,
-        config: Optional[AscendConfig],
-        graph: Optional[Any],
-        device_id: Optional[int],
-        base: Optional[Any],
-        as_default: bool,
-    ) -> Any:
-        """Open a session; if ``as_default``, it and its graph become this thread's defaults."""
-        system = self.system
-        system.check_usable()
-        self.graph = graph_or_default(graph)
-        proto, self.parameters = system._session_proto(config, base, device_id)
-        check_conditions(self.graph, self.parameters, os.environ, system.size)
-        try:
-            system._backend.bring_up()  # it may have gone down with the last session
-        except AscendError:
-            raise
-        except Exception as error:
-            raise translate(error, action="initialize_system before a session") from error
-        system._record("bring up")
-        self.session = system._backend.session(self.graph, proto)
-        if as_default:
-            self.session.__enter__()
-            self._is_default = True
-        device = self.parameters.get("session_device_id", system.device_id)
-        system._record("session open", f"device {device}")
-        return self.session
-
-    def sessions_inside(self) -> "List[Use]":
-        """List the open sessions of this thread that were opened later, in that order."""
-        uses = self.system.uses
-        with _lock:
-            later = uses[uses.index(self) + 1 :] if self in uses else []
-        me = threading.get_ident()
-        return [use for use in later if use.session is not None and use.thread == me]
-
-    def is_last(self) -> bool:
-        """Tell whether the system is open and used by this block alone, with what is inside it."""
-        with _lock:
-            uses = self.system.uses
-            is_alone = self in uses and len(uses) == 1 + len(self.sessions_inside())
-            return is_alone and self.system.is_open
-
-    def leave(self, *failure: Any, is_ending: bool = False) -> Failed:
-        """Close the session, and the system if this was its last use; then wait until it is closed.
-
-        Args:
-            failure: Type, value and traceback of the exception that ends the block, or nothing.
-            is_ending: Whether the process ends, so that the last block of this thread shuts the
-                system down although other threads still use it.
-
-        Returns:
-            What failed, each with its exception.
-        """
-        failed = close_all([("closing a session", partial(self.close, *failure))])
-        system = self.system
-        with _lock:
-            if self in system.uses:
-                system.uses.remove(self)
-            me = threading.get_ident()
-            if any(not is_ending or use.thread == me for use in system.uses):
-                return failed
-            system._begin_closing()
-        return failed + system.close()
-
-    def close(self, *failure: Any) -> None:
-        """Take the session from the defaults of its thread, close and free it, if it is open."""
-        with self._closing:
-            if self.session is None:
-                return
-            try:
-                if self._is_default and self.thread == threading.get_ident():
-                    self.session.__exit__(*(failure or (None, None, None)))
-            finally:
-                try:
-                    destroy(self.session)
-                finally:
-                    self.session = None
-                    self.system._record("session close")
-
-    def interrupt(self) -> None:
-        """Close the session while a thread may be blocked in it; wait for that run to end."""
-        with self._closing:
-            if self.session is not None:
-                self.session.close()
+            self._backend.abandon()
 
 
 def current_system() -> Optional[AscendSystem]:
     """Return the open `AscendSystem` of this process, or None."""
     system = _current
-    if system is None or system.pid != os.getpid() or system._state == "opening":
+    if system is None or system.state in (State.OPENING, State.ABANDONED):
         return None
     return system
 
@@ -668,7 +608,7 @@ def use_system(
         return use
     except BaseException:  # an interrupt may arrive after the last line of open()
         log_failures(system.close())
-        _forget(system)
+        _make_way(system)
         raise
 
 
@@ -678,7 +618,7 @@ def refuse_after_fork() -> None:
     Where the parent was opening it, nothing is imported either: a module that a thread of the
     parent was importing stays locked for ever.
     """
-    if _current is not None and _current.pid != os.getpid():
+    if _current is not None and _current.state is State.ABANDONED:
         raise LifecycleError(
             f"This process was forked from process {_current.pid} while that process had "
             "an Ascend system open; neither TensorFlow nor the device survives a fork.",
@@ -694,23 +634,30 @@ def _note_initialising() -> None:
         _initialised_in = os.getpid()
 
 
-def _forget(system: AscendSystem) -> None:
-    """Make way for another system, if that was not done before; this one is closed now."""
+def _make_way(system: AscendSystem) -> None:
+    """Make way for another system; this one is closed now."""
     global _current
     with _lock:
-        system._set_state("closed")
+        system._set_state(State.CLOSED)
         if _current is system:
             _current = None
             _changed.notify_all()
-            atexit.unregister(_close_at_exit)
 
 
-def _close_at_exit(system: AscendSystem) -> None:
-    log(_logger.warning, "An Ascend system was left open; it is shut down at exit.")
-    log_failures(system.close())
+def _shut_down() -> None:
+    """Close what is open where nobody is left to catch what fails."""
+    system = current_system()
+    if system is not None:
+        log_failures(system.close())
 
 
-def _forget_in_child() -> None:
+def _close_at_exit() -> None:
+    if current_system() is not None:
+        log(_logger.warning, "An Ascend system was left open; it is shut down at exit.")
+        _shut_down()
+
+
+def _abandon() -> None:
     """Have a forked process touch nothing of what its parent has open, nor at its exit."""
     global _lock, _changed
     _lock = threading.RLock()  # of threads that are not here
@@ -718,8 +665,7 @@ def _forget_in_child() -> None:
     if _initialised_in is not None:
         refuse_sessions(_initialised_in)
     if _current is not None:
-        atexit.unregister(_close_at_exit)
-        _current.forget_in_child()
+        _current.abandon()
 
 
-os.register_at_fork(after_in_child=_forget_in_child)
+on_fork(_abandon)

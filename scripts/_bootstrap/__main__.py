@@ -11,7 +11,14 @@ import sys
 from types import FrameType
 from typing import Dict, List, Mapping, NamedTuple, Optional
 
-from environments import Environment, Lock, locate, locate_beside, make_current
+from environments import (
+    Environment,
+    Lock,
+    locate,
+    locate_beside,
+    make_current,
+    oldest_dependencies,
+)
 from installing import Steps, make, steps_for_folder, steps_for_venv
 from interpreters import Interpreter, Need, SetupError, best, requested
 from vendor_python import PYTEST, VendorPython, find_vendor_python, tests_hardware
@@ -31,6 +38,7 @@ class Kind(NamedTuple):
     prefix: str
     extras: str
     need: Need
+    oldest: bool = False
 
 
 KINDS: Dict[str, Kind] = {
@@ -41,7 +49,13 @@ KINDS: Dict[str, Kind] = {
     "check": Kind(
         "check-", "check", Need((11, 12, 13, 14, 10), "Python 3.10 to 3.14", tensorflow=False)
     ),
-    "check-oldest": Kind("check-", "check", Need((7,), "Python 3.7", tensorflow=False)),
+    # With the oldest packages that the project takes, so that its lower bounds are true.
+    "check-oldest": Kind(
+        "check-", "check", Need((7,), "Python 3.7", tensorflow=False), oldest=True
+    ),
+    "release": Kind(
+        "release-", "release", Need((11, 12, 13, 14, 10), "Python 3.10 to 3.14", tensorflow=False)
+    ),
 }
 
 
@@ -112,7 +126,8 @@ def _prepare_venv(kind: Kind, environ: Mapping[str, str]) -> Environment:
         f"Setting up .venv/{environment.name} with Python {interpreter.release} "
         f"({interpreter.executable}); this happens once and takes some minutes."
     )
-    steps = steps_for_venv(environment, interpreter, wanted, environ)
+    packages = [*wanted, *oldest_dependencies(TOP)] if kind.oldest else wanted
+    steps = steps_for_venv(environment, interpreter, packages, environ)
     _prepare(environment, steps, title, environ, becomes_current=kind.need.tensorflow)
     return environment
 

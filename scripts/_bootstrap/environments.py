@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 import re
-from typing import NamedTuple, Sequence
+from typing import List, NamedTuple, Sequence
 
 from interpreters import Interpreter
 
@@ -107,6 +107,13 @@ def locate_beside(top: str, name: str, python: str, wanted: Sequence[str]) -> En
     facts = json.dumps([top, python, *wanted])
     fingerprint = hashlib.sha256(facts.encode("utf-8")).hexdigest()
     return Environment(top, name, fingerprint, python)
+
+
+def oldest_dependencies(top: str) -> List[str]:
+    """Return pip's arguments for the oldest dependencies that pyproject.toml allows."""
+    with open(os.path.join(top, "pyproject.toml")) as project:
+        dependencies = project.read().partition("\ndependencies = [")[2].partition("\n]")[0]
+    return re.findall(r'"(.+)"', dependencies.replace(">=", "=="))
 
 
 def make_current(environment: Environment) -> None:

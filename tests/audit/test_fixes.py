@@ -47,6 +47,17 @@ def after(line, block=HEAD):
         ('op.parameter_map["deterministic"].b=True', 'op.parameter_map["deterministic"].i=1'),
         ('op.parameter_map["iterations_per_loop"].s = b"10"', None),
         ('op.parameter_map["use_off_line"].i = flag', None),
+        (
+            'op.parameter_map["use_off_line"].s = b"True"',
+            'op.parameter_map["use_off_line"].b = True',
+        ),
+        (
+            "op.parameter_map['mix_compile_mode'].s = tf.compat.as_bytes('false')  # off",
+            "op.parameter_map['mix_compile_mode'].b = False  # off",
+        ),
+        ('op.parameter_map["use_off_line"].s = b"yes"', None),
+        ('op.parameter_map["use_off_line"].i = 2', None),
+        ('op.parameter_map["deterministc"].i = 7', None),  # which deterministic does not take
         ('op.parameter_map["fp_point"].s = b"x"', None),
         ('op.parameter_map["nothing_like_it"].s = b"x"', None),
         ('op.parameter_map["precision_mode_v"].s = b"mixed_float16"', None),  # two are as near
@@ -109,3 +120,13 @@ def test_what_is_fixed_is_a_script_with_fewer_findings_and_nothing_left_to_fix(s
     left = audit_bytes(script.name, made.after.encode()).findings
     assert len(left) < len(audit_bytes(script.name, script.read_bytes()).findings)
     assert fix_script(script.name, made.after.encode()) is None
+
+
+def test_each_change_is_told_with_its_reason_and_its_line_in_the_script_as_it_was():
+    lines = 'op.parameter_map["use_of_line"].b = True\nop.parameter_map["deterministic"].b = True'
+    made = fix_script("a.py", BLOCK.format(lines).encode())
+    assert [(change.place.line, change.rule) for change in made.changes] == [
+        (4, "memory-optimization-on"),
+        (6, "unknown-key"),
+        (7, "wrong-field"),
+    ]

@@ -62,6 +62,41 @@ def test_every_file_is_told(folder):
     assert told == [3, 3, 3]
 
 
+def test_the_same_job_id_in_many_scripts_is_one_note(folder):
+    for name in ("one.sh", "two.sh", "three.sh"):
+        (folder / name).write_text("export RANK_ID=0\nexport JOB_ID=10087\n")
+    (finding,) = [
+        each for each in audit_paths([str(folder)]).findings if each.rule == "fixed-job-id"
+    ]
+    assert (finding.severity, os.path.basename(finding.place.file)) == ("info", "one.sh")
+    assert finding.message.endswith("So it is in 2 other places.")
+
+
+def test_a_relative_rank_table_is_judged_only_where_it_is(folder):
+    text = "export RANK_ID=0\n{}export RANK_TABLE_FILE=table.json\n"
+    script = folder / "a.sh"
+    script.write_text(text.format(""))
+    assert audit_paths([str(script)]).findings == ()
+    (folder / "table.json").write_text("no table")
+    script.write_text(text.format("") + text.format("cd device0\n"))
+    assert [each.certain for each in audit_paths([str(script)]).findings] == [False, False]
+
+
+def test_a_script_of_one_rank_is_advised_as_one(folder):
+    script = folder / "a.sh"
+    script.write_text("export RANK_SIZE=1\nexport RANK_ID=0\npython3 a.py &\nwait\n")
+    found = audit_paths([str(script)]).findings
+    assert {each.severity for each in found} == {"warning"}
+    assert not any("collective" in each.message or "launch -n" in each.hint for each in found)
+
+
+def test_the_advice_names_the_number_of_ranks(folder):
+    script = folder / "a.sh"
+    script.write_text("RANK_SIZE=4\nfor d in 0 1 2 3; do bash one.sh $d & done; wait\n")
+    hints = [each.hint for each in audit_paths([str(script)]).findings if each.severity == "error"]
+    assert ["launch -n 4 train.py" in hint for hint in hints] == [True]
+
+
 @pytest.mark.parametrize(
     "lines",
     [
@@ -69,8 +104,9 @@ def test_every_file_is_told(folder):
         "if x\nexport RANK_SIZE=8\n" * 5000,
         "if x\nexport RANK_SIZE=8\nelse\nunset RANK_SIZE\nfi\n" * 3000,
         "python a.py &\n" + "wait $!\n" * 10_000,
+        "A=1;" * 100_000,
     ],
-    ids=["continued", "nested", "branches", "waits"],
+    ids=["continued", "nested", "branches", "waits", "assignments"],
 )
 def test_no_shell_script_takes_long(lines):
     begin = process_time()

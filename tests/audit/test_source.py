@@ -3,6 +3,7 @@
 import ast
 import json
 import sys
+from time import process_time
 
 import pytest
 
@@ -57,7 +58,7 @@ def test_tabs_among_spaces_are_read_as_python_2_did():
 @pytest.mark.parametrize("text", ["import npu_bridge\n) (\n", "import npu_bridge\n\0\n"])
 def test_what_is_no_python_is_said_and_not_raised(text):
     (finding,) = audit_bytes("a.py", text.encode()).findings
-    assert (finding.rule, finding.severity) == ("not-read", "info")
+    assert (finding.rule, finding.severity) == ("not-read", "error")
     assert "could not be read" in finding.message
 
 
@@ -104,6 +105,12 @@ def test_what_nobody_thought_of_is_said_of_its_file(tmp_path, monkeypatch):
         audited = audit_file(str(tmp_path / "a.py"))
     assert (audited.looked_at, audited.findings) == (True, ())
     assert str(audited.skipped).startswith("It could not be followed: ZeroDivisionError, ")
+
+
+def test_a_notebook_of_very_many_cells_takes_no_time():
+    begin = process_time()
+    audit_bytes("a.ipynb", notebook(*["print 1  # some words"] * 9000, BLOCK))
+    assert process_time() - begin < 60  # two seconds, where nothing else runs
 
 
 def test_a_cell_that_is_no_python_is_left_out_and_named():

@@ -12,7 +12,7 @@ from ascend_session.backends import backend_class, choose
 from ascend_session.backends.base import FEATURES, Backend, HostDevices
 from ascend_session.cluster.job import Job
 from ascend_session.errors import DeviceError, UnsupportedError
-from ascend_session.launcher.plan import plan_job
+from ascend_session.launcher.plan import decide_job, plan_job
 from hardware_tests.backend_contract import BackendContract
 
 
@@ -42,6 +42,16 @@ class ThirdWithDevices(Third):
         cls, device: int, local_size: int, environ: Mapping[str, str]
     ) -> Dict[str, str]:
         return {"THIRD_VISIBLE_DEVICES": str(device)}
+
+
+class ThirdThatRefuses(Third):
+    """One that finds out only at the last moment that a rank cannot have its device."""
+
+    @classmethod
+    def device_variables(
+        cls, device: int, local_size: int, environ: Mapping[str, str]
+    ) -> Dict[str, str]:
+        raise DeviceError("This device has been lent.")
 
 
 @pytest.fixture(params=[Third])
@@ -79,6 +89,14 @@ def test_a_launch_chooses_among_the_devices_that_the_backend_finds(third: str) -
     assert (visible, planned.notes) == (["0", "1"], ("They are slow.",))
     with pytest.raises(DeviceError, match="The third has 2 devices, 0 to 1; this launch needs 3"):
         plan_job(LaunchConfig(script=__file__, backend=third, processes=3), {})
+
+
+@pytest.mark.parametrize("third", [ThirdThatRefuses], indirect=True)
+def test_what_a_backend_refuses_of_a_rank_is_a_problem_like_others(third: str) -> None:
+    decisions = decide_job(LaunchConfig(script=__file__, backend=third, processes=2), {})
+    assert [problem.message for problem in decisions.problems] == ["This device has been lent."]
+    assert decisions.plan is None
+    assert [device.logical for device in decisions.devices] == [0, 1]
 
 
 def test_auto_is_the_first_that_fits_the_host(third: str, tmp_path: Path) -> None:

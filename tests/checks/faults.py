@@ -175,7 +175,7 @@ def _a3(healthy: Healthy) -> None:
     made = _other_server(table(range(DEVICES)))
     for number, server in enumerate(made["server_list"]):
         for device in server["device"]:
-            device["super_device_id"] = str(100 * number + int(device["device_id"]))
+            device["super_device_id"] = str(16777216 + 100 * number + int(device["device_id"]))
     names = [{"server_id": server["server_id"]} for server in made["server_list"]]
     made = {**made, "version": "1.2"}
     made["super_pod_list"] = [{"super_pod_id": "0", "server_list": names}]
@@ -340,7 +340,7 @@ FAULTS: List[Fault] = [
     Fault(
         "base port",
         _variable("HCCL_IF_BASE_PORT", "80"),
-        "ports",
+        "environment",
         "error",
         "HCCL_IF_BASE_PORT='80' is not a port from 1024 to 65520",
         alone=True,

@@ -27,6 +27,14 @@ def test_the_exit_code_goes_by_the_severity_that_is_asked_for(call, write, text,
     assert call("audit", write(text, "a.py"), "--fail-on", fail_on).code == code
 
 
+def test_a_file_that_cannot_be_read_is_one(call, write, tmp_path):
+    assert call("audit", write("import npu_bridge\n) (\n", "a.py")).code == 1
+    large = tmp_path / "large.py"
+    large.write_bytes(RIGHT.encode() + b"#" * (3 << 20))
+    called = call("audit", str(large))
+    assert (called.code, f"{large}: not read." in called.out) == (1, True)
+
+
 def test_a_finding_is_a_line_with_its_place_and_rule_and_one_with_what_to_write(call, write):
     file = write(WRONG, "a.py")
     called = call("audit", file)
@@ -104,8 +112,14 @@ def test_a_wrong_call_is_two(call, tmp_path, monkeypatch, arguments, said):
 def test_fix_shows_the_diff_and_writes_it(call, write):
     text = WRONG.replace("precison_mode", "hcom_paralel").replace('s = b"origin"', "b = 1")
     renamed = write(text, "a.py")
+    shown = call("audit", renamed, "--diff")
+    assert shown.code == 1
+    with open(renamed) as opened:
+        assert opened.read() == text
     called = call("audit", renamed, "--fix")
     assert called.code == 0
+    assert called.err.startswith(shown.err)
+    assert called.err.startswith(f"{renamed}:3: The adapter has no key 'hcom_paralel'")
     assert '-    op.parameter_map["hcom_paralel"].b = 1\n' in called.err
     assert '+    op.parameter_map["hcom_parallel"].b = 1\n' in called.err
     assert called.err.endswith("1 change written to 1 file.\n")

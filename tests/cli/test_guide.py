@@ -1,5 +1,6 @@
 """``ascend-session guide``: on a terminal with a pager, in pipes as plain Markdown."""
 
+import json
 import os
 import re
 from pathlib import Path
@@ -88,3 +89,37 @@ def test_two_guides_at_once_are_refused_with_a_command_for_each(call):
 def test_a_guide_is_known_by_the_words_of_its_name(call):
     assert call("guide", "rank", "tables").out.startswith("# Rank tables\n")
     assert "There is no guide 'rank tabels'." in call("guide", "rank", "tabels").err
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("slurm", "multi-node", "notebook", "jupyter", "docker", "kubernetes", "hang", "errors"),
+        *("torchrun", "horovod", "estimator", "keras", "debugger", "py-spy", "ssh", "rank table"),
+    ],
+)
+def test_the_words_that_people_try_find_a_section(call, word):
+    found = json.loads(call("guide", "--search", "--json", word).out)
+    assert [name for name in (each["name"] for each in found) if call("guide", name).code] == []
+    assert any(not each["name"].startswith(("facts", "changelog")) for each in found)
+
+
+@pytest.mark.parametrize("word", ["jupyter", "kubernetes", "horovod"])
+def test_a_word_that_is_no_guide_is_searched_for(call, word):
+    assert call("guide", word) == call("guide", "--search", word)
+
+
+def test_a_search_finds_words_by_their_beginning_and_all_of_them(call):
+    text = call("guide", "--search", "--json", "hang").out
+    assert "change" not in [each["line"].lower() for each in json.loads(text)]
+    both = json.loads(call("guide", "--search", "--json", "rank table", "chief").out)
+    one = json.loads(call("guide", "--search", "--json", "rank table").out)
+    assert 0 < len(both) < len(one)
+    assert {each["name"] for each in both} <= {each["name"] for each in one}
+
+
+@pytest.mark.parametrize("typed", ["Rank-Table", "rank_table", "RANK TABLE", "rank(table"])
+def test_a_search_takes_any_characters_and_dashes_are_blanks(call, typed):
+    called = call("guide", "--search", "--json", typed)
+    assert (called.code == 0) == ("(" not in typed)
+    assert isinstance(json.loads(called.out), list)

@@ -287,6 +287,10 @@ def test_a_dry_run_shows_the_cpus_of_each_rank(launch):
     count = "1 CPU" if len(cpus) == 1 else f"{len(cpus)} CPUs"
     assert f"CPUs      each an equal part of {count}\n" in called.out
     assert f"Rank 0 on device 0, CPUs {format_ranges(cpus, ',')}\n" in called.out
+    if len(cpus) > 1:
+        called = launch("--bind", "even", "--dry-run", "-n", "2", "--no-python", "/bin/false")
+        assert "Rank {0..1} on device {0..1}\n" in called.out
+        assert f"  rank 0: CPUs {cpus[0]}" in called.out
     # On the stub nobody is bound who does not ask for it.
     called = launch(*words)
     assert "CPUs      not bound, because the ranks are on the stub (--bind=even " in called.out

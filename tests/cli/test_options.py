@@ -66,8 +66,8 @@ Rules       Atlas training products round hccl_timeout down to a multiple of 68 
 timeout (s). [guides/facts/options.md#time-limits; manual, NPURunConfig Options]
             On this host: hccl_timeout takes precedence over HCCL_EXEC_TIMEOUT. \
 [guides/facts/options.md#time-limits]
-            On this host: HCCL_EXEC_TIMEOUT is a number of seconds. \
-[guides/facts/launch.md#hccl-timeouts]
+            On this host: HCCL takes the value of each of its variables. \
+[guides/facts/launch.md#hccl-variables]
 Manual      NPURunConfig Options
 """,
         "",
@@ -82,7 +82,7 @@ Manual      NPURunConfig Options
         ("op_debug_level", "Deprecated  yes; use op_debug_config\n"),
         ("op_debug_level", "its value stays in the process after its session has gone\n"),
         ("min_group_size", "Deprecated  yes, and it no longer has any effect\n"),
-        ("precision_mode", "Prefer      precision_mode_v2\n"),
+        ("precision_mode", "Newer       precision_mode_v2\n"),
         ("dump_step", 'Form       Steps to dump: "0|3-5|10", or ints,'),
         ("dump_step", "Default    none\n"),
         ("profiling_options", "           training_trace: 'on'\n"),

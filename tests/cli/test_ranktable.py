@@ -280,11 +280,66 @@ def test_tables_of_two_servers_become_one(call, table, tmp_path):
     names = [table(first, "a.json"), table(second, "b.json")]
     merged = str(tmp_path / "hccl.json")
     called = call("ranktable", "make", "--merge", *names, "-o", merged)
-    assert called == (0, "", f"ascend-session: {merged}: 4 ranks on 2 servers.\n")
+    assert (called.code, called.out) == (0, "")
+    assert called.err.startswith(f"ascend-session: {merged}: 4 ranks on 2 servers.\n")
     assert RankTable.read(merged) == parsed(v1_0())
     again = call("ranktable", "make", "--merge", names[0], names[0])
     assert again.code == 1
     assert "both have a server 'node_0'" in again.err
+
+
+TWO_SERVERS = (
+    "--server",
+    "node-a=0:10.1.0.1,1:10.1.0.2",
+    "--server",
+    "node-b=0:10.1.0.3,1:10.1.0.4",
+)
+
+
+def test_a_table_of_other_servers_is_made_without_devices(call, host, tmp_path):
+    file = str(tmp_path / "hccl.json")
+    made = call("ranktable", "make", *TWO_SERVERS, "--product", "A2", "-o", file)
+    assert made.code == 0
+    made_by_build = RankTable.build(
+        {"node-a": {0: "10.1.0.1", 1: "10.1.0.2"}, "node-b": {0: "10.1.0.3", 1: "10.1.0.4"}}
+    )
+    assert RankTable.read(file) == made_by_build
+    assert "node-a has ranks 0-1 and node-b has ranks 2-3." in made.err
+    assert call("ranktable", "check", "--product", "A2", file).code == 0
+
+
+def test_merge_says_whose_ranks_come_first(call, tmp_path):
+    names = []
+    for server in ("b", "a"):
+        names.append(str(tmp_path / f"{server}.json"))
+        call("ranktable", "make", "--server", f"{server}=0:10.1.0.{ord(server)}", "-o", names[-1])
+    merged = call("ranktable", "make", "--merge", *names)
+    assert f"{names[0]} comes first. b has rank 0 and a has rank 1." in merged.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--server", "a=0:10.1.0.1,1:10.1.0.1"), "as is server_list[0].device[0].device_ip"),
+        (("--server", "a=0:10.1.0.1", "--server", "a=1:10.1.0.2"), "a server is listed once"),
+        (("--server", "a=0:10.1.0.1", "--server", "b=0", "--product", "A2"), "is missing or empty"),
+        (("--server", "a=0,1,2,4", "--product", "910A"), "HCCL takes only 0123"),
+        (("--server", "a=0,1,8", "--product", "A2"), "n and n + 8"),
+    ],
+)
+def test_what_hccl_refuses_is_not_made_for_other_servers_either(call, arguments, words):
+    refused = call("ranktable", "make", *arguments)
+    assert (refused.code, refused.out) == (1, "")
+    assert words in refused.err
+
+
+@pytest.mark.parametrize(
+    "server", ["a", "a=", "=0:10.1.0.1", "a=x", "a=0-3", "a=0,", "a=-1:10.1.0.1"]
+)
+def test_a_server_that_is_written_otherwise_is_a_wrong_call(call, server):
+    refused = call("ranktable", "make", "--server", server)
+    assert refused.code == 2
+    assert "as in node-a=0:10.1.0.1,1:10.1.0.2" in refused.err
 
 
 @pytest.mark.parametrize(
@@ -292,6 +347,10 @@ def test_tables_of_two_servers_become_one(call, table, tmp_path):
     [
         (["make", "--merge"], "needs the names of the tables to merge"),
         (["make", "x.json"], "to merge tables, add --merge"),
+        (["make", "--merge", "x.json", "--server", "a=0"], "cannot be combined with --merge"),
+        (["make", "--server", "a=0", "--devices", "0"], "cannot be combined with --server"),
+        (["make", "--product", "A2"], "this host's is known"),
+        (["make", "--server", "a=0", "--product", "A9"], "is not one of 910A, A2, A3, 310P"),
         (["make", "--merge", "x.json", "--devices", ""], "cannot be combined with --merge"),
         (["make", "--merge", "x.json", "--host-ip", "1.1.1.1"], "cannot be combined with --merge"),
         (["convert", "x.json", "--to", "2.0"], "2.0 is neither 1.0 nor 1.2"),

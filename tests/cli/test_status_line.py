@@ -147,7 +147,7 @@ def test_a_wait_and_the_next_attempt_are_said(watch):
         (b" 10%|#\r 20%|##\r", "20%|##"),
         (b"done\n\n  \n", "done"),
         (b"half a li", "half a li"),
-        (b"bell \x07 and \xff\n", "bell \\x07 and \\xff"),
+        (b"bell \x07 and \xff\n", "bell and \\xff"),
         (b"clear \x1b[2J\x1b[H me\n", "clear me"),
         (b"a\tb\n", "a b"),
         (b"\xb8" + "尺寸\n".encode(), "尺寸"),

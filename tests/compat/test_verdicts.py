@@ -11,6 +11,7 @@ import pytest
 from ascend_session import AscendConfig, AscendConfigWarning, ConfigError
 from ascend_session.audit.scripts import audit_bytes
 from ascend_session.compat.verdicts import EntryVerdict, judge_entry
+from ascend_session.config.ends import Stage
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.findings import ERROR
@@ -39,6 +40,21 @@ ENDING: List[Tuple[str, Dict[str, Any]]] = [
     # Empty text, also that of a value in another field
     ("buffer_optimize", {"buffer_optimize": ""}),
     ("oo_level", {"oo_level": ""}),
+    # Words and numbers
+    ("precision_mode_v2", {"precision_mode_v2": "force_fp16"}),
+    ("graph_run_mode", {"graph_run_mode": 2}),
+    ("session_device_id", {"session_device_id": -1}),
+    ("local_rank_id", {"local_rank_id": 8}),
+    ("enable_exception_dump", {"enable_exception_dump": 3}),
+    ("export_compile_stat", {"export_compile_stat": 3}),
+    ("graph_max_parallel_model_num", {"graph_max_parallel_model_num": 0}),
+    ("op_select_implmode", {"op_select_implmode": "fast"}),
+    ("jit_compile", {"jit_compile": "on"}),
+    ("shape_generalization_mode", {"shape_generalization_mode": "strict"}),
+    ("aoe_mode", {"aoe_mode": "3"}),
+    ("dynamic_node_type", {**PROFILES, "dynamic_node_type": 2}),
+    ("auto_multistream_parallel_mode", {"auto_multistream_parallel_mode": "LoadBalance"}),
+    ("profiling_options", {"profiling_mode": True, "profiling_options": "{"}),
     # What GE ends and the adapter takes
     ("oo_level", {"oo_level": "O2"}),
     ("deterministic", {"deterministic": 2}),
@@ -229,6 +245,16 @@ def test_a_wrong_field_ends_the_run_where_its_zero_does(key: str, given: Any) ->
     assert key in said(judged(**{key: given}).refused)
 
 
+def test_each_option_that_ends_a_run_has_a_case() -> None:
+    known = options_by_key(AdapterOptions)
+    ends = {
+        option.name
+        for option in known.values()
+        if any(each.is_proven and each.by is not Stage.RUN_CONFIG for each in option.ends)
+    }
+    assert ends - {option for option, _ in ENDING} == set()
+
+
 @pytest.mark.parametrize(("option", "entry"), ENDING, ids=str)
 def test_what_ends_the_run_on_a_device_is_refused(option: str, entry: Dict[str, Any]) -> None:
     found = judged(**entry, environ=PROGRESS)
@@ -277,6 +303,47 @@ def test_ascend_config_and_an_audit_refuse_what_ends_the_run(
     named = {(each.option or "").split(".")[-1] for each in refusal.problems}
     assert {option, *entry} & named
     assert has_error(script_of(in_fields(entry)))
+
+
+OF_OPTIONS = ("value-not-allowed", "option-conflict")
+
+
+def surely_ends(entry: Dict[str, Tuple[str, Any]]) -> bool:
+    """Whether an audit says for certain that an option, or several together, end the run."""
+    found = audit_bytes("train.py", script_of(entry)).findings
+    errors = [each for each in found if each.severity == ERROR and each.certain]
+    return any(each.rule in OF_OPTIONS for each in errors)
+
+
+def is_in_right_fields(entry: Dict[str, Any]) -> bool:
+    known = options_by_key(AdapterOptions)
+    return all(known[key].field == field for key, (field, _) in in_fields(entry).items())
+
+
+# A value in the wrong field is reported as that, and folders are those of another machine.
+OF_VALUES = [
+    entry
+    for option, entry in ENDING
+    if is_in_right_fields(entry) and option not in ("dump_path", "work_path")
+]
+
+
+@pytest.mark.parametrize("entry", OF_VALUES, ids=str)
+def test_an_audit_is_certain_of_what_is_proven_to_end_the_run(entry: Dict[str, Any]) -> None:
+    assert surely_ends(in_fields(entry))
+
+
+@pytest.mark.parametrize("entry", RUNNING, ids=str)
+def test_an_audit_is_not_certain_of_what_runs(entry: Dict[str, Any]) -> None:
+    assert not surely_ends(in_fields(entry))
+
+
+def test_the_verdict_says_who_ends_the_run_for_a_value() -> None:
+    assert "'auto', 'manual'. The adapter ends the run for it." in said(
+        judged(graph_slice="x").refused
+    )
+    assert "'O1', 'O3'. GE ends the run for it." in said(judged(oo_level="O2").refused)
+    assert "ends the run" not in said(judged(memory_optimization_policy="x").ignored)
 
 
 def test_an_audit_finds_an_error_in_each_entry_that_ascend_config_refuses() -> None:
@@ -468,6 +535,12 @@ def test_an_entry_of_another_name_is_none() -> None:
 
 def test_no_proto_is_no_entry() -> None:
     assert not judge_entry(None, {}).has_entry
+
+
+def test_profiling_without_a_folder_ends_the_run_unless_a_variable_names_one() -> None:
+    entry = {"profiling_mode": True, "profiling_options": '{"task_time":"on"}'}
+    assert "name no output" in said(judged(**entry).refused)
+    assert not judged(**entry, environ={"ASCEND_WORK_PATH": "/tmp"}).refused
 
 
 def test_what_the_environment_ends_is_refused() -> None:

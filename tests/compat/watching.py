@@ -1,7 +1,5 @@
 """Takes back what `watch_sessions` does to a process, which a script never wants."""
 
-import atexit
-
 from ascend_session.compat import life, sessions
 
 
@@ -14,5 +12,4 @@ def unwatch_sessions() -> None:
         module.BaseSession.__init__ = sessions._Watch.original
     sessions._Watch.original, sessions._Watch.is_kept = None, False
     sessions._Watch.log = sessions.SessionLog()
-    atexit.unregister(life.finish)
     life._RunEnd.reset()

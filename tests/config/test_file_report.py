@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from ascend_session.config.files import report_file, resolved_entry, spell_as_in_file
+from ascend_session.config.file_report import report_file, resolved_entry
+from ascend_session.config.files import spell_as_in_file
 from ascend_session.findings import ERROR, Finding
 
 

@@ -142,7 +142,8 @@ def test_a_json_number_with_an_exponent_is_a_number(write: Write) -> None:
         (
             "deterministic: 1\nprecision_mode: force_fp16\nprecision_mode_v2: fp16\n",
             "config.yaml:2: precision_mode: 'force_fp16' and precision_mode_v2: 'fp16' exclude "
-            "each other; the adapter fails on both.\n  hint: Keep precision_mode_v2.",
+            "each other; the adapter fails on both.\n"
+            "  hint: Keep precision_mode, which every release reads.",
         ),
         (
             'aoe_mode: "1"\nmemory_config:\n  static_memory_policy: 1\n',

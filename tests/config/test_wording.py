@@ -179,7 +179,7 @@ def test_problems_of_type_and_of_rules_are_reported_together() -> None:
         "  1. mix_compile_mode=1: this must be True or False (bool), not int. "
         "Write mix_compile_mode=True.\n"
         "  2. precision_mode='force_fp16' and precision_mode_v2='fp16' exclude each other; "
-        "the adapter fails on both. Keep precision_mode_v2."
+        "the adapter fails on both. Keep precision_mode, which every release reads."
     )
 
 

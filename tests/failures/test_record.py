@@ -7,10 +7,8 @@ from typing import Any, Dict
 
 import pytest
 
-from ascend_session.failures import record
 from ascend_session.failures.record import ErrorRecord, read_record, read_stacks
-from ascend_session.failures.record_writer import write_record
-from ascend_session.launcher import rank_main
+from ascend_session.rank_folder import write_record
 from ascend_session.session.signals import Terminated
 
 WRITTEN: Dict[str, Any] = {
@@ -25,11 +23,6 @@ WRITTEN: Dict[str, Any] = {
 
 def write(folder: Path, data: bytes) -> None:
     (folder / "error.json").write_bytes(data)
-
-
-def test_both_sides_agree_on_names_and_signal() -> None:
-    ours = (record.STACKS_NAME, record.STACK_SIGNAL)
-    assert ours == (rank_main.STACKS_NAME, rank_main.STACK_SIGNAL)
 
 
 def test_a_record_is_read(tmp_path: Path) -> None:

@@ -423,7 +423,7 @@ def test_the_last_lines_are_shown(tmp_path: Path) -> None:
     tail = made.cause().tail
     assert len(tail) == 20
     assert tail[-3] == "x" * 397 + "..."
-    assert tail[-2:] == ("red", "\\xff\\x07")
+    assert tail[-2:] == ("red", "\\xff")
 
 
 def test_the_stack_of_a_crash_is_shown_without_the_runner(tmp_path: Path) -> None:

@@ -187,4 +187,15 @@ def test_ranks_follow_the_order_in_which_devices_are_named(bench: Bench) -> None
 
 def test_devices_that_the_atlas_training_series_has_not_need_no_product(bench: Bench) -> None:
     bench.nodes(range(16))
-    assert bench.with_table(devices="7-9").notes == ()
+    assert bench.with_table(devices="0,1,8,9").notes == ()
+
+
+def test_a_job_on_one_a2_has_the_same_devices_of_both_halves(bench: Bench) -> None:
+    bench.nodes(range(16))
+    bench.host.npu_smi(npu_smi_answers("910B", a2_chips(16)))
+    with pytest.raises(DeviceError, match=r"n and n \+ 8; these are physical 0, 1, 8"):
+        bench.with_table(devices="0,1,8")
+    (note,) = bench.with_table(devices="0,9").notes
+    assert "these are physical 0, 9" in note
+    bench.environ["HCCL_INTRA_ROCE_ENABLE"] = "1"
+    assert bench.with_table(devices="0,1,8").notes == ()

@@ -1,7 +1,7 @@
 """Which lines of the ranks are shown once a rank has failed."""
 
-from ascend_session.failures.record_writer import write_record
 from ascend_session.launcher.pump import FailureFilter
+from ascend_session.rank_folder import write_record
 from ascend_session.session.signals import Terminated
 
 

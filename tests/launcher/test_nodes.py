@@ -47,6 +47,34 @@ def uneven(own: int) -> str:
     return table({names[0]: first, names[1]: {3: "192.168.2.1"}})
 
 
+def pods(*names: str) -> str:
+    """A table of template 2: pods of two devices each."""
+    instances = [
+        {
+            "pod_name": name,
+            "server_id": f"192.0.2.{200 + number}",
+            "devices": [
+                {"device_id": str(device), "device_ip": f"192.168.{number}.{device + 1}"}
+                for device in range(2)
+            ],
+        }
+        for number, name in enumerate(names)
+    ]
+    group = {"group_name": "hccl_world_group", "instance_count": str(len(names))}
+    group["device_count"] = str(2 * len(names))
+    found = {"status": "completed", "group_count": "1"}
+    return json.dumps({**found, "group_list": [{**group, "instance_list": instances}]})
+
+
+NOBODYS = table(
+    {
+        "node_0": {0: "192.168.1.1", 1: "192.168.1.2"},
+        "node_1": {0: "192.168.2.1", 1: "192.168.2.2"},
+    }
+)
+"""Two servers, neither of which this host is."""
+
+
 def test_ranks_count_over_nodes_and_devices_on_each(bench: Bench) -> None:
     made = [bench.plan(node_rank=number, **TWO) for number in (0, 1)]
     assert places(made[0]) == [[str(n), "8", str(n), "4", str(n)] for n in range(4)]
@@ -64,7 +92,7 @@ def test_folders_and_names_are_those_of_the_whole_job(bench: Bench) -> None:
     found = made.as_dict()
     assert (found["size"], found["nodes"], found["node"]) == (8, 2, 1)
     assert made.notes[:2] == (
-        "Node 1 of 2, as asked: ranks 4 to 7 of 8.",
+        "This is node rank 1 (the second of 2), as asked: ranks 4 to 7 of 8.",
         f"The 2 nodes are rehearsed on this machine, {socket.gethostname()}: on the stub, "
         "launchers of other machines cannot join.",
     )
@@ -110,7 +138,8 @@ def test_a_step_of_one_task_a_node_says_which_node_this_is(bench: Bench) -> None
     assert places(made)[0] == ["4", "8", "0", "4", "0"]
     assert made.job_id == "slurm_1_0"
     assert made.notes[0].startswith(
-        "Node 1 of 2, as Slurm, step 1.0 says (SLURM_STEP_NUM_TASKS=2, SLURM_PROCID=1): ranks 4 to"
+        "This is node rank 1 (the second of 2), as Slurm, step 1.0 says (SLURM_STEP_NUM_TASKS=2, "
+        "SLURM_PROCID=1): ranks 4 to"
     )
 
 
@@ -184,6 +213,34 @@ class TestTables:
             bench.with_table()
         made = bench.with_table(nnodes=2, node_rank=1)
         assert places(made) == [["2", "4", "0", "2", "0"], ["3", "4", "1", "2", "1"]]
+
+    @pytest.mark.parametrize("number", [0, 1])
+    def test_the_number_of_nodes_is_that_of_the_table(self, bench: Bench, number: int) -> None:
+        bench.nodes(range(8))
+        bench.table.write_text(NOBODYS)
+        made = bench.with_table(node_rank=number)
+        assert places(made)[0] == [str(2 * number), "4", "0", "2", "0"]
+        assert (made.nodes.count, made.nodes.rank) == (2, number)
+
+    @pytest.mark.parametrize("has_devices", [True, False])
+    def test_a_number_that_no_server_of_the_table_has_is_refused(
+        self, bench: Bench, has_devices: bool
+    ) -> None:
+        bench.nodes(range(8 if has_devices else 0))
+        bench.table.write_text(NOBODYS)
+        with pytest.raises(ConfigError, match="node_rank=2 is too large: the 2 nodes are 0 to 1"):
+            bench.with_table(node_rank=2)
+        bench.table.write_text(table({"node_0": {0: "192.168.1.1", 1: "192.168.1.2"}}))
+        assert bench.with_table(node_rank=0).nodes.count == 1
+        with pytest.raises(ConfigError, match=r"has one node \(servers=1\), which is 0"):
+            bench.with_table(node_rank=1)
+
+    def test_a_broken_table_is_named_before_nodes_are_asked_for(self, bench: Bench) -> None:
+        bench.table.write_text(NOBODYS.replace("192.168.1.2", "192.168.1.999"))
+        with pytest.raises(JobError) as refused:
+            bench.with_table(node_rank=1)
+        assert "'192.168.1.999', no IPv4 or IPv6 address" in str(refused.value)
+        assert "nnodes" not in str(refused.value)
 
     def test_an_inherited_table_of_others_is_said_to_be_the_reason(self, bench: Bench) -> None:
         bench.nodes(range(2))
@@ -272,7 +329,46 @@ class TestTables:
     def test_a_table_of_other_machines_means_nothing_on_the_stub(self, bench: Bench) -> None:
         bench.table.write_text(uneven(0))
         bench.environ["RANK_TABLE_FILE"] = str(bench.table)
-        assert bench.plan(processes=2).nodes.count == 1
+        made = bench.plan(processes=2)
+        assert made.nodes.count == 1
+        [note] = made.notes
+        assert note.startswith(f"RANK_TABLE_FILE={str(bench.table)!r} is ignored: on the stub the")
+        assert note.endswith("Give rank_table to go by the table.")
+
+    def test_one_rank_on_a_device_says_that_it_goes_without_the_table(self, bench: Bench) -> None:
+        bench.nodes(range(2))
+        bench.table.write_text(table({"node_0": {0: "192.168.1.1"}}))
+        bench.environ["RANK_TABLE_FILE"] = str(bench.table)
+        made = bench.plan(processes=1)
+        assert "is ignored: this launch is one rank alone" in made.notes[0]
+        assert "RANK_TABLE_FILE" not in made.ranks[0].environment
+
+    def test_a_table_that_is_followed_is_not_said_to_be_ignored(self, bench: Bench) -> None:
+        bench.nodes(range(8))
+        bench.table.write_text(uneven(0))
+        bench.environ["RANK_TABLE_FILE"] = str(bench.table)
+        made = bench.plan()
+        assert made.size == 4
+        assert not any("ignored" in note for note in made.notes)
+
+    @pytest.mark.parametrize("number", [0, 1])
+    def test_a_pod_finds_its_entry_in_the_table_that_is_set(
+        self, bench: Bench, number: int
+    ) -> None:
+        bench.table.write_text(pods("job-0", "job-1"))
+        bench.environ.update(RANK_TABLE_FILE=str(bench.table), POD_NAME=f"job-{number}")
+        made = bench.plan()
+        assert [rank.rank for rank in made.ranks] == [2 * number, 2 * number + 1]
+        assert f"job-{number} is POD_NAME" in made.notes[0]
+
+    def test_a_pod_that_is_not_in_the_table_that_is_set_is_a_job_of_its_own(
+        self, bench: Bench
+    ) -> None:
+        bench.table.write_text(pods("job-0", "job-1"))
+        bench.environ.update(RANK_TABLE_FILE=str(bench.table), POD_NAME="another")
+        made = bench.plan(processes=2)
+        assert (made.nodes.count, made.size) == (1, 2)
+        assert "is ignored" in made.notes[0]
 
 
 class TestKubernetes:
@@ -334,22 +430,8 @@ class TestKubernetes:
             pod.plan()
 
     def test_pods_of_the_old_template_are_known_by_their_names(self, pod: Bench) -> None:
-        instances = [
-            {
-                "pod_name": f"job-worker-{number}",
-                "server_id": f"192.0.2.{200 + number}",
-                "devices": [
-                    {"device_id": str(device), "device_ip": f"192.168.{number}.{device + 1}"}
-                    for device in range(2)
-                ],
-            }
-            for number in range(2)
-        ]
-        group = {"group_name": "hccl_world_group", "instance_count": "2", "device_count": "4"}
         mounted = Path(pod.environ["ASCEND_SESSION_HOST_ROOT"], MOUNTED.lstrip("/"))
-        found = {"status": "completed", "group_count": "1"}
-        groups = [{**group, "instance_list": instances}]
-        mounted.write_text(json.dumps({**found, "group_list": groups}))
+        mounted.write_text(pods("job-worker-0", "job-worker-1"))
         pod.environ.update(POD_NAME="job-worker-1")
         made = pod.plan()
         assert [rank.rank for rank in made.ranks] == [2, 3]

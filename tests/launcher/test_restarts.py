@@ -84,7 +84,7 @@ def test_a_rank_that_failed_by_itself_is_not(run: Any, end: str) -> None:
 
 def test_a_crash_is_one_also_if_a_child_of_the_rank_ends_in_order_afterwards(run: Any) -> None:
     code = """
-from ascend_session.failures.record_writer import write_record
+from ascend_session.rank_folder import write_record
 if rank == 1:
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     if os.fork(): os.kill(os.getpid(), signal.SIGSEGV)

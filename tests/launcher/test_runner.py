@@ -57,16 +57,7 @@ PROGRAMS = {
         sys.excepthook = hook
         raise ValueError("x")
         """,
-    "hook_fails.py": """
-        import sys
-        def hook(*failure):
-            raise KeyError("in the hook")
-        sys.excepthook = hook
-        raise ValueError("x")
-        """,
     "hook_exits.py": "import sys\nsys.excepthook = lambda *failure: sys.exit(9)\nraise ValueError",
-    "hook_none.py": "import sys\nsys.excepthook = None\nraise ValueError",
-    "hook_gone.py": "import sys\ndel sys.excepthook\nraise ValueError",
     "end.py": """
         import atexit, sys, threading
         atexit.register(print, "atexit")
@@ -212,6 +203,15 @@ def test_an_absolute_path_and_a_folder_to_import_from_are_as_pythons(
         assert run(place, words, tmp_path, **added) == plain(place, words, **added)
 
 
+def test_a_hook_that_fails_itself_hides_neither_failure(place: Path, tmp_path: Path) -> None:
+    for hook, of_hook in (("None", b"TypeError"), ("lambda *failure: {}[1]", b"KeyError")):
+        (tmp_path / "hook.py").write_text(f"import sys\nsys.excepthook = {hook}\nraise ValueError")
+        code, _, stderr = run(place, [str(tmp_path / "hook.py")], tmp_path)
+        assert code == 1
+        assert of_hook in stderr.partition(b"Original exception was:")[0]
+        assert stderr.endswith(b"ValueError\n")
+
+
 @pytest.mark.parametrize(
     ("name", "kind", "said"),
     [
@@ -239,7 +239,7 @@ def test_an_exception_is_recorded_as_it_is_printed(
         ("syntax.py", "SyntaxError", 1),
         ("undecodable.py", "SyntaxError", 1),
         ("no_such_script.py", "FileNotFoundError", 2),
-        ("broken.pyc", "RuntimeError", 1),
+        ("broken.pyc", "ImportError", 1),
         ("code_3.py", "SystemExit", 3),
         ("code_negative.py", "SystemExit", 255),
         ("code_text.py", "SystemExit", 1),

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from ascend_session.failures.record import STACK_SIGNAL, read_record, read_stacks
+from ascend_session.failures.record import read_record, read_stacks
 from ascend_session.launcher.rank_main import RUNNER
+from ascend_session.rank_folder import STACK_SIGNAL
 
 PATIENCE = 120
 

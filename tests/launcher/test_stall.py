@@ -15,13 +15,13 @@ from typing import Any, Dict, List, Sequence, Tuple
 import psutil
 
 from ascend_session.backends import backend_class
-from ascend_session.failures.record import STACK_SIGNAL, STACKS_NAME
 from ascend_session.launcher.activity import Processes, list_family
 from ascend_session.launcher.events import Stalled
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, plan_job
 from ascend_session.launcher.process import Signals
 from ascend_session.launcher.stall import StallWatch
+from ascend_session.rank_folder import STACK_SIGNAL, STACKS_NAME
 from tests.launcher.jobs import Bench, bench
 from tests.launcher.supervised import PATIENCE, config
 

@@ -49,7 +49,7 @@ guardian.start_rank = slowly
 ours, theirs = socket.socketpair()
 ranks = [{"stdout": os.dup(2), "stderr": os.dup(2), "open_files": None, "cpus": None, "cwd": b"/",
           "command": [b"/bin/" + name], "environment": {}} for name in (b"true", b"false", b"true")]
-asked = {"ranks": ranks, "grace": 1.0, "psutil": [], "size": 0}
+asked = {"ranks": ranks, "grace": 1.0, "size": 0}
 guardian.GuardedJob(guardian.MessageChannel(theirs.fileno()), asked).run([])
 print([message[:2] for message in guardian.MessageChannel(ours.fileno()).receive()])
 """

@@ -13,7 +13,8 @@ from ascend_session.backends._tensorflow import graph_or_default
 from ascend_session.backends.npu_devices import Devices
 from ascend_session.session import api
 from ascend_session.session import system as systems
-from ascend_session.session.system import AscendSystem, Use
+from ascend_session.session.system import AscendSystem
+from ascend_session.session.use import Use
 from tests.fake_host import FakeHost
 from tests.rehearsal.holes import hole
 
@@ -78,7 +79,7 @@ def devices_are_not_checked(host: FakeHost) -> None:
 
 @hole
 def a_closed_system_stays_the_current_one(host: FakeHost) -> None:
-    systems._forget = lambda system: None
+    systems._make_way = lambda system: None
 
 
 @hole

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from environments import Environment, locate, make_current
+from environments import Environment, locate, make_current, oldest_dependencies
 from interpreters import Interpreter
 
 PYTHON = Interpreter("/usr/bin/python3.11", "CPython", (3, 11, 7), "linux-x86_64", "")
@@ -79,3 +79,9 @@ def test_an_environment_that_the_user_keeps_in_the_venv_folder_stays(top: Path) 
     own.write_text("mine")
     make_current(made(top))
     assert own.read_text() == "mine"
+
+
+def test_the_oldest_packages_are_those_at_the_lower_bounds(top: Path) -> None:
+    project = '[project]\ndependencies = [\n    "attrs>=22.2", # a reason\n    "rich>=12.3",\n]\n'
+    (top / "pyproject.toml").write_text(project + 'other = [\n    "numpy>=1",\n]\n')
+    assert oldest_dependencies(str(top)) == ["attrs==22.2", "rich==12.3"]

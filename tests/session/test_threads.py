@@ -21,7 +21,7 @@ from ascend_session import (
     current_system,
 )
 from ascend_session.cluster.member import read_members
-from ascend_session.cluster.variables import RANK_FOLDER
+from ascend_session.rank_folder import RANK_FOLDER
 from hardware_tests.backend_contract import open_and_close, steps
 from tests.session.backends import FailingStart, FailingStop, Waiting, WaitingStop
 

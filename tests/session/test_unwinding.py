@@ -5,8 +5,7 @@ from typing import Any, List
 
 import pytest
 
-from ascend_session.session.api import join_errors
-from ascend_session.session.system import close_all
+from ascend_session.session.closing import close_all, join_errors
 
 
 def test_each_thing_is_closed_whatever_the_others_do() -> None:

@@ -35,12 +35,11 @@ from ascend_session.backends.exchange.wire import (
 )
 from ascend_session.cluster import member
 from ascend_session.cluster.machine import ONE_MACHINE
-from ascend_session.cluster.variables import RANK_FOLDER
 from ascend_session.errors import CollectiveError, InitializationError
 from ascend_session.failures.graph_error import describe_error
-from ascend_session.failures.record_writer import remove_record, write_record
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.process import on_fork
+from ascend_session.rank_folder import RANK_FOLDER, remove_record, write_record
 from ascend_session.text import format_count
 
 SHORT_BYTES = 1 << 20

@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ascend_session.findings import ERROR, INFO, WARNING, Finding
 from ascend_session.text import did_you_mean
+from ascend_session.vendor import address_family
 
 _NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)([0-9]+)")
 _LARGEST_NUMBER, _MODULUS, _MOST_DIGITS = 0xFFFFFFFF, 1 << 64, 20
@@ -130,7 +131,8 @@ class JsonObject:
         good = tuple(part for part in parts if address_family(part) is not None)
         if len(good) < len(parts):
             wrong = next(part for part in parts if part not in good)
-            message = f"is {describe(text)}; {describe(wrong)} is no IPv4 or IPv6 address."
+            shown = f"{describe(text)}; {describe(wrong)} is" if len(parts) > 1 else describe(text)
+            message = f"is {shown}{'' if len(parts) > 1 else ','} no IPv4 or IPv6 address."
             self.refuse(f"address {key}", key, message)
         elif key == "device_ip" and any(map(is_unset, good)):
             message = f"is {describe(text)}; HCCL takes 0.0.0.0 for no address, and refuses it."
@@ -199,23 +201,6 @@ def _parse_number(text: str) -> Optional[int]:
         return None
     value = -int(digits) % _MODULUS if match[1] == "-" else int(digits)
     return value if value <= _LARGEST_NUMBER else None
-
-
-def address_family(text: str) -> Optional[int]:
-    """``socket.AF_INET`` or ``AF_INET6``; None if HCCL takes the text for no address.
-
-    An interface may stand behind ``%`` (HCOMM, HcclIpAddress::SetReadableAddress: inet_pton).
-    """
-    place = text.find("%")
-    if place == 0 or place == len(text) - 1:
-        return None
-    plain = text if place < 0 else text[:place]
-    family = socket.AF_INET6 if plain.count(":") >= 2 else socket.AF_INET
-    try:
-        socket.inet_pton(family, plain)
-    except (OSError, ValueError):
-        return None
-    return int(family)
 
 
 def is_unset(address: str) -> bool:

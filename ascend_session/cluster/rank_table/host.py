@@ -7,7 +7,7 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 from ascend_session.cluster.kubernetes import find_pod_names
 from ascend_session.cluster.machine import is_address
 from ascend_session.cluster.rank_table.contents import COMPLETED, Contents, TableDevice
-from ascend_session.cluster.rank_table.fields import address_family, pack_address
+from ascend_session.cluster.rank_table.fields import pack_address
 from ascend_session.cluster.rank_table.formats import parse_table
 from ascend_session.cluster.rank_table.rules import make_finding, tidy_findings
 from ascend_session.cluster.rank_table.source import read_text
@@ -17,6 +17,7 @@ from ascend_session.findings import ERROR, INFO, NOT_CHECKED, WARNING, Finding
 from ascend_session.hardware.devices import Device, DeviceReport
 from ascend_session.hardware.families import family as family_of
 from ascend_session.ids import PhysicalDeviceId
+from ascend_session.vendor import address_family
 
 _A2, _A3 = family_of("910B"), family_of("910C")
 _MESH = 8  # devices of an A2 server that HCCS joins
@@ -76,6 +77,12 @@ class TableNodes(NamedTuple):
     def size(self) -> int:
         """The number of ranks."""
         return sum(len(node.devices) for node in self.nodes)
+
+    def is_own_pod(self, environ: Mapping[str, str]) -> bool:
+        """Whether this node is the pod that ``POD_NAME`` names."""
+        pod_name = environ.get("POD_NAME")
+        own = None if self.own is None else self.nodes[self.own]
+        return own is not None and bool(pod_name) and own.devices[0].pod_name == pod_name
 
 
 def read_nodes(path: str, environ: Mapping[str, str]) -> TableNodes:
@@ -237,10 +244,32 @@ def _check_devices(
             message = f"is {device.device_id}, which no process here can open. "
             message += " ".join(here.notes)
             yield make_finding(ERROR, "hidden", place, message.strip())
+        yield from _check_super_device_id(
+            table.place((own, index), "super_device_id"), device, here, report
+        )
         if device.device_ip:
             place = table.place((own, index), "device_ip")
             is_used = _uses_device_addresses(table, here.family)
             yield from _check_address(place, device, here, report, is_used)
+
+
+def _check_super_device_id(
+    place: str, device: TableDevice, here: Device, report: DeviceReport
+) -> Iterator[Finding]:
+    """Compare the number in the superpod with the card's own; HCCL refuses another one.
+
+    Source: HCOMM, CheckSuperDeviceId in hccl_communicator_attrs.cc.
+    """
+    ask, npu_id, chip_id = report.ask_super_pod, here.npu_id, here.chip_id
+    if device.super_device_id is None or here.family != _A3:
+        return
+    if ask is None or npu_id is None or chip_id is None:
+        return
+    found = ask(npu_id, chip_id)
+    if found and found[0] != device.super_device_id:
+        message = f"is {device.super_device_id}, but npu-smi says {found[0]} of device "
+        message += f"{device.device_id}; HCCL refuses another number than the card's."
+        yield make_finding(ERROR, "own sdid", place, message, "Make the table anew.")
 
 
 def _uses_device_addresses(table: Contents, family: Optional[str]) -> bool:

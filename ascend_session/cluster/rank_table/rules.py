@@ -8,6 +8,7 @@ Rules that HCCL has for one product only are looked at where the product is know
 what would be wrong on some of them is "not checked".
 """
 
+import ipaddress
 import re
 from collections import Counter
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
@@ -22,11 +23,12 @@ from ascend_session.cluster.rank_table.contents import (
     Spot,
     TableServer,
 )
-from ascend_session.cluster.rank_table.fields import address_family, pack_address
+from ascend_session.cluster.rank_table.fields import pack_address
 from ascend_session.cluster.rank_table.formats import A3_ONLY, rate_super_pods
 from ascend_session.errors import JobError
 from ascend_session.findings import (
     ERROR,
+    INFO,
     NOT_CHECKED,
     WARNING,
     Finding,
@@ -40,13 +42,14 @@ from ascend_session.hardware.families import (
     find_four_fault,
     find_half_fault,
     find_ring_fault,
+    most_devices,
 )
 from ascend_session.text import printable
+from ascend_session.vendor import address_family
 
 _TRAINING, _A2, _A3 = family_of("910A"), family_of("910B"), family_of("910C")
 _310P, _A5 = family_of("310P3"), family_of("950")
-_DEVICES_OF_SERVER = {_310P: 32, _A2: 16, _A3: 16}
-_FEWEST_DEVICES = _SERVER = 8  # of a server, on all other products
+_SERVER = 8  # devices of a server, the fewest of all products
 _MOST_RANKS_NAMED = 8
 _INVALID_SDID = str(0xFFFFFFFF)  # which HCCL takes for none
 
@@ -64,7 +67,7 @@ _TRAINING_MANUAL = "TensorFlow adapter manual, distributed_training.md"
 
 _SOURCES = {
     "file name": "HCCL's error EI0004 (is not a valid real path)",
-    "status": "HCOMM, HCCL_RANKTABLE_TIMEOUT_S",
+    "status": "HCOMM, HCCL_RANKTABLE_TIMEOUT_S; GE, GetJsonProperty in hcom_base_funs.cc",
     "server twice": f"{_PARSER}, CheckUniqueAndInsertPool; HCCL's error EI0014",
     "server blanks": "HCOMM, SalTrim in TransformRankInfoByServerId",
     "device twice": f"{_TOPOLOGY}, CheckInterServerDeviceId",
@@ -102,6 +105,7 @@ _SOURCES = {
     "no node": "HCCL's error EI0014",
     "hidden": "HCCL's error EI0014",
     "address": "HCCL's error EJ0004",
+    "own sdid": "HCOMM, hccl_communicator_attrs.cc, CheckSuperDeviceId; HCCL's error EI0014",
 }
 
 
@@ -156,11 +160,12 @@ def check_rules(
         if table.format != TEMPLATE_2 or not is_one_pod:
             findings += [*_check_repeated_addresses(table), *_check_address_counts(table)]
             if len(table.servers) > 1:
-                findings += _check_address_kinds(table)
+                findings += [*_check_address_kinds(table), *_check_subnets(table)]
             findings += _check_missing_addresses(table, family, with_roce)
             findings += [*_check_host_network(table), *_check_interfaces(table, family)]
         if table.is_complete:
             findings += [*_check_emptiness(table), *_check_ranks(table), *_check_grouping(table)]
+            findings += _check_order(table)
             findings += [*_check_product(table, family), *_check_super_pods(table, family)]
             if not with_roce:
                 findings += _check_halves(table, family)
@@ -189,9 +194,16 @@ def rate_backups(
 
 
 def leave_out_said(findings: Iterable[Finding], said: Iterable[Finding]) -> List[Finding]:
-    """Leave out that a field is missing where it was said that it is wrong."""
-    wrong = {finding.place for finding in errors_of(said)}
-    return [each for each in findings if each.rule not in _ON_MISSING or each.place not in wrong]
+    """Leave out notes, and that a field is missing where it was said that it is wrong."""
+    wrong = {str(finding.place) for finding in errors_of(said)}
+    without_one = {place.split(".")[0] for place in wrong if place.endswith(".device_ip")}
+    return [
+        each
+        for each in findings
+        if each.severity != INFO
+        and not (each.rule in _ON_MISSING and each.place in wrong)
+        and not (each.rule == "interfaces" and each.place in without_one)
+    ]
 
 
 def uses_roce(environ: Mapping[str, str]) -> bool:
@@ -206,6 +218,8 @@ def _check_status(table: Contents) -> _Findings:
         f"is {table.status!r}: the table is not ready. HCCL reads it again each second for up to "
         "1800 seconds, and says nothing."
     )
+    if not table.status:
+        message = "is empty: the table is not ready. GE, by which TensorFlow reads it, refuses it."
     hint = f'The word for a table that is ready is "{COMPLETED}".'
     if table.status == INITIALIZING:
         hint = "Wait for it with `ascend-session ranktable check --wait 10m`."
@@ -306,18 +320,36 @@ def _check_grouping(table: Contents) -> _Findings:
             yield make_finding(WARNING, "grouping", table.server_place(number), message)
 
 
+def _check_order(table: Contents) -> _Findings:
+    """A server's ranks follow the order of its devices, as scripts that count devices expect."""
+    if {device.rank_id for device in table.devices} != set(range(table.size)):
+        return  # for which there are findings of their own
+    for number, server in enumerate(table.servers):
+        by_rank = sorted(server.devices, key=lambda device: device.rank_id)
+        physical = [int(device.device_id) for device in by_rank]
+        if physical != sorted(physical):
+            message = (
+                f"has its ranks on the devices {', '.join(map(str, physical))}, in this order; "
+                "HCCL takes any order."
+            )
+            hint = "If that is not wanted, number the ranks in the order of the devices."
+            yield make_finding(INFO, "order", table.server_place(number), message, hint)
+
+
 # Addresses of devices and servers
 
 
 def _check_repeated_addresses(table: Contents) -> _Findings:
-    """No address stands twice; HCCL compares how they are written."""
+    """No address stands twice; HCCL compares how they are written, where it reads them."""
+    is_read = not any(remark.rule == "lone group" for remark in table.remarks)
+    reason = "HCCL takes an address once" if is_read else "two devices cannot have one address"
     seen: Dict[str, Spot] = {}
     alike: Dict[bytes, str] = {}
     for spot, device in table.placed():
         for address in device.device_ip:
             if address in seen:
                 first = table.place(seen[address], "device_ip")
-                message = f"is {address}, as is {first}; HCCL takes an address once."
+                message = f"is {address}, as is {first}; {reason}."
                 place = table.place(spot, "device_ip")
                 yield make_finding(ERROR, "address twice", place, message)
                 continue
@@ -358,6 +390,33 @@ def _other_kind(place: str, address: str, first: str) -> Finding:
         "takes one kind."
     )
     return make_finding(ERROR, "kind", place, message)
+
+
+_SUBNET_BYTES = {4: 3, 16: 8}  # of an address of so many; a table has no netmask
+
+
+def _check_subnets(table: Contents) -> _Findings:
+    """No address is alone in its subnet where most others share theirs; often it is mistyped."""
+    listed = Counter(device.device_ip for device in table.devices)
+    if () in listed or len(listed) < table.size:
+        return  # for which there are findings of their own
+    subnets: Dict[bytes, List[Tuple[Spot, str]]] = {}
+    for spot, device in table.placed():
+        for address in device.device_ip:
+            packed = pack_address(address)
+            if len(packed) in _SUBNET_BYTES:
+                subnet = packed[: _SUBNET_BYTES[len(packed)]]
+                subnets.setdefault(subnet, []).append((spot, address))
+    alone = [others[0] for others in subnets.values() if len(others) == 1]
+    if 2 * len(alone) >= sum(map(len, subnets.values())):
+        return
+    for spot, address in alone:
+        packed = pack_address(address)
+        bits = 8 * _SUBNET_BYTES[len(packed)]
+        subnet_text = ipaddress.ip_network((packed, bits), strict=False)
+        message = f"is {address}; no other device of the table has an address in {subnet_text}."
+        hint = "Make sure that the other devices reach it."
+        yield make_finding(INFO, "subnet", table.place(spot, "device_ip"), message, hint)
 
 
 def _check_missing_addresses(table: Contents, family: Optional[str], with_roce: bool) -> _Findings:
@@ -466,16 +525,15 @@ def _check_product(table: Contents, family: Optional[str]) -> _Findings:
 
 
 def _check_device_ids(table: Contents, family: Optional[str]) -> _Findings:
-    largest = max(_DEVICES_OF_SERVER.values())
-    limit = largest if family is None else _DEVICES_OF_SERVER.get(family, _FEWEST_DEVICES)
+    limit = most_devices(family)
     for spot, device in table.placed():
         physical = int(device.device_id)
         if physical >= limit:
             where = f"on {family}" if family else "on any product"
             message = f"is {physical}, but {where} HCCL takes 0 to {limit - 1}."
             yield make_finding(ERROR, "device_id", table.place(spot, "device_id"), message)
-        elif family is None and physical >= _FEWEST_DEVICES:
-            is_large = physical >= _DEVICES_OF_SERVER[_A2]
+        elif family is None and physical >= _SERVER:
+            is_large = physical >= most_devices(_A2)
             who = "only 310P takes" if is_large else "only A2, A3 and 310P take"
             message = f"is {physical}, which {who}."
             yield make_finding(NOT_CHECKED, "device_id", table.place(spot, "device_id"), message)
@@ -534,6 +592,8 @@ def _check_super_pods(table: Contents, family: Optional[str]) -> _Findings:
     if table.format != V1_2:
         return
     pods = [server.super_pod_id for server in table.servers]
+    if any(remark.place == "super_pod_list" for remark in table.remarks):
+        return
     if not any(pods):
         message = "is missing; without it HCCL takes the servers as in version 1.0."
         yield make_finding(WARNING, "no pods", "super_pod_list", message)

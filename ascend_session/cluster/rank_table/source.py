@@ -27,6 +27,9 @@ _BLANKS = " \t\r\n"
 _WRONG_MARKS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"), (b"\x1f\x8b", "compressed"))
 
 
+_NAMES = "HCCL takes a name that ends in .json and has no other .json before it, folders included."
+
+
 class UnfinishedError(JobError):
     """A file that is not there or not whole, which may be so for a moment only.
 
@@ -55,7 +58,7 @@ Tell = Callable[[WaitProgress], None]
 
 
 def find_name_fault(path: str) -> str:
-    """Say why HCCL takes no table of this name or its link's target; empty if it does."""
+    """Say why GE, by which TensorFlow reads a table, takes none of this name; empty if it does."""
     try:
         real = os.path.realpath(path)
         longest = max(len(os.fsencode(path)), len(os.fsencode(real)))
@@ -63,13 +66,19 @@ def find_name_fault(path: str) -> str:
         return "this is not a file name."
     if longest > _LONGEST_NAME:
         return f"the name is longer than {_LONGEST_NAME} bytes, which is what HCCL takes."
-    if all(name.find(".json") + len(".json") == len(name) for name in (path, real)):
+    return "" if _is_json_name(path) else _NAMES
+
+
+def find_target_fault(path: str) -> str:
+    """Say why HCCL's C API, which looks at the whole path without links, takes no such table."""
+    real = os.path.realpath(path)
+    if _is_json_name(real) or not _is_json_name(path):
         return ""
-    in_full = "" if real == path else f" ({real} in full)"
-    return (
-        f"HCCL takes a name that ends in .json and has no other .json before it, folders "
-        f"included{in_full}."
-    )
+    return f"{real} is its whole name, by which HCCL's C API goes and TensorFlow does not: {_NAMES}"
+
+
+def _is_json_name(path: str) -> bool:
+    return path.find(".json") + len(".json") == len(path)
 
 
 def read_text(path: str) -> str:

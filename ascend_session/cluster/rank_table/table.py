@@ -35,12 +35,13 @@ from ascend_session.cluster.rank_table.source import (
     Tell,
     WaitProgress,
     find_name_fault,
+    find_target_fault,
     look_for_table,
     read_text,
 )
 from ascend_session.errors import JobError
 from ascend_session.files import write_file
-from ascend_session.findings import ERROR, Finding, errors_of, sort_by_severity
+from ascend_session.findings import ERROR, WARNING, Finding, errors_of, sort_by_severity
 from ascend_session.hardware.devices import Device, DeviceReport, common_family, devices
 from ascend_session.hardware.families import family as family_of
 from ascend_session.hardware.families import named_family
@@ -307,7 +308,7 @@ class RankTable(Contents):
             JobError: If the file is there already or cannot be written, or as from `text`.
         """
         text, path = self.text(version), os.fspath(path)
-        fault = find_name_fault(path)
+        fault = find_name_fault(path) or find_target_fault(path)
         if fault:
             raise JobError(f"{path}: {fault}", hint="Name it hccl.json, for example.")
         write_file(path, text.encode(), force=force, error=JobError)
@@ -348,9 +349,11 @@ def _find_product(name: Optional[str]) -> Optional[str]:
 
 
 def _check_name(path: str) -> List[Finding]:
-    fault = find_name_fault(path)
+    faults = ((ERROR, find_name_fault(path)), (WARNING, find_target_fault(path)))
     hint = "Rename it: hccl.json, for example."
-    return [make_finding(ERROR, "file name", "", fault, hint)] if fault else []
+    return [
+        make_finding(severity, "file name", "", fault, hint) for severity, fault in faults if fault
+    ]
 
 
 def _list_items(argument: str, values: Any, kind: Type[_Item]) -> List[_Item]:

@@ -22,6 +22,7 @@ from ascend_session.config.grammars import (
 _ACCELERATE_FORMS = "text, (kind, trigger), (kind, trigger, ratio), a mapping with these names"
 _ACCELERATE_FIELDS = ("kind", "trigger", "ratio")
 KINDS = ("fast", "fast1")
+VARIABLES = {"step": ("STEP_NOW", "TOTAL_STEP"), "loss": ("LOSS_NOW", "TARGET_LOSS")}
 RATIO_LIMITS = {"step": ("0.2", "0.9"), "loss": ("1.01", "1.5")}
 DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 LONGEST_NUMBER = 31  # safe_strtof refuses 32 characters and more

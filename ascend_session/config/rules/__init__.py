@@ -51,6 +51,12 @@ RULES: List[Rule] = [*accuracy.RULES, *dynamic.RULES, *execution.RULES, *DEPRECA
 
 HOST_RULES: List[Rule] = [*paths.RULES, *variables.RULES]
 
+RULES_OF_OPENING: List[Rule] = [
+    *(rule for rule in HOST_RULES if rule.check is not paths.files_that_ge_reads),
+    *paths.OPENING_RULES,
+]
+"""The host rules when a system opens, for which no file may come later."""
+
 
 def validate(values: Mapping[str, Any], *known: Mapping[str, Any]) -> None:
     """Apply all rules to flat values.
@@ -78,15 +84,23 @@ def validate_host(values: Mapping[str, Any], environ: Mapping[str, str]) -> None
     _report(apply_rules(applicable(HOST_RULES, entry), entry))
 
 
-def validate_opening(values: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+def validate_opening(
+    values: Mapping[str, Any], environ: Mapping[str, str], *, with_hccl: bool = True
+) -> None:
     """Do `validate_host`, and check that every file which an option points to is there now.
+
+    Args:
+        values: ``{vendor key: value}``.
+        environ: The environment of this process.
+        with_hccl: Whether HCCL will read its variables.
 
     Raises:
         ConfigError: With all problems at once.
     """
     entry = FlatOptions(values, environ=environ)
-    rules = [rule for rule in HOST_RULES if rule.check is not paths.files_that_ge_reads]
-    _report(apply_rules(applicable(rules + paths.OPENING_RULES, entry), entry))
+    left_out = () if with_hccl else (variables.variables_of_hccl,)
+    rules = [rule for rule in RULES_OF_OPENING if rule.check not in left_out]
+    _report(apply_rules(applicable(rules, entry), entry))
 
 
 def refusal_of(

@@ -1,5 +1,6 @@
 """Rules about numeric precision, and about dumps and debugging files, which explain it."""
 
+from ascend_session.config.ends import ENTRY, GE, OFFLOAD, Ends, View
 from ascend_session.config.grammars.accelerate import accelerate_trigger
 from ascend_session.config.rules.rule import (
     FlatOptions,
@@ -17,10 +18,11 @@ RULES = RuleBook()
 MIXED = ("allow_mix_precision", "allow_mix_precision_fp16", "allow_mix_precision_bf16")
 MIXED_V2 = ("mixed_float16", "mixed_bfloat16", "mixed_hif8")
 _PRECISION_MODES = ("precision_mode", "precision_mode_v2")
+_FULL = ("must_keep_origin_dtype", "allow_fp32_to_fp16")
 DUMPS = ("enable_dump", "enable_dump_debug")
 
 
-@RULES.add(*_PRECISION_MODES)
+@RULES.add(*_PRECISION_MODES, ends=(Ends(ENTRY), Ends(GE)))
 @source("guides/facts/precision.md#precision-modes; npu_attrs.cc")
 def one_precision_mode(entry: FlatOptions) -> RuleFindings:
     """precision_mode and precision_mode_v2 exclude each other, whatever their values."""
@@ -28,11 +30,11 @@ def one_precision_mode(entry: FlatOptions) -> RuleFindings:
         yield error(
             f"{entry.text('precision_mode')} and {entry.text('precision_mode_v2')} exclude each "
             "other; the adapter fails on both.",
-            "Keep precision_mode_v2.",
+            "Keep precision_mode, which every release reads.",
         )
 
 
-@RULES.add("modify_mixlist", *_PRECISION_MODES)
+@RULES.add("modify_mixlist", *_PRECISION_MODES, ends=(Ends(ENTRY), Ends(GE)))
 @source("guides/facts/precision.md#precision-modes; npu_attrs.cc")
 def mixlist_needs_mixed_precision(entry: FlatOptions) -> RuleFindings:
     """modify_mixlist needs a mixed-precision mode; precision_mode is looked at first."""
@@ -47,7 +49,7 @@ def mixlist_needs_mixed_precision(entry: FlatOptions) -> RuleFindings:
         reason = f"{text} is not mixed"
     yield error(
         f"{entry.text('modify_mixlist')} edits the lists of mixed precision, but {reason}.",
-        f"Set {option('precision_mode_v2', 'mixed_float16')} (or another mixed mode), or drop "
+        f"Set {option('precision_mode', 'allow_mix_precision')} (or another mixed mode), or drop "
         "modify_mixlist.",
     )
 
@@ -67,7 +69,27 @@ def customize_dtypes_without_effect(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("experimental_accelerate_train_mode", *_PRECISION_MODES)
+def _accelerates_low_precision(view: View) -> bool:
+    """Whether there is nothing to accelerate; of two precision modes v2 alone counts."""
+    if not view.own.get("experimental_accelerate_train_mode"):
+        return False
+    if "precision_mode_v2" in view.own:
+        return bool(view.own["precision_mode_v2"] != "origin")
+    return view.own.get("precision_mode", _FULL[0]) not in _FULL
+
+
+@RULES.add(
+    "experimental_accelerate_train_mode",
+    *_PRECISION_MODES,
+    ends=(
+        Ends(
+            OFFLOAD,
+            "geop_npu.cc, CheckAndModifyPrecisionMode",
+            fails=_accelerates_low_precision,
+            wants="it needs a precision mode that leaves something to accelerate",
+        ),
+    ),
+)
 @source(
     "guides/facts/precision.md#accelerated-training; "
     "geop_npu.cc CheckAndModifyPrecisionMode; manual, ExperimentalConfig Constructor"
@@ -84,7 +106,7 @@ def accelerated_training_starts_from_full_precision(entry: FlatOptions) -> RuleF
             f"Set {option('precision_mode_v2', 'origin')} or leave it out.",
             option="accelerate_train_mode",
         )
-    elif mode not in (None, "allow_fp32_to_fp16", "must_keep_origin_dtype"):
+    elif mode not in (None, *_FULL):
         yield error(
             f"{text} cannot be used with {option('precision_mode', mode)}.",
             "Set precision_mode to 'allow_fp32_to_fp16' or 'must_keep_origin_dtype', "
@@ -119,7 +141,7 @@ def op_precision_mode_wins(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("optypelist_for_implmode", "op_select_implmode")
+@RULES.add("optypelist_for_implmode", "op_select_implmode", ends=(Ends(ENTRY),))
 @source(
     "guides/facts/precision.md#implementation-modes; "
     "npu_attrs.cc; manual of ATC, --op_select_implmode"
@@ -155,7 +177,16 @@ def optypelist_beyond_the_manual(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("dump_path", *DUMPS)
+def _dumps_nowhere(view: View) -> bool:
+    """Whether CheckPath of npu_attrs.cc looks for a path that is not given."""
+    return any(map(view.is_on, DUMPS)) and "dump_path" not in view.own
+
+
+@RULES.add(
+    "dump_path",
+    *DUMPS,
+    ends=(Ends(ENTRY, fails=_dumps_nowhere, wants="each entry needs it while dumping"),),
+)
 @source("guides/facts/dumps.md#data-dump; npu_attrs.cc; manual, initialize_system")
 def dump_needs_a_path(entry: FlatOptions) -> RuleFindings:
     """enable_dump and enable_dump_debug need dump_path."""
@@ -170,7 +201,7 @@ def dump_needs_a_path(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("enable_dump_debug", "enable_dump")
+@RULES.add("enable_dump_debug", "enable_dump", ends=(Ends(GE),))
 @source("guides/facts/dumps.md#data-dump; GE E10001")
 def one_kind_of_dump(entry: FlatOptions) -> RuleFindings:
     """enable_dump and enable_dump_debug exclude each other."""

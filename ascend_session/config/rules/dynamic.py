@@ -2,6 +2,7 @@
 
 import re
 
+from ascend_session.config.ends import ENTRY, GE, OFFLOAD, PROFILE, Ends, View, to_int32
 from ascend_session.config.grammars import shapes
 from ascend_session.config.rules.rule import (
     FlatOptions,
@@ -17,14 +18,13 @@ from ascend_session.spelling import code, option
 RULES = RuleBook()
 
 PROFILE_PART = code("DynamicInputConfig", "dynamic_input_config")
-PROFILE = ("input_shape", "dynamic_dims", "dynamic_node_type")
 
 
 def _has_profiles(entry: FlatOptions) -> bool:
     return all(key in entry for key in PROFILE)
 
 
-@RULES.add(*PROFILE)
+@RULES.add(*PROFILE, ends=(Ends(ENTRY),))
 @source("guides/facts/dynamic.md#dynamic-profiles; npu_attrs.cc")
 def profile_keys_come_together(entry: FlatOptions) -> RuleFindings:
     """input_shape, dynamic_dims and dynamic_node_type are given all three or not at all."""
@@ -39,7 +39,7 @@ def profile_keys_come_together(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("dynamic_dims", "input_shape", "dynamic_node_type")
+@RULES.add("dynamic_dims", "input_shape", "dynamic_node_type", ends=(Ends(GE),))
 @source("guides/facts/dynamic.md#dynamic-profiles")
 def profiles_fit_the_shapes(entry: FlatOptions) -> RuleFindings:
     """Each profile of dynamic_dims has one value for each -1 of input_shape."""
@@ -79,7 +79,7 @@ def inputs_in_alphabetical_order(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("compile_hybrid_mode", *PROFILE)
+@RULES.add("compile_hybrid_mode", *PROFILE, ends=(Ends(ENTRY),))
 @source("guides/facts/dynamic.md#dynamic-profiles; npu_attrs.cc")
 def hybrid_mode_needs_placeholder_profiles(entry: FlatOptions) -> RuleFindings:
     """compile_hybrid_mode=1 needs the three profile keys, with dynamic_node_type=1."""
@@ -98,10 +98,29 @@ def hybrid_mode_needs_placeholder_profiles(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(*PROFILE, "mix_compile_mode", "compile_dynamic_mode", "aoe_mode", "insert_op_file")
+def _profiles_meet_another_mode(view: View) -> bool:
+    """Whether profiles meet what ProcessGraph and GeOp exclude, which ask AOE_MODE as well."""
+    others = view.is_on("mix_compile_mode") or view.is_on("compile_dynamic_mode")
+    return view.has_profiles() and (others or view.tuning_mode() != "")
+
+
+@RULES.add(
+    "dynamic_dims",
+    *(key for key in PROFILE if key != "dynamic_dims"),
+    "mix_compile_mode",
+    "compile_dynamic_mode",
+    "aoe_mode",
+    ends=(
+        Ends(
+            OFFLOAD,
+            fails=_profiles_meet_another_mode,
+            wants="dynamic profiles exclude mix_compile_mode, compile_dynamic_mode and tuning",
+        ),
+    ),
+)
 @source("guides/facts/dynamic.md#dynamic-profiles; om_partition_subgraphs_pass.cc; geop_npu.cc")
 def profiles_exclude(entry: FlatOptions) -> RuleFindings:
-    """Profiles exclude mix_compile_mode, compile_dynamic_mode, aoe_mode and insert_op_file."""
+    """Profiles exclude mix_compile_mode, compile_dynamic_mode and aoe_mode."""
     if not _has_profiles(entry):
         return
     for switch in ("mix_compile_mode", "compile_dynamic_mode"):
@@ -109,17 +128,21 @@ def profiles_exclude(entry: FlatOptions) -> RuleFindings:
             yield error(
                 f"dynamic_dims and {option(switch, True)} exclude each other.",
                 "Drop one.",
-                option="dynamic_dims",
             )
     if entry.get("aoe_mode"):
         yield error(
             f"dynamic_dims and {entry.text('aoe_mode')} exclude each other: AOE tunes static "
             "shapes only, and the run fails.",
             f"Leave the {PROFILE_PART} out for the tuning run.",
-            option="dynamic_dims",
         )
-    if "insert_op_file" in entry:
-        yield error("dynamic_dims and insert_op_file exclude each other.", option="dynamic_dims")
+
+
+@RULES.add("dynamic_dims", *(key for key in PROFILE if key != "dynamic_dims"), "insert_op_file")
+@source("guides/facts/dynamic.md#dynamic-profiles")
+def profiles_exclude_image_preprocessing(entry: FlatOptions) -> RuleFindings:
+    """Profiles exclude insert_op_file."""
+    if _has_profiles(entry) and "insert_op_file" in entry:
+        yield error("dynamic_dims and insert_op_file exclude each other.")
 
 
 @RULES.add("dynamic_inputs_shape_range", "dynamic_dims")
@@ -151,7 +174,25 @@ def dynamic_details_need_dynamic_input(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("iterations_per_loop", "dynamic_graph_execute_mode", "dynamic_input")
+def _loops_while_lazy(view: View) -> bool:
+    """Whether lazy_recompile meets a loop, of whose count 32 bits are read."""
+    is_lazy = view.own.get("dynamic_graph_execute_mode") == "lazy_recompile"
+    loops = to_int32(view.own.get("iterations_per_loop", 1))
+    return view.is_on("dynamic_input") and is_lazy and loops > 1
+
+
+@RULES.add(
+    "iterations_per_loop",
+    "dynamic_graph_execute_mode",
+    "dynamic_input",
+    ends=(
+        Ends(
+            OFFLOAD,
+            fails=_loops_while_lazy,
+            wants="dynamic_graph_execute_mode='lazy_recompile' needs 1",
+        ),
+    ),
+)
 @source("guides/facts/options.md#iterations-per-loop")
 def lazy_recompile_runs_single_steps(entry: FlatOptions) -> RuleFindings:
     """lazy_recompile needs iterations_per_loop=1."""
@@ -182,7 +223,7 @@ def a_single_shape_group_loses_its_label(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("dynamic_input", "compile_dynamic_mode")
+@RULES.add("dynamic_input", "compile_dynamic_mode", ends=(Ends(OFFLOAD),))
 @source("guides/facts/dynamic.md#dynamic-inputs")
 def one_way_to_be_dynamic(entry: FlatOptions) -> RuleFindings:
     """compile_dynamic_mode and dynamic_input exclude each other."""

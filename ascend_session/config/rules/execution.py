@@ -1,5 +1,6 @@
 """Rules about how graphs run: loops, memory, compilation, tuning, collectives, the Estimator."""
 
+from ascend_session.config.ends import ENTRY, GE, OFFLOAD, RUN_CONFIG, Ends, View
 from ascend_session.config.grammars import profiling_options
 from ascend_session.config.rules.rule import (
     FlatOptions,
@@ -29,7 +30,7 @@ def host_variables_need_mixed_computing(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("iterations_per_loop", "mix_compile_mode")
+@RULES.add("iterations_per_loop", "mix_compile_mode", ends=(Ends(RUN_CONFIG),))
 @source("guides/facts/options.md#mixed-computing; npu_config.py; manual, NPURunConfig Options")
 def mixed_computing_runs_single_steps(entry: FlatOptions) -> RuleFindings:
     """mix_compile_mode=True needs iterations_per_loop=1."""
@@ -66,7 +67,16 @@ def frozen_variables_are_read_on_the_host(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("in_out_pair", "mix_compile_mode")
+def _offloads_in_part_only(view: View) -> bool:
+    """Whether there are pairs, of which empty text has none, without mixed computing."""
+    return view.own.get("in_out_pair", "") != "" and not view.is_on("mix_compile_mode")
+
+
+@RULES.add(
+    "in_out_pair",
+    "mix_compile_mode",
+    ends=(Ends(OFFLOAD, fails=_offloads_in_part_only, wants="it needs mix_compile_mode=True"),),
+)
 @source("guides/facts/options.md#mixed-computing")
 def partial_offload_needs_mixed_computing(entry: FlatOptions) -> RuleFindings:
     """in_out_pair needs mix_compile_mode=True."""
@@ -84,7 +94,7 @@ def pair_flag_needs_a_pair(entry: FlatOptions) -> RuleFindings:
         yield no_effect("in_out_pair_flag has no effect without in_out_pair.")
 
 
-@RULES.add("enable_compress_weight", "compress_weight_conf")
+@RULES.add("enable_compress_weight", "compress_weight_conf", ends=(Ends(ENTRY),))
 @source("guides/facts/options.md#weight-compression; npu_attrs.cc")
 def one_way_to_compress(entry: FlatOptions) -> RuleFindings:
     """enable_compress_weight and compress_weight_conf exclude each other, even with False."""
@@ -319,6 +329,21 @@ def stream_sync_outlasts_collectives(entry: FlatOptions) -> RuleFindings:
         )
 
 
+@RULES.add(
+    "graph_exec_timeout",
+    ends=(Ends(GE, "heterogeneous_model_executor.cc, GetTimeoutFromOption", is_proven=False),),
+)
+@source("heterogeneous_model_executor.cc GetTimeoutFromOption")
+def graph_timeout_is_in_seconds(entry: FlatOptions) -> RuleFindings:
+    """Runs over several kinds of devices take whole seconds for graph_exec_timeout (ms)."""
+    timeout = entry.get("graph_exec_timeout", -1)
+    if timeout >= 0 and (timeout == 0 or timeout % 1000):
+        yield warning(
+            f"{option('graph_exec_timeout', timeout)} ends a heterogeneous run, as GE's "
+            "heterogeneous_model_executor.cc reads: it takes multiples of 1000 ms above 0."
+        )
+
+
 @RULES.add("local_rank_id", "local_device_list")
 @source("guides/facts/options.md#data-distribution; manual, NPURunConfig Options")
 def preprocessing_needs_both(entry: FlatOptions) -> RuleFindings:
@@ -343,7 +368,7 @@ def logical_device_needs_single(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("save_checkpoints_secs", "save_checkpoints_steps")
+@RULES.add("save_checkpoints_secs", "save_checkpoints_steps", ends=(Ends(RUN_CONFIG),))
 @source("guides/facts/options.md#checkpoints; npu_config.py")
 def one_checkpoint_interval(entry: FlatOptions) -> RuleFindings:
     """save_checkpoints_secs and save_checkpoints_steps exclude each other."""
@@ -368,7 +393,7 @@ def checkpoints_fall_on_loop_ends(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("distribute", "mix_compile_mode")
+@RULES.add("distribute", "mix_compile_mode", ends=(Ends(RUN_CONFIG),))
 @source("guides/facts/options.md#parameter-servers; npu_config.py; manual, NPURunConfig Options")
 def parameter_servers_need_mixed_computing(entry: FlatOptions) -> RuleFindings:
     """Distribute (parameter servers) needs mix_compile_mode=True."""

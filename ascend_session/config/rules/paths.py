@@ -3,6 +3,7 @@
 import os
 from typing import Any, Iterator, Optional, Tuple
 
+from ascend_session.config.ends import ENTRY, GE, Ends, View
 from ascend_session.config.entry import is_file
 from ascend_session.config.grammars import profiling_options
 from ascend_session.config.rules.accuracy import DUMPS
@@ -15,6 +16,7 @@ from ascend_session.config.rules.rule import (
     source,
     warning,
 )
+from ascend_session.config.tuning import MODES
 from ascend_session.errors import ConfigError
 from ascend_session.files import load_file
 from ascend_session.findings import Finding
@@ -57,7 +59,27 @@ def _remedy(path: str, reason: str) -> Optional[str]:
     return f"mkdir -p {path}" if "exist" in reason else None
 
 
-@RULES.add("dump_path", *DUMPS)
+def _fails_as_directory(path: str) -> bool:
+    """Whether CheckPath refuses a path, which ends for it at a NUL."""
+    return unusable_directory(path.partition("\0")[0]) is not None
+
+
+def _cannot_dump(view: View) -> bool:
+    given = any(map(view.is_on, DUMPS)) and "dump_path" in view.own
+    return given and _fails_as_directory(view.own["dump_path"])
+
+
+@RULES.add(
+    "dump_path",
+    *DUMPS,
+    ends=(
+        Ends(
+            ENTRY,
+            fails=_cannot_dump,
+            wants="a dump needs an existing folder that you may read and write",
+        ),
+    ),
+)
 @source("npu_attrs.cc CheckPath")
 def dump_directory(entry: FlatOptions) -> RuleFindings:
     """dump_path is an existing folder that you may read and write."""
@@ -71,7 +93,23 @@ def dump_directory(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("work_path", "aoe_mode", variables=("AOE_MODE",))
+def _cannot_tune(view: View) -> bool:
+    is_tuning = view.tuning_mode() in MODES.values()
+    return is_tuning and _fails_as_directory(view.own.get("work_path", "./"))
+
+
+@RULES.add(
+    "work_path",
+    "aoe_mode",
+    variables=("AOE_MODE",),
+    ends=(
+        Ends(
+            ENTRY,
+            fails=_cannot_tune,
+            wants="AOE needs an existing folder that you may read and write",
+        ),
+    ),
+)
 @source("npu_attrs.cc CheckPath; guides/facts/aoe.md#aoe-tuning")
 def tuning_directory(entry: FlatOptions) -> RuleFindings:
     """While AOE tunes, work_path (default: the working directory) is readable and writable."""
@@ -153,7 +191,12 @@ def files_are_there(entry: FlatOptions) -> RuleFindings:
         yield _missing(key, path, can_come=False)
 
 
-@RULES.add("profiling_options", "profiling_mode", variables=("ASCEND_WORK_PATH",))
+@RULES.add(
+    "profiling_options",
+    "profiling_mode",
+    variables=("ASCEND_WORK_PATH",),
+    ends=(Ends(GE, "prof_acl_mgr.cpp, MsprofResultPathAdapter"),),
+)
 @source(
     "guides/facts/option_files.md#profiling_options; hicann/runtime, MsprofResultPathAdapter in "
     "prof_acl_mgr.cpp"

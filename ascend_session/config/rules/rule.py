@@ -14,6 +14,9 @@ from typing import (
     Tuple,
 )
 
+from ascend_session.config.ends import Ends, View
+from ascend_session.config.option import options_by_key
+from ascend_session.config.options import AdapterOptions
 from ascend_session.findings import ERROR, NO_EFFECT, WARNING, Finding
 from ascend_session.spelling import option
 
@@ -86,17 +89,32 @@ class Rule(NamedTuple):
         source: Where the fact stands.
         keys: The options that it is about, of which the first is its own.
         variables: The environment variables that it is about, if it is a rule about the host.
+        ends: Who ends a run on a device for it; empty if nobody looks at it.
     """
 
     check: Check
     source: str
     keys: Tuple[str, ...] = ()
     variables: Tuple[str, ...] = ()
+    ends: Tuple[Ends, ...] = ()
 
     @property
     def sentence(self) -> str:
         """The rule in one sentence, for the reference."""
         return " ".join((self.check.__doc__ or "").split())
+
+    def ends_run(self, view: View, in_run_config: bool = False) -> bool:
+        """Whether a run is proven to end for what the rule refuses.
+
+        Args:
+            view: What is read of the options.
+            in_run_config: Whether they are arguments of NPURunConfig.
+        """
+        return any(
+            each.fails is None or each.fails(view)
+            for each in self.ends
+            if each.is_proven and each.is_reached(view, in_run_config)
+        )
 
     def findings(self, entry: FlatOptions) -> List[Finding]:
         """Apply the rule; a finding that names no option is about the first key."""
@@ -116,11 +134,22 @@ def source(text: str) -> Callable[[Check], Rule]:
 class RuleBook(List[Rule]):
     """The rules of one theme; use as ``@RULES.add("key")`` above ``@source("...")``."""
 
-    def add(self, *keys: str, variables: Tuple[str, ...] = ()) -> Callable[[Rule], Check]:
-        """Add the decorated rule; it is about ``keys``, of which the first is its own."""
+    def add(
+        self, *keys: str, variables: Tuple[str, ...] = (), ends: Tuple[Ends, ...] = ()
+    ) -> Callable[[Rule], Check]:
+        """Add the decorated rule; it is about ``keys``, of which the first is its own.
+
+        Raises:
+            ValueError: If one of them is the key of no option.
+        """
+        unknown = [key for key in keys if key not in options_by_key(AdapterOptions)]
+        if unknown:
+            raise ValueError(
+                f"a rule is about {', '.join(unknown)}, which no option has as its key"
+            )
 
         def register(rule: Rule) -> Check:
-            self.append(rule._replace(keys=keys, variables=variables))
+            self.append(rule._replace(keys=keys, variables=variables, ends=ends))
             return rule.check
 
         return register

@@ -2,10 +2,11 @@
 
 import json
 import os
-import re
-from typing import Optional
+from typing import Optional, Tuple
 
+from ascend_session.config.ends import ENTRY, GE, OFFLOAD, RUN_CONFIG, Ends
 from ascend_session.config.grammars.profiling_options import profiling_members
+from ascend_session.config.hccl_variables import HCCL_VARIABLES, WHITELIST, check_hccl_variables
 from ascend_session.config.rules.accuracy import DUMPS
 from ascend_session.config.rules.dynamic import PROFILE_PART
 from ascend_session.config.rules.paths import tuning_mode
@@ -19,15 +20,9 @@ from ascend_session.config.rules.rule import (
     warning,
 )
 from ascend_session.spelling import option
-from ascend_session.vendor import EXECUTION_SECONDS, parse_seconds
+from ascend_session.vendor import EXECUTION_SECONDS, parse_seconds, read_int64
 
 RULES = RuleBook()
-
-
-def whole_number(text: Optional[str]) -> Optional[int]:
-    """``text`` as the adapter's safe_strto64 reads it, None if it does not."""
-    number = int(text) if text and re.fullmatch(r"\s*-?0*[0-9]{1,19}\s*", text, re.A) else None
-    return number if number is not None and -(2**63) <= number < 2**63 else None
 
 
 _SIZES = ("RANK_SIZE", "CM_WORKER_SIZE")
@@ -35,23 +30,37 @@ _SIZES = ("RANK_SIZE", "CM_WORKER_SIZE")
 
 def _job_size(entry: FlatOptions) -> int:
     given = (entry.environ.get(name) for name in _SIZES)
-    return whole_number(next(filter(None, given), None)) or 1
+    return read_int64(next(filter(None, given), None)) or 1
 
 
-@RULES.add("session_device_id", variables=("ASCEND_DEVICE_ID", "DEVICE_ID"))
+_DEVICE = ("ASCEND_DEVICE_ID", "DEVICE_ID")
+
+
+def _device_variable(entry: FlatOptions) -> Tuple[str, Optional[str], Optional[int]]:
+    """Give the variable that counts, its text, and the number that the adapter reads in it."""
+    name = next(filter(entry.environ.get, _DEVICE), _DEVICE[1])
+    return name, entry.environ.get(name), read_int64(entry.environ.get(name))
+
+
+@RULES.add("session_device_id", variables=_DEVICE, ends=(Ends(OFFLOAD),))
 @source("guides/facts/process.md#the-device-of-a-process; npu_attrs.cc GetEnvDeviceID")
 def device_variables(entry: FlatOptions) -> RuleFindings:
     """ASCEND_DEVICE_ID, else DEVICE_ID, is a whole number of 0 or more."""
-    name = "ASCEND_DEVICE_ID" if entry.environ.get("ASCEND_DEVICE_ID") else "DEVICE_ID"
-    text = entry.environ.get(name)
-    number = whole_number(text)
+    name, text, number = _device_variable(entry)
     if text and (number is None or number < 0):
         yield error(
             f"{name}={text!r} is not a whole number of 0 or more; the adapter aborts the process.",
             f"export {name}=0, or unset it.",
             option=name,
         )
-    elif number is not None and number >= 2**32:
+
+
+@RULES.add("session_device_id", variables=_DEVICE)
+@source("guides/facts/process.md#the-device-of-a-process; npu_attrs.cc GetEnvDeviceID")
+def device_variables_of_32_bits(entry: FlatOptions) -> RuleFindings:
+    """Of ASCEND_DEVICE_ID, else DEVICE_ID, the adapter reads 32 bits."""
+    name, text, number = _device_variable(entry)
+    if number is not None and number >= 2**32:
         yield error(
             f"{name}={text!r} does not fit into 32 bits; the adapter reads it as {number % 2**32}.",
             f"export {name}={number % 2**32}, if that is meant.",
@@ -59,7 +68,7 @@ def device_variables(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("aoe_mode", variables=("AOE_MODE",))
+@RULES.add("aoe_mode", variables=("AOE_MODE",), ends=(Ends(ENTRY),))
 @source("guides/facts/aoe.md#aoe-tuning; npu_attrs.cc CheckAoeMode")
 def tuning_variable(entry: FlatOptions) -> RuleFindings:
     """AOE_MODE is 1, 2 or 4; it is read when aoe_mode is not given."""
@@ -151,7 +160,12 @@ def profiling_variable(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("profiling_options", "profiling_mode", variables=("PROFILING_OPTIONS", "PROFILING_MODE"))
+@RULES.add(
+    "profiling_options",
+    "profiling_mode",
+    variables=("PROFILING_OPTIONS", "PROFILING_MODE"),
+    ends=(Ends(GE),),
+)
 @source("guides/facts/dumps.md#profiling")
 def profiling_options_variable(entry: FlatOptions) -> RuleFindings:
     """PROFILING_OPTIONS is legal where GE reads it: with PROFILING_MODE=true and no option."""
@@ -248,7 +262,7 @@ def dynamic_multistream(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("distribute", variables=("TF_CONFIG",))
+@RULES.add("distribute", variables=("TF_CONFIG",), ends=(Ends(RUN_CONFIG),))
 @source("guides/facts/options.md#parameter-servers; npu_config.py")
 def parameter_servers_need_a_cluster(entry: FlatOptions) -> RuleFindings:
     """A parameter-server job (distribute) needs a cluster in TF_CONFIG."""
@@ -289,13 +303,8 @@ def tuning_bank(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("hccl_timeout", variables=("HCCL_EXEC_TIMEOUT",))
-@source("guides/facts/launch.md#hccl-timeouts")
-def collective_timeout_variable(entry: FlatOptions) -> RuleFindings:
-    """HCCL_EXEC_TIMEOUT is a number of seconds."""
-    text = entry.environ.get("HCCL_EXEC_TIMEOUT")
-    if text and parse_seconds(text) is None:
-        yield error(
-            f"HCCL_EXEC_TIMEOUT={text!r} is not a number of seconds, such as 1836 or 0.05.",
-            option="HCCL_EXEC_TIMEOUT",
-        )
+@RULES.add("hccl_timeout", variables=(*(each.name for each in HCCL_VARIABLES), WHITELIST))
+@source("guides/facts/launch.md#hccl-variables")
+def variables_of_hccl(entry: FlatOptions) -> RuleFindings:
+    """HCCL takes the value of each of its variables."""
+    return check_hccl_variables(entry.environ)

@@ -19,7 +19,7 @@ def build(args):
         op.parameter_map["precision_mode_v2"].s = tf.compat.as_bytes("origin")
     if args.loops:
         op.parameter_map["mix_compile_mode"].b = True
-        op.parameter_map["iterations_per_loop"].i = 10  # expect: option-conflict option-without-effect
+        op.parameter_map["iterations_per_loop"].i = 10  # expect: option-conflict? option-without-effect
     return tf.Session(config=config)
 
 

@@ -34,7 +34,7 @@ class Trainer:
 
 def called():
     config = tf.ConfigProto()
-    op = config.graph_options.rewrite_options.custom_optimizers.add()  # expect: memory-optimization-on
+    op = config.graph_options.rewrite_options.custom_optimizers.add()  # expect: memory-optimization-on?
     op.name = "NpuOptimizer"
     return config
 

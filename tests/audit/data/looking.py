@@ -17,6 +17,6 @@ def completed(session_config):
 
 
 config = tf.ConfigProto()
-op = config.graph_options.rewrite_options.custom_optimizers.add()
+op = config.graph_options.rewrite_options.custom_optimizers.add()  # expect: memory-optimization-on?
 op.name = "NpuOptimizer"
 sess = tf.Session(config=completed(config))

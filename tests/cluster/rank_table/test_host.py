@@ -1,5 +1,7 @@
 """A table against the host it is used on."""
 
+from dataclasses import replace
+
 import pytest
 
 from ascend_session.hardware.devices import DeviceReport
@@ -105,7 +107,7 @@ def test_a_rank_that_the_table_does_not_have_is_a_problem():
 
 def answering(host, address):
     """A host whose hccn_tool says this of each device; None does not answer."""
-    return host.with_ask_address(lambda physical: address)
+    return host.with_tools(lambda physical: address)
 
 
 @pytest.mark.parametrize(
@@ -163,3 +165,14 @@ def test_devices_of_another_pod_on_the_host_need_not_be_seen_in_this_one():
     opened = {0: PhysicalDeviceId(0)}
     assert problems(v1_0(), report([0]), opened) == []
     assert problems(v1_0(), report([0]))
+
+
+@pytest.mark.parametrize(("own", "count"), [("0", 0), ("7", 1)])
+def test_the_number_in_a_superpod_is_that_of_the_card(own, count):
+    a3 = family("910C")
+    devices = [replace(each, npu_id=0, chip_id=0) for each in report([0], product=a3)]
+    host = DeviceReport(tuple(devices)).with_tools(
+        lambda physical: None, lambda npu, chip: (own, "0")
+    )
+    errors = problems(v1_2(devices=1), host, names=["node_0"])
+    assert [one[1] for one in errors] == ["server_list[0].device[0].super_device_id"] * count

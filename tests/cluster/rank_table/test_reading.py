@@ -223,6 +223,16 @@ def test_a_wrong_address_is_one_error(wrong):
     assert [one.place for one in found] == ["server_list[1].device[0].device_ip"]
 
 
+@pytest.mark.parametrize("product", [None, "910A", "A2", "A3"])
+def test_a_wrong_address_is_one_error_on_servers_of_eight_devices_too(product):
+    table = v1_0(servers=2, devices=8)
+    device(table, 1, 3)["device_ip"] = "192.168.101.999"
+    with pytest.raises(JobError) as refused:
+        RankTable.from_text(json.dumps(table), family=product)
+    assert [one.place for one in refused.value.findings] == ["server_list[1].device[3].device_ip"]
+    assert str(refused.value).count("192.168.101.999") == 1
+
+
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [

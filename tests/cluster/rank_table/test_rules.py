@@ -301,6 +301,14 @@ BROKEN = [
         "HCCL cuts the blanks off in one place",
     ),
     ("A5", lambda t: None, A5, "error", "version", "takes version 2.0 only"),
+    (
+        "an empty status",
+        lambda t: t.update(status=""),
+        None,
+        "error",
+        "status",
+        "is empty: the table is not ready. GE, by which TensorFlow reads it, refuses it.",
+    ),
 ]
 
 
@@ -651,3 +659,60 @@ def test_a_product_may_be_called_by_any_of_its_names(name):
 def test_a_product_that_is_none_is_an_error(name):
     with pytest.raises(JobError, match="is not a known product"):
         parsed(v1_0()).findings(name)
+
+
+def test_an_address_twice_where_hccl_reads_none_is_refused_for_its_own_sake():
+    table = {
+        "status": "completed",
+        "group_count": "2",
+        "group_list": [
+            {
+                "group_name": name,
+                "instance_count": "1",
+                "device_count": "1",
+                "instance_list": [
+                    {
+                        "pod_name": name,
+                        "server_id": name,
+                        "devices": [{"device_id": "0", "device_ip": "10.0.0.1"}],
+                    }
+                ],
+            }
+            for name in ("a", "b")
+        ],
+    }
+    errors = [one for one in found(table) if one[0] == "error"]
+    assert [one[2] for one in errors] == [
+        "is 10.0.0.1, as is server a, device 0, device_ip; two devices cannot have one address."
+    ]
+
+
+def notes(table):
+    return [(one.place, one.message) for one in parsed(table).findings() if one.severity == "info"]
+
+
+def test_an_address_that_is_alone_in_its_subnet_is_a_note():
+    table = v1_0(servers=2, devices=8)
+    device(table, 1, 3)["device_ip"] = "192.168.22.11"
+    [(place, message)] = notes(table)
+    assert place == "server_list[1].device[3].device_ip"
+    assert message.startswith("is 192.168.22.11; no other device")
+    assert "192.168.22.0/24" in message
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+def test_devices_that_all_have_subnets_of_their_own_are_no_news(servers):
+    table = v1_0(servers=servers, devices=8)
+    for one in table["server_list"]:
+        for own in one["device"]:
+            own["device_ip"] = f"10.{servers}.{own['rank_id']}.1"
+    assert notes(table) == []
+
+
+def test_ranks_in_another_order_than_the_devices_of_their_server_are_a_note():
+    table = v1_0(servers=2, devices=4)
+    for own, number in zip(server(table, 1)["device"], (0, 2, 1, 3)):
+        own["device_id"] = str(number)
+    [(place, message)] = notes(table)
+    assert place == "server_list[1]"
+    assert "on the devices 0, 2, 1, 3" in message

@@ -141,6 +141,18 @@ def test_a_name_that_hccl_does_not_take_is_a_problem_but_can_be_read(file, tmp_p
         assert len(RankTable.read(str(link)).problems()) == problems
 
 
+def test_the_target_of_a_link_is_a_warning_because_tensorflow_goes_by_the_link(file, tmp_path):
+    link = tmp_path / "hccl.json"
+    link.symlink_to(file(GOOD, "noext"))
+    table = RankTable.read(str(link))
+    assert table.problems() == []
+    [only] = table.findings()
+    assert only.severity == "warning"
+    assert f"{tmp_path}/noext is its whole name" in only.message
+    with pytest.raises(JobError, match="whole name"):
+        table.write(str(link), force=True)
+
+
 def test_paths_are_paths(file):
     from pathlib import Path
 

@@ -12,10 +12,18 @@ from typing import Any, Callable, Dict, Optional, Tuple
 from tensorflow.core.protobuf import config_pb2
 
 from ascend_session.compat import run_config
-from ascend_session.compat.run_config import ARGUMENTS, OF_TENSORFLOW, add_npu_optimizer, attribute
+from ascend_session.compat.run_config import (
+    ARGUMENTS,
+    OF_TENSORFLOW,
+    add_npu_optimizer,
+    attribute,
+    write_signature,
+)
 from ascend_session.compat.signatures import keep_arguments, with_signature
 from ascend_session.compat.tensorflow_names import RunConfig
 from ascend_session.compat.vendor_modules import mirror
+from ascend_session.config import options
+from ascend_session.config.option import options_of
 from ascend_session.errors import warn
 
 _MISSING = "in current releases there is no such argument, and the call ends in a TypeError"
@@ -88,18 +96,14 @@ class ProfilingConfig:
 class MemoryConfig:
     """How the device's memory is used; the arguments are keys of the entry."""
 
-    __init__ = keep_arguments(
-        "(atomic_clean_policy=0, static_memory_policy=0, memory_optimization_policy=None, "
-        "variable_use_1g_huge_page=0)"
-    )
+    __init__ = keep_arguments(f"({write_signature(options.MemoryConfig)})")
 
 
 class DumpConfig:
     """What operators write to files; the arguments are keys of the entry."""
 
     __init__ = keep_arguments(
-        "(enable_dump=False, dump_path=None, dump_step=None, dump_mode='output', "
-        "enable_dump_debug=False, dump_debug_mode='all', dump_data='tensor', dump_layer=None)",
+        f"({write_signature(options.DumpConfig)})",
         public=("dump_data", "dump_layer"),
     )
 
@@ -113,8 +117,9 @@ class GraphMemoryOptimizeConfig:
 
     def __init__(self, recompute: Any = None, graph_slice: Any = None) -> None:
         for name, value in (("recompute", recompute), ("graph_slice", graph_slice)):
-            if value not in (None, "auto", "manual"):
-                raise ValueError(f"{name}={value!r} must be 'auto' or 'manual'.")
+            allowed = options_of(options.GraphMemoryOptimizeConfig)[name].type.allowed
+            if value is not None and value not in allowed:
+                raise ValueError(f"{name}={value!r} must be {' or '.join(map(repr, allowed))}.")
         self._recompute = recompute
         self._graph_slice = graph_slice
 
@@ -128,12 +133,7 @@ class ExperimentalConfig:
 
     _graph_memory_optimize_config: Optional[GraphMemoryOptimizeConfig]
 
-    @with_signature(
-        "(logical_device_cluster_deploy_mode='LB', logical_device_id=None, "
-        "model_deploy_mode=None, model_deploy_devicelist=None, graph_memory_optimize_config=None, "
-        "enable_graph_parallel=None, graph_parallel_option_path=None, "
-        "graph_compiler_cache_dir=None, resource_config_path=None, accelerate_train_mode=None)"
-    )
+    @with_signature(f"({write_signature(options.ExperimentalConfig)})")
     def __init__(self, **given: Any) -> None:
         """Keeps the arguments."""
         memory = given["graph_memory_optimize_config"]

@@ -1,10 +1,23 @@
-"""Writes ``error.json`` into a rank's folder; `failures.record` reads it.
+"""The folder of a rank: the name of every file in it, and what the rank itself writes there.
+
+| file | who writes it | who reads it |
+|---|---|---|
+| `STDOUT_NAME`, `STDERR_NAME` | `launcher.pump`, of what the rank writes | `launcher.cause` |
+| `PLOG_FOLDER`, `WORK_FOLDER` | the vendor's stack | `launcher.cause`, the first |
+| `RECORD_NAME` | `write_record`, for the runner and for ranks of the stub | `failures.record` |
+| `STACKS_NAME`, `name_stacks` | `watch_stacks` in the runner, `cluster.member` without one | \
+`failures.record`, `launcher.activity` |
+| `name_process` | `cluster.member`, and `cluster.script_rank` before it | `cluster.member` |
+| `name_waiting`, `ABSENT_NAME` | `cluster.member` | the same |
+| `FIRST_STEP_NAME` | `write_first_step`, for `training.progress` | `read_first_step` |
+| `SESSIONS_NAME` | `compat.life` | the same, in rank 0 |
 
 The runner loads this file by its path before the program starts, and imports nothing with it that
 the program could have a module of its own for: `json` and `traceback` would stand in its place, or
 be taken for it, and when memory is short they may not load any more.
 """
 
+import faulthandler
 import os
 import sys
 import time
@@ -15,9 +28,93 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, List, Optional
 
-RECORD_NAME = "error.json"
+RANK_FOLDER = "ASCEND_SESSION_RANK_FOLDER"
+"""Variable with the folder's absolute path; a process that has it was launched by this package."""
+
+LOGS_FOLDER = "ascend-logs"
+"""Where the folders of all launches are, where no other place is given."""
+
+STDOUT_NAME, STDERR_NAME = "stdout.log", "stderr.log"
+PLOG_FOLDER, WORK_FOLDER = "plog", "work"
+RECORD_NAME, STACKS_NAME = "error.json", "stacks.log"
+PROCESS_PREFIX, PROCESS_SUFFIX = "process_", ".json"
+ABSENT_NAME, FIRST_STEP_NAME, SESSIONS_NAME = "absent_ranks.json", "first_step", "sessions.json"
+
+STACK_SIGNAL = int(__import__("_signal").SIGRTMIN) + 7  # signal itself is slow to load
+"""Number of the signal that makes a rank write its stacks; it ends a program that has no runner."""
 
 _HALF_TRACEBACK, _HALF_MESSAGE = 32 * 1024, 8 * 1024  # characters that are kept of either end
+
+
+def name_process(pid: int) -> str:
+    """Name the file in which a process says what it does in the job."""
+    return f"{PROCESS_PREFIX}{pid}{PROCESS_SUFFIX}"
+
+
+def name_waiting(pid: int) -> str:
+    """Name the file that is there while a process waits for other ranks to come."""
+    return f"waiting_{pid}"
+
+
+def name_stacks(pid: int) -> str:
+    """Name the file for the stacks of a process that the launcher's runner has not started."""
+    return f"stacks_{pid}.log"
+
+
+def write_first_step(folder: str, step: int) -> None:
+    """Write the global step with which rank 0 begins; trouble with the file is no matter."""
+    path = os.path.join(folder, FIRST_STEP_NAME)
+    temporary = f"{path}.{os.getpid()}"
+    try:
+        with open(temporary, "wb") as file:
+            file.write(str(int(step)).encode())
+        os.replace(temporary, path)
+    except OSError:
+        return
+
+
+def read_first_step(folder: str) -> "Optional[int]":
+    """Read the step with which a rank began; None if it has written none."""
+    try:
+        with open(os.path.join(folder, FIRST_STEP_NAME)) as file:
+            text = file.read(32)
+    except (OSError, ValueError):
+        return None
+    return int(text) if text.isdigit() else None
+
+
+# Descriptors that no program reaches. If one closes all that it does not know, what it opens then
+# gets another number, and no stack is ever written into a file of its own.
+_OUT_OF_THE_WAY = (1000, 250)
+
+
+def watch_stacks(folder: str) -> None:
+    """Have `faulthandler` write to a file in the rank's folder, if that can be opened.
+
+    If the environment asks for ``faulthandler``, crashes stay on standard error.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+    try:
+        fd = _moved(os.open(os.path.join(folder, STACKS_NAME), flags, 0o666))
+        if not faulthandler.is_enabled():
+            faulthandler.enable(fd, all_threads=True)
+        faulthandler.register(STACK_SIGNAL, fd, all_threads=True, chain=False)
+    except (OSError, RuntimeError, ValueError):
+        return
+
+
+def _moved(fd: int) -> int:
+    for high in _OUT_OF_THE_WAY:
+        try:
+            os.fstat(high)
+        except OSError:
+            try:
+                os.dup2(fd, high, False)
+            except OSError:  # so many are not allowed
+                continue
+            os.close(fd)
+            return high
+    return fd
 
 
 def exit_code_of(error: BaseException) -> int:

@@ -1,0 +1,324 @@
+"""HCCL's environment variables: what it takes, on which products, and what each of them does.
+
+HCCL reads all of them when it makes a communicator, and ends the ranks (EI0001) if it does not take
+one. To most of them set but empty is not unset, and blanks are part of the value.
+
+Source: HCOMM, externalinput.cc, env_config.cc and config_log.cc; for 950, which has its own reader,
+HCCL manual, hccl_env. guides/facts/launch.md#hccl-variables shows this table.
+"""
+
+import os
+import re
+from typing import Callable, Dict, Iterator, Mapping, NamedTuple, Optional, Tuple
+
+from ascend_session.findings import ERROR, INFO, Finding
+from ascend_session.vendor import (
+    A2,
+    A3,
+    A5,
+    DUO,
+    LONGEST_NUMBER,
+    TRAINING,
+    address_family,
+    parse_seconds,
+    parse_whole_number,
+)
+
+VARIABLES = "environment"
+"""The name of the check."""
+
+_LONGEST_WAIT_S, _LONGEST_ELSEWHERE_S = 2147483647, 17340
+_LARGEST_NUMBER, _LARGEST_PORT = 2**32 - 1, 65535
+_LONGEST_PATH, _LONGEST_POD = 4095, 128
+
+
+class Taken(NamedTuple):
+    """What HCCL takes: a function that tells, and the words behind "is not"."""
+
+    matches: Callable[[str], object]
+    words: str
+
+
+class HcclVariable(NamedTuple):
+    """One variable.
+
+    Attributes:
+        name: The variable.
+        effect: What it does.
+        taken: What HCCL takes.
+        taken_on: What it takes instead on some products; None where it does not read the variable.
+    """
+
+    name: str
+    effect: str
+    taken: Taken
+    taken_on: Mapping[str, Optional[Taken]] = {}
+
+    def find_refusal(self, text: str, product: Optional[str]) -> str:
+        """Say what HCCL takes instead of a value; empty if it takes that.
+
+        Args:
+            text: The value.
+            product: The family of the devices; None if not known, when one that takes it is enough.
+        """
+        own = self.taken_on.get(product or "", self.taken if product != A5 else None)
+        all_taken = [own] if product else [own, *self.taken_on.values()]
+        if own is None or any(taken.matches(text) for taken in all_taken if taken is not None):
+            return ""
+        return f"{own.words} on {product}" if product in self.taken_on else own.words
+
+
+def _words(pattern: str, words: str, flags: int = 0) -> Taken:
+    return Taken(re.compile(pattern, flags | re.ASCII).fullmatch, words)
+
+
+def _number(first: int, last: int, words: str = "from {} to {}", factor: int = 1) -> Taken:
+    def matches(text: str) -> bool:
+        number = parse_whole_number(text)
+        return number is not None and first <= number <= last and number % factor == 0
+
+    return Taken(matches, words.format(first, last))
+
+
+def _seconds(least: str, longest_s: int) -> Taken:
+    def matches(text: str) -> bool:
+        wait_s = parse_seconds(text) if len(text) <= LONGEST_NUMBER else None
+        return wait_s is not None and wait_s <= longest_s and (wait_s > 0 or least == "from 0")
+
+    return Taken(matches, f"{least} to {longest_s} seconds, in at most {LONGEST_NUMBER} characters")
+
+
+def _is_interface_list(text: str) -> bool:
+    names = text[1:] if text.startswith("^") else text
+    return all((names[1:] if names.startswith("=") else names).split(","))
+
+
+_ALGORITHM = "(null|ring|pipeline|fullmesh|H-D_R|pairwise|NHR|NHR_V1|AHC|AHC_BROKE|NB|NA)"
+_LEVELS = f"level[0-3]:{_ALGORITHM}(;level[0-3]:{_ALGORITHM}){{0,3}}"
+_OPERATIONS = "broadcast|allreduce|reduce|send|receive|allgather|reducescatter|alltoall|gather"
+
+
+def _is_algorithm(text: str) -> bool:
+    operations = text.replace(" ", "").split("/")
+    if operations == [""] or (len(operations) == 1 and re.fullmatch(_LEVELS, operations[0])):
+        named = operations
+    else:
+        named = [each.partition("=")[2] for each in operations]
+        names = f"({_OPERATIONS}|scatter|sendrecv)=({_LEVELS})"
+        if not all(re.fullmatch(names, each) for each in operations):
+            return False
+        if any("level0:null" in each for each in named):
+            return False
+    levels = [re.findall("level[0-3]", each) for each in named]
+    return all(len(set(each)) == len(each) for each in levels)
+
+
+def _is_port_list(text: str) -> bool:
+    listed = text.replace(" ", "")
+    if text == "auto" or not listed:
+        return True
+    if not re.fullmatch("[0-9]{1,10}(-[0-9]{1,10})?(,[0-9]{1,10}(-[0-9]{1,10})?)*", listed):
+        return False
+    ranges = sorted((*map(int, each.split("-")),) for each in listed.split(","))
+    ends = [0, *(each[-1] for each in ranges)]
+    follow = all(last < each[0] <= each[-1] for last, each in zip(ends, ranges))
+    return follow and ends[-1] <= _LARGEST_PORT
+
+
+def _is_retry_switch(text: str) -> bool:
+    listed = text.replace(" ", "")
+    levels = re.findall("L[0-2]", listed)
+    is_list = re.fullmatch("L[0-2]:[01](,L[0-2]:[01]){0,2}", listed)
+    return not listed or (is_list is not None and len(set(levels)) == len(levels))
+
+
+def _is_retry_setting(text: str) -> bool:
+    number = r"\s*([0-9]{1,9})"
+    match = re.match(rf"MaxCnt:{number},\s*HoldTime:{number},\s*IntervalTime:{number}", text)
+    numbers = [int(each) for each in match.groups()] if match else []
+    return bool(numbers) and 1 <= numbers[0] <= 10 and max(numbers[1:]) <= 60000
+
+
+_SWITCH = _number(0, 1, "{} or {}")
+_TRUE_FALSE = _words("true|false", "true or false", re.IGNORECASE)
+_STRICT = _words("true|false|strict", "true, false or strict", re.IGNORECASE)
+_PORTS = Taken(_is_port_list, "auto, nor ports from 1 to 65535 such as 50000-50015,50100")
+_MODES = _words(
+    "AI_CPU|AICPU_CacheDisable|AIV|HOST|HOST_TS", "AI_CPU, AICPU_CacheDisable, AIV, HOST or HOST_TS"
+)
+_MODES_950 = _words(
+    "AI_CPU|AICPU_TS|AICPU_CacheDisable|AIV|CCU_MS|CCU_SCHED",
+    "AI_CPU, AICPU_TS, AICPU_CacheDisable, AIV, CCU_MS or CCU_SCHED",
+)
+_WAIT, _SHORT_WAIT = _seconds("from 0", _LONGEST_WAIT_S), _seconds("above 0", _LONGEST_ELSEWHERE_S)
+
+HCCL_VARIABLES = (
+    # Time and ports
+    HcclVariable(
+        "HCCL_CONNECT_TIMEOUT",
+        "time for ranks to connect",
+        _number(120, 7200, "from {} to {} seconds"),
+    ),
+    HcclVariable(
+        "HCCL_EXEC_TIMEOUT",
+        "time that a collective waits for other ranks",
+        _WAIT,
+        {TRAINING: _SHORT_WAIT, DUO: _SHORT_WAIT, A5: _WAIT},
+    ),
+    HcclVariable(
+        "HCCL_IF_BASE_PORT",
+        "first of 32 ports on the host",
+        _number(1024, 65520, "a port from {} to {}"),
+    ),
+    HcclVariable("HCCL_HOST_SOCKET_PORT_RANGE", "ports on the host", _PORTS, {DUO: None}),
+    HcclVariable("HCCL_NPU_SOCKET_PORT_RANGE", "ports on the devices", _PORTS, {DUO: None}),
+    # Hosts
+    HcclVariable(
+        "HCCL_IF_IP",
+        "address of this host",
+        Taken(lambda text: address_family(text) is not None, "an IPv4 or IPv6 address"),
+    ),
+    HcclVariable(
+        "HCCL_SOCKET_IFNAME",
+        "network interfaces of this host",
+        Taken(_is_interface_list, "names with single commas, such as eth0,eth1, =eth0 or ^docker"),
+    ),
+    HcclVariable(
+        "HCCL_SOCKET_FAMILY",
+        "IPv4 or IPv6",
+        _words("AF_INET6?", "AF_INET or AF_INET6"),
+    ),
+    HcclVariable(
+        "HCCL_WHITELIST_DISABLE",
+        "0 lets only the hosts of a list connect",
+        _words(r"(?=.{1,10}$)[ \t-\r]*(\+?0*1|[+-]?0+)(\D.*)?", "0 or 1", re.DOTALL),
+    ),
+    # Links
+    HcclVariable("HCCL_INTRA_PCIE_ENABLE", "PCIe between the devices of a server", _SWITCH),
+    HcclVariable("HCCL_INTRA_ROCE_ENABLE", "RoCE between the devices of a server", _SWITCH),
+    HcclVariable("HCCL_INTER_HCCS_DISABLE", "no HCCS between servers of a superpod", _TRUE_FALSE),
+    HcclVariable(
+        "HCCL_LOGIC_SUPERPOD_ID",
+        "the superpod that this server counts to",
+        _words(f".{{0,{_LONGEST_POD}}}", f"text of at most {_LONGEST_POD} characters", re.DOTALL),
+    ),
+    HcclVariable(
+        "HCCL_RDMA_TC", "traffic class", _number(0, 255, "a multiple of 4 from {} to {}", 4)
+    ),
+    HcclVariable("HCCL_RDMA_SL", "service level", _number(0, 7)),
+    HcclVariable(
+        "HCCL_RDMA_TIMEOUT",
+        "time until a packet is sent again, as a power of 2",
+        _number(5, 24),
+        {A2: _number(5, 20), A3: _number(5, 20)},
+    ),
+    HcclVariable("HCCL_RDMA_RETRY_CNT", "how often a packet is sent again", _number(1, 7)),
+    HcclVariable("HCCL_RDMA_QPS_PER_CONNECTION", "queue pairs of a connection", _number(1, 32)),
+    HcclVariable(
+        "HCCL_MULTI_QP_THRESHOLD",
+        "least data of a queue pair",
+        _number(1, 8192, "from {} to {} KB"),
+    ),
+    HcclVariable(
+        "HCCL_RDMA_QP_PORT_CONFIG_PATH",
+        "file with the ports of queue pairs",
+        Taken(os.path.exists, "a file that exists"),
+    ),
+    HcclVariable(
+        "HCCL_RDMA_PCIE_DIRECT_POST_NOSTRICT", "sends of small packets are faster", _TRUE_FALSE
+    ),
+    # Collectives
+    HcclVariable(
+        "HCCL_BUFFSIZE", "buffer of a group", _number(1, _LARGEST_NUMBER, "from {} to {} MB")
+    ),
+    HcclVariable(
+        "HCCL_ALGO",
+        "algorithms, of all collectives or of single ones",
+        Taken(_is_algorithm, "such as level0:NA;level1:ring, or allreduce=level0:NA;level1:ring"),
+    ),
+    HcclVariable(
+        "HCCL_OP_EXPANSION_MODE", "where collectives are unfolded", _MODES, {A5: _MODES_950}
+    ),
+    HcclVariable(
+        "HCCL_DETERMINISTIC",
+        "the same sum in each run",
+        _STRICT,
+        {TRAINING: _TRUE_FALSE, DUO: _TRUE_FALSE},
+    ),
+    HcclVariable(
+        "HCCL_OP_RETRY_ENABLE",
+        "a collective that fails is run again",
+        Taken(_is_retry_switch, "such as L1:1,L2:0"),
+    ),
+    HcclVariable(
+        "HCCL_OP_RETRY_PARAMS",
+        "how often, and after which time (ms)",
+        Taken(_is_retry_setting, "such as MaxCnt:3,HoldTime:5000,IntervalTime:1000"),
+    ),
+    # Logs
+    HcclVariable("HCCL_DIAGNOSE_ENABLE", "more logs of a task that fails", _SWITCH),
+    HcclVariable("HCCL_ENTRY_LOG_ENABLE", "logs of each call", _words("[01]", "0 or 1")),
+    HcclVariable(
+        "HCCL_DEBUG_CONFIG",
+        "more logs of these parts",
+        _words(
+            r"\^?,*((ALG|TASK|RESOURCE|AIV_OPS_EXC)(,+|$))*",
+            "ALG, TASK or RESOURCE, with commas",
+            re.IGNORECASE,
+        ),
+    ),
+)
+
+
+WHITELIST = "HCCL_WHITELIST_FILE"
+"""A file that is read where ``HCCL_WHITELIST_DISABLE`` is 0."""
+
+
+def check_hccl_variables(
+    environ: Mapping[str, str], product: Optional[str] = None, *, is_used: bool = True
+) -> Iterator[Finding]:
+    """Check whether HCCL takes its variables; one that it does not take ends the ranks.
+
+    Args:
+        environ: The environment of a rank.
+        product: The family of the devices; None if not known, when the widest limits count.
+        is_used: Whether HCCL will read them; on the stub it does not, and all findings are notes.
+    """
+    refused = find_refusals(environ, product)
+    consequence = "HCCL refuses it." if is_used else "HCCL refuses it on a device."
+    for name, reason in refused.items():
+        hint = f"Correct or unset {name}."
+        if not environ[name]:
+            hint = f"unset {name}: set but empty is not unset."
+        message = f"{name}={environ[name]!r} is not {reason}; {consequence}"
+        severity = ERROR if is_used else INFO
+        yield Finding(severity, message, hint, rule=VARIABLES, option=name)
+
+
+def find_refusals(environ: Mapping[str, str], product: Optional[str] = None) -> Dict[str, str]:
+    """Find the variables that HCCL refuses, with what each of them is not."""
+    given = [variable for variable in HCCL_VARIABLES if variable.name in environ]
+    reasons = {each.name: each.find_refusal(environ[each.name], product) for each in given}
+    refused = {name: reason for name, reason in reasons.items() if reason}
+    if product != A5:
+        for name, reason in _find_wrong_pairs(environ):
+            refused.setdefault(name, reason)
+    return refused
+
+
+def _find_wrong_pairs(environ: Mapping[str, str]) -> Iterator[Tuple[str, str]]:
+    """Find what HCCL refuses for another variable's sake.
+
+    Source: ParseIntraLinkType and ParseHcclWhitelistFilePath in externalinput.cc.
+    """
+    pcie, roce = "HCCL_INTRA_PCIE_ENABLE", "HCCL_INTRA_ROCE_ENABLE"
+    switches = {name: parse_whole_number(environ.get(name, "")) for name in (pcie, roce)}
+    if switches == {pcie: 1, roce: 1}:
+        yield roce, f"possible beside {pcie}={environ[pcie]}: only one of them is 1"
+    for name, other in ((pcie, roce), (roce, pcie)):
+        if switches[name] == 0 and other not in environ:
+            yield name, f"possible alone: {other} has to be set, too"
+    is_list_read = re.match(r"\s*[+-]?0+(\D|$)", environ.get("HCCL_WHITELIST_DISABLE", ""))
+    path = environ.get(WHITELIST)
+    if is_list_read and path is not None and not 0 < len(os.fsencode(path)) <= _LONGEST_PATH:
+        yield WHITELIST, f"a path of 1 to {_LONGEST_PATH} bytes"

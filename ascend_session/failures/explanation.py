@@ -1,0 +1,227 @@
+"""What logs say about a failure, long after it: the cause among them, and whom they name.
+
+The launcher weighs ranks that it has seen end; here only files are left. What a rank wrote of its
+own exception counts as in a launch, and among failures that explain as much the earliest does.
+"""
+
+import os
+import re
+import stat
+import time
+from dataclasses import dataclass
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
+
+from ascend_session.failures.failure import Failure
+from ascend_session.failures.peers import Peer, find_peers
+from ascend_session.failures.record import ErrorRecord, read_record
+from ascend_session.failures.scanner import classify
+from ascend_session.files import read_end
+from ascend_session.rank_folder import RECORD_NAME, STACKS_NAME
+
+_MOST_BYTES = 16 << 20  # of a log that are read, from its end: about three seconds
+_ALL_BYTES = 64 << 20  # of all logs together
+_LEAST_BYTES = 64 << 10
+_MOST_FILES = 10_000
+_SUFFIXES = ("", ".log", ".txt", ".out", ".err")
+_ATTEMPT = re.compile(r"attempt_([0-9]{1,6})")
+_RANK = re.compile(r"rank_[0-9]{1,7}")
+_TIME = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[-T ]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:[.,]([0-9]+))?"
+)
+# The line that ends a Python traceback; notes and the cause's traceback may follow.
+_RAISED = re.compile(
+    r"^(?:\[[^\]]{1,40}\]:? )?([A-Za-z_][\w.]{0,100}(?:Error|Exception|Interrupt)(?:: .*)?)$", re.M
+)
+
+
+class Log(NamedTuple):
+    """A log that was read.
+
+    Attributes:
+        path: Its file; ``-`` is the standard input.
+        text: What stands in it, of a very large one the end; of a rank's record, the exception.
+        time: When it was written last, in seconds since 1970.
+        record: The exception, if it is a rank's record.
+        is_whole: Whether ``text`` begins where the file does.
+    """
+
+    path: str
+    text: str
+    time: float
+    record: Optional[ErrorRecord] = None
+    is_whole: bool = True
+
+
+class Finding(NamedTuple):
+    """A known failure, or an exception that no known failure explains, and where it stands.
+
+    Attributes:
+        log: The log.
+        failure: The known failure; None if it is an exception of the program's own.
+        time: When it happened, as far as the line or the file tells.
+    """
+
+    log: Log
+    failure: Optional[Failure]
+    time: float
+
+    @property
+    def line_number(self) -> Optional[int]:
+        """The number of its line from 1; None if that is not known."""
+        if self.failure is None or self.log.record is not None or not self.log.is_whole:
+            return None
+        start = self.log.text.find(self.failure.line)
+        return None if start < 0 else self.log.text.count("\n", 0, start) + 1
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What logs say.
+
+    Attributes:
+        cause: What explains the rest best; None if nothing is known.
+        others: What else was found, each failure and place once, the earliest first.
+        peers: Whom the logs name as the other end, and how often; most often named first. Empty if
+            the cause has nothing to do with other ranks.
+        raised: The exception that a log ends with; looked for only where nothing is known.
+    """
+
+    cause: Optional[Finding]
+    others: Tuple[Finding, ...] = ()
+    peers: Tuple[Tuple[Peer, int], ...] = ()
+    raised: str = ""
+
+
+def explain_logs(logs: Iterable[Log]) -> Explanation:
+    """Find the cause among logs, which are those of one job."""
+    read = list(logs)
+    findings = sorted(_find_all(read), key=lambda finding: finding.time)
+    if not findings:
+        raised = [match[1] for log in read for match in _RAISED.finditer(log.text)]
+        return Explanation(None, raised=raised[-1] if raised else "")
+    cause = min(findings, key=_order)
+    others = tuple(finding for finding in findings if finding is not cause)
+    return Explanation(cause, others, tuple(_count_peers(read, cause)))
+
+
+def _find_all(logs: List[Log]) -> Iterator[Finding]:
+    """Find the known failures of each log, and the exceptions that none of them explains."""
+    explained = set()
+    for log in logs:
+        for failure in classify(log.text):
+            explained.add(os.path.dirname(log.path))
+            yield Finding(log, failure, _find_time(failure.line, log.time))
+    for log in logs:
+        record = log.record
+        if record is None or record.failed_rank is not None or record.exit_code > 128:
+            continue  # another rank's failure, or a signal, ended it
+        if record.speaks_for_itself or os.path.dirname(log.path) not in explained:
+            yield Finding(log, None, record.time)
+
+
+def _order(finding: Finding) -> Tuple[int, bool]:
+    if finding.failure is None:
+        record = finding.log.record
+        # A RuntimeError may only pass on what the device said; a KeyError does not.
+        return 0, record is not None and not record.speaks_for_itself
+    return finding.failure.precedence, finding.failure.definition.is_vague
+
+
+def _find_time(line: str, otherwise: float) -> float:
+    match = _TIME.search(line)
+    if match is None:
+        return otherwise
+    try:
+        seconds = time.mktime(time.strptime(f"{match[1]} {match[2]}", "%Y-%m-%d %H:%M:%S"))
+    except (ValueError, OverflowError):
+        return otherwise
+    return seconds + float(f"0.{match[3] or 0}")
+
+
+def _count_peers(logs: List[Log], cause: Finding) -> Iterator[Tuple[Peer, int]]:
+    failure = cause.failure
+    if failure is None or not (failure.definition.is_secondary or failure.code.startswith("EI")):
+        return
+    places: Dict[Peer, Set[str]] = {}
+    for log in logs:
+        folder = os.path.dirname(log.path)  # that of a rank has its exception and its output
+        place = folder if _RANK.fullmatch(os.path.basename(folder)) else log.path
+        for peer in find_peers(log.text):
+            places.setdefault(peer, set()).add(place)
+    counts = [(peer, len(named)) for peer, named in places.items()]
+    yield from sorted(counts, key=lambda count: -count[1])
+
+
+# Reading
+
+
+def find_logs(folder: str) -> List[str]:
+    """List the logs below a folder.
+
+    Of the folder of a job that `launch` has started, these are the logs of its last attempt, and of
+    a folder of such jobs, those of the job that was changed last.
+    """
+    chosen = _choose_attempt(_choose_job(folder))
+    paths = [
+        os.path.join(place, name)
+        for place, _, names in sorted(os.walk(chosen))
+        for name in sorted(names)
+        if name == RECORD_NAME or (_is_log(name) and _is_regular(os.path.join(place, name)))
+    ]
+    return paths[:_MOST_FILES]
+
+
+def _is_log(name: str) -> bool:
+    return os.path.splitext(name)[1].lower() in _SUFFIXES and name != STACKS_NAME
+
+
+def _is_regular(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _choose_job(folder: str) -> str:
+    jobs = [path for path in _list_folders(folder) if _list_attempts(path)]
+    if _list_attempts(folder) or not jobs:
+        return folder
+    return max(jobs, key=lambda path: os.stat(path).st_mtime)
+
+
+def _choose_attempt(folder: str) -> str:
+    return max(_list_attempts(folder), default=(0, folder))[1]
+
+
+def _list_attempts(folder: str) -> List[Tuple[int, str]]:
+    matches = [(_ATTEMPT.fullmatch(os.path.basename(path)), path) for path in _list_folders(folder)]
+    return [(int(match[1]), path) for match, path in matches if match is not None]
+
+
+def _list_folders(folder: str) -> List[str]:
+    paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+    return [path for path in paths if os.path.isdir(path)]
+
+
+def read_logs(paths: List[str]) -> List[Log]:
+    """Read logs; of many or very large ones, the end of each."""
+    share = max(_LEAST_BYTES, min(_MOST_BYTES, _ALL_BYTES // max(len(paths), 1)))
+    return [log for path in paths for log in [_read_log(path, share)] if log is not None]
+
+
+def _read_log(path: str, share: int) -> Optional[Log]:
+    """Read a log; None for a file without text, or a record that the runner did not write."""
+    if os.path.basename(path) == RECORD_NAME:
+        record = read_record(os.path.dirname(path) or ".")
+        if record is None:
+            return None
+        return Log(path, f"{record.message}\n{record.traceback}", record.time, record)
+    content = read_end(path, share)
+    if b"\0" in content[:4096]:
+        return None
+    try:
+        facts = os.stat(path)
+    except OSError:  # it is gone by now
+        return None
+    text = content.decode("utf-8", "backslashreplace")
+    return Log(path, text, facts.st_mtime, is_whole=facts.st_size <= share)
