@@ -451,7 +451,10 @@ def _show_report(report: TableReport) -> None:
     if report.table is not None:
         words.append(format_count(len(report.table.servers), "server"))
         words.append(format_count(report.table.size, "rank"))
-    show_verdict(report.file, report.findings, [*words, "ok"] if report.ok else words)
+        words += ["ok"] if report.ok else []
+    elif report.ok:
+        words.append("not checked")
+    show_verdict(report.file, report.findings, words)
     for finding in report.findings:
         # What is no JSON has its line and column in the message, for it is raised elsewhere, too.
         within = re.match(rf"({re.escape(report.file)}:\d+:\d+): ", finding.message)

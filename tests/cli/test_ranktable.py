@@ -60,6 +60,13 @@ def test_a_good_table_is_ok(call, host, table):
     assert call("ranktable", "check", "--no-host", name) == (0, said, "")
 
 
+def test_a_table_of_a_version_that_is_not_read_here_is_not_called_ok(call, table):
+    name = table({**v1_0(), "version": "1.1"})
+    called = call("ranktable", "check", "--no-host", name)
+    assert (called.code, called.err) == (0, "")
+    assert called.out.startswith(f"{name}: not checked\n")
+
+
 @pytest.mark.parametrize(
     ("made", "words"),
     [

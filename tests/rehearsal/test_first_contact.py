@@ -129,10 +129,10 @@ def test_after_an_initialisation_that_aborts_nothing_else_is_run(tmp_path: Path)
 @with_adapter
 def test_an_initialisation_that_hangs_is_ended_and_leaves_no_process(tmp_path: Path) -> None:
     with made_host(tmp_path, 2) as host:
-        contact = make_contact(host, tmp_path, "--time-limit", "10", faults="hang")
+        contact = make_contact(host, tmp_path, "--time-limit", "20", faults="hang")
     assert contact.code == 1
     error = contact.page["steps"][1]["error"]
-    assert error == "It did not end within 10 s, and was ended. It was at: initialise."
+    assert error == "It did not end within 20 s, and was ended. It was at: initialise."
     assert [one for one in psutil.process_iter(["cmdline"]) if is_of(one, contact.folder)] == []
 
 
