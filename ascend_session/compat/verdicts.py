@@ -9,7 +9,7 @@ options and rules says that (`config.ends`). What was read of it, but not proven
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set
 
-from ascend_session.config.ends import Ends, Stage, View
+from ascend_session.config.ends import AdapterView, Ends, Stage
 from ascend_session.config.entry import (
     RESET_OPTIONS,
     EntryReading,
@@ -104,7 +104,7 @@ class _Ending(NamedTuple):
 
     about: str
     ends: Ends
-    view: View
+    view: AdapterView
     finding: Optional[Finding] = None
 
     @property
@@ -122,7 +122,7 @@ class _Ending(NamedTuple):
         return Finding(ERROR, message, option=self.about)
 
 
-def _find_endings(views: Sequence[View]) -> List[_Ending]:
+def _find_endings(views: Sequence[AdapterView]) -> List[_Ending]:
     """Find what ends the run of a session whose entries have been read in turn."""
     if not views:
         return []
@@ -137,7 +137,7 @@ def _find_endings(views: Sequence[View]) -> List[_Ending]:
     ]
 
 
-def _find_endings_at(stage: Stage, view: View) -> Iterator[_Ending]:
+def _find_endings_at(stage: Stage, view: AdapterView) -> Iterator[_Ending]:
     known = options_by_key(AdapterOptions)
     refused = {key for key, value in view.own.items() if check_value(key, value)}
     for key in view.own:

@@ -26,7 +26,7 @@ PROFILE = ("input_shape", "dynamic_dims", "dynamic_node_type")
 """The keys that make dynamic profiles, if all three are there."""
 
 
-class View(NamedTuple):
+class AdapterView(NamedTuple):
     """What the adapter has read when it looks at an option.
 
     Attributes:
@@ -104,9 +104,9 @@ class Ends:
     where: str = ""
     is_proven: bool = True
     takes: Optional[Callable[[Any], bool]] = None
-    when: Optional[Callable[[View], bool]] = None
+    when: Optional[Callable[[AdapterView], bool]] = None
     if_empty: bool = False
-    fails: Optional[Callable[[View], bool]] = None
+    fails: Optional[Callable[[AdapterView], bool]] = None
     wants: str = ""
 
     @property
@@ -116,11 +116,11 @@ class Ends:
         read = "" if self.is_proven else f", as {self.where or self.by.value} reads"
         return f"{who} ends the run for it{read}."
 
-    def is_reached(self, view: View, in_run_config: bool) -> bool:
+    def is_reached(self, view: AdapterView, in_run_config: bool) -> bool:
         """Whether somebody looks: a session gets there, or it is an argument of NPURunConfig."""
         return self.by.is_reached(view.all) or (in_run_config and self.by is RUN_CONFIG)
 
-    def covers(self, key: str, view: View) -> bool:
+    def covers(self, key: str, view: AdapterView) -> bool:
         """Whether the run ends for the value of ``key`` in ``view.own``.
 
         It does not for each value that the type takes; this asks about one that it refuses.
@@ -138,32 +138,32 @@ class Ends:
 # When a value is looked at ---------------------------------------------------------------------
 
 
-def while_dumping(view: View) -> bool:
+def while_dumping(view: AdapterView) -> bool:
     """Whether data is dumped."""
     return view.is_on("enable_dump")
 
 
-def while_looking_for_overflow(view: View) -> bool:
+def while_looking_for_overflow(view: AdapterView) -> bool:
     """Whether overflow is looked for."""
     return view.is_on("enable_dump_debug")
 
 
-def while_profiling(view: View) -> bool:
+def while_profiling(view: AdapterView) -> bool:
     """Whether profiling is on."""
     return view.is_on("profiling_mode")
 
 
-def with_profiles(view: View) -> bool:
+def with_profiles(view: AdapterView) -> bool:
     """Whether there are dynamic profiles."""
     return view.has_profiles()
 
 
-def with_dynamic_input(view: View) -> bool:
+def with_dynamic_input(view: AdapterView) -> bool:
     """Whether dynamic_input is on, without which nothing that belongs to it is read."""
     return view.is_on("dynamic_input")
 
 
-def with_ranges(view: View) -> bool:
+def with_ranges(view: AdapterView) -> bool:
     """Whether the adapter parses ranges of shapes (guides/facts/dynamic.md#dynamic-inputs).
 
     What it has read once stays, also when a later entry turns dynamic_input off.
@@ -171,7 +171,7 @@ def with_ranges(view: View) -> bool:
     return view.all.get("dynamic_graph_execute_mode") != "lazy_recompile"
 
 
-def with_dynamic_ranges(view: View) -> bool:
+def with_dynamic_ranges(view: AdapterView) -> bool:
     """Whether GE gets ranges of shapes."""
     return with_dynamic_input(view) and with_ranges(view)
 
@@ -357,7 +357,7 @@ def _is_count(text: str) -> bool:
 # What ends a run beside values and rules -------------------------------------------------------
 
 
-def lacks_progress(view: View) -> bool:
+def lacks_progress(view: AdapterView) -> bool:
     """Whether accelerated training cannot know how far it is: GeOp reads it when it starts."""
     _, trigger = (*view.own.get("experimental_accelerate_train_mode", "").split("|"), "")[:2]
     reads = _is_count if trigger == "step" else _is_float

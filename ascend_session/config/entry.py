@@ -22,7 +22,7 @@ from typing import (
     TypeVar,
 )
 
-from ascend_session.config.ends import View
+from ascend_session.config.ends import AdapterView
 from ascend_session.config.model import ConfigModel
 from ascend_session.config.names import unknown_key
 from ascend_session.config.option import Option, adapter_options, options_by_key
@@ -235,14 +235,14 @@ _DETAILS_OF_DYNAMIC_INPUT = ("dynamic_graph_execute_mode", "dynamic_inputs_shape
 
 def read_in_turn(
     entries: Iterable[Mapping[str, Any]], environ: Optional[Mapping[str, str]] = None
-) -> List[View]:
+) -> List[AdapterView]:
     """Read one entry of a proto after the other, as the adapter does; what one leaves out stays.
 
     Args:
         entries: The values of each, as the adapter reads them.
         environ: The environment of the process.
     """
-    views: List[View] = []
+    views: List[AdapterView] = []
     kept: Dict[str, Any] = {}
     for values in entries:
         own = dict(values)
@@ -250,7 +250,7 @@ def read_in_turn(
             for key in _DETAILS_OF_DYNAMIC_INPUT:
                 own.pop(key, None)
         kept = {**{key: kept[key] for key in kept if key not in RESET_OPTIONS}, **own}
-        views.append(View(own, kept, environ or {}))
+        views.append(AdapterView(own, kept, environ or {}))
     return views
 
 

@@ -23,7 +23,7 @@ from typing import (
 import attr
 from typing_extensions import get_args
 
-from ascend_session.config.ends import Ends, View
+from ascend_session.config.ends import AdapterView, Ends
 from ascend_session.config.values import UNKNOWN, ValueType
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -98,7 +98,7 @@ class Option:
         """Whether its value is a Python object, which no file can hold."""
         return self.type.kind is object
 
-    def ends_run(self, view: View, in_run_config: bool = False) -> bool:
+    def ends_run(self, view: AdapterView, in_run_config: bool = False) -> bool:
         """Whether a run is proven to end for its value, which the type refuses.
 
         Args:

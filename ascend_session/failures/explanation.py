@@ -52,7 +52,7 @@ class Log(NamedTuple):
     is_whole: bool = True
 
 
-class Finding(NamedTuple):
+class FoundFailure(NamedTuple):
     """A known failure, or an exception that no known failure explains, and where it stands.
 
     Attributes:
@@ -86,8 +86,8 @@ class Explanation:
         raised: The exception that a log ends with; looked for only where nothing is known.
     """
 
-    cause: Optional[Finding]
-    others: Tuple[Finding, ...] = ()
+    cause: Optional[FoundFailure]
+    others: Tuple[FoundFailure, ...] = ()
     peers: Tuple[Tuple[Peer, int], ...] = ()
     raised: str = ""
 
@@ -104,22 +104,22 @@ def explain_logs(logs: Iterable[Log]) -> Explanation:
     return Explanation(cause, others, tuple(_count_peers(read, cause)))
 
 
-def _find_all(logs: List[Log]) -> Iterator[Finding]:
+def _find_all(logs: List[Log]) -> Iterator[FoundFailure]:
     """Find the known failures of each log, and the exceptions that none of them explains."""
     explained = set()
     for log in logs:
         for failure in classify(log.text):
             explained.add(os.path.dirname(log.path))
-            yield Finding(log, failure, _find_time(failure.line, log.time))
+            yield FoundFailure(log, failure, _find_time(failure.line, log.time))
     for log in logs:
         record = log.record
         if record is None or record.failed_rank is not None or record.exit_code > 128:
             continue  # another rank's failure, or a signal, ended it
         if record.speaks_for_itself or os.path.dirname(log.path) not in explained:
-            yield Finding(log, None, record.time)
+            yield FoundFailure(log, None, record.time)
 
 
-def _order(finding: Finding) -> Tuple[int, bool]:
+def _order(finding: FoundFailure) -> Tuple[int, bool]:
     if finding.failure is None:
         record = finding.log.record
         # A RuntimeError may only pass on what the device said; a KeyError does not.
@@ -138,7 +138,7 @@ def _find_time(line: str, otherwise: float) -> float:
     return seconds + float(f"0.{match[3] or 0}")
 
 
-def _count_peers(logs: List[Log], cause: Finding) -> Iterator[Tuple[Peer, int]]:
+def _count_peers(logs: List[Log], cause: FoundFailure) -> Iterator[Tuple[Peer, int]]:
     failure = cause.failure
     if failure is None or not (failure.definition.is_secondary or failure.code.startswith("EI")):
         return

@@ -89,7 +89,7 @@ class Rank(NamedTuple):
     first_host: str = ""
 
 
-class State(enum.Enum):
+class GroupState(enum.Enum):
     """Where a rank is between the opening of its system and the end of it."""
 
     JOINING = "not all ranks are there"
@@ -100,7 +100,7 @@ class State(enum.Enum):
     OVER = "the hub has said its last word, or has gone"
 
 
-_OPEN = (State.JOINING, State.TOGETHER, State.PARTING)
+_OPEN = (GroupState.JOINING, GroupState.TOGETHER, GroupState.PARTING)
 
 
 class NotYetError(Exception):
@@ -202,7 +202,7 @@ class ProcessGroup:
         self.rank = who.rank
         self.nodes: List[str] = []
         self.buffers = Buffers()
-        self.state = State.JOINING
+        self.state = GroupState.JOINING
         self.reason = ""
         self._who = who
         self._timeout_s = timeout_s
@@ -234,7 +234,7 @@ class ProcessGroup:
         """
         remove_record(os.environ.get(RANK_FOLDER, ""))
         if self._who.meeting is None:
-            self.state = State.TOGETHER
+            self.state = GroupState.TOGETHER
             return
         absent = member.AbsentRanks(self._who.rank, self._who.size)
         deadline = time.monotonic() + self._timeout_s
@@ -245,7 +245,7 @@ class ProcessGroup:
             if is_unsure:
                 warn.start()
             self._connect(self._who.meeting, absent, deadline)
-            while self.state is State.JOINING:
+            while self.state is GroupState.JOINING:
                 explained = absent.explain()
                 left_s = deadline - time.monotonic()
                 if explained:
@@ -362,7 +362,7 @@ class ProcessGroup:
         with self._changed:
             is_open = self.state in _OPEN
             if is_open:
-                self.state, self.reason = State.LEFT, "This rank has closed its system."
+                self.state, self.reason = GroupState.LEFT, "This rank has closed its system."
                 self._changed.notify_all()
         if is_open:
             self._say_last({"kind": "leave"})
@@ -414,7 +414,7 @@ class ProcessGroup:
         )
 
     def _is_joined(self) -> bool:
-        return self.state is not State.JOINING
+        return self.state is not GroupState.JOINING
 
     def _describe_missing_hub(self) -> InitializationError:
         """Make the error for a hub that is not there."""
@@ -449,7 +449,7 @@ class ProcessGroup:
         """Raise if the operation cannot be begun, or not be ended."""
         if self.reason:
             raise CollectiveError(self.reason)
-        if self.state is State.OVER:  # rank 0 has left in order, and its process has ended
+        if self.state is GroupState.OVER:  # rank 0 has left in order, and its process has ended
             raise CollectiveError(rank_has_left(0, [self.rank], operation, 0))
 
     def _complain(self, complaint: Header, has_come: Callable[[], Any]) -> None:
@@ -478,7 +478,7 @@ class ProcessGroup:
         """Say how this rank ends its part, and wait until all have; the hub may be in here."""
         if self._connection is not None:
             self._send(encode(header))
-            if not self._receive_until(lambda: self.state is State.OVER, _PARTING_S):
+            if not self._receive_until(lambda: self.state is GroupState.OVER, _PARTING_S):
                 self._disconnect()  # frees a thread that waits for the hub, which is stopped
 
     def _receive_until(self, is_done: Callable[[], bool], limit_s: Optional[float]) -> bool:
@@ -533,9 +533,9 @@ class ProcessGroup:
             _logger.debug("Rank %d was sent what is no message: %r", self.rank, error)
             message = b""
         if not message:
-            if self.state in (State.JOINING, State.TOGETHER):
+            if self.state in (GroupState.JOINING, GroupState.TOGETHER):
                 self._fail(rank_ended(0, were_all_there=bool(self.nodes)), 0)
-            self.state = State.OVER
+            self.state = GroupState.OVER
 
     def _handle(self, header: Header, payload: bytes) -> None:
         """Note an event; called with the lock held, as `_map_memory` is."""
@@ -555,18 +555,18 @@ class ProcessGroup:
                 exchange.sizes = header["sizes"]
         elif event == "together":
             self.nodes = [str(node) for node in header["nodes"]]
-            self.state = State.TOGETHER
+            self.state = GroupState.TOGETHER
             for note in header["notes"] if self.rank == 0 else ():
                 _logger.warning("%s", note)
-        elif event == "left" and self.state is State.TOGETHER:
-            self.state = State.PARTING
+        elif event == "left" and self.state is GroupState.TOGETHER:
+            self.state = GroupState.PARTING
         elif event == "refused":
             self._fail(str(header["reason"]))
         elif event in ("end", "over"):
             if self.state in _OPEN:
                 self._fail(str(header["reason"]), header["rank"])
             else:  # it answers what this rank has said last
-                self.state = State.OVER
+                self.state = GroupState.OVER
 
     def _map_memory(self, files: List[int]) -> None:
         """Map the shared memory; if this rank cannot, the run that needs it ends the job."""
@@ -592,7 +592,7 @@ class ProcessGroup:
                 return
             if is_own_folder and rank not in (None, self.rank):
                 write_record(CollectiveError(reason), folder, failed_rank=rank)
-            self.state, self.reason = State.FAILED, reason
+            self.state, self.reason = GroupState.FAILED, reason
             self._changed.notify_all()
 
     def _give_up_hub(self, seconds: float) -> None:

@@ -1,6 +1,6 @@
 """Rules about numeric precision, and about dumps and debugging files, which explain it."""
 
-from ascend_session.config.ends import ENTRY, GE, OFFLOAD, Ends, View
+from ascend_session.config.ends import ENTRY, GE, OFFLOAD, AdapterView, Ends
 from ascend_session.config.grammars.accelerate import accelerate_trigger
 from ascend_session.config.rules.rule import (
     FlatOptions,
@@ -69,7 +69,7 @@ def customize_dtypes_without_effect(entry: FlatOptions) -> RuleFindings:
         )
 
 
-def _accelerates_low_precision(view: View) -> bool:
+def _accelerates_low_precision(view: AdapterView) -> bool:
     """Whether there is nothing to accelerate; of two precision modes v2 alone counts."""
     if not view.own.get("experimental_accelerate_train_mode"):
         return False
@@ -177,7 +177,7 @@ def optypelist_beyond_the_manual(entry: FlatOptions) -> RuleFindings:
         )
 
 
-def _dumps_nowhere(view: View) -> bool:
+def _dumps_nowhere(view: AdapterView) -> bool:
     """Whether CheckPath of npu_attrs.cc looks for a path that is not given."""
     return any(map(view.is_on, DUMPS)) and "dump_path" not in view.own
 

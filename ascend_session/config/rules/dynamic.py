@@ -2,7 +2,7 @@
 
 import re
 
-from ascend_session.config.ends import ENTRY, GE, OFFLOAD, PROFILE, Ends, View, to_int32
+from ascend_session.config.ends import ENTRY, GE, OFFLOAD, PROFILE, AdapterView, Ends, to_int32
 from ascend_session.config.grammars import shapes
 from ascend_session.config.rules.rule import (
     FlatOptions,
@@ -98,7 +98,7 @@ def hybrid_mode_needs_placeholder_profiles(entry: FlatOptions) -> RuleFindings:
         )
 
 
-def _profiles_meet_another_mode(view: View) -> bool:
+def _profiles_meet_another_mode(view: AdapterView) -> bool:
     """Whether profiles meet what ProcessGraph and GeOp exclude, which ask AOE_MODE as well."""
     others = view.is_on("mix_compile_mode") or view.is_on("compile_dynamic_mode")
     return view.has_profiles() and (others or view.tuning_mode() != "")
@@ -174,7 +174,7 @@ def dynamic_details_need_dynamic_input(entry: FlatOptions) -> RuleFindings:
         )
 
 
-def _loops_while_lazy(view: View) -> bool:
+def _loops_while_lazy(view: AdapterView) -> bool:
     """Whether lazy_recompile meets a loop, of whose count 32 bits are read."""
     is_lazy = view.own.get("dynamic_graph_execute_mode") == "lazy_recompile"
     loops = to_int32(view.own.get("iterations_per_loop", 1))

@@ -1,6 +1,6 @@
 """Rules about how graphs run: loops, memory, compilation, tuning, collectives, the Estimator."""
 
-from ascend_session.config.ends import ENTRY, GE, OFFLOAD, RUN_CONFIG, Ends, View
+from ascend_session.config.ends import ENTRY, GE, OFFLOAD, RUN_CONFIG, AdapterView, Ends
 from ascend_session.config.grammars import profiling_options
 from ascend_session.config.rules.rule import (
     FlatOptions,
@@ -67,7 +67,7 @@ def frozen_variables_are_read_on_the_host(entry: FlatOptions) -> RuleFindings:
         )
 
 
-def _offloads_in_part_only(view: View) -> bool:
+def _offloads_in_part_only(view: AdapterView) -> bool:
     """Whether there are pairs, of which empty text has none, without mixed computing."""
     return view.own.get("in_out_pair", "") != "" and not view.is_on("mix_compile_mode")
 

@@ -3,7 +3,7 @@
 import os
 from typing import Any, Iterator, Optional, Tuple
 
-from ascend_session.config.ends import ENTRY, GE, Ends, View
+from ascend_session.config.ends import ENTRY, GE, AdapterView, Ends
 from ascend_session.config.entry import is_file
 from ascend_session.config.grammars import profiling_options
 from ascend_session.config.rules.accuracy import DUMPS
@@ -64,7 +64,7 @@ def _fails_as_directory(path: str) -> bool:
     return unusable_directory(path.partition("\0")[0]) is not None
 
 
-def _cannot_dump(view: View) -> bool:
+def _cannot_dump(view: AdapterView) -> bool:
     given = any(map(view.is_on, DUMPS)) and "dump_path" in view.own
     return given and _fails_as_directory(view.own["dump_path"])
 
@@ -93,7 +93,7 @@ def dump_directory(entry: FlatOptions) -> RuleFindings:
         )
 
 
-def _cannot_tune(view: View) -> bool:
+def _cannot_tune(view: AdapterView) -> bool:
     is_tuning = view.tuning_mode() in MODES.values()
     return is_tuning and _fails_as_directory(view.own.get("work_path", "./"))
 

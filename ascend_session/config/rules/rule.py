@@ -14,7 +14,7 @@ from typing import (
     Tuple,
 )
 
-from ascend_session.config.ends import Ends, View
+from ascend_session.config.ends import AdapterView, Ends
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.findings import ERROR, NO_EFFECT, WARNING, Finding
@@ -103,7 +103,7 @@ class Rule(NamedTuple):
         """The rule in one sentence, for the reference."""
         return " ".join((self.check.__doc__ or "").split())
 
-    def ends_run(self, view: View, in_run_config: bool = False) -> bool:
+    def ends_run(self, view: AdapterView, in_run_config: bool = False) -> bool:
         """Whether a run is proven to end for what the rule refuses.
 
         Args:
