@@ -142,7 +142,7 @@ def _is_retry_setting(text: str) -> bool:
 _SWITCH = _number(0, 1, "{} or {}")
 _TRUE_FALSE = _words("true|false", "true or false", re.IGNORECASE)
 _STRICT = _words("true|false|strict", "true, false or strict", re.IGNORECASE)
-_PORTS = Taken(_is_port_list, "auto, nor ports from 1 to 65535 such as 50000-50015,50100")
+_PORTS = Taken(_is_port_list, "auto or ports from 1 to 65535, such as 50000-50015,50100")
 _MODES = _words(
     "AI_CPU|AICPU_CacheDisable|AIV|HOST|HOST_TS", "AI_CPU, AICPU_CacheDisable, AIV, HOST or HOST_TS"
 )

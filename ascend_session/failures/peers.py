@@ -30,14 +30,16 @@ class Peer(NamedTuple):
     """The other end, as far as a line names it.
 
     Attributes:
-        rank: Its rank in the job; of a line that has it only in a communicator, that one.
+        rank: Its rank in the job, or in a group.
         address: Of its server, or empty.
         device: The N of its ``/dev/davinciN`` on that server.
+        in_group: Whether the line has its rank only in a group of ranks, HCCL's communicator.
     """
 
     rank: Optional[int] = None
     address: str = ""
     device: Optional[int] = None
+    in_group: bool = False
 
     def __str__(self) -> str:
         """Name it, as in ``rank 5 at 10.0.0.2 (device 1)``."""
@@ -46,9 +48,9 @@ class Peer(NamedTuple):
         if self.rank is None:
             return f"the rank that collects the others, at {self.address}"
         place = f" at {self.address}" if self.address else ""
-        return f"rank {self.rank}{place}" + (
-            "" if self.device is None else f" (device {self.device})"
-        )
+        group = " of its group" if self.in_group else ""
+        device = "" if self.device is None else f" (device {self.device})"
+        return f"rank {self.rank}{group}{place}{device}"
 
 
 def find_peers(text: str) -> List[Peer]:
@@ -71,4 +73,5 @@ def _read_peers(match: "re.Match[str]") -> Iterator[Peer]:
         None if rank is None else int(rank),
         parts.get("address") or "",
         None if device is None else int(device),
+        in_group=bool(parts.get("in_group")) and not parts.get("rank"),
     )

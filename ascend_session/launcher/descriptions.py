@@ -25,13 +25,14 @@ from ascend_session.launcher.lines import clean
 from ascend_session.launcher.process import find_signal_name, signal_name
 from ascend_session.launcher.result import Outcome, RankResult
 from ascend_session.rank_folder import STACKS_NAME
-from ascend_session.text import blanked, format_ranges, shorten
+from ascend_session.text import blanked, format_ranges, join_words, shorten
 from ascend_session.user_code import is_user_file
 
 if TYPE_CHECKING:
     from ascend_session.launcher.events import NotStarted, Repeated, ScriptRank
     from ascend_session.launcher.plan import RankPlan
 
+_MOST_PEERS_NAMED = 8
 _KEYS = {signal.SIGINT: " (Ctrl-C)", signal.SIGQUIT: " (Ctrl-\\)"}
 
 
@@ -112,9 +113,11 @@ def describe_failure(failure: Optional[Failure], before: str = "") -> str:
     if failure is None:
         return ""
     if failure.meaning:
-        peers = [peer for peer in find_peers(failure.line) if peer.rank is not None]
-        named = f"; it waited for {peers[0]}" if peers else ""
-        return f" It reported {failure.code}: {failure.meaning}{named}."
+        # A rank of a group may have another number in the job.
+        peers = [each for each in find_peers(failure.line) if each.rank is not None]
+        named = [str(peer) for peer in peers if not peer.in_group][:_MOST_PEERS_NAMED]
+        waited = f"; it waited for {join_words(named)}" if named else ""
+        return f" It reported {failure.code}: {failure.meaning}{waited}."
     if JOB_CANNOT_GO_ON in failure.line:
         return "" if JOB_CANNOT_GO_ON in before else f" It reported: {_first_line(failure.line)}"
     return f" It reported '{failure.code}'."

@@ -19,6 +19,7 @@ _CONTROLS_BUT_ESC = _CONTROLS.replace(_ESC, b"")
 # ECMA-48: control sequences, operating system commands, short escapes, and what is none of these.
 _ANY = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\r\n]*(?:\x07|\x1b\\)|[ -/]*[0-~])?")
 _OTHER = re.compile(rb"(?!\x1b\[[0-9;:]*m)" + _ANY.pattern)  # than colours
+_C1 = re.compile(rb"\xc2[\x80-\x9f]")  # which terminals obey like ESC and a letter
 _COLOUR_OFF = (b"\x1b[0m", b"\x1b[m")
 
 
@@ -31,6 +32,7 @@ def clean(lines: bytes, colour: bool) -> bytes:
     """
     if not lines.isascii():
         lines = lines.decode("utf-8", "backslashreplace").encode("utf-8")
+        lines = _C1.sub(b"", lines)
     if len(lines.translate(None, _CONTROLS)) == len(lines):
         return lines
     if b"\r" in lines:

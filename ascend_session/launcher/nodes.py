@@ -364,7 +364,10 @@ def await_table(
         PreflightError: If it is not completed in ``wait_for_table`` seconds.
     """
     timeout_s = config.wait_for_table
-    path = _find_table(config, environ, backend, has_several_nodes=False) if timeout_s else None
+    asks_for_several = (config.nnodes or 1) > 1 or (
+        config.nnodes is None and config.node_rank is not None
+    )
+    path = _find_table(config, environ, backend, asks_for_several) if timeout_s else None
     if path is None:
         return
     from ascend_session.checks.tables import TABLE

@@ -52,7 +52,9 @@ def planned_or_refused(
     findings = _check_table(decisions) if config.preflight else []
     if errors_of(findings):
         raise _refuse(findings)
-    where = f"This plan is for another machine, with {assumed}; only its rank table was checked."
+    where = (
+        f"This plan is for another machine, with {assumed}; nothing of this machine was checked."
+    )
     return replace(plan, notes=(where, *plan.notes, *map(_word_remark, remarks_of(findings))))
 
 

@@ -186,10 +186,17 @@ class GuardianProcess:
 
 
 def _guardian_environment() -> Dict[str, str]:
-    """Give the guardian modules from where this process has them, and nothing else of Python's."""
+    """Give the guardian modules from where this process has them, and nothing else of Python's.
+
+    Python's own come first, so that no module of the user's, who may put folders in front of them
+    in this process, takes the place of one.
+    """
     environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    places = [place for place in sys.path if os.path.isabs(place)]
-    return {**environ, "PYTHONPATH": os.pathsep.join([*places, _BESIDE_PACKAGE])}
+    library = os.path.dirname(os.__file__)
+    own = [library, os.path.join(library, "lib-dynload")]
+    # Python passes over what is no text there.
+    places = [place for place in sys.path if isinstance(place, str) and os.path.isabs(place)]
+    return {**environ, "PYTHONPATH": os.pathsep.join([*own, *places, _BESIDE_PACKAGE])}
 
 
 def supervise(

@@ -315,6 +315,12 @@ def test_a_table_of_other_servers_is_made_without_devices(call, host, tmp_path):
     assert call("ranktable", "check", "--product", "A2", file).code == 0
 
 
+def test_a_table_that_was_made_is_not_called_wrong_for_the_variables_here(call, monkeypatch):
+    monkeypatch.setenv("HCCL_INTRA_ROCE_ENABLE", "1")
+    made = call("ranktable", "make", "--server", "a=0:10.1.1.1,1", "--product", "A2")
+    assert (made.code, "error" in made.err) == (0, False)
+
+
 def test_merge_says_whose_ranks_come_first(call, tmp_path):
     names = []
     for server in ("b", "a"):

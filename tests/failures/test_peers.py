@@ -22,7 +22,7 @@ from ascend_session.failures.peers import Peer, find_peers
             [Peer(0, "10.0.0.2", 0)],
             "rank 0 at 10.0.0.2 (device 0)",
         ),
-        ("dst_rank[5] did not answer", [Peer(5)], "rank 5"),
+        ("dst_rank[5] did not answer", [Peer(5, in_group=True)], "rank 5 of its group"),
         (
             "srcRank (server 10.0.0.1, device ID 1) fails to connect to dstRank (server 10.0.0.2, "
             "device ID 3). Continue to analyze",

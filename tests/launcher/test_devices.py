@@ -197,5 +197,7 @@ def test_a_job_on_one_a2_has_the_same_devices_of_both_halves(bench: Bench) -> No
         bench.with_table(devices="0,1,8")
     (note,) = bench.with_table(devices="0,9").notes
     assert "these are physical 0, 9" in note
-    bench.environ["HCCL_INTRA_ROCE_ENABLE"] = "1"
+    roce = {"HCCL_INTRA_ROCE_ENABLE": "1"}
+    assert bench.with_table(devices="0,1,8", env=roce).notes == ()
+    bench.environ.update(roce)
     assert bench.with_table(devices="0,1,8").notes == ()

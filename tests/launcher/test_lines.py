@@ -55,6 +55,7 @@ def test_a_line_comes_out_whole_and_only_when_it_is_whole() -> None:
         (b"\x1b[31mred\x1b[0m\n", b"red\n"),
         (b"\x1b[2J\x1b[3;1Hhome \x1b]0;title\x07\x1b[A\x1b(Bend\n", b"home end\n"),
         (b"lone \x1b\n", b"lone \n"),
+        ("C1 \u009b2J and \u00e9\n".encode(), "C1 2J and \u00e9\n".encode()),
     ],
 )
 def test_what_is_shown_does_not_depend_on_the_chunks(written: bytes, shown: bytes) -> None:

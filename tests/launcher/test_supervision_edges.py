@@ -69,6 +69,17 @@ open_now = [fd for fd in range(3) if os.path.exists(f"/proc/self/fd/{fd}")]
 os.write(told, repr((result.code, open_now)).encode())
 """
 
+# A launch by a program whose folder of modules has namesakes of Python's own.
+_NAMESAKES = """
+import pathlib, sys
+from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.api import launch
+sys.path.insert(0, sys.argv[1])
+sys.path += [pathlib.Path(sys.argv[1]), None]
+asked = LaunchConfig(program="/bin/true", processes=1, backend="stub", log_dir=sys.argv[2])
+print(launch(asked).code)
+"""
+
 
 @pytest.fixture
 def gate(tmp_path: Path) -> Iterator[Gate]:
@@ -170,6 +181,14 @@ def test_a_signal_to_a_fork_of_the_launcher_ends_the_fork_and_not_the_job(
 def test_closed_standard_streams_are_not_taken_by_the_launcher(tmp_path: Path) -> None:
     _run(_CLOSED, tmp_path / "logs", tmp_path / "told")
     assert (tmp_path / "told").read_text() == "(0, [])"
+
+
+def test_modules_of_the_users_do_not_take_the_place_of_the_guardians_own(tmp_path: Path) -> None:
+    folder = tmp_path / "modules"
+    folder.mkdir()
+    for name in ("abc", "types", "select", "selectors", "runpy", "struct"):
+        (folder / f"{name}.py").write_text("raise SystemExit(9)\n")
+    assert _run(_NAMESAKES, folder, tmp_path / "logs").splitlines()[-1] == "0"
 
 
 def test_a_job_that_is_told_to_end_is_not_started_again(tmp_path: Path, null: int) -> None:

@@ -185,7 +185,7 @@ def rate_backups(
     is_read = (
         family == _A3
         and environ.get("HCCL_OP_EXPANSION_MODE", "AI_CPU") == "AI_CPU"
-        and "L2:1" in environ.get("HCCL_OP_RETRY_ENABLE", "").split(",")
+        and "L2:1" in environ.get("HCCL_OP_RETRY_ENABLE", "").replace(" ", "").split(",")
     )
     return [
         remark._replace(severity=ERROR) if is_read and remark.rule in _OF_BACKUP else remark
@@ -592,7 +592,10 @@ def _check_super_pods(table: Contents, family: Optional[str]) -> _Findings:
     if table.format != V1_2:
         return
     pods = [server.super_pod_id for server in table.servers]
-    if any(remark.place == "super_pod_list" for remark in table.remarks):
+    said = [str(remark.place) for remark in table.remarks]
+    if "super_pod_list" in said:
+        return
+    if not any(pods) and any(place.startswith("super_pod_list") for place in said):
         return
     if not any(pods):
         message = "is missing; without it HCCL takes the servers as in version 1.0."

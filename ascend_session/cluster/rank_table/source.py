@@ -25,8 +25,6 @@ _LONGEST_NAME = 4095
 _MOST_KEYS_TWICE = 20
 _BLANKS = " \t\r\n"
 _WRONG_MARKS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"), (b"\x1f\x8b", "compressed"))
-
-
 _NAMES = "HCCL takes a name that ends in .json and has no other .json before it, folders included."
 
 
@@ -78,7 +76,7 @@ def find_target_fault(path: str) -> str:
 
 
 def _is_json_name(path: str) -> bool:
-    return path.find(".json") + len(".json") == len(path)
+    return path.endswith(".json") and path.count(".json") == 1
 
 
 def read_text(path: str) -> str:

@@ -526,6 +526,7 @@ RETRY = {"HCCL_OP_RETRY_ENABLE": "L0:0,L1:1,L2:1"}
     ("product", "environ", "severity"),
     [
         (A3, RETRY, "error"),
+        (A3, {"HCCL_OP_RETRY_ENABLE": "L0:0, L1:1, L2:1"}, "error"),
         (A3, {**RETRY, "HCCL_OP_EXPANSION_MODE": "AI_CPU"}, "error"),
         (A3, {**RETRY, "HCCL_OP_EXPANSION_MODE": "AIV"}, "warning"),
         (A3, {"HCCL_OP_RETRY_ENABLE": "L0:0,L1:1,L2:0"}, "warning"),

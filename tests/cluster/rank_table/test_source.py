@@ -7,6 +7,7 @@ import time
 import pytest
 
 from ascend_session import JobError, RankTable
+from ascend_session.cluster.rank_table.source import find_name_fault
 from tests.cluster.rank_table.tables import parsed, v1_0
 
 GOOD = json.dumps(v1_0())
@@ -133,6 +134,7 @@ def test_a_name_that_hccl_does_not_take_is_a_problem_but_can_be_read(file, tmp_p
         table = RankTable.read(file(GOOD, name))
         [only] = table.problems()
         assert "HCCL takes a name that ends in .json" in only.message
+    assert find_name_fault("hccl") and not find_name_fault("a.json")  # relative ones, too
     (tmp_path / "x.json.d").mkdir()
     assert RankTable.read(file(GOOD, "x.json.d/hccl.json")).problems()
     for name, problems in (("link", 1), ("link.json", 0)):
