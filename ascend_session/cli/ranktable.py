@@ -299,7 +299,7 @@ def _parse_server(text: str) -> "TableServer":
 def _show_findings(table: "RankTable", family: Optional[str]) -> None:
     """Report what HCCL takes, and a user should know nevertheless."""
     from ascend_session.cluster.rank_table.contents import V1_2
-    from ascend_session.hardware.families import A3
+    from ascend_session.vendor import A3
 
     for finding in table.findings(family or (A3 if table.format == V1_2 else None)):
         place = f"{finding.place}: " if finding.place else ""

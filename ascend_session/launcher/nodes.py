@@ -364,10 +364,8 @@ def await_table(
         PreflightError: If it is not completed in ``wait_for_table`` seconds.
     """
     timeout_s = config.wait_for_table
-    if config.nnodes is None:
-        has_several_nodes = config.node_rank is not None
-    else:
-        has_several_nodes = config.nnodes > 1
+    by_node_rank = config.nnodes is None and config.node_rank is not None
+    has_several_nodes = by_node_rank or (config.nnodes or 1) > 1
     path = _find_table(config, environ, backend, has_several_nodes) if timeout_s else None
     if path is None:
         return

@@ -52,10 +52,8 @@ def planned_or_refused(
     findings = _check_table(decisions) if config.preflight else []
     if errors_of(findings):
         raise _refuse(findings)
-    where = (
-        f"This plan is for another machine, with {assumed}; nothing of this machine was checked."
-    )
-    return replace(plan, notes=(where, *plan.notes, *map(_word_remark, remarks_of(findings))))
+    note = f"This plan is for another machine, with {assumed}; nothing was checked of this one."
+    return replace(plan, notes=(note, *plan.notes, *map(_word_remark, remarks_of(findings))))
 
 
 def _refuse_all(decisions: Decisions) -> NoReturn:
