@@ -12,7 +12,6 @@ package registers.
 import atexit
 import contextlib
 import ctypes
-import functools
 import os
 from typing import Callable, Dict, List, Sequence
 
@@ -47,9 +46,10 @@ _forgetters: List[Callable[[], None]] = []
 def on_close(name: str, function: Callable[[], None]) -> None:
     """Call a function once when this process exits, in its name's place in `CLOSING_ORDER`.
 
-    Functions that others have given to `atexit` since the last call run before all of these, and
-    all functions that others have given run before ``report`` and before what was opened by one of
-    them. All of these run, even if one of them raises. A forked child calls none of its parent's.
+    What comes before it in that order and is still open is closed before it. Functions that others
+    have given to `atexit` since then run earlier; those that they have given before run later, but
+    never after ``report``. All of these run, even if one of them raises. A forked child calls none
+    of its parent's.
 
     Args:
         name: One of `CLOSING_ORDER`; a second function of that name replaces the first.
@@ -58,16 +58,16 @@ def on_close(name: str, function: Callable[[], None]) -> None:
     if name not in CLOSING_ORDER:
         raise ValueError(f"{name!r} has no place in CLOSING_ORDER: {', '.join(CLOSING_ORDER)}.")
     _closers[name] = function
-    atexit.unregister(_close)
-    atexit.register(_close)
+    place = CLOSING_ORDER.index(name)
+    if name != CLOSING_ORDER[-1]:
+        atexit.register(_close, CLOSING_ORDER[: place + 1])
 
 
 def on_fork(function: Callable[[], None]) -> None:
     """Call a function in each child that this process forks, before the child does anything else.
 
-    The functions run in the order in which they were given, so those of lower layers, which are
-    imported first, run first. They only forget: a child that closed in order what it has inherited
-    would close it for its parent.
+    The functions run in the order in which they were given, all of them, even if one raises. They
+    only forget: a child that closed in order what it has inherited would close it for its parent.
     """
     _forgetters.append(function)
 
@@ -89,7 +89,7 @@ def skip_exit_handlers_of_parent() -> None:
         libc.__cxa_atexit(libc.fflush, None, None)  # of all streams of C, and before _exit
 
 
-def _close(names: Sequence[str] = CLOSING_ORDER[:-1]) -> None:
+def _close(names: Sequence[str]) -> None:
     with contextlib.ExitStack() as stack:
         for name in reversed(names):
             if name in _closers:
@@ -98,9 +98,10 @@ def _close(names: Sequence[str] = CLOSING_ORDER[:-1]) -> None:
 
 def _forget_in_child() -> None:
     _closers.clear()
-    for forget in _forgetters:
-        forget()
+    with contextlib.ExitStack() as stack:
+        for forget in reversed(_forgetters):
+            stack.callback(forget)
 
 
-atexit.register(functools.partial(_close, CLOSING_ORDER))  # what is left after all others
+atexit.register(_close, CLOSING_ORDER)  # what is left after all others
 os.register_at_fork(after_in_child=_forget_in_child)

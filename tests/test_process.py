@@ -65,7 +65,27 @@ def test_what_a_handler_of_the_program_opens_at_exit_is_closed_as_well():
         "process.on_close('system', lambda: print('first'))\n"
         "atexit.register(open_once_more)\n"
     )
-    assert " ".join(words) == "opened opened closed"
+    assert " ".join(words) == "opened closed opened closed"
+
+
+def test_what_is_said_at_exit_closes_nothing_earlier_than_it_would_be():
+    _, words, _ = run(
+        "import atexit\n"
+        "process.on_close('system', lambda: print('closed'))\n"
+        "atexit.register(print, 'the script')\n"
+        "process.on_close('advice', lambda: print('advice'))\n"
+    )
+    assert " ".join(words) == "advice the script closed"
+
+
+def test_a_signal_in_an_exit_handler_does_not_take_the_others_out_of_their_places():
+    _, words, _ = run(
+        "import atexit\n"
+        "atexit.register(print, 'the vendor')\n"
+        "process.on_close('system', lambda: print('closed'))\n"
+        "atexit.register(lambda: process.on_close('signal', lambda: print('signal')))\n"
+    )
+    assert " ".join(words) == "signal closed the vendor"
 
 
 def test_what_is_closed_is_closed_once():
@@ -121,6 +141,19 @@ def test_a_forked_child_forgets_in_the_order_given_and_closes_nothing_of_its_par
     )
     assert " ".join(words) == "one two child parent closed"
     assert (code, errors) == (3, "")
+
+
+def test_a_forked_child_forgets_everything_even_if_one_function_fails():
+    code, words, errors = run(
+        "process.on_fork(lambda: 1 / 0)\n"
+        "process.on_fork(lambda: print('forgotten', flush=True))\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    os._exit(0)\n"
+        "os.waitpid(child, 0)\n"
+    )
+    assert (code, words) == (0, ["forgotten"])
+    assert "ZeroDivisionError" in errors
 
 
 def test_a_forked_child_closes_what_it_has_opened_itself():

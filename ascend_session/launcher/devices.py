@@ -153,8 +153,8 @@ def decide_devices(
     devices = tuple(RankDevice(number, visible.physical[int(number)]) for number in ids)
     physical = list_physical(devices)
     is_alone = nodes.count == 1
-    given = {**environ, **config.env}
-    checked = check_devices(physical, given, is_alone, assumed) if backend.holds_npus else []
+    of_ranks = {**environ, **config.env}
+    checked = check_devices(physical, of_ranks, is_alone, assumed) if backend.holds_npus else []
     if part is not None and physical:
         _check_against_table(physical, part.name, table)
     return Decided(devices, (*visible.notes, *checked))

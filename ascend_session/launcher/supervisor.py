@@ -194,8 +194,8 @@ def _guardian_environment() -> Dict[str, str]:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     library = os.path.dirname(os.__file__)
     own = [library, os.path.join(library, "lib-dynload")]
-    # Python passes over what is no text there.
-    places = [place for place in sys.path if isinstance(place, str) and os.path.isabs(place)]
+    entries: Sequence[object] = sys.path  # Python passes over what is no text
+    places = [entry for entry in entries if isinstance(entry, str) and os.path.isabs(entry)]
     return {**environ, "PYTHONPATH": os.pathsep.join([*own, *places, _BESIDE_PACKAGE])}
 
 
