@@ -512,7 +512,7 @@ class AscendSystem:
 
         A second call does nothing, but waits for a first one that is still at it: a process whose
         main thread leaves the last block while a signal shuts the system down ends after that.
-        While another thread opens the system there is nothing to close but what is its own.
+        While another thread opens the system this does nothing: that thread closes what it opens.
 
         Returns:
             What failed, each with its exception.
@@ -529,7 +529,9 @@ class AscendSystem:
                     failed_calls = partial(self._backend.destroy_failed, self._failure)
                     opened.append(("closing the sessions of failed calls", failed_calls))
                 self._failure = None
-                opened += [("closing a session", use.close) for use in self.uses]
+                with _lock:
+                    uses = list(self.uses)
+                opened += [("closing a session", use.close) for use in uses]
                 failed = close_all(opened[::-1])
                 for what, error in failed:
                     self._record("failure", f"{what}: {error}")

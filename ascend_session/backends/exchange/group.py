@@ -36,7 +36,6 @@ from ascend_session.backends.exchange.wire import (
 from ascend_session.cluster import member
 from ascend_session.cluster.machine import ONE_MACHINE
 from ascend_session.errors import CollectiveError, InitializationError
-from ascend_session.failures.graph_error import describe_error
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.process import on_fork
 from ascend_session.rank_folder import RANK_FOLDER, remove_record, write_record
@@ -232,7 +231,9 @@ class ProcessGroup:
             InitializationError: Naming the ranks that did not come in time, or have ended
                 meanwhile, or saying why this process is not let in; nothing is open then.
         """
-        remove_record(os.environ.get(RANK_FOLDER, ""))
+        folder = os.environ.get(RANK_FOLDER)
+        if folder:
+            remove_record(folder)
         if self._who.meeting is None:
             self.state = GroupState.TOGETHER
             return
@@ -341,6 +342,7 @@ class ProcessGroup:
                 they fail because of it, and the cause has to be known before what follows.
         """
         folder = os.environ.get(RANK_FOLDER)
+        self._wait(lambda: False, 0)  # what came while nobody waited was first
         with self._changed:
             if self.state not in _OPEN:
                 return
@@ -349,15 +351,8 @@ class ProcessGroup:
             self._fail(rank_failed(self.rank, reason))
         self._say_last({"kind": "fail", "reason": reason[:_REASON_LIMIT]})
 
-    def close(self, failure: Optional[BaseException] = None) -> None:
-        """Leave the others in order, and wait for them up to 2 s.
-
-        Args:
-            failure: What ends this rank's work, if it was not done to its end. The others hear it
-                at once, for they would wait for this rank.
-        """
-        if failure is not None:
-            self.fail(describe_error(failure), failure)
+    def close(self) -> None:
+        """Leave the others in order, and wait for them up to 2 s."""
         self._wait(lambda: False, 0)  # hear what came while nobody waited
         with self._changed:
             is_open = self.state in _OPEN
@@ -506,9 +501,10 @@ class ProcessGroup:
         connection = self._connection
         if connection is None:
             return False
-        if limit_s and limit_s != self._receive_limit_s:
+        if limit_s != 0 and limit_s != self._receive_limit_s:
             self._receive_limit_s = limit_s
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, pack_time(limit_s))
+            with contextlib.suppress(OSError):  # of one that is closed, which `receive` finds
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, pack_time(limit_s))
         self._is_receiving = True
         self._changed.release()
         try:

@@ -124,8 +124,10 @@ def send(connection: socket.socket, message: bytes, descriptor: Optional[int] = 
         connection.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
 
 
-def pack_time(seconds: float) -> bytes:
-    """Write a time limit of a socket, at least the least one: nothing would be none."""
+def pack_time(seconds: Optional[float]) -> bytes:
+    """Write a time limit of a socket, at least 1 µs; to the kernel 0 is none, as None is here."""
+    if seconds is None:
+        return struct.pack("@ll", 0, 0)
     return struct.pack("@ll", int(seconds), max(int(seconds % 1 * 1e6), 1))
 
 
