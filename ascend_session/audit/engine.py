@@ -477,8 +477,8 @@ def _depth(node: ast.AST) -> int:
 
 
 def _ends(body: List[ast.stmt]) -> bool:
-    """Whether what follows a block is not passed by a run that comes through it."""
+    """Whether a run that goes on comes through a block and does not pass what follows it."""
     last: Any = body[-1]
     if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
         return last_name(last.value.func) in ("exit", "_exit")
-    return isinstance(last, (ast.Return, ast.Raise, ast.Continue, ast.Break))
+    return isinstance(last, (ast.Return, ast.Continue, ast.Break))

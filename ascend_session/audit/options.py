@@ -36,6 +36,7 @@ from ascend_session.audit.objects import (
 )
 from ascend_session.audit.source import SyntaxTree, is_vendor_module
 from ascend_session.config.ascend_config import AscendConfig, find_ruined_options
+from ascend_session.config.ends import RUN_CONFIG
 from ascend_session.config.entry import ZERO, check_value, read_in_turn, wrong_field
 from ascend_session.config.grammars.profiling_options import profiling_members
 from ascend_session.config.names import OBSOLETE, REFUSED_BY_GE, unknown_key, unknown_name
@@ -352,13 +353,16 @@ def _check_argument(
 ) -> Iterator[Finding]:
     if not isinstance(value, Known):
         return
-    given = _as_field_takes_it(option, value.value)
-    if option.field is not None:
+    # NPURunConfig itself looks at some switches, before any field is written.
+    is_switch = option.field in ("b", None)
+    is_looked_at = is_switch and any(each.by is RUN_CONFIG for each in option.ends)
+    given = value.value if is_looked_at else _as_field_takes_it(option, value.value)
+    if option.field is not None or is_looked_at:
         try:
             model(**{option.name: given})
         except ConfigError as error:
             # NPUEstimator writes text with tf.compat.as_bytes, which takes nothing else.
-            types = (str, bytes) if option.field == "s" else _FIELDS[option.field][0]
+            types = (str, bytes) if option.field == "s" else _FIELDS[option.field or "b"][0]
             fits = isinstance(given, types)
             [view] = read_in_turn([{**beside, option.key: given}])
             is_certain = not fits or option.ends_run(view, in_run_config=True)

@@ -46,7 +46,7 @@ AUDIT_RULES: Dict[str, str] = {
 
 
 def place_of(finding: Finding) -> Place:
-    """Give the place of a finding of this room; each of them has one in a file."""
+    """Give the place of a finding about a script, each of which has one in a file."""
     assert isinstance(finding.place, Place)
     return finding.place
 

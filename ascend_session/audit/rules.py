@@ -11,7 +11,7 @@ their collectives (ge_plugin.cc).
 
 import ast
 from functools import lru_cache
-from typing import Any, FrozenSet, Iterator, List, Optional, Set
+from typing import Any, FrozenSet, Iterable, Iterator, List, Optional, Set
 
 from ascend_session.audit.objects import (
     UNKNOWN,
@@ -430,7 +430,7 @@ def check_systems(script: Script) -> Iterator[Finding]:
             place = script.place(end.calls[0])
             begin = "shutdown_system() returns an operation, and nothing runs it here"
         message = f"{begin}: the device is given back only when the process ends."
-        is_certain = not start.escapes and not end.escapes
+        is_certain = not start.escapes and not end.escapes and _are_called(start.runs, tree)
         yield Finding(WARNING, message, _WITH, "no-shutdown", place=place, certain=is_certain)
     elif not any(_is_safe(node, tree) for node in end.runs):
         # In a handler it is run where an exception came, which may be all that can come.
@@ -446,8 +446,14 @@ def check_systems(script: Script) -> Iterator[Finding]:
             _WITH,
             "shutdown-skipped",
             place=script.place(end.runs[-1]),
-            certain=not end.escapes and not in_handler,
+            certain=not end.escapes and not in_handler and _are_called(end.runs, tree),
         )
+
+
+def _are_called(nodes: Iterable[ast.AST], tree: SyntaxTree) -> bool:
+    """Whether this script calls each function that the nodes stand in; else others know more."""
+    around = (each for node in nodes for each in tree.definitions_around(node))
+    return all(tree.uses(each.name) for each in around if isinstance(each, FUNCTIONS))
 
 
 def _resource_calls(function: str, tree: SyntaxTree) -> List[ast.Call]:
@@ -473,12 +479,21 @@ def _is_vendors(node: ast.Call, function: str, is_imported: bool) -> bool:
     return owner.rpartition(".")[2] in ("npu_ops", "npu_plugin") or (not owner and is_imported)
 
 
+_APP_RUNS = ("tf.app.run", "tf.compat.v1.app.run", "tensorflow.app.run", "absl.app.run")
+
+
 def _find_behind_app_run(tree: SyntaxTree) -> Set[int]:
     """Find the statements, by id, behind ``tf.app.run()`` in its block: it ends with sys.exit."""
     behind: Set[int] = set()
+    is_imported = any(
+        (node.module or "").partition(".")[0] in ("absl", "tensorflow")
+        and any(alias.name == "app" for alias in node.names)
+        for node in tree.nodes(ast.ImportFrom)
+    )
+    names = (*_APP_RUNS, "app.run") if is_imported else _APP_RUNS
     for call in tree.nodes(ast.Call):
         statement = tree.parent(call)
-        is_run = dotted_name(call.func).endswith("app.run") and isinstance(statement, ast.Expr)
+        is_run = dotted_name(call.func) in names and isinstance(statement, ast.Expr)
         if statement is None or not is_run or id(statement) in behind:
             continue
         for name in ("body", "orelse", "finalbody"):

@@ -65,7 +65,8 @@ class ShellCommand(NamedTuple):
         return name, value, re.fullmatch(r"[^$`]+", value) is not None
 
 
-_HERE_DOCUMENT = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
+_HERE_DOCUMENT = re.compile(r"<<-?\s*(['\"]?)([A-Za-z_]\w*)\1")
+_ARITHMETIC = re.compile(r"\$?\(\([^()]*\)\)")
 _DEEPEST = 50  # arms within each other
 _OPENS, _CLOSES, _NEXT = ("if", "case"), ("fi", "esac"), ("else", "elif")
 _LOOPS = ("for", "while", "until")
@@ -75,6 +76,7 @@ def read_commands(file: str, data: bytes) -> Iterator[ShellCommand]:
     """Yield the commands of a script of any shell."""
     lines = decode_script(data).split("\n")
     arms: List[Tuple[int, int]] = []
+    opened: List[str] = []  # the word that begins each of them
     loops: List[int] = []
     parts: List[str] = []  # of a command, as far as its lines are continued
     end_mark, begin = "", 0
@@ -88,13 +90,14 @@ def read_commands(file: str, data: bytes) -> Iterator[ShellCommand]:
             parts.append(plain[:-1].rstrip())
             continue
         text = " ".join(filter(None, [*parts, plain]))
-        here = _HERE_DOCUMENT.search(text)
+        here = _HERE_DOCUMENT.search(_ARITHMETIC.sub("", text))
         end_mark = here.group(2) if here is not None and "<<<" not in text else ""
         words = re.findall(r"[\w-]+", text)
         first = words[0] if words else ""
         if first in _CLOSES and arms:
             arms.pop()
-        elif arms and (first in _NEXT or text.strip().endswith(")")):  # "pattern)" of case
+            opened.pop()
+        elif arms and (first in _NEXT or (opened[-1] == "case" and text.strip().endswith(")"))):
             arms[-1] = (arms[-1][0], arms[-1][1] + 1)
         if first in _LOOPS:
             loops.append(begin)
@@ -107,6 +110,7 @@ def read_commands(file: str, data: bytes) -> Iterator[ShellCommand]:
             loops.pop()
         if first in _OPENS and not any(word in _CLOSES for word in words[1:]):
             arms.append((begin, 0))
+            opened.append(first)
         parts = []
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ascend_session.failures.failure import Failure
 
 _FACTS = Path(__file__).resolve().parents[1] / "guides" / "facts" / "failures.md"
+_CODE = re.compile(r"[A-Za-z]{0,2}[0-9]{4,6}|0x[0-9A-Fa-f]{1,8}")
 _MOST_OTHERS, _MOST_PEERS = 8, 5  # that are shown; JSON has all
 _LONGEST_LINE = 240
 _STDIN = "-"
@@ -71,6 +72,11 @@ def explain(what: Tuple[str, ...], as_json: bool) -> None:
     if len(failures) == len(what):
         _show_codes(failures, as_json)
         return
+    if failures and all(_CODE.fullmatch(word) for word in what):
+        unknown = [word for word in what if look_up(word) is None]
+        complain(f"Nothing is known of {join_words(unknown)}.", _hint_for(unknown[0]), ERROR)
+        _show_codes(failures, as_json)
+        raise Exit(1)
     text = " ".join(what)
     explanation = explain_logs([Log("", text, time.time())])
     if explanation.cause is not None:
@@ -89,7 +95,7 @@ def refuse_codes(words: Sequence[str], what: str) -> None:
     if words and all(look_up(word) is not None for word in words):
         complain(
             f"{join_words(words)} {'is an error code' if len(words) == 1 else 'are error codes'}, "
-            f"and {what}.",
+            f"{what}.",
             f"`ascend-session explain {' '.join(words)}` says what to do.",
             ERROR,
         )
@@ -117,6 +123,13 @@ def _read_all(what: Sequence[str]) -> "List[Log]":
             logs.append(Log(_STDIN, content.decode("utf-8", "backslashreplace"), time.time()))
         elif os.path.isdir(word):
             paths += find_logs(word)
+        elif os.path.exists(word) and not (os.path.isfile(word) and os.access(word, os.R_OK)):
+            complain(
+                f"{word!r} cannot be read: it is no regular file, or not yours.",
+                "`ascend-session explain -` reads what a program writes to it.",
+                ERROR,
+            )
+            raise Exit(1)
         elif os.path.exists(word):
             paths.append(word)
         else:
@@ -202,7 +215,8 @@ def _show_logs(explanation: "Explanation", logs: "Sequence[Log]", as_json: bool)
         show_facts(list(_list_findings(explanation, finding, logs)))
     if explanation.cause is None:
         names = format_count(len(logs), "log")
-        last = f" The last exception in it: {explanation.raised}" if explanation.raised else ""
+        where = "it" if len(logs) == 1 else "them"
+        last = f" An exception in {where}: {explanation.raised}" if explanation.raised else ""
         complain(f"No known failure of the vendor's stack in {names}.{last}", severity=ERROR)
         raise Exit(1)
 

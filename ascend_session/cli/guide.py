@@ -75,7 +75,7 @@ def guide(name: Tuple[str, ...], search: bool, as_json: bool) -> None:
         return
     files = {m["name"]: m["file"] for m in _LISTED.finditer(text) if m["name"]}
     if not _is_page(name, files):
-        refuse_codes(name, "no guide")
+        refuse_codes(name, "not a guide")
         is_several = all(_is_page([word], files) for word in name)
         matches = [] if is_several or _find_near(name, files) else _search(name, text)
         if matches:

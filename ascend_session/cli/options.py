@@ -47,7 +47,7 @@ def options(names: Tuple[str, ...], as_json: bool) -> None:
 
     chosen = _choose(names)
     if not chosen:
-        refuse_codes(names, "no option")
+        refuse_codes(names, "not an option")
     if as_json:
         show_json([reference.to_dict(option) for option in chosen])
     elif len(chosen) == 1:

@@ -112,9 +112,10 @@ class Ends:
     @property
     def sentence(self) -> str:
         """Who ends the run, as a sentence about a value."""
-        who = "GE" if self.by is GE else "The adapter"
-        read = "" if self.is_proven else f", as {self.where or self.by.value} reads"
-        return f"{who} ends the run for it{read}."
+        who = "GE" if self.by is GE else "the adapter"
+        if self.is_proven:
+            return f"{who[0].upper()}{who[1:]} ends the run for it."
+        return f"By its source ({self.where or self.by.value}) {who} ends the run for it."
 
     def is_reached(self, view: AdapterView, in_run_config: bool) -> bool:
         """Whether somebody looks: a session gets there, or it is an argument of NPURunConfig."""

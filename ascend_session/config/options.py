@@ -44,7 +44,7 @@ class DynamicInputConfig(ConfigPart):
         ConfigError: On an unknown name, a wrong type or a value that is not allowed.
     """
 
-    input_shape: Annotated[Optional[shapes.InputShape], Option("s", "graph", "Names and shapes of the inputs, with -1 marking the dimensions that vary by profile.", applies="online inference", ends=(Ends(ENTRY, takes=ends.takes_input_shape, when=ends.with_profiles), Ends(GE, "ge_generator.cc, ParseInputShape")))] = None
+    input_shape: Annotated[Optional[shapes.InputShape], Option("s", "graph", "Names and shapes of the inputs, with -1 marking the dimensions that vary by profile.", applies="online inference", ends=(Ends(ENTRY, takes=ends.takes_input_shape, when=ends.with_profiles), Ends(GE, "ParseInputShape", is_proven=False)))] = None
     dynamic_dims: Annotated[Optional[shapes.DynamicDims], Option("s", "graph", "Semicolon-separated profiles, each giving concrete values for the -1 dimensions in order.", applies="online inference", ends=(Ends(ENTRY, takes=ends.takes_dynamic_dims, when=ends.with_profiles), Ends(GE, "option_utils.cc, CheckDynamicDimsOptions", takes=ends.takes_profiles)))] = None
     dynamic_node_type: Annotated[Optional[types.Switch], Option("i", "graph", "Says whether the dynamic inputs come from the dataset (0) or from placeholders (1).", applies="online inference", ends=(Ends(ENTRY),))] = None
     compile_hybrid_mode: Annotated[Optional[types.Switch], Option("i", "graph", "Compiles a dynamic-shape fallback next to the profile graphs and picks at run time.", adapter=0, applies="online inference", ends=(Ends(ENTRY, when=ends.with_profiles),))] = None

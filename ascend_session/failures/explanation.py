@@ -25,9 +25,12 @@ _MOST_FILES = 10_000
 _SUFFIXES = ("", ".log", ".txt", ".out", ".err")
 _ATTEMPT = re.compile(r"attempt_([0-9]{1,6})")
 _RANK = re.compile(r"rank_[0-9]{1,7}")
+# Also the vendor's, with milliseconds and microseconds: 2026-01-02-10:00:00.000.100.
 _TIME = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[-T ]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:[.,]([0-9]+))?"
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[-T ]([0-9]{2}:[0-9]{2}:[0-9]{2})"
+    r"(?:[.,]([0-9]+)(?:\.([0-9]{3}))?)?"
 )
+_TIME_BEFORE = 4096  # characters before a failure in which it may have its time
 # The line that ends a Python traceback; notes and the cause's traceback may follow.
 _RAISED = re.compile(
     r"^(?:\[[^\]]{1,40}\]:? )?([A-Za-z_][\w.]{0,100}(?:Error|Exception|Interrupt)(?:: .*)?)$", re.M
@@ -110,7 +113,7 @@ def _find_all(logs: List[Log]) -> Iterator[FoundFailure]:
     for log in logs:
         for failure in classify(log.text):
             explained.add(os.path.dirname(log.path))
-            yield FoundFailure(log, failure, _find_time(failure.line, log.time))
+            yield FoundFailure(log, failure, _find_time(log, failure.line))
     for log in logs:
         record = log.record
         if record is None or record.failed_rank is not None or record.exit_code > 128:
@@ -127,15 +130,19 @@ def _order(finding: FoundFailure) -> Tuple[int, bool]:
     return finding.failure.precedence, finding.failure.definition.is_vague
 
 
-def _find_time(line: str, otherwise: float) -> float:
-    match = _TIME.search(line)
-    if match is None:
+def _find_time(log: Log, line: str) -> float:
+    """Find when a line was written: the last time in the log up to it; else that of the file."""
+    start, otherwise = max(0, log.text.find(line)), log.time
+    near = _TIME.finditer(log.text, max(0, start - _TIME_BEFORE), start + len(line))
+    times = list(near)
+    if not times:
         return otherwise
+    match = times[-1]
     try:
         seconds = time.mktime(time.strptime(f"{match[1]} {match[2]}", "%Y-%m-%d %H:%M:%S"))
     except (ValueError, OverflowError):
         return otherwise
-    return seconds + float(f"0.{match[3] or 0}")
+    return seconds + float(f"0.{match[3] or 0}{match[4] or ''}")
 
 
 def _count_peers(logs: List[Log], cause: FoundFailure) -> Iterator[Tuple[Peer, int]]:
@@ -172,7 +179,8 @@ def find_logs(folder: str) -> List[str]:
 
 
 def _is_log(name: str) -> bool:
-    return os.path.splitext(name)[1].lower() in _SUFFIXES and name != STACKS_NAME
+    unrotated = re.sub(r"\.[0-9]{1,6}$", "", name)
+    return os.path.splitext(unrotated)[1].lower() in _SUFFIXES and name != STACKS_NAME
 
 
 def _is_regular(path: str) -> bool:

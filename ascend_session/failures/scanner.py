@@ -60,6 +60,9 @@ _BEFORE = re.compile(
     rf"""(?: {_WORDS} ) ["']? (?: \s{{1,3}} is )? \s{{0,3}} [:=]{{0,2}} \s{{0,3}} [\[("']? $""",
     re.IGNORECASE | re.VERBOSE,
 )
+# Rows and steps are counted in round numbers, too, and "returned" or "failed" with one of them.
+_ROUND = ("100", "200", "300")
+_CALLED_CODE = re.compile(r"(?:code|no|acl_?(?:err(?:or)?|ret)|ret)\W*(?:is\W*)?$", re.IGNORECASE)
 _BRACKET = re.compile(r"(?:fail(?:ed|ure)?|error|exception)[\s:,.]{0,3}\[$", re.IGNORECASE)
 # Every word above ends with one of these; asking for them first is many times faster.
 _CODE_ENDS = ("ret", "ode", "val", "value", "urn", "urns", "urned", "no", "is", "err", "result")
@@ -184,6 +187,8 @@ def _is_return_code(text: str, start: int, end: int) -> bool:
     if before.strip() == "[":
         return text[end : end + _REACH].split("\n", 1)[0].strip() == "]"
     if not before.rstrip(" \t:=[(\"',.").lower().endswith(_CODE_ENDS + _FAILURE_ENDS):
+        return False
+    if text.startswith(_ROUND, start) and not _CALLED_CODE.search(before):
         return False
     in_bracket = text.startswith("]", end) and _BRACKET.search(before)
     return bool(in_bracket or _BEFORE.search(before))

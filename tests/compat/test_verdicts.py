@@ -359,7 +359,7 @@ def test_an_audit_finds_an_error_in_each_entry_that_ascend_config_refuses() -> N
 
 def test_what_ge_was_only_read_to_end_is_told_as_that() -> None:
     told = said(judged(op_debug_level=5).ignored)
-    assert "is not one of 0, 1, 2, 3, 4. GE ends the run for it, as te_config_info.cc" in told
+    assert "is not one of 0, 1, 2, 3, 4. By its source (te_config_info.cc" in told
 
 
 @pytest.mark.parametrize("entry", RUNNING, ids=str)

@@ -44,6 +44,20 @@ def test_of_failures_that_explain_as_much_the_earliest_is_the_cause() -> None:
     assert codes_of(texts)[0] == "E30003"
 
 
+def test_the_time_of_a_failure_may_stand_on_a_line_before_it() -> None:
+    early, late = "2026-03-02-10:00:01.000.000", "2026-03-02-10:02:01.000.000"
+    texts = {
+        "a": f"E {late} EI0003: [PID: 1] a\n",
+        "b": f"E {early} geop\nError Message is :\nEI0005: [PID: 2] {'x' * 400}\n",
+    }
+    assert codes_of(texts)[0] == "EI0005"
+
+
+def test_the_vendors_times_are_read_to_the_microsecond() -> None:
+    text = "E 2026-03-02-10:00:00.000.{} EI000{}: [PID: 1] a\n"
+    assert codes_of({"a": text.format("100", 3), "b": text.format("050", 5)})[0] == "EI0005"
+
+
 def test_an_exact_code_is_believed_before_one_that_only_says_where_it_failed() -> None:
     text = "E40021: [PID: 1] Failed to compile Op\nE90003: Compile operator failed\n"
     assert codes_of({"a": text}) == ["E90003", "E40021"]
@@ -122,6 +136,11 @@ def test_of_any_other_folder_what_may_be_a_log_is_read(tmp_path: Path) -> None:
     os.mkfifo(str(tmp_path / "pipe.log"))
     names = sorted(os.path.basename(path) for path in find_logs(str(tmp_path)))
     assert names == ["nohup", "plog-1_2026.log", "slurm-7.out"]
+
+
+def test_a_log_that_was_rotated_is_read_too(tmp_path: Path) -> None:
+    (tmp_path / "train.log.1").write_text("EZ3002: [PID: 1]\n")
+    assert [os.path.basename(path) for path in find_logs(str(tmp_path))] == ["train.log.1"]
 
 
 def test_a_file_without_text_is_left_out(tmp_path: Path) -> None:

@@ -40,6 +40,10 @@ RETURN_CODES = [
     "first line\n  [507033]  \nlast line",
 ]
 OTHER_NUMBERS = [
+    "The query returned 200000",
+    "dataset.count returned 100000 rows",
+    "Evaluation failed (100000)",
+    "Restore failed: 200000 not found",
     "step 507033",
     "step [507033]",
     "global_step/sec: 2.1, step = 507033, loss = 0.3",
