@@ -114,7 +114,6 @@ def make(
     Examples:
         ascend-session ranktable make -o hccl.json
         ascend-session ranktable make --merge a.json b.json -o hccl.json
-        ascend-session ranktable make --server node-a=0:10.1.0.1,1:10.1.0.2 --product A2
     """
     from ascend_session.cluster.rank_table import RankTable
 

@@ -74,7 +74,7 @@ def test_a_zero_that_nobody_wrote_is_explained(tf: Any) -> None:
     judged = judge_entry(proto, {})
     [refused] = judged.refused
     assert refused.message.startswith("iterations_per_loop is in the field 'b'")
-    assert refused.message.endswith("iterations_per_loop=0: the smallest value is 1.")
+    assert "iterations_per_loop=0: the smallest value is 1. The adapter ends" in refused.message
     assert refused.hint == 'Write parameter_map["iterations_per_loop"].i = ...'
     assert judged.ignored == []
 

@@ -95,8 +95,9 @@ job = Job.detect(os.environ)
 opened = open_job(job, {}, os.environ)
 operation = Operation("key", "total", tuple(range(8)), "allreduce sum float32 [2]")
 own = np.array([1, job.rank], np.float32)
-reduced = Collective(opened.process_group, operation, lambda ranks: ranks.all_reduce(own, "sum"))
-values = reduced.run().tolist()
+def work(ranks):
+    return ranks.all_reduce(own, "sum", "float32")
+values = Collective(opened.process_group, operation, work).run().tolist()
 opened.close()
 print("trained", *job[:5], *values, *sys.argv[1:], flush=True)
 """

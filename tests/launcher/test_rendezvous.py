@@ -51,7 +51,8 @@ try:
     if rank == 1:
         time.sleep(1000)
     operation = Operation("k", "op/k", (0, 1, 2), "allreduce sum float64 [4]")
-    Collective(group, operation, lambda ranks: ranks.all_reduce(numpy.ones(4), "sum")).run()
+    numbers = numpy.ones(4)
+    Collective(group, operation, lambda ranks: ranks.all_reduce(numbers, "sum", "float64")).run()
 except Exception as error:
     tell(error)
     group.close()
