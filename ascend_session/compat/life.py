@@ -4,9 +4,10 @@ Such a script opens nothing itself: the adapter starts the device with the first
 the operator ``NPUInit``, and ends it at exit. Here the system opens on the stub at first need, with
 the options of the session that needs it first, and stays open until the run ends.
 
-At the end of the run, after the script's own exit handlers, the system is closed in order, and one
-report is written. The report of a script that fails comes before its traceback, which is what
-people and the launcher look for at the end; what to do about it comes after that.
+At the end of the run the system is closed in order, after the exit handlers that the script has
+registered since it was opened, and after all of them one report is written. The report of a script
+that fails comes before its traceback, which is what people and the launcher look for at the end;
+what to do about it comes after that.
 
 Sources: the adapter's geop_npu.cc, ge_plugin.cc and npu_sys_ctl_ops.cc;
 guides/facts/process.md#life-of-ge-in-a-process.

@@ -23,10 +23,12 @@ fork, in a child   abandon   abandon  abandon  refuse   abandon
 
 - A block that fails to open, or is interrupted, ends while the system is opening.
 - Who waits goes on as the next state says; in the thread that opens or closes it is refused.
-- A signal is an exception in the main thread, so that the blocks are left; one that finds the
-  system closing waits until it is closed. Where TensorFlow blocks the main thread, the guard's
-  thread has the runs end first (`ascend_session.session.signals`). By default a signal does what
-  it would do without this package.
+- A signal is an exception in the main thread, so that the blocks are left; one that comes while a
+  block is left waits until the system is closed. One that comes while `close` or the exit closes
+  it is raised there, and what was being closed then is not closed to its end. A system that
+  another thread has opened leaves signals to whoever has them. Where TensorFlow blocks the main
+  thread, the guard's thread has the runs end first (`ascend_session.session.signals`). By default
+  a signal does what it would do without this package.
 - After a fork from a process whose system is closed there is nothing to abandon, but TensorFlow's
   threads are missing in the child: opening and running are refused.
 """
@@ -573,7 +575,7 @@ class AscendSystem:
 
 
 def current_system() -> Optional[AscendSystem]:
-    """Return the open `AscendSystem` of this process, or None."""
+    """Return the `AscendSystem` of this process that is open or just closes, or None."""
     system = _current
     if system is None or system.state in (State.OPENING, State.ABANDONED):
         return None

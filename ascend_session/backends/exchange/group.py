@@ -194,7 +194,7 @@ class ProcessGroup:
         order: In which order collectives run.
         state: Where this rank is.
         memory: What is shared with the others, a uint8 array; None before it is needed.
-        reason: Why the job cannot go on, if this rank has heard so; else empty.
+        reason: Why this rank's part is over: it has left, or the job cannot go on; else empty.
     """
 
     def __init__(self, who: Rank, timeout_s: float = 0, limit_s: Optional[float] = None) -> None:
@@ -578,8 +578,8 @@ class ProcessGroup:
     def _fail(self, reason: str, rank: Optional[int] = None) -> None:
         """Note why the job cannot go on, and whose failure it is; what is said first counts.
 
-        If it is another rank's, the launcher finds that in the record, before anything that
-        follows from it is written.
+        If it is another rank's, the record says so before anything that follows from it is
+        written: a rank hears it while it waits for others, and before it says that it fails.
         """
         folder = os.environ.get(RANK_FOLDER, "")
         is_own_folder = os.path.basename(folder) == f"rank_{self.rank}"  # else a script's own rank
