@@ -11,7 +11,7 @@ their collectives (ge_plugin.cc).
 
 import ast
 from functools import lru_cache
-from typing import Any, FrozenSet, Iterable, Iterator, List, Optional, Set
+from typing import Any, Callable, FrozenSet, Iterable, Iterator, List, Optional, Set
 
 from ascend_session.audit.objects import (
     UNKNOWN,
@@ -465,11 +465,17 @@ def _resource_calls(function: str, tree: SyntaxTree) -> List[ast.Call]:
 
 
 def _is_imported(function: str, tree: SyntaxTree) -> bool:
-    return any(
-        is_vendor_module(node.module or "")
-        and any(alias.name in ("*", function) for alias in node.names)
+    return not {"*", function}.isdisjoint(_find_imported(tree, is_vendor_module))
+
+
+def _find_imported(tree: SyntaxTree, is_source: Callable[[str], bool]) -> Set[str]:
+    """Find the names that a script imports from modules."""
+    return {
+        alias.name
         for node in tree.nodes(ast.ImportFrom)
-    )
+        if is_source(node.module or "")
+        for alias in node.names
+    }
 
 
 def _is_vendors(node: ast.Call, function: str, is_imported: bool) -> bool:
@@ -482,15 +488,15 @@ def _is_vendors(node: ast.Call, function: str, is_imported: bool) -> bool:
 _APP_RUNS = ("tf.app.run", "tf.compat.v1.app.run", "tensorflow.app.run", "absl.app.run")
 
 
+def _is_of_app(module: str) -> bool:
+    return module.partition(".")[0] in ("absl", "tensorflow")
+
+
 def _find_behind_app_run(tree: SyntaxTree) -> Set[int]:
     """Find the statements, by id, behind ``tf.app.run()`` in its block: it ends with sys.exit."""
     behind: Set[int] = set()
-    is_imported = any(
-        (node.module or "").partition(".")[0] in ("absl", "tensorflow")
-        and any(alias.name == "app" for alias in node.names)
-        for node in tree.nodes(ast.ImportFrom)
-    )
-    names = (*_APP_RUNS, "app.run") if is_imported else _APP_RUNS
+    has_app = "app" in _find_imported(tree, _is_of_app)
+    names = (*_APP_RUNS, "app.run") if has_app else _APP_RUNS
     for call in tree.nodes(ast.Call):
         statement = tree.parent(call)
         is_run = dotted_name(call.func) in names and isinstance(statement, ast.Expr)

@@ -21,9 +21,10 @@ from ascend_session.cluster.rank_table import RankTable
 from ascend_session.cluster.variables import read_number
 from ascend_session.config.hccl_variables import find_refusals
 from ascend_session.findings import ERROR, NOT_CHECKED, OK, WARNING, Finding
-from ascend_session.hardware.families import family, has_nic
+from ascend_session.hardware.families import has_nic
 from ascend_session.hardware.hccn import HccnTool
 from ascend_session.text import format_ranges
+from ascend_session.vendor import A3, TRAINING
 
 _LINK, _ADDRESS, _TLS = "network link", "network address", "tls"
 _NO_TOOL = "hccn_tool, which comes with the driver, was not found or does not answer."
@@ -63,9 +64,9 @@ def need_of(
         environ: The environment of its ranks.
     """
     if leaves_server:
-        is_linked = product == family("910C") and _uses_hccs(table, environ)
+        is_linked = product == A3 and _uses_hccs(table, environ)
         return Need(WARNING, WARNING) if is_linked else Need(ERROR, ERROR)
-    is_training = product == family("910A")
+    is_training = product == TRAINING
     links = ERROR if is_training and leaves_server is None else WARNING
     return Need(links, ERROR if is_training else None, is_alone=leaves_server is False)
 

@@ -123,17 +123,17 @@ def _read_all(what: Sequence[str]) -> "List[Log]":
             logs.append(Log(_STDIN, content.decode("utf-8", "backslashreplace"), time.time()))
         elif os.path.isdir(word):
             paths += find_logs(word)
-        elif os.path.exists(word) and not (os.path.isfile(word) and os.access(word, os.R_OK)):
+        elif not os.path.exists(word):
+            complain(f"There is no file or folder {word!r}.", None, ERROR)
+            raise Exit(1)
+        elif os.path.isfile(word) and os.access(word, os.R_OK):
+            paths.append(word)
+        else:
             complain(
                 f"{word!r} cannot be read: it is no regular file, or not yours.",
                 "`ascend-session explain -` reads what a program writes to it.",
                 ERROR,
             )
-            raise Exit(1)
-        elif os.path.exists(word):
-            paths.append(word)
-        else:
-            complain(f"There is no file or folder {word!r}.", None, ERROR)
             raise Exit(1)
     logs += read_logs(paths)
     if not logs:

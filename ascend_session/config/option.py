@@ -7,18 +7,7 @@ rules about scope and deprecation) is derived from it.
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    Iterator,
-    List,
-    Optional,
-    Tuple,
-    Type,
-    TypeVar,
-    cast,
-)
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Type, TypeVar, cast
 
 import attr
 from typing_extensions import get_args

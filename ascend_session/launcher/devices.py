@@ -39,6 +39,7 @@ from ascend_session.launcher.decided import UNDECIDED, Decided, decision
 from ascend_session.launcher.nodes import Nodes
 from ascend_session.spelling import Message, option
 from ascend_session.text import format_count, shorten
+from ascend_session.vendor import A2, TRAINING
 
 if TYPE_CHECKING:
     from ascend_session.backends.base import Backend
@@ -288,24 +289,23 @@ def check_devices(
     """
     from ascend_session.cluster.rank_table.rules import uses_roce
     from ascend_session.hardware.families import (
-        family,
         find_count_fault,
         find_half_fault,
         find_ring_fault,
         suggest_devices,
     )
 
-    only_on, fault = family("910A"), find_count_fault(physical) or find_ring_fault(physical)
+    only_on, fault = TRAINING, find_count_fault(physical) or find_ring_fault(physical)
     hint = suggest_devices(physical) if fault else ""
     if not fault and is_alone and not uses_roce(environ):
-        only_on, fault = family("910B"), find_half_fault(physical)
+        only_on, fault = A2, find_half_fault(physical)
         hint = "Name n and n + 8, or devices of one half; HCCL_INTRA_ROCE_ENABLE=1 takes them all."
     product = find_product(physical, environ, assumed) if fault else None
     if not fault or product not in (None, only_on):
         return []
     if product is None:
         return [f"The product is not known. {fault}"]
-    if product == family("910B") and len(physical) == 2:  # which HCCL takes for standard cards
+    if product == A2 and len(physical) == 2:  # which HCCL takes for standard cards
         return [fault]
     raise DeviceError(fault, hint=hint)
 

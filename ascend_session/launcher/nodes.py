@@ -123,8 +123,7 @@ def decide_nodes(
         _check_one_launcher_per_node(detected, claim)
         sources.append(_Source(claim.name, detected.size, detected.rank))
     several = any(source.nodes is not None and source.nodes.value > 1 for source in sources)
-    several = several or (nnodes is None and node_rank is not None)  # then the table counts them
-    table = _read_table(config, environ, backend, several)
+    table = _read_table(config, environ, backend, several or _asks_for_several_nodes(config))
     if table is not None:
         is_inherited = config.rank_table is None and environ.get("RANK_TABLE_FILE") == table.path
         name = f"the rank table {table.path}{' that RANK_TABLE_FILE names' if is_inherited else ''}"
@@ -200,6 +199,13 @@ def _agree(values: Sequence[Tuple[Optional[SourcedNumber], str]]) -> Optional[So
                 f"{CHOICE}=none to ignore the scheduler.",
             )
     return given[0][0] if given else None
+
+
+def _asks_for_several_nodes(config: LaunchConfig) -> bool:
+    """Whether the options speak of several nodes, be it that the table has to count them."""
+    if config.nnodes is None:
+        return config.node_rank is not None
+    return config.nnodes > 1
 
 
 def _check_node_rank(node_rank: SourcedNumber, count: Optional[SourcedNumber]) -> List[Finding]:
@@ -364,9 +370,9 @@ def await_table(
         PreflightError: If it is not completed in ``wait_for_table`` seconds.
     """
     timeout_s = config.wait_for_table
-    by_node_rank = config.nnodes is None and config.node_rank is not None
-    has_several_nodes = by_node_rank or (config.nnodes or 1) > 1
-    path = _find_table(config, environ, backend, has_several_nodes) if timeout_s else None
+    if not timeout_s:
+        return
+    path = _find_table(config, environ, backend, _asks_for_several_nodes(config))
     if path is None:
         return
     from ascend_session.checks.tables import TABLE

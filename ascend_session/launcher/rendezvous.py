@@ -28,6 +28,7 @@ from ascend_session.launcher.decided import UNDECIDED, Decided, decision
 from ascend_session.launcher.devices import RankDevice, find_product, list_physical
 from ascend_session.launcher.nodes import Nodes
 from ascend_session.spelling import Message, option
+from ascend_session.vendor import A2, TRAINING
 
 if TYPE_CHECKING:
     from ascend_session.backends.base import Backend
@@ -159,11 +160,9 @@ def _find_chief(
     Raises:
         JobError: If their product has no job without one, or the chief cannot be there.
     """
-    from ascend_session.hardware.families import family
-
     notes = []
     physical = list_physical(devices)
-    product, able = find_product(physical, environ, assumed), (family("910A"), family("910B"))
+    product, able = find_product(physical, environ, assumed), (TRAINING, A2)
     if product is None:
         notes.append(
             "The product is not known; only Atlas training (910A) and A2 do without a table."

@@ -14,15 +14,14 @@ from ascend_session.cluster.rank_table.contents import (
 )
 from ascend_session.errors import JobError
 from ascend_session.hardware.devices import Device
-from ascend_session.hardware.families import family as family_of
 from ascend_session.hardware.families import find_ring_fault
 from ascend_session.hardware.npu_smi import NpuSmi
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
+from ascend_session.vendor import TRAINING
 
 Addresses = Union[str, Sequence[str], None]
 """What stands for the addresses of one device: one, several, or None if they are not known."""
 
-_TRAINING = family_of("910A")
 _LONGEST_ID = 64
 _MOST_NAMED = 3
 _to_json = json.JSONEncoder(ensure_ascii=False).encode
@@ -115,7 +114,7 @@ def find_training_faults(servers: Sequence[TableServer], family: Optional[str]) 
     HCCL takes such tables. The manual does not: devices of both rings are slow or do not work, and
     a device without its address does not find the others.
     """
-    if family != _TRAINING:
+    if family != TRAINING:
         return []
     faults = []
     for server in servers:

@@ -28,10 +28,9 @@ from ascend_session.cluster.rank_table.fields import Faults, JsonObject, describ
 from ascend_session.cluster.rank_table.source import parse_json
 from ascend_session.errors import JobError
 from ascend_session.findings import ERROR, NOT_CHECKED, WARNING, Finding
-from ascend_session.hardware.families import family as family_of
 from ascend_session.ids import PhysicalDeviceId
+from ascend_session.vendor import A3, A5, DUO
 
-_A3, _310P, _A5 = family_of("910C"), family_of("310P3"), family_of("950")
 _OTHER_VERSIONS = {
     "1.1": "jobs of processors and host CPUs together",
     "2.0": "A5 (950), with rank_list and a topology file",
@@ -50,7 +49,7 @@ def rate_super_pods(family: Optional[str]) -> str:
 
     Source: HCOMM, GetSuperPodList, which does nothing where IsSuperPodMode is false.
     """
-    return {_A3: ERROR, None: NOT_CHECKED}.get(family, WARNING)
+    return {A3: ERROR, None: NOT_CHECKED}.get(family, WARNING)
 
 
 def parse_table(name: str, text: str, family: Optional[str] = None) -> Contents:
@@ -99,7 +98,7 @@ def _find_format(name: str, table: JsonObject, family: Optional[str]) -> str:
     if version in _OTHER_VERSIONS:
         message = f"has version {version}, which is for {_OTHER_VERSIONS[version]}. "
         message += _KNOWN_VERSIONS
-        severity = ERROR if version == "2.0" and family not in (None, _A5) else NOT_CHECKED
+        severity = ERROR if version == "2.0" and family not in (None, A5) else NOT_CHECKED
         finding = Finding(severity, message, rule="version")
         raise JobError(f"{name}: {message}", findings=[finding])
     if version not in (V1_0, V1_2):
@@ -335,7 +334,7 @@ def _read_lab(table: JsonObject, family: Optional[str]) -> List[TableServer]:
         group.report_unread((*_GROUP, "device_num", "server_num"), _OTHER_TOOLS_OF_GROUPS)
         instances = _read_instances(group)
         device_count = _read_count(group, "device_num", len(instances), "instances")
-        count = None if family == _310P else device_count  # where HCCL compares none
+        count = None if family == DUO else device_count  # where HCCL compares none
         server_counts.append(_read_server_count(group, count))
         for instance in instances:
             instance.report_unread((*_INSTANCE, "rank_id"), _OTHER_TOOLS_OF_GROUPS)

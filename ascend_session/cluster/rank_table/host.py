@@ -15,11 +15,9 @@ from ascend_session.cluster.rank_table.table import RankTable
 from ascend_session.errors import JobError
 from ascend_session.findings import ERROR, INFO, NOT_CHECKED, WARNING, Finding
 from ascend_session.hardware.devices import Device, DeviceReport
-from ascend_session.hardware.families import family as family_of
 from ascend_session.ids import PhysicalDeviceId
-from ascend_session.vendor import address_family
+from ascend_session.vendor import A2, A3, address_family
 
-_A2, _A3 = family_of("910B"), family_of("910C")
 _MESH = 8  # devices of an A2 server that HCCS joins
 
 
@@ -261,7 +259,7 @@ def _check_super_device_id(
     Source: HCOMM, CheckSuperDeviceId in hccl_communicator_attrs.cc.
     """
     ask, npu_id, chip_id = report.ask_super_pod, here.npu_id, here.chip_id
-    if device.super_device_id is None or here.family != _A3:
+    if device.super_device_id is None or here.family != A3:
         return
     if ask is None or npu_id is None or chip_id is None:
         return
@@ -277,10 +275,10 @@ def _uses_device_addresses(table: Contents, family: Optional[str]) -> bool:
 
     Source: HCOMM, HcclCommunicator::IsNeedNicInit: not inside one mesh, nor inside one superpod.
     """
-    if family == _A3:
+    if family == A3:
         pods = {server.super_pod_id for server in table.servers}
         return len(table.servers) > 1 and (len(pods) > 1 or None in pods)
-    if family == _A2:
+    if family == A2:
         meshes = {int(device.device_id) // _MESH for device in table.devices}
         return len(table.servers) > 1 or len(meshes) > 1
     return True

@@ -36,7 +36,6 @@ from ascend_session.findings import (
     limit_repeats,
     sort_by_severity,
 )
-from ascend_session.hardware.families import family as family_of
 from ascend_session.hardware.families import (
     find_count_fault,
     find_four_fault,
@@ -45,10 +44,8 @@ from ascend_session.hardware.families import (
     most_devices,
 )
 from ascend_session.text import printable
-from ascend_session.vendor import address_family
+from ascend_session.vendor import A2, A3, A5, DUO, TRAINING, address_family
 
-_TRAINING, _A2, _A3 = family_of("910A"), family_of("910B"), family_of("910C")
-_310P, _A5 = family_of("310P3"), family_of("950")
 _SERVER = 8  # devices of a server, the fewest of all products
 _MOST_RANKS_NAMED = 8
 _INVALID_SDID = str(0xFFFFFFFF)  # which HCCL takes for none
@@ -183,7 +180,7 @@ def rate_backups(
     Source: HCOMM, GetSingleBackupDeviceIp in topoinfo_ranktableConcise.cc.
     """
     is_read = (
-        family == _A3
+        family == A3
         and environ.get("HCCL_OP_EXPANSION_MODE", "AI_CPU") == "AI_CPU"
         and "L2:1" in environ.get("HCCL_OP_RETRY_ENABLE", "").replace(" ", "").split(",")
     )
@@ -427,16 +424,16 @@ def _check_missing_addresses(table: Contents, family: Optional[str], with_roce: 
             continue
         place = table.place(spot, "device_ip")
         if not has_several and not with_roce:
-            if family in (_TRAINING, _310P):
+            if family in (TRAINING, DUO):
                 message = f"is missing; the manual wants it on {family} also within one server."
                 yield make_finding(WARNING, "address wanted", place, message)
             continue
         reason = "HCCL_INTRA_ROCE_ENABLE=1" if with_roce else "a job of several servers"
         message = f"is missing or empty; {reason} cannot work without it."
-        if family != _A2 and not with_roce:
+        if family != A2 and not with_roce:
             message += " HCCL's loader takes an empty one, but ranks cannot meet there."
         has_host = device.host_ip is not None
-        if family == _A3 and not with_roce:
+        if family == A3 and not with_roce:
             message = "is missing; the manual wants it, unless all is one superpod that uses HCCS."
             yield make_finding(WARNING, "address missing", place, message)
         elif family is None and has_host:
@@ -445,7 +442,7 @@ def _check_missing_addresses(table: Contents, family: Optional[str], with_roce: 
         elif family is None and not with_roce:
             message += " Only on A3, within one superpod, it may be left out."
             yield make_finding(NOT_CHECKED, "address missing", place, message)
-        elif not has_host or family == _A2:
+        elif not has_host or family == A2:
             hint = "`hccn_tool -i <device_id> -ip -g` and /etc/hccn.conf say it."
             yield make_finding(ERROR, "address missing", place, message, hint)
 
@@ -472,7 +469,7 @@ def _check_interfaces(table: Contents, family: Optional[str]) -> _Findings:
     A server_id with a blank at an end counts as a server without any (see `_check_servers`).
     """
     servers = table.servers
-    pods = {server.super_pod_id for server in servers if family in (None, _A3)}
+    pods = {server.super_pod_id for server in servers if family in (None, A3)}
     is_one_pod = len(pods) == 1 and None not in pods
     is_whole = table.size == _SERVER * len(servers)
     if len(servers) < 2 or is_one_pod or not is_whole or _uses_host_network(table):
@@ -487,7 +484,7 @@ def _check_interfaces(table: Contents, family: Optional[str]) -> _Findings:
             message = f"is {name!r}; of a server of 8 devices HCCL refuses blanks at its ends."
             place, hint = f"server_list[{index}].server_id", f'Write "{trim(name)}".'
             yield make_finding(ERROR, "interfaces", place, message, hint)
-        elif family not in (None, _A3) or len(own) == _SERVER:
+        elif family not in (None, A3) or len(own) == _SERVER:
             continue  # on other products each address that is missing is an error
         elif not own or table.size % len(own) or any(devices != own for devices in others):
             known = ", ".join(map(str, own)) or "none"
@@ -509,18 +506,18 @@ def _find_interfaces(server: TableServer, of_all: bool = False) -> List[int]:
 
 def _check_product(table: Contents, family: Optional[str]) -> _Findings:
     """The product has this format, these devices, and so many of them in a server."""
-    if family == _A5:
+    if family == A5:
         message = f"is version {table.format}, but {family} takes version 2.0 only."
         yield make_finding(ERROR, "product", "version", message)
         return
-    if table.format in (TEMPLATE_2, LAB) and family not in (None, _TRAINING):
-        message = f"The {table.format} format is for {_TRAINING}, not for {family}."
+    if table.format in (TEMPLATE_2, LAB) and family not in (None, TRAINING):
+        message = f"The {table.format} format is for {TRAINING}, not for {family}."
         hint = "`ascend-session ranktable convert` writes 1.0."
         yield make_finding(WARNING, "format", "", message, hint)
     if table.format != TEMPLATE_2:  # whose limit is the same on all products, see `formats`
         yield from _check_device_ids(table, family)
     yield from _check_device_counts(table, family)
-    if family in (_TRAINING, None):
+    if family in (TRAINING, None):
         yield from _check_rings(table, family)
 
 
@@ -533,7 +530,7 @@ def _check_device_ids(table: Contents, family: Optional[str]) -> _Findings:
             message = f"is {physical}, but {where} HCCL takes 0 to {limit - 1}."
             yield make_finding(ERROR, "device_id", table.place(spot, "device_id"), message)
         elif family is None and physical >= _SERVER:
-            is_large = physical >= most_devices(_A2)
+            is_large = physical >= most_devices(A2)
             who = "only 310P takes" if is_large else "only A2, A3 and 310P take"
             message = f"is {physical}, which {who}."
             yield make_finding(NOT_CHECKED, "device_id", table.place(spot, "device_id"), message)
@@ -544,7 +541,7 @@ def _check_device_counts(table: Contents, family: Optional[str]) -> _Findings:
     if len(counts) < 2:
         return
     message = f"Servers have from {counts[0]} to {counts[-1]} devices; "
-    if family in (_A2, _A3):
+    if family in (A2, A3):
         severity = WARNING
         message += "the manual advises the same number in each."
     elif family is None:
@@ -575,7 +572,7 @@ def _check_rings(table: Contents, family: Optional[str]) -> _Findings:
 def _check_halves(table: Contents, family: Optional[str]) -> _Findings:
     """One server's job has the same devices of both halves; only the manual minds two devices."""
     fault = find_half_fault([int(device.device_id) for device in table.devices])
-    if not fault or len(table.servers) > 1 or family not in (None, _A2):
+    if not fault or len(table.servers) > 1 or family not in (None, A2):
         return
     # Two devices without HCCS between them are standard cards to HCCL (IsStandardCard).
     severity = WARNING if len(table.devices) == 2 else ERROR
@@ -593,13 +590,12 @@ def _check_super_pods(table: Contents, family: Optional[str]) -> _Findings:
         return
     pods = [server.super_pod_id for server in table.servers]
     said = [str(remark.place) for remark in table.remarks]
-    if "super_pod_list" in said:
-        return
-    if not any(pods) and any(place.startswith("super_pod_list") for place in said):
-        return
     if not any(pods):
-        message = "is missing; without it HCCL takes the servers as in version 1.0."
-        yield make_finding(WARNING, "no pods", "super_pod_list", message)
+        if not any(place.startswith("super_pod_list") for place in said):
+            message = "is missing; without it HCCL takes the servers as in version 1.0."
+            yield make_finding(WARNING, "no pods", "super_pod_list", message)
+        return
+    if "super_pod_list" in said:
         return
     severity = rate_super_pods(family)
     if severity == WARNING:

@@ -43,14 +43,13 @@ from ascend_session.errors import JobError
 from ascend_session.files import write_file
 from ascend_session.findings import ERROR, WARNING, Finding, errors_of, sort_by_severity
 from ascend_session.hardware.devices import Device, DeviceReport, common_family, devices
-from ascend_session.hardware.families import family as family_of
 from ascend_session.hardware.families import named_family
 from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.npu_smi import NpuSmi
 from ascend_session.ids import PhysicalDeviceId
 from ascend_session.spelling import option
+from ascend_session.vendor import A3
 
-_A3 = family_of("910C")  # for which version 1.2 is made
 _PAUSE_S = 1.0  # as often as HCCL looks
 
 _Item = TypeVar("_Item")
@@ -210,7 +209,7 @@ class RankTable(Contents):
                 servers.append(server)
         version = V1_2 if all(table.format == V1_2 for table in tables) else V1_0
         merged = cls(version, COMPLETED, number_ranks(servers))
-        merged.check(family or (_A3 if version == V1_2 else None))
+        merged.check(family or (A3 if version == V1_2 else None))
         return merged
 
     @classmethod
@@ -224,7 +223,7 @@ class RankTable(Contents):
         with_pods = bool(servers) and all(server.super_pod_id for server in servers)
         table = cls(V1_2 if with_pods else V1_0, COMPLETED, servers)
         table = replace(cls.from_text(format_table(table, table.format), "the table"), name="")
-        table.check(family or (_A3 if with_pods else None), environ)
+        table.check(family or (A3 if with_pods else None), environ)
         faults = [] if force else find_training_faults(servers, _find_product(family))
         if faults:
             raise JobError("\n".join(faults), hint=f"Give {option('force')} to make it anyway.")
@@ -290,7 +289,7 @@ class RankTable(Contents):
         text = format_table(self, version)
         # Through its text, so that names and addresses are looked at as HCCL looks at them.
         written = self.from_text(text, self.name or "the table")
-        written._refuse_errors(_A3 if version == V1_2 else None, but="status")
+        written._refuse_errors(A3 if version == V1_2 else None, but="status")
         return text
 
     def write(self, path: str, version: Optional[str] = None, *, force: bool = False) -> None:
