@@ -73,7 +73,9 @@ class ConfigError(AscendError, ValueError):
         self.problems: Tuple[Finding, ...] = tuple(problems)
 
     @classmethod
-    def of(cls, problems: Sequence[Finding], where: str = "the configuration") -> "ConfigError":
+    def from_problems(
+        cls, problems: Sequence[Finding], where: str = "the configuration"
+    ) -> "ConfigError":
         """Puts one or several problems into one error, numbered if there are several."""
         if len(problems) == 1:
             return cls(problems[0].message, hint=problems[0].hint, problems=problems)

@@ -61,7 +61,7 @@ class TextPlaces:
         # Of each block: how many line feeds stand in front of it, and where the last of them is.
         self._blocks: List[Tuple[int, int]] = []
 
-    def of(self, at: int) -> Place:
+    def locate(self, at: int) -> Place:
         """Give line and column of the character ``at``, which is counted from 0."""
         if not self._blocks:
             self._count_lines()

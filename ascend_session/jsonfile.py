@@ -30,7 +30,7 @@ class Node(NamedTuple):
 
     Attributes:
         at: Where it begins in the text, counted from 0.
-        value: Text, a number, True, False, None, a list of `Node`, or a tuple of `Member`.
+        value: Text, a number, True, False, None, a list of `Node`, or a tuple of `JsonMember`.
     """
 
     at: int
@@ -51,7 +51,7 @@ class Node(NamedTuple):
         return self.value
 
 
-class Member(NamedTuple):
+class JsonMember(NamedTuple):
     """A member of a JSON object; ``at`` is where its key begins."""
 
     key: str
@@ -214,7 +214,7 @@ class _Parser:
                 raise self._unexpected(at, f"',' or {closing!r}")
         return items, at + 1
 
-    def _member(self, at: int, depth: int) -> Tuple[Member, int]:
+    def _member(self, at: int, depth: int) -> Tuple[JsonMember, int]:
         if self._text[at : at + 1] != '"':
             raise self._unexpected(at, "a key in double quotes")
         key, end = self._string(at)
@@ -222,7 +222,7 @@ class _Parser:
         if self._text[colon : colon + 1] != ":":
             raise self._unexpected(colon, "':'")
         node, end = self._node(self._skip_blanks(colon + 1), depth)
-        return Member(key, at, node), end
+        return JsonMember(key, at, node), end
 
     def _string(self, at: int) -> Tuple[str, int]:
         try:

@@ -27,13 +27,13 @@ import psutil
 
 from ascend_session.aoe.machine import MOST_PARALLEL, Parallel, find_home
 from ascend_session.aoe.run import BANK, find_repository
-from ascend_session.checks.devices import Seen
+from ascend_session.checks.availability import Holders
 from ascend_session.checks.toolkit import check_sourced
 from ascend_session.cluster.variables import read_number
 from ascend_session.config.tuning import MODES
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, NOT_CHECKED, OK, Finding
-from ascend_session.hardware.devices import Device, DeviceReport
+from ascend_session.hardware.device_report import Device, DeviceReport
 from ascend_session.hardware.families import family
 from ascend_session.hardware.program import find_program, run_program
 from ascend_session.spelling import as_message, option, template_of
@@ -191,7 +191,7 @@ class KnownFacts:
             message = f"{given} is neither True nor False."
             problems.append(Finding(ERROR, message, option="static_operators"))
         if problems:
-            raise ConfigError.of(problems, "what was asked")
+            raise ConfigError.from_problems(problems, "what was asked")
 
 
 def find_folder_fault(
@@ -413,7 +413,7 @@ def _check_one_user(report: DeviceReport, device: Optional[Device]) -> TuningCon
         message = f"The device is held by {' and '.join(others)}."
         hint = "Wait until it is free, or choose another device with ASCEND_DEVICE_ID."
         return judge(ONE_USER, False, f"{len(others)} on it", needed, message, hint)
-    seen = Seen.of(report)
+    seen = Holders.from_report(report)
     if seen.hidden or seen.blind:
         message = " ".join(["Not everybody who may hold the device can be seen.", *seen.blind])
         return judge(ONE_USER, None, None, needed, message, "Look as root.")

@@ -33,7 +33,7 @@ from ascend_session.aoe.result_files import (
 from ascend_session.errors import ResultError
 from ascend_session.files import UnreadableError, read_regular_file
 from ascend_session.findings import ERROR, WARNING, Finding, TextPlaces
-from ascend_session.option_files.source import foreign_encoding
+from ascend_session.option_files.source_file import foreign_encoding
 
 _WHAT = "a result file of AOE"
 _MOST_BYTES = 100 << 20
@@ -121,7 +121,7 @@ def _parse_content(content: bytes, name: str) -> ResultFile:
                 hint=_HINT,
             )
         if error is not None and not (_is_cut_off(error) and text.lstrip()[0] in "{["):
-            place = reader.places.of(error.pos)
+            place = reader.places.locate(error.pos)
             raise ResultError(f"{name}:{place}: {_explain(error)}", hint=_HINT)
     damage = reader.find_damage(content)
     doubts = reader.doubts[:_MOST_DOUBTS]
@@ -177,14 +177,14 @@ class _FileReader:
             rest = f"{tasks} can be read; the rest is lost."
             if _is_cut_off(self.error):
                 rest = f"Before it: {tasks}."
-            place = self.places.of(self.error.pos)
+            place = self.places.locate(self.error.pos)
             return Finding(ERROR, f"{_explain(self.error)} {rest}", place=place)
         try:
             content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             at = len(content[: error.start].decode("utf-8-sig"))
             message = "This byte is not UTF-8 text; a replacement character is shown for it."
-            return Finding(ERROR, message, place=self.places.of(at))
+            return Finding(ERROR, message, place=self.places.locate(at))
         return None
 
     def _read_member(self, key: Union[str, int], at: int, value_at: int) -> int:
@@ -201,7 +201,7 @@ class _FileReader:
         self._repeated_keys = []
         value, end = self._decode(value_at)
         reader = _TaskReader()
-        task = reader.read(key, self.places.of(at).line, value)
+        task = reader.read(key, self.places.locate(at).line, value)
         if task is not None and (key or task.name or task.tunings):
             self.tasks.append(task)
         for repeated in dict.fromkeys(self._repeated_keys):
@@ -216,7 +216,7 @@ class _FileReader:
 
     def _doubt(self, at: int, message: str) -> None:
         # Places are not looked for any more where nobody will see them.
-        place = self.places.of(at) if len(self.doubts) <= _MOST_DOUBTS else None
+        place = self.places.locate(at) if len(self.doubts) <= _MOST_DOUBTS else None
         self.doubts.append(Finding(WARNING, message, place=place))
 
     def _skip_blanks(self, at: int) -> int:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _LOOK_EVERY_S = 1.0  # between two looks how far the run is
 
 
-class Tuning(NamedTuple):
+class TuningRun(NamedTuple):
     """A tuning run as it is asked for, before anything is measured or made.
 
     Attributes:
@@ -53,7 +53,7 @@ class Tuning(NamedTuple):
     environ: Dict[str, str]
 
 
-def describe_run(request: Mapping[str, Any]) -> Tuning:
+def describe_run(request: Mapping[str, Any]) -> TuningRun:
     """Describe the run that the parameters of ``ascend-session aoe run`` ask for.
 
     Raises:
@@ -76,7 +76,7 @@ def describe_run(request: Mapping[str, Any]) -> Tuning:
         environ.pop("CM_WORKER_SIZE", None)
     if device is not None:
         environ["ASCEND_DEVICE_ID"] = str(device)
-    return Tuning(mode, config, refusal, added, device, environ)
+    return TuningRun(mode, config, refusal, added, device, environ)
 
 
 def _read_config(
@@ -102,7 +102,7 @@ def _read_config(
 
 
 def measure_conditions(
-    tuning: Tuning, known: Mapping[str, Any], new_folders: Sequence[str] = ()
+    tuning: TuningRun, known: Mapping[str, Any], new_folders: Sequence[str] = ()
 ) -> AoePlan:
     """Measure the conditions of a tuning run.
 
@@ -158,7 +158,7 @@ def make_folders(request: Mapping[str, Any]) -> None:
                 raise ConfigError(message) from None
 
 
-def make_launch_config(request: Mapping[str, Any], tuning: Tuning) -> LaunchConfig:
+def make_launch_config(request: Mapping[str, Any], tuning: TuningRun) -> LaunchConfig:
     """Make the launch of a run: one rank, which is not bound to CPUs."""
     settings = {
         "module" if request["as_module"] else "script": request["what"],

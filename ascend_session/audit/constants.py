@@ -9,7 +9,7 @@ import os.path
 from typing import AbstractSet, Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from ascend_session.audit.objects import UNKNOWN, EnvironmentText, Known, OneOf, dotted_name
-from ascend_session.audit.source import FUNCTIONS, SyntaxTree, is_vendor_module, last_name
+from ascend_session.audit.syntax import FUNCTIONS, SyntaxTree, is_vendor_module, last_name
 
 _DEEPEST = 40  # expressions and names within each other
 _LONGEST = 4096  # characters of a text that is put together

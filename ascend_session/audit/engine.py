@@ -21,8 +21,8 @@ from ascend_session.audit.objects import (
     dotted_name,
     mark_shared,
 )
-from ascend_session.audit.options import POSITIONAL, find_vendor_classes
-from ascend_session.audit.source import FUNCTIONS, Script, last_name
+from ascend_session.audit.option_rules import POSITIONAL, find_vendor_classes
+from ascend_session.audit.syntax import FUNCTIONS, Script, last_name
 from ascend_session.config.proto import REMAPPER
 
 # Functions of the vendor's npu_init that complete a configuration and return or use it; they set

@@ -10,10 +10,10 @@ import difflib
 import re
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from ascend_session.audit.options import known_option
+from ascend_session.audit.option_rules import known_option
 from ascend_session.audit.report import place_of
 from ascend_session.audit.scripts import audit_bytes
-from ascend_session.audit.source import is_vendor_module
+from ascend_session.audit.syntax import is_vendor_module
 from ascend_session.config.entry import ENTRY_NAME
 from ascend_session.config.names import OBSOLETE
 from ascend_session.config.option import adapter_options

@@ -23,8 +23,8 @@ from ascend_session.audit.objects import (
     dotted_name,
     implied,
 )
-from ascend_session.audit.options import check_setting, known_option, settled_values
-from ascend_session.audit.source import (
+from ascend_session.audit.option_rules import check_setting, known_option, settled_values
+from ascend_session.audit.syntax import (
     FUNCTIONS,
     Script,
     SyntaxTree,

@@ -5,7 +5,7 @@ from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequenc
 
 from ascend_session.audit.report import AuditReport, merge_findings
 from ascend_session.audit.shell import check_shell, is_job_script
-from ascend_session.audit.source import Script, is_marked, read_file, read_script
+from ascend_session.audit.syntax import Script, is_marked, read_file, read_script
 from ascend_session.errors import AuditError
 from ascend_session.findings import ERROR, INFO, Finding, Place
 from ascend_session.text import format_count
@@ -59,7 +59,7 @@ def _check_script(script: Script) -> List[Finding]:
     # The configuration's definitions take a while to load, which a folder without scripts of this
     # kind need not wait for.
     from ascend_session.audit.engine import Engine
-    from ascend_session.audit.options import (
+    from ascend_session.audit.option_rules import (
         check_arguments,
         check_arguments_together,
         check_options_together,

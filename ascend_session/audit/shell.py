@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from ascend_session.audit.objects import Branch, extend_branch
-from ascend_session.audit.source import decode_script
+from ascend_session.audit.syntax import decode_script
 from ascend_session.cluster.rank_table import RankTable
 from ascend_session.cluster.variables import find_traps
 from ascend_session.errors import AuditError, JobError

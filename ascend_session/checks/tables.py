@@ -9,7 +9,7 @@ from ascend_session.cluster.rank_table import RankTable
 from ascend_session.cluster.rank_table.host import check_host
 from ascend_session.errors import JobError
 from ascend_session.findings import ERROR, NOT_CHECKED, OK, Finding, errors_of
-from ascend_session.hardware.devices import DeviceReport
+from ascend_session.hardware.device_report import DeviceReport
 from ascend_session.ids import PhysicalDeviceId
 
 TABLE = "rank table"

@@ -120,7 +120,7 @@ class View(NamedTuple):
     top: Optional[int]  # the largest number of each that is shown; None for the default
 
     @classmethod
-    def of(cls, results: Results, sort: str = "saved", top: Optional[int] = None) -> "View":
+    def choose(cls, results: Results, sort: str = "saved", top: Optional[int] = None) -> "View":
         """Choose what is shown; ``sort`` is one of ``results.SORTS``."""
         return cls(
             results,

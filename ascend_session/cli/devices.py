@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from ascend_session.hardware.devices import Device, DeviceReport
+    from ascend_session.hardware.device_report import Device, DeviceReport
     from ascend_session.hardware.installation import Component
     from ascend_session.hardware.processes import Holder
 
@@ -88,7 +88,7 @@ def devices(
         ascend-session devices
         ascend-session devices --watch --interval 5
     """
-    from ascend_session.hardware.devices import devices as list_devices
+    from ascend_session.hardware.device_report import devices as list_devices
     from ascend_session.hardware.nodes import control_node_notes, host_root
     from ascend_session.hardware.program import TIME_LIMIT
 

@@ -181,7 +181,7 @@ def _change_modes(name: str, modes: Dict[str, str], node: bool) -> None:
     from ascend_session.files import load_file, lock_folder_of, write_file
     from ascend_session.option_files import OpPrecision
     from ascend_session.option_files.op_precision import with_mode
-    from ascend_session.option_files.source import SourceFile, encode
+    from ascend_session.option_files.source_file import SourceFile, encode
 
     with lock_folder_of(name):
         source = SourceFile(name, load_file(name, OpPrecision.WHAT))

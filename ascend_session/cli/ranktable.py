@@ -42,8 +42,8 @@ from ascend_session.text import (
 
 if TYPE_CHECKING:
     from ascend_session.cluster.rank_table import RankTable, TableDevice, TableServer
-    from ascend_session.cluster.rank_table.source import WaitProgress
-    from ascend_session.hardware.devices import Device
+    from ascend_session.cluster.rank_table.table_file import WaitProgress
+    from ascend_session.hardware.device_report import Device
 
 _KEYS = ("severity", "place", "said", "hint", "source")  # of findings in JSON
 _ALWAYS = 4  # columns that each table has
@@ -325,7 +325,7 @@ def _choose_devices(devices: Optional[str]) -> "Tuple[Device, ...]":
     Raises:
         DeviceError: If a device that is named is not there.
     """
-    from ascend_session.hardware.devices import devices as list_devices
+    from ascend_session.hardware.device_report import devices as list_devices
     from ascend_session.launcher.devices import parse_devices
 
     report = list_devices()
@@ -388,8 +388,8 @@ class TableReport(NamedTuple):
 def _report_table(file: str, family: Optional[str], with_host: bool, wait_s: float) -> TableReport:
     """Read and check a table; a wrong one is reported, never raised."""
     from ascend_session.cluster.rank_table import RankTable
-    from ascend_session.hardware.devices import common_family
-    from ascend_session.hardware.devices import devices as list_devices
+    from ascend_session.hardware.device_report import common_family
+    from ascend_session.hardware.device_report import devices as list_devices
 
     devices = list_devices() if with_host else None
     if devices is not None and family is None:
@@ -410,7 +410,7 @@ def _report_table(file: str, family: Optional[str], with_host: bool, wait_s: flo
 def _refuse(file: str, error: JobError, family: Optional[str]) -> TableReport:
     """Report what a file was refused for, and which format it has nevertheless."""
     from ascend_session.cluster.rank_table.formats import parse_table
-    from ascend_session.cluster.rank_table.source import read_text
+    from ascend_session.cluster.rank_table.table_file import read_text
 
     if not error.findings:
         message = re.sub(rf"^{re.escape(file)}: ", "", error.message)

@@ -204,7 +204,7 @@ class AscendConfig(AdapterOptions):
         ]
         problems += find_ruined_options(self.given())
         if problems:
-            raise ConfigError.of(problems, "what NPURunConfig can be given")
+            raise ConfigError.from_problems(problems, "what NPURunConfig can be given")
         stored = FileStore().stored(self)
         return {name: _argument(name, value) for name, value in stored.given().items()}
 

@@ -153,9 +153,9 @@ def unflatten(model: Type[_Model], parameters: Mapping[str, Any]) -> _Model:
     try:
         config = model(**values)
     except ConfigError as error:
-        raise ConfigError.of(problems + list(error.problems), "this entry") from None
+        raise ConfigError.from_problems(problems + list(error.problems), "this entry") from None
     if problems:
-        raise ConfigError.of(problems, "this entry")
+        raise ConfigError.from_problems(problems, "this entry")
     return config
 
 

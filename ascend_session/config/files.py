@@ -28,7 +28,7 @@ def from_file(model: Any, path: "Union[str, os.PathLike[str]]") -> Any:
             problem._replace(message=f"{where(name, problem)}: {problem.message}", place=None)
             for problem in map(spell_as_in_file, problems)
         ]
-        raise ConfigError.of(placed, name)
+        raise ConfigError.from_problems(placed, name)
     return config
 
 
@@ -94,7 +94,7 @@ def _unusable(
     message: str, place: Optional[Place] = None, hint: Optional[str] = None
 ) -> ConfigError:
     """Make the error for a file that cannot be read or parsed, or holds no mapping."""
-    return ConfigError.of([Finding(ERROR, message, hint, place=place)])
+    return ConfigError.from_problems([Finding(ERROR, message, hint, place=place)])
 
 
 def _no_mapping(kind: str) -> ConfigError:
@@ -168,7 +168,7 @@ def _read_json(text: str, document: _Document) -> Dict[str, Any]:
         values: Dict[str, Any] = {}
         for member in node.value:
             path = f"{prefix}{member.key}"
-            document.add_key(path, places.of(member.at), member.key in values)
+            document.add_key(path, places.locate(member.at), member.key in values)
             is_object = isinstance(member.node.value, tuple)
             plain = read_object(member.node, f"{path}.") if is_object else member.node.plain
             values[member.key] = plain
@@ -181,7 +181,7 @@ def _read_json(text: str, document: _Document) -> Dict[str, Any]:
     except JsonError as error:
         known = "this is not JSON: "
         reason = error.reason[len(known) :] if error.reason.startswith(known) else error.reason
-        raise _unusable(f"{known}{reason}.", places.of(error.at)) from None
+        raise _unusable(f"{known}{reason}.", places.locate(error.at)) from None
     if not isinstance(root.value, tuple):
         raise _no_mapping("a list" if isinstance(root.value, list) else "one value")
     return read_object(root, "")

@@ -100,7 +100,7 @@ class ConfigModel:
     @classmethod
     def _refusal(cls, problems: List[Finding], given: Dict[str, Any]) -> ConfigError:
         """Make the error for values whose types are wrong; a subclass may add to it."""
-        return ConfigError.of(problems, f"this {cls.__name__}")
+        return ConfigError.from_problems(problems, f"this {cls.__name__}")
 
     def given(self) -> Dict[str, Any]:
         """Give the options that are set, in the order of definition: ``{name: value}``."""

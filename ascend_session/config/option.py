@@ -36,11 +36,11 @@ class Option:
         product: What the product uses when nothing is sent.
         unit: ``bytes``, ``s`` or ``ms``.
         deprecated: Whether the vendor's manual says so.
-        use: What to use instead.
+        replacement: What to use instead.
         applies: Products or uses that it is limited to.
-        also: Further scopes it is sent at.
+        other_scopes: Scopes, besides `scope`, at which it is also sent.
         sticky: Whether the value stays in the process after its session has gone.
-        dead: Whether nothing in the stack reads it any more.
+        is_unread: Whether nothing in the stack reads it any more.
         always: Whether NPUEstimator writes it into the entry, whatever it is.
         left_out: Whether its argument of NPURunConfig is None by default, so that the entry lacks
             it, although the adapter has a default.
@@ -48,7 +48,7 @@ class Option:
             (guides/facts/adapter.md#options-without-an-argument-of-npurunconfig).
         group: The title of the group of options that begins with it, if one does.
         ends: Who ends a run on a device for a wrong value; empty if nobody looks at it.
-        pages: Digits for the pages of the manual that describe it; see `reference.PAGES`.
+        pages: Pages of the manual that describe it, as keys of `reference.PAGES`.
         path: Where it stands in Python, for example ``dump_config.dump_path``; the table fills
             it in, like ``type``.
         type: What may be written as its value.
@@ -63,17 +63,17 @@ class Option:
     product: Any = None
     unit: Optional[str] = None
     deprecated: bool = False
-    use: Optional[str] = None
+    replacement: Optional[str] = None
     applies: Optional[str] = None
-    also: Tuple[str, ...] = ()
+    other_scopes: Tuple[str, ...] = ()
     sticky: bool = False
-    dead: bool = False
+    is_unread: bool = False
     always: bool = False
     left_out: bool = False
     raw_only: bool = False
     group: str = ""
     ends: Tuple[Ends, ...] = ()
-    pages: str = ""
+    pages: Tuple[str, ...] = ()
     path: str = ""
     type: ValueType = UNKNOWN
 
@@ -129,7 +129,7 @@ def options_of(model: Type[Any]) -> Dict[str, Option]:
             option,
             key=option.key or field.name,
             path=field.name,
-            type=ValueType.of(annotation),
+            type=ValueType.from_annotation(annotation),
         )
     return options
 

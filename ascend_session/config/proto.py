@@ -74,7 +74,7 @@ def from_config_proto(model: Any, proto: Any) -> Any:
     except ConfigError as error:
         problems += error.problems
     if problems:
-        raise ConfigError.of(problems, f"the proto's {ENTRY_NAME} entry")
+        raise ConfigError.from_problems(problems, f"the proto's {ENTRY_NAME} entry")
     return config
 
 
@@ -86,7 +86,7 @@ def read_entry(proto: Any) -> Dict[str, Any]:
     """
     values, problems = _read(proto)
     if problems:
-        raise ConfigError.of(problems, f"the proto's {ENTRY_NAME} entry")
+        raise ConfigError.from_problems(problems, f"the proto's {ENTRY_NAME} entry")
     return values
 
 
@@ -153,7 +153,7 @@ def _merge(config: Any, parameters: Dict[str, Any], of_base: Dict[str, Any]) -> 
         if key in parameters and parameters[key] != value
     ]
     if clashes:
-        raise ConfigError.of(clashes, "the base proto and this AscendConfig")
+        raise ConfigError.from_problems(clashes, "the base proto and this AscendConfig")
     if not of_base:
         return parameters
     merged = unflatten(AdapterOptions, {**of_base, **parameters})

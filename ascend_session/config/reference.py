@@ -31,11 +31,11 @@ SCOPES = {
 """What the words for a scope mean (guides/facts/adapter.md#scopes)."""
 
 PAGES = {
-    "0": "NPURunConfig Options",
-    "1": "ExperimentalConfig Constructor",
-    "2": "initialize_system",
-    "3": "Subgraph/Operator Tuning",
-    "4": "--op_select_implmode",
+    "run_config": "NPURunConfig Options",
+    "experimental": "ExperimentalConfig Constructor",
+    "initialize_system": "initialize_system",
+    "tuning": "Subgraph/Operator Tuning",
+    "atc": "--op_select_implmode",
 }
 """Titles of the pages of the manual (guides/facts/README.md#pages-of-the-manual)."""
 
@@ -157,7 +157,7 @@ def members_of(option: Option) -> Dict[str, str]:
 
 def pages_of(option: Option) -> Tuple[str, ...]:
     """Give the titles of the pages of the manual that describe an option."""
-    return tuple(PAGES[digit] for digit in option.pages)
+    return tuple(PAGES[page] for page in option.pages)
 
 
 def in_python(option: Option) -> str:
@@ -217,12 +217,12 @@ def to_dict(option: Option) -> Dict[str, Any]:
         "run_config_default": option.run_config_default,
         "product_default": option.product,
         "scope": option.scope,
-        "also": option.also,
+        "also": option.other_scopes,
         "sticky": option.sticky,
         "applies_to": option.applies,
         "deprecated": option.deprecated,
-        "dead": option.dead,
-        "use": option.use,
+        "dead": option.is_unread,
+        "use": option.replacement,
         "rules": [
             {"sentence": rule.sentence, "source": rule.source, "when": when}
             for when, rule in rules_of(option)
@@ -269,7 +269,7 @@ def _headlines(option: Option) -> Tuple[Any, ...]:
 
 def _small_print(option: Option) -> Tuple[Any, ...]:
     rules = [rule.sentence for _, rule in rules_of(option)]
-    facts = (option.applies, option.use, option.adapter, option.product)
+    facts = (option.applies, option.replacement, option.adapter, option.product)
     return (*_headlines(option), *rules, *members_of(option), *facts)
 
 
@@ -325,7 +325,10 @@ def _option_schema(option: Option) -> Dict[str, Any]:
         default and f"Default: {default}.",
         values.grammar,
         option.applies and f"Applies to: {option.applies}.",
-        option.use and (f"Use {option.use}." if option.deprecated else f"Newer: {option.use}."),
+        option.replacement
+        and (
+            f"Use {option.replacement}." if option.deprecated else f"Newer: {option.replacement}."
+        ),
         f"Scope {option.scope}: {SCOPES[option.scope]}.",
     ]
     schema = {**values.schema, "description": " ".join(filter(None, sentences))}

@@ -29,7 +29,7 @@ def mode_number(mode: str) -> str:
         known = ", ".join(f"{word} ({number})" for word, number in MODES.items())
         message = f"mode={mode!r} is not a mode of AOE. The modes are {known}."
         hint = f"Write mode={str(mode)!r}." if str(mode) in _WORDS else None  # as of the number 2
-        raise ConfigError.of([Finding(ERROR, message, hint, option="aoe_mode")])
+        raise ConfigError.from_problems([Finding(ERROR, message, hint, option="aoe_mode")])
     return MODES[mode]
 
 

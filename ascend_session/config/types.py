@@ -151,7 +151,7 @@ class FileGrammar(Grammar):
             return path_text(value)
         kind = file_type(self._option)
         if isinstance(value, Mapping):
-            return kind.of(value)
+            return kind.from_fields(value)
         if isinstance(value, kind):
             return value
         raise ValueError(

@@ -61,7 +61,7 @@ class ValueType:
     range: Range = _ANY_NUMBER
 
     @classmethod
-    def of(cls, annotation: Any) -> "ValueType":
+    def from_annotation(cls, annotation: Any) -> "ValueType":
         """Take ``Optional[...]`` and ``Annotated[...]`` away, in any order."""
         extras: List[Any] = []
         while True:

@@ -56,7 +56,7 @@ class Family(NamedTuple):
     meaning: str
 
 
-class Message(NamedTuple):
+class KnownText(NamedTuple):
     """A text of the vendor, or of the stub, that is known by its wording.
 
     Attributes:
@@ -102,7 +102,7 @@ class Definition:
     advice: str
     source: str
     codes: Tuple[Code, ...] = ()
-    messages: Tuple[Message, ...] = ()
+    messages: Tuple[KnownText, ...] = ()
     families: Tuple[Family, ...] = ()
     is_secondary: bool = False
     is_vague: bool = False

@@ -26,7 +26,7 @@ from functools import lru_cache
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Pattern, Set, Tuple, Type
 
 from ascend_session.errors import AscendError, InitializationError
-from ascend_session.failures.failure import Definition, Failure, FailureClass, Message
+from ascend_session.failures.failure import Definition, Failure, FailureClass, KnownText
 from ascend_session.failures.graph_error import parse_graph_error
 from ascend_session.failures.table import ROWS
 from ascend_session.text import blanked
@@ -194,7 +194,7 @@ def _is_return_code(text: str, start: int, end: int) -> bool:
     return bool(in_bracket or _BEFORE.search(before))
 
 
-def _find_message(block: str, message: Message, pattern: Pattern[str]) -> Optional[int]:
+def _find_message(block: str, message: KnownText, pattern: Pattern[str]) -> Optional[int]:
     """Find where the message stands first in the block, next to the word it needs."""
     for match in pattern.finditer(block):
         start = match.start()
@@ -242,7 +242,7 @@ def _find_row(name: str) -> Optional[Definition]:
 
 
 @lru_cache(maxsize=1)
-def _list_messages() -> List[Tuple[Message, Pattern[str], Definition]]:
+def _list_messages() -> List[Tuple[KnownText, Pattern[str], Definition]]:
     return [
         (message, re.compile(message.pattern or re.escape(message.words)), row)
         for row in ROWS

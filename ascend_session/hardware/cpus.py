@@ -36,7 +36,7 @@ class NearCpus(NamedTuple):
     by_npu_smi: _Cpus
     by_node: _Cpus
 
-    def of(self, device: PhysicalDeviceId) -> Tuple[int, ...]:
+    def find(self, device: PhysicalDeviceId) -> Tuple[int, ...]:
         """Give what is known of a device, from the better source; empty if nothing is."""
         return self.by_npu_smi.get(device, self.by_node.get(device, ()))
 

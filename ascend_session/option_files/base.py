@@ -21,7 +21,7 @@ from typing import (
 from ascend_session.errors import ConfigError
 from ascend_session.files import load_file, store_file, stored_path, write_file
 from ascend_session.findings import ERROR, Finding
-from ascend_session.option_files.source import SourceFile, encode
+from ascend_session.option_files.source_file import SourceFile, encode
 from ascend_session.text import is_writable
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -158,7 +158,7 @@ class OptionFile:
         return stored_path(os.fsdecode(folder), self.NAME, encode(self.text()))
 
     @classmethod
-    def of(cls: Type[_File], fields: Mapping[str, Any]) -> _File:
+    def from_fields(cls: Type[_File], fields: Mapping[str, Any]) -> _File:
         """Make it of a mapping of its fields, as a YAML or JSON file has them.
 
         Raises:
@@ -175,7 +175,7 @@ class OptionFile:
             raise cls._unusable(f"{dict(fields)!r} are no fields of {cls.__name__}.") from None
 
     def to_dict(self) -> Dict[str, Any]:
-        """Give its fields as JSON can hold them, without those that say nothing; see `of`."""
+        """Return the fields that are set, as plain values for JSON; `from_fields` reads them."""
         return {name: _plain(value) for name, value in _changed_fields(self)}
 
     @classmethod
@@ -199,7 +199,7 @@ class OptionFile:
     @classmethod
     def _unusable(cls, message: str, hint: Optional[str] = None) -> ConfigError:
         """Make the error for an object that no file can hold."""
-        return ConfigError.of([Finding(ERROR, message, hint, option=cls.OPTION)])
+        return ConfigError.from_problems([Finding(ERROR, message, hint, option=cls.OPTION)])
 
     def _freeze_words(
         self, field: str, kind: str, check: Optional[Callable[[str], None]] = None

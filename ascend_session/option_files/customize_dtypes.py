@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Dict, List, Mapping, NamedTuple, Optional, Seq
 from ascend_session.findings import Place
 from ascend_session.jsonfile import BOM
 from ascend_session.option_files.base import FrozenDict, OptionFile
-from ascend_session.option_files.source import SourceFile, encode, trim
+from ascend_session.option_files.source_file import SourceFile, encode, trim
 from ascend_session.text import did_you_mean
 
 _IN = "InputDtype"

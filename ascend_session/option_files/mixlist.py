@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Dict, List, Mapping, Tuple
 
 from ascend_session.errors import ConfigError
 from ascend_session.files import load_file
-from ascend_session.jsonfile import Member
+from ascend_session.jsonfile import JsonMember
 from ascend_session.option_files.base import OptionFile, PathLike
-from ascend_session.option_files.source import SourceFile, trim
+from ascend_session.option_files.source_file import SourceFile, trim
 
 # What each list means for its operators when mixed precision is on
 LISTS: Dict[str, str] = {
@@ -141,7 +141,7 @@ def built_in_lists(path: PathLike) -> Dict[str, str]:
     return list_by_type
 
 
-def _read_operators(source: SourceFile, member: Member, operators: Dict[str, int]) -> None:
+def _read_operators(source: SourceFile, member: JsonMember, operators: Dict[str, int]) -> None:
     """Read an array of operator types into ``operators``, with the place of each."""
     for node in source.texts_of(member.node, member.key, "An operator type"):
         name = node.value

@@ -19,7 +19,7 @@ from ascend_session.files import load_file
 from ascend_session.findings import Place
 from ascend_session.jsonfile import BOM
 from ascend_session.option_files.base import FrozenDict, OptionFile, PathLike
-from ascend_session.option_files.source import SourceFile, split_lines, trim
+from ascend_session.option_files.source_file import SourceFile, split_lines, trim
 from ascend_session.text import did_you_mean, shorten
 
 # What GE's parser takes, each with its meaning; norm_class stands in the parser only.

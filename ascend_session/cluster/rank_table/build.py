@@ -13,7 +13,7 @@ from ascend_session.cluster.rank_table.contents import (
     TableServer,
 )
 from ascend_session.errors import JobError
-from ascend_session.hardware.devices import Device
+from ascend_session.hardware.device_report import Device
 from ascend_session.hardware.families import find_ring_fault
 from ascend_session.hardware.npu_smi import NpuSmi
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId

@@ -25,7 +25,7 @@ from ascend_session.cluster.rank_table.contents import (
     TableServer,
 )
 from ascend_session.cluster.rank_table.fields import Faults, JsonObject, describe, is_unset
-from ascend_session.cluster.rank_table.source import parse_json
+from ascend_session.cluster.rank_table.table_file import parse_json
 from ascend_session.errors import JobError
 from ascend_session.findings import ERROR, NOT_CHECKED, WARNING, Finding
 from ascend_session.ids import PhysicalDeviceId

@@ -10,11 +10,11 @@ from ascend_session.cluster.rank_table.contents import COMPLETED, Contents, Tabl
 from ascend_session.cluster.rank_table.fields import pack_address
 from ascend_session.cluster.rank_table.formats import parse_table
 from ascend_session.cluster.rank_table.rules import make_finding, tidy_findings
-from ascend_session.cluster.rank_table.source import read_text
 from ascend_session.cluster.rank_table.table import RankTable
+from ascend_session.cluster.rank_table.table_file import read_text
 from ascend_session.errors import JobError
 from ascend_session.findings import ERROR, INFO, NOT_CHECKED, WARNING, Finding
-from ascend_session.hardware.devices import Device, DeviceReport
+from ascend_session.hardware.device_report import Device, DeviceReport
 from ascend_session.ids import PhysicalDeviceId
 from ascend_session.vendor import A2, A3, address_family
 

@@ -31,7 +31,7 @@ from ascend_session.cluster.rank_table.rules import (
     refuse_table,
     tidy_findings,
 )
-from ascend_session.cluster.rank_table.source import (
+from ascend_session.cluster.rank_table.table_file import (
     Tell,
     WaitProgress,
     find_name_fault,
@@ -42,7 +42,7 @@ from ascend_session.cluster.rank_table.source import (
 from ascend_session.errors import JobError
 from ascend_session.files import write_file
 from ascend_session.findings import ERROR, WARNING, Finding, errors_of, sort_by_severity
-from ascend_session.hardware.devices import Device, DeviceReport, common_family, devices
+from ascend_session.hardware.device_report import Device, DeviceReport, common_family, devices
 from ascend_session.hardware.families import named_family
 from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.npu_smi import NpuSmi

@@ -38,12 +38,12 @@ def deprecated_options(entry: FlatOptions) -> RuleFindings:
         option = known.get(key)
         if option is None or not option.deprecated:
             continue
-        if option.dead:
+        if option.is_unread:
             yield no_effect(
                 f"{key} is deprecated and no longer has any effect.", option=option.path
             )
         else:
-            use = f"Use {option.use}." if option.use else None
+            use = f"Use {option.replacement}." if option.replacement else None
             yield warning(f"{key} is deprecated by the vendor's manual.", use, option=option.path)
 
 
@@ -113,12 +113,12 @@ def refusal_of(
     refused = {o.key for o in adapter_options(model) if o.path in wrong}
     unknown = {o.key for o in adapter_options(model) if o.path.split(".")[0] in wrong} - refused
     entry = FlatOptions(flatten(AdapterOptions(**readable)), refused, unknown)
-    return ConfigError.of([*problems, *errors_of(apply_rules(RULES, entry))])
+    return ConfigError.from_problems([*problems, *errors_of(apply_rules(RULES, entry))])
 
 
 def _report(findings: List[Finding]) -> None:
     errors = errors_of(findings)
     if errors:
-        raise ConfigError.of(errors)
+        raise ConfigError.from_problems(errors)
     for finding in findings:
         warn(str(finding))

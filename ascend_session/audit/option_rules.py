@@ -34,7 +34,7 @@ from ascend_session.audit.objects import (
     extend_branch,
     implied,
 )
-from ascend_session.audit.source import SyntaxTree, is_vendor_module
+from ascend_session.audit.syntax import SyntaxTree, is_vendor_module
 from ascend_session.config.ascend_config import AscendConfig, find_ruined_options
 from ascend_session.config.ends import RUN_CONFIG
 from ascend_session.config.entry import ZERO, check_value, read_in_turn, wrong_field
@@ -112,7 +112,7 @@ def check_assigned(
     problems = check_value(option.key, read)
     if not problems:
         return read, []
-    if option.dead:
+    if option.is_unread:
         return None, []
     [view] = read_in_turn([{**beside, option.key: read}])
     is_certain = option.ends_run(view)
@@ -202,7 +202,7 @@ _STATUS_HINTS = {
 
 def _check_status(option: Option) -> Iterator[Finding]:
     """Report that an option is deprecated, or that nothing reads it, whatever its value."""
-    rule, severity = ("unread-option", WARNING) if option.dead else ("deprecated-option", INFO)
+    rule, severity = ("unread-option", WARNING) if option.is_unread else ("deprecated-option", INFO)
     for remark in apply_rules(DEPRECATIONS, FlatOptions({option.key: None})):
         hint = remark.hint or _STATUS_HINTS[rule]
         yield Finding(severity, remark.message, hint, rule, option.key)

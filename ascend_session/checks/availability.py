@@ -15,7 +15,7 @@ from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional
 
 from ascend_session.errors import DeviceTimeoutError
 from ascend_session.findings import ERROR, NOT_CHECKED, OK, WARNING, Finding
-from ascend_session.hardware.devices import Device, DeviceReport, survey
+from ascend_session.hardware.device_report import Device, DeviceReport, survey
 from ascend_session.hardware.nodes import control_node_notes, host_root, node_note
 from ascend_session.hardware.processes import Holder
 from ascend_session.hardware.program import DEVICES_HELD, TIME_LIMIT
@@ -94,7 +94,7 @@ def check_health(report: DeviceReport, physical: Sequence[PhysicalDeviceId]) -> 
 # Who holds them
 
 
-class Seen(NamedTuple):
+class Holders(NamedTuple):
     """The holders of devices at one moment.
 
     Attributes:
@@ -110,7 +110,7 @@ class Seen(NamedTuple):
     blind: Tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, report: DeviceReport, ids: Optional[Sequence[int]] = None) -> "Seen":
+    def from_report(cls, report: DeviceReport, ids: Optional[Sequence[int]] = None) -> "Holders":
         """Read from a report who holds the devices with these logical ids; all if None."""
         held = {}
         for device in report:
@@ -139,7 +139,7 @@ class Seen(NamedTuple):
         return "; ".join(parts)
 
 
-def look(ids: Sequence[int], environ: Mapping[str, str], timeout: float = TIME_LIMIT) -> Seen:
+def look(ids: Sequence[int], environ: Mapping[str, str], timeout: float = TIME_LIMIT) -> Holders:
     """Look who else holds the devices with these logical ids.
 
     Args:
@@ -147,10 +147,10 @@ def look(ids: Sequence[int], environ: Mapping[str, str], timeout: float = TIME_L
         environ: The environment to go by.
         timeout: Seconds that one answer of ``npu-smi`` may take.
     """
-    return Seen.of(survey(environ, host_root(environ), timeout, addresses=False), ids)
+    return Holders.from_report(survey(environ, host_root(environ), timeout, addresses=False), ids)
 
 
-def check_holders(seen: Seen) -> Iterator[Finding]:
+def check_holders(seen: Holders) -> Iterator[Finding]:
     """Say who holds devices: a finding for each device."""
     for name, holders in seen.held.items():
         here = [str(holder.pid) for holder in holders if holder.here]
@@ -215,7 +215,7 @@ def await_free(
     if seconds == 0:
         return
     timeout = max(min(TIME_LIMIT, seconds), _SHORTEST_ANSWER_S)
-    seen = Seen({}, False, ())
+    seen = Holders({}, False, ())
 
     def describe_holders() -> str:
         nonlocal seen

@@ -142,10 +142,10 @@ def parse_json(name: str, text: str) -> Tuple[Any, List[Finding]]:
     try:
         value, end, repeated = load_json(text)
     except JsonError as error:
-        raise _refuse_json(f"{name}:{TextPlaces(text).of(error.at)}", error) from None
+        raise _refuse_json(f"{name}:{TextPlaces(text).locate(error.at)}", error) from None
     rest = text[end:]
     if rest:
-        line = TextPlaces(text).of(end).line
+        line = TextPlaces(text).locate(end).line
         message = f"From line {line} on, {rest[:20]!r} follows the table; HCCL never reads it."
         findings.append(Finding(WARNING, message, rule="text", place=""))
     for path, key in repeated[:_MOST_KEYS_TWICE]:

@@ -10,7 +10,7 @@ from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Un
 
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, WARNING, Finding, Place, TextPlaces
-from ascend_session.jsonfile import BOM, JsonError, Member, Node, parse_json
+from ascend_session.jsonfile import BOM, JsonError, JsonMember, Node, parse_json
 from ascend_session.text import is_writable, join_words, shorten
 
 _BLANKS = " \t\n\v\f\r"
@@ -89,7 +89,7 @@ class SourceFile:
 
     def place(self, at: int) -> Place:
         """Give line and column of the character ``at``, which is counted from 0."""
-        return self._places.of(at)
+        return self._places.locate(at)
 
     def lines(self) -> Iterator[Tuple[Place, str]]:
         """Yield where each line begins, and the line.
@@ -167,7 +167,7 @@ class SourceFile:
 
     def members_of(
         self, node: Node, name: str, known: Sequence[str] = (), trims: bool = False
-    ) -> List[Member]:
+    ) -> List[JsonMember]:
         """List the members of an object; of two equal keys the last one counts, which is noted.
 
         Args:
@@ -179,7 +179,7 @@ class SourceFile:
         if not isinstance(node.value, tuple):
             self.refuse(node.at, f"{name or 'The top level'} is an object, not {node.kind}.")
             return []
-        members: Dict[str, Member] = {}
+        members: Dict[str, JsonMember] = {}
         for member in node.value:
             if member.key in members:
                 line = self.place(members[member.key].at).line
@@ -268,4 +268,4 @@ class SourceFile:
             count = len(errors) - _MOST_RAISED + self._errors_left_out
             message = f"{self.name}: has {least}{count:,} more such faults."
             problems.append(Finding(ERROR, message, option=option))
-        raise ConfigError.of(problems, self.name)
+        raise ConfigError.from_problems(problems, self.name)
