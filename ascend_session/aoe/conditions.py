@@ -1,4 +1,4 @@
-"""The conditions of a tuning run: those of this machine, its device, folders and software.
+"""Check the conditions of a tuning run: machine, device, folders and software.
 
 Sources: the manual of AOE, "To perform tuning in the single-device scenario, ensure that the
 following conditions are met", tuning precautions and environment variables; the adapter's manual,
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
     from ascend_session.config.ascend_config import AscendConfig
 
 FAILS = "fails"
-"""Measured, and not as tuning needs it; the other verdicts are `findings.OK` and `NOT_CHECKED`."""
+"""Verdict: the condition is not met. The others are `findings.OK` and `NOT_CHECKED`."""
 
 Value = Union[int, float, str, None]
 
 _GIB = 2**30
 
 HOME_BYTES = 20 * 2**30
-"""What has to be free in the home directory, bytes."""
+"""Free space needed in the home directory, bytes."""
 
 ONE_USER, DEVICE_MEMORY = "one user", "device memory"
 """The conditions that fail only while another process holds the device."""
@@ -113,7 +113,7 @@ def judge(
     unit: str = "",
     asks: Tuple[str, ...] = (),
 ) -> TuningCondition:
-    """Make a condition that is fulfilled, is not, or (None) could not be checked.
+    """Make a condition that is met, is not, or (None) could not be checked.
 
     The other arguments are those of `TuningCondition`; a fulfilled one has no hint.
     """

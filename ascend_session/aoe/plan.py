@@ -48,7 +48,7 @@ _ORDER = (FAILS, NOT_CHECKED, OK)
 
 @dataclass(frozen=True)
 class AoePlan:
-    """What a tuning run needs and what there is; frozen.
+    """The conditions of a tuning run, measured on this machine; frozen.
 
     Example:
         >>> plan = AoePlan.measure(cfg, mode="operator")  # doctest: +SKIP
@@ -118,7 +118,7 @@ class AoePlan:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing fails; what was not checked may still be wrong."""
+        """True if no condition fails; some may not have been checked."""
         return not self.select_conditions(FAILS)
 
     def select_conditions(self, verdict: str) -> Tuple[TuningCondition, ...]:
@@ -206,7 +206,7 @@ def _check_profiling(run: TuningRun) -> TuningCondition:
 
 
 def _check_off(run: TuningRun, name: str, against: Dict[str, str], message: str) -> TuningCondition:
-    """Check that nothing turns something on: ``against`` says what does, and what to do then."""
+    """Check that a feature is off: ``against`` names what turns it on, and what to do."""
     if against:
         measured, hint = " and ".join(against), "; ".join(against.values())
         message = f"{measured} would spoil the result."

@@ -1,8 +1,8 @@
-"""How a result file of AOE is read.
+"""Read a result file of AOE.
 
-AOE writes a file while it tunes, so a run that was killed leaves half of one. Of a damaged file the
-whole tasks are given, and one error. What is there and cannot be, or does not add up, is a doubt:
-it is pointed out with its place, and the value is None.
+AOE writes a file while it tunes, so a killed run leaves half of one. A damaged file gives its
+complete tasks, and one error. A value that is impossible or contradictory is a doubt: it is
+reported with its place, and read as None.
 
 Sources: the manual of AOE, tables of the operator and of the sub-graph tuning result file. The old
 forms (one task as an array, operators below ``add_repo_operators``) are those of the manual of CANN
@@ -137,7 +137,7 @@ class _FileReader:
     Attributes:
         places: Line and column of each character.
         error: The first place where the text is no JSON, if there is one.
-        doubts: What cannot be, or does not add up.
+        doubts: Values that are impossible or contradictory.
         tasks: The tasks that are whole.
     """
 
@@ -170,7 +170,7 @@ class _FileReader:
                 match = _TASK_KEY.search(self._text, end)
 
     def find_damage(self, content: bytes) -> Optional[Finding]:
-        """Give the one error of a damaged file: no JSON, or else no UTF-8."""
+        """Return the one error of a damaged file: no JSON, or else no UTF-8."""
         if self.error is not None:
             count = len(self.tasks)
             tasks = f"{count} whole task{'' if count == 1 else 's'}"
@@ -298,7 +298,7 @@ class _FileReader:
 
 
 def _is_cut_off(error: json.JSONDecodeError) -> bool:
-    """Whether the text just ends too early: in a string, a number, a word, or between values."""
+    """Return whether the text ends too early: in a string, number or word, or between values."""
     if error.msg == _NO_OBJECT:
         return False
     rest = error.doc[error.pos :].strip()
@@ -347,7 +347,7 @@ _OBJECT, _ARRAY, _TEXT, _TIME, _COUNT, _PERCENT, _TYPES = _EXPECTED
 
 
 class _TaskReader:
-    """Turns the JSON of a task into objects, and collects what in it cannot be.
+    """Turns the JSON of a task into objects, and collects doubts.
 
     Attributes:
         doubts: The path that leads to a value from that of the task, and what is wrong with it.
@@ -477,12 +477,12 @@ class _TaskReader:
         return None if value is None else float(value)
 
     def _get(self, holder: Dict[str, Any], key: str, path: _Path, expected: str) -> Any:
-        """Give a member of an object; None, and a doubt, if it is not as expected."""
+        """Return a member of an object; None, and a doubt, if it is not as expected."""
         value = holder.get(key)
         return value if self._fits(value, expected, (*path, key)) else None
 
     def _fits(self, value: Any, expected: str, path: _Path, name: str = "") -> bool:
-        """Tell whether a value is as expected, and add a doubt if it is not."""
+        """Return whether a value is as expected, and add a doubt if it is not."""
         if _EXPECTED[expected](value):
             return True
         state = "missing or null" if value is None else _describe(value)

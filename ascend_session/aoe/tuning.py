@@ -1,4 +1,4 @@
-"""A tuning run: what it is asked for, its conditions, its launch, and how far it is."""
+"""A tuning run: its request, conditions, launch, and progress."""
 
 import dataclasses
 import os
@@ -34,7 +34,7 @@ _LOOK_EVERY_S = 1.0  # between two looks how far the run is
 
 
 class TuningRun(NamedTuple):
-    """A tuning run as it is asked for, before anything is measured or made.
+    """The request for a tuning run.
 
     Attributes:
         mode: What is tuned: ``"1"``, ``"2"`` or ``"4"``.
@@ -177,7 +177,7 @@ def make_launch_config(request: Mapping[str, Any], tuning: TuningRun) -> LaunchC
 
 
 class ProgressWatch:
-    """Looks how far the run is, in a thread of its own, from its start to its end."""
+    """Watches the progress of the run in a thread of its own."""
 
     def __init__(self, environ: Mapping[str, str], before: "Mapping[str, FileState]") -> None:
         self.has_begun = False

@@ -1,4 +1,4 @@
-"""From the paths that were named, through all rules, to what was found in their scripts."""
+"""Run the audit: find the scripts, apply all rules, collect the findings."""
 
 import os
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
@@ -12,7 +12,7 @@ from ascend_session.text import format_count
 
 
 class Audited(NamedTuple):
-    """What became of one file.
+    """The result for one file.
 
     Attributes:
         file: Its name.
@@ -28,7 +28,7 @@ class Audited(NamedTuple):
 
 
 def audit_file(file: str) -> Audited:
-    """Audit one file; whatever is wrong with the file itself is reported, never raised."""
+    """Audit one file; faults of the file itself are reported, never raised."""
     try:
         return audit_bytes(file, read_file(file))
     except AuditError as error:
@@ -158,7 +158,7 @@ def audit_paths(
 
 
 def _say_once(rule: str, findings: List[Finding]) -> Iterator[Finding]:
-    """Keep the first of all findings by a rule, which says how many others there are."""
+    """Keep the first finding of a rule, with the number of the others."""
     others = sum(finding.rule == rule for finding in findings) - 1
     is_first = True
     for finding in findings:

@@ -38,7 +38,7 @@ _PASS_IN = "In a container, pass the nodes in with --device; on a host, check th
 
 
 class Examination(NamedTuple):
-    """What was looked at and what was found."""
+    """The facts and findings of an examination."""
 
     facts: Tuple[Tuple[str, str], ...]  # names and versions; ``-`` for what is not known
     findings: Tuple[Finding, ...]  # all that was looked at, in the order in which it was
@@ -53,7 +53,7 @@ def examine(
     timeout_s: Optional[float] = None,
     imports_s: Optional[float] = None,
 ) -> Examination:
-    """Look at everything; runs ``npu-smi``, ``hccn_tool`` and a Python, and starts no job.
+    """Run all checks; runs ``npu-smi``, ``hccn_tool`` and a Python, but starts no job.
 
     Args:
         environ: The environment to go by.
@@ -87,7 +87,7 @@ def examine(
 
 
 def _describe_absence(environ: Mapping[str, str], root: str) -> Finding:
-    """Say what was looked for, and what is there of an Ascend host although no device is."""
+    """Report that there is no device, with what else of an Ascend host was found."""
     versions = read_versions(environ, root)
     parts = {"a driver": versions.driver, "firmware": versions.firmware}
     installed = [f"{name} ({part.path})" for name, part in parts.items() if part]

@@ -1,4 +1,4 @@
-"""What a person sees of a tuning run: its conditions, its progress and its results."""
+"""Print the conditions, progress and results of a tuning run."""
 
 import os
 import shlex
@@ -121,7 +121,7 @@ def _show_without_device(plan: AoePlan) -> None:
 
 
 def _describe(conditions: Iterable[TuningCondition]) -> Iterator[str]:
-    """Say what is not fulfilled; conditions with the same hint stand together above it."""
+    """Return what is not fulfilled; conditions with the same hint stand together above it."""
     by_hint: Dict[str, List[TuningCondition]] = {}
     for condition in conditions:
         by_hint.setdefault(condition.hint or "", []).append(condition)
@@ -172,7 +172,7 @@ def run_tuning(request: Mapping[str, Any]) -> int:
 
 
 def _may_start(plan: AoePlan, waits: bool) -> bool:
-    """Tell, and say, whether nothing is in the way but, perhaps, who will be waited for."""
+    """Return, and print, whether the run can start, perhaps after waiting for a holder."""
     failing = {condition.name for condition in plan.select_conditions(FAILS)}
     is_held = waits and ONE_USER in failing
     if failing - ({ONE_USER, DEVICE_MEMORY} if is_held else set()):
@@ -210,7 +210,7 @@ def _report(environ: Mapping[str, str], before: "Mapping[str, FileState]") -> bo
 
 
 def _suggest_verification(mode: str, environ: Mapping[str, str]) -> None:
-    """Say how to see whether tuning has helped (manual of AOE, performance verification)."""
+    """Return how to see whether tuning has helped (manual of AOE, performance verification)."""
     repository = find_repository(mode, environ)
     where = "HOME as it is now"
     if repository.variable:

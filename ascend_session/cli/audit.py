@@ -111,7 +111,7 @@ def _audit(paths: Sequence[str], with_progress: bool) -> "AuditReport":
 
 @contextlib.contextmanager
 def _progress_bar(is_drawn: bool) -> Iterator[Optional[Callable[[int], None]]]:
-    """Give what draws that one more file of a total is read, if it is to be drawn."""
+    """Return a callback that draws the progress, or None."""
     if not is_drawn:
         yield None
         return

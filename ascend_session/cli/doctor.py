@@ -90,7 +90,7 @@ def doctor(
 
 
 class _Report(NamedTuple):
-    """What was looked at and what was found."""
+    """The facts and findings of an examination."""
 
     backend: str  # on what a job would run here; ``unknown`` if that cannot be decided
     reason: str  # why it is that one, in a few words
@@ -98,11 +98,11 @@ class _Report(NamedTuple):
     findings: Sequence[Finding]  # all that was looked at, in the order in which it was
 
     def list_findings(self, severity: str) -> List[Finding]:
-        """Give the findings of one severity."""
+        """Return the findings of one severity."""
         return [finding for finding in self.findings if finding.severity == severity]
 
     def as_dict(self) -> Dict[str, Any]:
-        """Give plain values, which JSON can hold."""
+        """Return plain values, which JSON can hold."""
         return {
             "ok": not self.list_findings(ERROR),
             "backend": self.backend,

@@ -120,7 +120,7 @@ def _draw_list(chosen: "Sequence[Option]") -> Iterator["RenderableType"]:
 
 
 def _describe(option: "Option") -> str:
-    """Say what the option does, and whether it should still be used."""
+    """Return what the option does, and whether it should still be used."""
     if option.is_unread:
         return f"{option.doc} Deprecated."
     if option.deprecated:

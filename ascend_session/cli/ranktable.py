@@ -296,7 +296,7 @@ def _parse_server(text: str) -> "TableServer":
 
 
 def _show_findings(table: "RankTable", family: Optional[str]) -> None:
-    """Report what HCCL takes, and a user should know nevertheless."""
+    """Report findings about a table that HCCL accepts."""
     from ascend_session.cluster.rank_table.contents import V1_2
     from ascend_session.vendor import A3
 
@@ -320,7 +320,7 @@ def _describe_ranks(server: "TableServer") -> str:
 
 
 def _choose_devices(devices: Optional[str]) -> "Tuple[Device, ...]":
-    """Give the devices of this host by their logical ids; all that are visible for None.
+    """Return the devices of this host by their logical ids; all that are visible for None.
 
     Raises:
         DeviceError: If a device that is named is not there.
@@ -359,7 +359,7 @@ def _write(table: "RankTable", version: Optional[str], output: Optional[str], fo
 
 
 class TableReport(NamedTuple):
-    """The table in a file, or the reasons to refuse it."""
+    """A table read from a file, or the errors in it."""
 
     file: str  # as it was typed
     format: str  # empty if it has none
@@ -369,11 +369,11 @@ class TableReport(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing refuses the table."""
+        """True if nothing refuses the table."""
         return not any(finding.severity == ERROR for finding in self.findings)
 
     def as_dict(self) -> Dict[str, Any]:
-        """Give the report as JSON can hold it."""
+        """Return the report as JSON can hold it."""
         return {
             "file": self.file,
             "ok": self.ok,

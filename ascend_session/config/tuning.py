@@ -1,4 +1,4 @@
-"""What AOE can tune: the words and numbers of ``aoe_mode``, and the options that go with it.
+"""The modes of AOE, in words and as numbers of ``aoe_mode``, and the options of tuning.
 
 Source: the adapter's manual, AOE.md; guides/facts/aoe.md#aoe-tuning.
 """
@@ -18,7 +18,7 @@ _WORDS = {number: word for word, number in MODES.items()}
 
 
 def mode_number(mode: str) -> str:
-    """Give the value of ``aoe_mode`` for a word of `MODES`; a value of it stands for itself.
+    """Return the value of ``aoe_mode`` for a word of `MODES`, or for a value itself.
 
     Raises:
         ConfigError: If it is neither.
@@ -34,5 +34,5 @@ def mode_number(mode: str) -> str:
 
 
 def mode_word(mode: str) -> str:
-    """Give the word of `MODES` for a word or a number; raises as `mode_number`."""
+    """Return the word of `MODES` for a word or a number; raises as `mode_number`."""
     return _WORDS[mode_number(mode)]

@@ -11,7 +11,7 @@ from typing import Optional, Tuple, Union
 from ascend_session.failures.failure import Code, Definition, FailureClass, Family, KnownText
 
 JOB_CANNOT_GO_ON = "The job cannot go on: "
-"""Begins the sentence by which a rank on the stub says why others have ended its collectives.
+"""Beginning of the stub's message that another rank ended the collectives.
 
 The sentence stands in one line, in the text of the error that the rank's ``run`` raises.
 """

@@ -100,7 +100,7 @@ def _note_unknown_key(source: SourceFile, member: JsonMember) -> None:
 
 
 def _find_fault(field: str, word: str) -> str:
-    """Say what is wrong with a word; empty if nothing is."""
+    """Return what is wrong with a word; empty if nothing is."""
     if field == _FEATURE and word not in _MODE_OF_FEATURE:
         return f"{_FEATURE} is {' or '.join(_MODE_OF_FEATURE)}, not {word!r}."
     is_word = bool(word) and is_writable(word, strict=True)

@@ -245,7 +245,7 @@ def _exact_members(
 ) -> Iterator[JsonMember]:
     """Yield the members of ``node`` that GE looks at, which have exactly a known key.
 
-    Others are told: see the module for what blanks at the ends of a key do.
+    Warns about the others: see the module for blanks at the ends of a key.
     """
     members = list(source.members_of(node, where, known, trims=True))
     exact = {member.key for member in members}
@@ -272,7 +272,7 @@ def _check_pass(name: object) -> None:
 
 
 def _check_entry(field: str, name: Any, value: Any) -> Any:
-    """Give a switch or a priority as it is, if a file can hold it."""
+    """Return a switch or a priority as it is, if a file can hold it."""
     _check_pass(name)
     is_priority = field.endswith("_priority")
     if type(value) is not (int if is_priority else bool):

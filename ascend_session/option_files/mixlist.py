@@ -162,7 +162,7 @@ def _fields_by_operator(operators: Mapping[str, Any]) -> Dict[str, List[str]]:
 
 
 def _can_combine(fields: List[str]) -> bool:
-    """Whether GE takes these changes of one operator; `_COMBINING` has the rule in words."""
+    """Return whether GE takes these changes of one operator; `_COMBINING` has the rule in words."""
     adds = [field for field in fields if field.endswith("_add")]
     lists = {_list_of(field) for field in fields}
     is_pair = len(adds) <= 1 and len(fields) - len(adds) <= 1 and len(lists) == len(fields)
