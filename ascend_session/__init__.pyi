@@ -28,9 +28,9 @@ from .errors import UnsupportedError as UnsupportedError
 from .failures.failure import RetryPolicy as RetryPolicy
 from .fanout import FanOut as FanOut
 from .fanout import fan_out as fan_out
-from .hardware.devices import device_count as device_count
-from .hardware.devices import devices as devices
-from .hardware.devices import is_available as is_available
+from .hardware.device_report import device_count as device_count
+from .hardware.device_report import devices as devices
+from .hardware.device_report import is_available as is_available
 from .launcher.api import launch as launch
 from .launcher.config import LaunchConfig as LaunchConfig
 from .launcher.result import LaunchResult as LaunchResult

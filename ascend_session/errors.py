@@ -1,24 +1,24 @@
 """Every error and warning of the package, and how a warning is issued.
 
-The tree (the builtin that each leaf also is, in brackets)::
+The tree (in brackets the builtin that each class also derives from)::
 
     AscendError
     ├── ConfigError            [ValueError]       options that are wrong, alone or together
-    ├── JobError               [ValueError]       environment or rank table of no possible job
+    ├── JobError               [ValueError]       environment or rank table is wrong
     ├── DeviceError            [ValueError]       a device id that is absent or given twice
-    ├── LifecycleError         [RuntimeError]     a system or session used out of turn
+    ├── LifecycleError         [RuntimeError]     a system or session used in the wrong order
     ├── BackendError           [RuntimeError]     the chosen backend cannot run here
     ├── InitializationError    [RuntimeError]     initialize_system failed
     ├── ShutdownError          [RuntimeError]     closing sessions or shutdown_system failed
     ├── FanOutError            [RuntimeError]     the work of one device among several failed
-    ├── CollectiveError        [RuntimeError]     what the ranks of a job cannot do together
-    ├── PreflightError         [RuntimeError]     what was checked before a job stands in its way
-    ├── ResultError            [ValueError]       a file of AOE's results that tells of none
-    ├── AuditError             [ValueError]       what the audit cannot read or write
-    ├── UnsupportedError       [NotImplementedError]  what this backend does not do
-    └── DeviceTimeoutError     [TimeoutError]     waited long enough for a device
+    ├── CollectiveError        [RuntimeError]     a collective failed, or a rank was lost
+    ├── PreflightError         [RuntimeError]     a preflight check failed
+    ├── ResultError            [ValueError]       an AOE result file contains no results
+    ├── AuditError             [ValueError]       the audit cannot read or write a file
+    ├── UnsupportedError       [NotImplementedError]  this backend does not do that
+    └── DeviceTimeoutError     [TimeoutError]     a device did not become free in time
 
-    AscendConfigWarning        [UserWarning]      taken, but it does not do what it says
+    AscendConfigWarning        [UserWarning]      an option does not do what it says
 """
 
 import sys
@@ -33,9 +33,9 @@ class AscendError(Exception):
     """Base of all errors that this package raises on purpose.
 
     Attributes:
-        message: What was asked and what was found, in full sentences.
+        message: The problem, in full sentences.
         hint: One thing to run or to change, or None.
-        failure: What is known of the vendor's failure behind it (`failures.Failure`), or None.
+        failure: The vendor's failure behind it (`failures.Failure`), or None.
         failure_class: The class of that failure (`failures.FailureClass`), or None.
     """
 
@@ -56,10 +56,10 @@ class AscendError(Exception):
 
 
 class ConfigError(AscendError, ValueError):
-    """Options that the adapter would abort on, refuse or silently misread; all at once.
+    """Options that the adapter would abort on, refuse or silently misread; reports all at once.
 
     Attributes:
-        problems: Each single problem, in the order of the options.
+        problems: The findings, in the order of the options.
     """
 
     def __init__(
@@ -73,8 +73,10 @@ class ConfigError(AscendError, ValueError):
         self.problems: Tuple[Finding, ...] = tuple(problems)
 
     @classmethod
-    def of(cls, problems: Sequence[Finding], where: str = "the configuration") -> "ConfigError":
-        """Puts one or several problems into one error, numbered if there are several."""
+    def from_problems(
+        cls, problems: Sequence[Finding], where: str = "the configuration"
+    ) -> "ConfigError":
+        """Make one error of one or several problems, numbered if there are several."""
         if len(problems) == 1:
             return cls(problems[0].message, hint=problems[0].hint, problems=problems)
         lines = [f"{len(problems)} problems in {where}:"]
@@ -83,11 +85,10 @@ class ConfigError(AscendError, ValueError):
 
 
 class JobError(AscendError, ValueError):
-    """An environment or a rank table that describes a job that cannot be, or trains alone.
+    """The environment or rank table is wrong, or would make each rank train alone.
 
     Attributes:
-        findings: Of a rank table, each single thing there is to say, also what is no error; else
-            empty.
+        findings: For a rank table, all findings, also those that are no errors; else empty.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class DeviceError(AscendError, ValueError):
 
 
 class LifecycleError(AscendError, RuntimeError):
-    """A system or session was opened, used or closed out of turn."""
+    """A system or session was opened, used or closed in the wrong order."""
 
 
 class BackendError(AscendError, RuntimeError):
@@ -110,11 +111,11 @@ class BackendError(AscendError, RuntimeError):
 
 
 class InitializationError(AscendError, RuntimeError):
-    """initialize_system failed; nothing is open afterwards."""
+    """initialize_system failed; the device is closed."""
 
 
 class ShutdownError(AscendError, RuntimeError):
-    """Closing a session or shutdown_system failed; what could be closed is closed."""
+    """Closing a session or shutdown_system failed; everything else is closed."""
 
 
 class FanOutError(AscendError, RuntimeError):
@@ -124,7 +125,7 @@ class FanOutError(AscendError, RuntimeError):
         device_id: Logical id of the first of them, in the order in which the devices were given.
         phase: ``build``, ``start`` (opening the session and its first run), ``each`` or ``map``.
         failures: What failed, ``{device_id: exception}``, in the order of the devices.
-        results: What ``each`` or ``map`` has of the others, ``{device_id: value}``.
+        results: Results of ``each`` or ``map`` from the others, ``{device_id: value}``.
     """
 
     def __init__(
@@ -144,16 +145,15 @@ class FanOutError(AscendError, RuntimeError):
 
 
 class CollectiveError(AscendError, RuntimeError):
-    """A collective that the ranks of a job cannot do together, or in which one of them is lost."""
+    """The ranks of a job cannot run a collective together, or lost a rank in it."""
 
 
 class PreflightError(AscendError, RuntimeError):
-    """A job was not started, because of what was found before; nothing is left of it.
+    """A preflight check failed, so the job was not started; nothing is left of it.
 
     Attributes:
-        findings: What was found: errors, then warnings and what could not be checked. Each has its
-            own hint.
-        is_wrong_call: Whether something is wrong with what was asked, and not only with the host.
+        findings: Errors, then warnings and what could not be checked, each with its own hint.
+        is_wrong_call: Whether the call itself is wrong, not only the host.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class AuditError(AscendError, ValueError):
 
 
 class UnsupportedError(AscendError, NotImplementedError):
-    """This backend, or this release, does not do what was asked."""
+    """This backend or release does not support the request."""
 
 
 class DeviceTimeoutError(AscendError, TimeoutError):
@@ -186,7 +186,7 @@ class DeviceTimeoutError(AscendError, TimeoutError):
 
 
 class AscendConfigWarning(UserWarning):
-    """A value that is taken but does not do what it says, or that is deprecated."""
+    """A value is accepted but does not do what it says, or is deprecated."""
 
 
 def warn(message: str) -> None:

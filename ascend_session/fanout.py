@@ -1,10 +1,10 @@
-"""One process, several devices: a graph and a session for each, and work on all at the same time.
+"""Several devices in one process: a graph and a session for each, run in parallel.
 
-Not a job: there each device has a process of its own, and they are joined by HCCL.
+This is not a job, in which each device has its own process, connected by HCCL.
 
-The adapter sends ``session_device_id`` to the device's own session only, and keeps the last one in
-a process-wide variable that names data channels; so the sessions are started one after the other,
-and so should be their datasets (`FanOut.each`). Source: npu_attrs.cc, SetNpuOptimizerAttr;
+The adapter keeps the last ``session_device_id`` in a process-wide variable that names data
+channels. So sessions start one after the other, and datasets should, too
+(`FanOut.each`). Source: npu_attrs.cc, SetNpuOptimizerAttr;
 host_queue_dataset_op.cc; guides/facts/process.md#the-device-of-a-process.
 """
 
@@ -72,10 +72,10 @@ class FanOut:
         return iter(self.device_ids)
 
     def each(self, fn: Callable[[Any, Any], T]) -> List[T]:
-        """Call ``fn(session, built)`` for one device after the other: for what must not overlap.
+        """Call ``fn(session, built)`` for one device after the other.
 
-        Such as the initialisers of datasets: on a device they open data channels, and the adapter
-        names these after the session that it heard of last.
+        An example is the initialisers of datasets: they open data channels, which the adapter names
+        after the last session.
 
         Returns:
             What ``fn`` returned, in the order of the devices.
@@ -134,7 +134,7 @@ class FanOut:
 
     @contextlib.contextmanager
     def _working(self, fn: Any) -> Iterator[None]:
-        """Check that there can be work on the devices, and keep other work away meanwhile."""
+        """Reserve the devices for one call; raise LifecycleError if they are closed or busy."""
         if not callable(fn):
             raise TypeError(f"fn must be a function of a session and what was built, not {fn!r}.")
         if self._ended:
@@ -154,7 +154,7 @@ class FanOut:
             self._busy.release()
 
     def _check_datasets(self) -> None:
-        """Warn once of datasets that are not initialised one after the other."""
+        """Warn once about datasets that are initialised in parallel."""
         if self._in_turn or len(self) == 1:
             return
         if any(operators_of_user(graph, _OPEN_CHANNELS) for graph in self.graphs.values()):
@@ -171,7 +171,7 @@ class FanOut:
             return fn(session, self.built[device_id])
 
     def end(self, how: str) -> None:
-        """Refuse further maps; ``how`` it ended is the predicate of a sentence."""
+        """Refuse further maps; ``how`` is the predicate of the sentence that says why."""
         self._ended = self._ended or how
 
 
@@ -198,7 +198,7 @@ def fan_out(
         DeviceError: For ids that cannot be, at once; on entry, for devices that are not here.
         ConfigError: If the config has a ``session_device_id``.
         FanOutError: On entry, if ``build`` or the start of a session fails.
-        AscendError: On entry, the leaf that fits; nothing is open afterwards.
+        AscendError: On entry, the subclass that names the cause; the devices are closed then.
     """
     ids = _check_ids(device_ids)
     if not callable(build):
@@ -285,7 +285,7 @@ class FanOutContext:
 
 @contextlib.contextmanager
 def _phase(name: str, device_id: int) -> Iterator[None]:
-    """Add device and phase to an exception; interrupts pass as they are."""
+    """Add device and phase to an exception; interrupts pass unchanged."""
     try:
         yield
     except Exception as error:
@@ -293,11 +293,10 @@ def _phase(name: str, device_id: int) -> Iterator[None]:
 
 
 def _start(session: Any) -> None:
-    """Make the adapter read the options of ``session``, and nothing else.
+    """Make the adapter read the options of ``session``, without other effects.
 
-    It reads them at the first run of a session, even of a constant, which starts nothing on the
-    device. One that the graph has already is run, so that the graph stays as it was built; in a
-    graph without constants the user's own first run has to do.
+    It reads them at the first run of a session, even of a constant. A constant that is already in
+    the graph is run, so that the graph stays unchanged; without one, the user's first run does it.
     """
     for op in session.graph.get_operations():
         if op.type == "Const" and len(op.inputs) == 0 and len(op.control_inputs) == 0:
@@ -306,7 +305,7 @@ def _start(session: Any) -> None:
 
 
 def _check_ids(device_ids: Any) -> Tuple[int, ...]:
-    """Return ``device_ids`` as plain ints, or say everything that is wrong with them."""
+    """Return ``device_ids`` as plain ints, or raise DeviceError with all faults."""
     try:
         values = list(device_ids)
     except TypeError:
@@ -388,7 +387,7 @@ def device_failures(
 
 
 def join_problems(sentences: List[str], heading: str) -> str:
-    """Give one sentence as it is, and number several below a heading."""
+    """Return one sentence unchanged, or number several below a heading."""
     if len(sentences) == 1:
         return sentences[0]
     lines = [f"  {number}. {sentence}" for number, sentence in enumerate(sentences, 1)]

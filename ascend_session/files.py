@@ -1,4 +1,4 @@
-"""Files of others: read without waiting for a pipe, replaced so that nobody sees half of one."""
+"""Read files without blocking on pipes, and replace them atomically."""
 
 import contextlib
 import errno
@@ -18,11 +18,11 @@ _DIGEST_DIGITS = 16  # of a SHA-256 in hexadecimal: enough that no two files eve
 
 
 class UnreadableError(Exception):
-    """A file that cannot be read; the argument says why, as the end of a sentence about it.
+    """A file cannot be read; the argument is the end of a sentence that says why.
 
     Attributes:
-        hint: What to do about it; None if the name is the fault.
-        is_missing: Whether there is no such file, which may be so for a moment only.
+        hint: What to do about it; None if the name is wrong.
+        is_missing: Whether the file is missing, perhaps only for a moment.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ def load_file(path: str, what: str) -> bytes:
 
 
 def read_end(path: str, most_bytes: int) -> bytes:
-    """Read the last bytes of a file, at most so many; none if it cannot be read."""
+    """Read at most ``most_bytes`` from the end of a file; empty if it cannot be read."""
     with contextlib.suppress(OSError):
         # A pipe or a device of this name would block or never end.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
@@ -97,10 +97,10 @@ def read_end(path: str, most_bytes: int) -> bytes:
 
 
 def replace_file(path: str, content: bytes) -> None:
-    """Write a file under another name and rename it, so that a reader finds the old or the new.
+    """Replace a file atomically, by writing another and renaming it.
 
     Raises:
-        OSError: If that is not possible; nothing is left of it then.
+        OSError: If that is not possible; nothing is left behind.
     """
     temporary = f"{path}.{os.getpid()}"
     try:
@@ -116,13 +116,13 @@ def replace_file(path: str, content: bytes) -> None:
 def write_file(
     path: str, content: bytes, *, force: bool = False, error: Type[AscendError] = ConfigError
 ) -> None:
-    """Write a file that a user keeps: whole and on the disk, or not at all.
+    """Write a user's file, completely and synced to disk, or not at all.
 
     Args:
         path: Its name; a link is followed.
         content: What goes into it.
-        force: Whether a file that is there may be replaced; its permissions are kept.
-        error: The type of the error that says that it cannot be.
+        force: Whether to replace an existing file, keeping its permissions.
+        error: The type of error to raise.
 
     Raises:
         AscendError: Of that type, if there is a file already, or it cannot be written. Nothing is
@@ -157,8 +157,8 @@ def write_file(
 def store_file(folder: str, name: str, content: bytes) -> str:
     """Write a file into ``folder`` under a name that holds a digest of its content.
 
-    The same content always has the same name, so that several processes may store it at the same
-    time, and a file that is in use never changes.
+    Equal content has the same name, so several processes may store it at the same time, and a file
+    in use never changes.
 
     Args:
         folder: Where to; it is made if it is not there.
@@ -182,7 +182,7 @@ def store_file(folder: str, name: str, content: bytes) -> str:
 
 
 def stored_path(folder: str, name: str, content: bytes) -> str:
-    """Give the path at which `store_file` puts a file."""
+    """Return the path at which `store_file` puts a file."""
     import hashlib  # loads OpenSSL, which few need
 
     stem, suffix = os.path.splitext(name)
@@ -192,9 +192,9 @@ def stored_path(folder: str, name: str, content: bytes) -> str:
 
 @contextlib.contextmanager
 def lock_folder_of(path: str) -> Iterator[None]:
-    """Let one process after the other change a file that it has to read before.
+    """Lock a file's folder while the block reads and changes the file.
 
-    The file's folder is locked for that, as far as its file system has locks.
+    Does nothing on file systems without locks.
     """
     with contextlib.ExitStack() as opened:
         with contextlib.suppress(OSError, ValueError):
@@ -217,7 +217,7 @@ def _holds(path: str, content: bytes) -> bool:
 
 
 def _mode_of(target: str) -> Optional[int]:
-    """Give the permissions of the file that is replaced; None if there is none."""
+    """Return the permissions of the file to be replaced; None without one."""
     try:
         facts = os.stat(target)
     except FileNotFoundError:
@@ -240,10 +240,10 @@ def _write_to_disk(path: str, content: bytes, mode: Optional[int]) -> None:
 
 
 def _rename_to_new(temporary: str, target: str) -> None:
-    """Give a file its name unless another has that.
+    """Rename a file unless the new name exists.
 
     Raises:
-        FileExistsError: If another has it.
+        FileExistsError: If it exists.
     """
     try:
         os.link(temporary, target)  # unlike a renaming, it never takes the place of another file
@@ -254,7 +254,7 @@ def _rename_to_new(temporary: str, target: str) -> None:
 
 
 def _sync_folder(folder: str) -> None:
-    """Put the name on the disk as well, where the file system knows how."""
+    """Sync the folder, if the file system can."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         try:

@@ -1,23 +1,23 @@
-"""What is wrong, doubtful or worth knowing: one record for it, wherever it was found."""
+"""Findings: the one record for errors, warnings and notes of all checks."""
 
 from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
 
 from ascend_session.spelling import as_message, template_of
 
 ERROR = "error"
-"""A job would fail, hang, or quietly do something else than it was asked."""
+"""Severity: a job would fail, hang, or silently do something else."""
 
 WARNING = "warning"
-"""A job may go wrong, or not be what it looks like."""
+"""Severity: a job may go wrong, or not do what it seems to."""
 
 NOT_CHECKED = "not checked"
-"""Nobody could say."""
+"""Severity: the check could not be made."""
 
 INFO = "info"
-"""Worth knowing, and nothing to do; the screen calls it a note."""
+"""Severity: worth knowing; the screen calls it a note."""
 
 OK = "ok"
-"""Looked at, and nothing was found against it; not more than that."""
+"""Severity: checked, without a fault."""
 
 SEVERITIES = (ERROR, WARNING, NOT_CHECKED, INFO, OK)
 
@@ -25,7 +25,7 @@ NO_EFFECT = "none"
 """An effect: the option does not do what it says."""
 
 HOST = "host"
-"""An effect: a device ends the run if its host has the same files."""
+"""An effect: would end a run on a device, provided that host has the same files."""
 
 
 class Place(NamedTuple):
@@ -34,9 +34,9 @@ class Place(NamedTuple):
     Attributes:
         line: From 1.
         column: From 1, in characters.
-        cell: The number of a notebook's cell from 1, in which the line is counted; else None.
-        file: The file's name; empty where whoever reads the finding knows it.
-        text: The line without blanks around it; empty where nobody needs it.
+        cell: In a notebook, the cell (from 1) in which lines are counted; else None.
+        file: The file's name; empty if the context shows it.
+        text: The stripped line; empty if not needed.
     """
 
     line: int
@@ -54,15 +54,15 @@ _BLOCK_CHARS = 4096
 
 
 class TextPlaces:
-    """The place of each character of a text."""
+    """Converts positions in a text to lines and columns."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         # Of each block: how many line feeds stand in front of it, and where the last of them is.
         self._blocks: List[Tuple[int, int]] = []
 
-    def of(self, at: int) -> Place:
-        """Give line and column of the character ``at``, which is counted from 0."""
+    def locate(self, at: int) -> Place:
+        """Return line and column of the character at index ``at``."""
         if not self._blocks:
             self._count_lines()
         start = at // _BLOCK_CHARS * _BLOCK_CHARS
@@ -92,19 +92,18 @@ class _Fields(NamedTuple):
 
 
 class Finding(_Fields):
-    """One thing that was found.
+    """One error, warning or note.
 
     Attributes:
         severity: ``error``, ``warning``, ``not checked``, ``info`` or ``ok``.
-        message: What was found, in full sentences.
-        hint: What to do about it; None if there is nothing to do.
-        rule: What was looked at, in words that stay the same: ``device nodes``, ``unknown-key``.
-        option: The option that it is about, under the name the user wrote it with.
-        place: Where it stands: in a file, or in JSON, as in ``server_list[0].device[3]``.
-        source: Where the rule is laid down (adapter file, page of the manual).
-        certain: False if it depends on what was not seen: a branch, another file.
-        effect: What becomes of the option, where the severity does not say it: ``none`` or
-            ``host``.
+        message: The problem, in full sentences.
+        hint: What to do; None if there is nothing to do.
+        rule: Name of the check, which stays the same: ``device nodes``, ``unknown-key``.
+        option: The option, under the name that the user wrote.
+        place: Its place in a file, or in JSON, as in ``server_list[0].device[3]``.
+        source: Source of the rule (adapter file, page of the manual).
+        certain: False if it depends on something unseen: a branch, another file.
+        effect: The effect on the option, if the severity does not show it: ``none`` or ``host``.
     """
 
     __slots__ = ()
@@ -121,7 +120,7 @@ class Finding(_Fields):
         certain: bool = True,
         effect: str = "",
     ) -> "Finding":
-        """Make the placeholders in its sentences readable."""
+        """Convert texts with placeholders to `Message`."""
         message, hint = as_message(message), None if hint is None else as_message(hint)
         return super().__new__(
             cls, severity, message, hint, rule, option, place, source, certain, effect
@@ -129,7 +128,7 @@ class Finding(_Fields):
 
     @property
     def template(self) -> str:
-        """Place, message and hint with their placeholders, to make them part of a message."""
+        """Place, message and hint, with placeholders, to be put into a message."""
         message = template_of(self.message)
         text = f"{self.place}: {message}" if self.place else message
         return text if self.hint is None else f"{text} {template_of(self.hint)}"
@@ -139,12 +138,12 @@ class Finding(_Fields):
 
 
 def errors_of(findings: Iterable[Finding]) -> List[Finding]:
-    """Give those because of which a job should not be started."""
+    """Return the errors."""
     return [finding for finding in findings if finding.severity == ERROR]
 
 
 def remarks_of(findings: Iterable[Finding]) -> List[Finding]:
-    """Give those that a user should see although they are no reason not to start."""
+    """Return the warnings and the checks that could not be made."""
     return [finding for finding in findings if finding.severity in (WARNING, NOT_CHECKED)]
 
 

@@ -1,4 +1,4 @@
-"""The two kinds of device numbers, as types that are never mixed up.
+"""Types for the two kinds of device numbers.
 
 A *logical* id counts the devices that this process can see (``session_device_id``,
 ``ASCEND_DEVICE_ID``); a *physical* id is the N of ``/dev/davinciN`` (rank tables, ``DEVICE_ID``).
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class _DeviceId(int):
-    """A device number, 0 or more, that equals only numbers of its own kind or plain ints."""
+    """A device number >= 0 that equals only numbers of its own kind or plain ints."""
 
     def __new__(cls, value: int) -> Any:
         if isinstance(value, bool) or not isinstance(value, int):

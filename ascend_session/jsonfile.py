@@ -1,4 +1,4 @@
-"""JSON as the vendor's programs read it, with the place of every value or of what is wrong.
+"""Parse JSON as the vendor's programs do, with the place of each value and error.
 
 GE and HCCL read JSON with nlohmann::json's stream operator: strict JSON, of two equal keys the
 last one counts, a byte order mark is skipped, and what follows the first value is never read.
@@ -30,7 +30,7 @@ class Node(NamedTuple):
 
     Attributes:
         at: Where it begins in the text, counted from 0.
-        value: Text, a number, True, False, None, a list of `Node`, or a tuple of `Member`.
+        value: Text, a number, True, False, None, a list of `Node`, or a tuple of `JsonMember`.
     """
 
     at: int
@@ -43,7 +43,7 @@ class Node(NamedTuple):
 
     @property
     def plain(self) -> Any:
-        """The value as `json.loads` gives it; of two equal keys the last one counts."""
+        """The value as from `json.loads`; of two equal keys the last one counts."""
         if isinstance(self.value, tuple):
             return {member.key: member.node.plain for member in self.value}
         if isinstance(self.value, list):
@@ -51,7 +51,7 @@ class Node(NamedTuple):
         return self.value
 
 
-class Member(NamedTuple):
+class JsonMember(NamedTuple):
     """A member of a JSON object; ``at`` is where its key begins."""
 
     key: str
@@ -69,11 +69,11 @@ _KINDS = {
 
 
 class JsonError(ValueError):
-    """Text that is no JSON.
+    """The text is not JSON.
 
     Attributes:
-        at: Where, counted from 0.
-        reason: What is wrong there, as a sentence without its capital and its full stop.
+        at: Index of the error in the text.
+        reason: The error, as a sentence without capital and full stop.
         hint: What to do about it.
         is_comment: Whether a comment stands there.
         is_cut_off: Whether the text ends before its value does.
@@ -101,10 +101,10 @@ def parse_json(text: str, *, lenient: bool = False) -> Tuple[Node, int]:
 
     Args:
         text: The text.
-        lenient: Whether comments, and commas in front of a closing bracket, are taken.
+        lenient: Whether to allow comments, and commas before a closing bracket.
 
     Returns:
-        The value, and where the next thing behind it stands (the text's length if nothing does).
+        The value, and the index of the next token after it (or the text's length).
 
     Raises:
         JsonError: If it is no JSON.
@@ -116,8 +116,8 @@ def load_json(text: str) -> Tuple[Any, int, List[Tuple[str, str]]]:
     """Read the first JSON value of a text as Python's own types; fast, for files of megabytes.
 
     Returns:
-        The value, where the next thing behind it stands, and each key that stands twice in an
-        object, behind the path of that object: ``("server_list[0]", "device")``.
+        The value, the index of the next token after it, and duplicate keys with the path of their
+        object: ``("server_list[0]", "device")``.
 
     Raises:
         JsonError: If it is no JSON.
@@ -199,7 +199,7 @@ class _Parser:
     def _items(
         self, at: int, closing: str, read: Callable[[int], Tuple[Any, int]]
     ) -> Tuple[List[Any], int]:
-        """Read what stands between two brackets, of which the first is at ``at``."""
+        """Read the items of the object or array whose opening bracket is at ``at``."""
         items: List[Any] = []
         at = self._skip_blanks(at + 1)
         while self._text[at : at + 1] != closing:
@@ -214,7 +214,7 @@ class _Parser:
                 raise self._unexpected(at, f"',' or {closing!r}")
         return items, at + 1
 
-    def _member(self, at: int, depth: int) -> Tuple[Member, int]:
+    def _member(self, at: int, depth: int) -> Tuple[JsonMember, int]:
         if self._text[at : at + 1] != '"':
             raise self._unexpected(at, "a key in double quotes")
         key, end = self._string(at)
@@ -222,7 +222,7 @@ class _Parser:
         if self._text[colon : colon + 1] != ":":
             raise self._unexpected(colon, "':'")
         node, end = self._node(self._skip_blanks(colon + 1), depth)
-        return Member(key, at, node), end
+        return JsonMember(key, at, node), end
 
     def _string(self, at: int) -> Tuple[str, int]:
         try:
@@ -251,7 +251,7 @@ class _Parser:
         return Node(at, float(digits)), match.end()
 
     def _skip_blanks(self, at: int) -> int:
-        """Give what stands behind blanks, and behind comments if they are taken."""
+        """Return the index after blanks, and after comments if these are allowed."""
         while True:
             blanks = _BLANKS.match(self._text, at)
             at = at if blanks is None else blanks.end()

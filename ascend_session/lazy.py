@@ -1,7 +1,7 @@
 """Packages whose names are loaded when they are first used.
 
-What a package offers stands once, in the ``__init__.pyi`` beside its ``__init__.py``: type checkers
-and editors read it there, and so does `late_names`. Each line is ``from .module import name as
+A package lists its names once, in the ``__init__.pyi`` beside its ``__init__.py``, for type
+checkers, editors and `late_names`. Each line is ``from .module import name as
 name``, or ``from . import module as module``.
 """
 
@@ -18,7 +18,7 @@ def late_names(
     """Make the ``__getattr__``, ``__dir__`` (PEP 562) and ``__all__`` of a package.
 
     Args:
-        namespace: Its ``globals()``, where what is loaded stays.
+        namespace: Its ``globals()``, which keeps loaded names.
     """
     package: str = namespace["__name__"]
     with open(f"{namespace['__file__']}i", encoding="utf-8") as stub:

@@ -1,8 +1,8 @@
-"""What this process does when it exits, and what a forked child forgets of its parent.
+"""Exit and fork handlers of this process.
 
-It has one exit hook and one fork hook, both here. Whatever opens something that has to be closed
-calls `on_close` then; whatever keeps something that only the parent may use calls `on_fork` once,
-when it is imported.
+There is one exit hook and one fork hook. Code that opens something calls `on_close` to have it
+closed at exit; a module with state that only the parent may use calls `on_fork` when it is
+imported.
 
 Three files have exit hooks of their own: ``launcher/rank_main.py`` and ``cluster/script_rank.py``,
 which import nothing of this package, and ``compat/npu_bridge``, which registers what the vendor's
@@ -25,7 +25,7 @@ CLOSING_ORDER = (
     "record",
     "report",
 )
-"""What is closed at exit, first to last, whenever it was opened.
+"""Names for `on_close`, in the order in which they are closed at exit.
 
 - ``advice``: what to do about the exception that ends a script, right below its traceback.
 - ``signal``: a process that got SIGTERM shuts down what is open and ends by that signal; nothing

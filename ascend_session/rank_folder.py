@@ -1,4 +1,4 @@
-"""The folder of a rank: the name of every file in it, and what the rank itself writes there.
+"""The folder of a rank: the names of its files, and the functions that the rank writes them with.
 
 | file | who writes it | who reads it |
 |---|---|---|
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from typing import Any, List, Optional
 
 RANK_FOLDER = "ASCEND_SESSION_RANK_FOLDER"
-"""Variable with the folder's absolute path; a process that has it was launched by this package."""
+"""Variable with the folder's absolute path; set in processes launched by this package."""
 
 LOGS_FOLDER = "ascend-logs"
-"""Where the folders of all launches are, where no other place is given."""
+"""Default folder of all launches."""
 
 STDOUT_NAME, STDERR_NAME = "stdout.log", "stderr.log"
 PLOG_FOLDER, WORK_FOLDER = "plog", "work"
@@ -47,7 +47,7 @@ _HALF_TRACEBACK, _HALF_MESSAGE = 32 * 1024, 8 * 1024  # characters that are kept
 
 
 def name_process(pid: int) -> str:
-    """Name the file in which a process says what it does in the job."""
+    """Return the name of a process's state file."""
     return f"{PROCESS_PREFIX}{pid}{PROCESS_SUFFIX}"
 
 
@@ -62,7 +62,7 @@ def name_stacks(pid: int) -> str:
 
 
 def write_first_step(folder: str, step: int) -> None:
-    """Write the global step with which rank 0 begins; trouble with the file is no matter."""
+    """Write the first global step of rank 0; ignore errors."""
     path = os.path.join(folder, FIRST_STEP_NAME)
     temporary = f"{path}.{os.getpid()}"
     try:
@@ -118,7 +118,7 @@ def _moved(fd: int) -> int:
 
 
 def exit_code_of(error: BaseException) -> int:
-    """Give the code with which Python ends because of an error, as a shell counts."""
+    """Return the exit code that Python ends with because of an error, as a shell sees it."""
     if isinstance(error, SystemExit):
         if error.code is None:
             return 0
@@ -136,13 +136,13 @@ def write_record(
     ends_program: bool = False,
     failed_rank: "Optional[int]" = None,
 ) -> "Optional[int]":
-    """Write an exception into a rank's folder; a full disk does not hide the exception itself.
+    """Write an exception into a rank's folder; ignore errors such as a full disk.
 
     Args:
         error: What ends the rank's work; its traceback is written as Python prints it.
         folder: The rank's.
-        code: What the process is going to end with; None means what Python makes of the error.
-        ends_program: Whether the program ends with it, and not only its part in the job.
+        code: The exit code of the process; None means Python's own for the error.
+        ends_program: Whether it ends the program, not only the rank's part in the job.
         failed_rank: The rank whose failure it follows from. What raises with the same text later
             follows from it, too.
 
@@ -177,7 +177,7 @@ def write_record(
 
 
 def _was_terminated(error: BaseException, trace: str) -> bool:
-    """Tell whether SIGTERM came, which may be before what the rank has heard was raised.
+    """Return whether SIGTERM came, perhaps before an error was raised for it.
 
     TensorFlow 2 raises an error of its own when a signal comes while it makes one.
     """
@@ -185,7 +185,7 @@ def _was_terminated(error: BaseException, trace: str) -> bool:
 
 
 def remove_record(folder: str) -> None:
-    """Remove what this process has recorded in its folder: the program has gone on after it."""
+    """Remove this process's record: the program went on after the exception."""
     path = os.path.join(folder, RECORD_NAME)
     try:
         if _Earlier(path).pid == str(os.getpid()):
@@ -195,7 +195,7 @@ def remove_record(folder: str) -> None:
 
 
 class _Earlier:
-    """What was recorded before, when this rank told the others that it fails, or heard of one."""
+    """An earlier record, from when this rank reported its failure, or heard of another's."""
 
     def __init__(self, path: str) -> None:
         try:
@@ -266,7 +266,7 @@ def _quote(text: str) -> str:
 
 
 def _format_traceback(error: BaseException) -> str:
-    """Give the traceback, with chained causes, as Python prints it."""
+    """Return the traceback, with chained causes, as Python prints it."""
     stderr = sys.stderr
     collector: Any = _StderrCollector(stderr)
     sys.stderr = collector
@@ -278,7 +278,7 @@ def _format_traceback(error: BaseException) -> str:
 
 
 class _StderrCollector:
-    """Takes what this thread writes to standard error; that of other threads passes through."""
+    """Captures this thread's standard error; that of other threads passes through."""
 
     def __init__(self, real: "Any") -> None:
         self._real = real
@@ -310,7 +310,7 @@ class _StderrCollector:
         """As of a file."""
 
     def text(self) -> str:
-        """Give what was taken: its beginning and its end, if it is long."""
+        """Return the captured text; of a long one the beginning and the end."""
         if self._end_length > _HALF_TRACEBACK:
             self._shorten()
         cut = f"\n[... {self._cut_length} characters ...]\n" if self._cut_length else ""

@@ -1,4 +1,4 @@
-"""The pip commands that hints name when a package is missing.
+"""The pip commands in hints about missing packages.
 
 They name packages of known projects only, with the pins of pyproject.toml. The vendor's packages
 are on no index: a package of such a name there would be somebody else's, and would run with the
@@ -18,7 +18,7 @@ _X86_64 = ("x86_64", "amd64")
 def tensorflow_hint(
     python: Tuple[int, ...] = sys.version_info[:2], machine: str = os.uname().machine
 ) -> str:
-    """Say how this Python gets a TensorFlow that fits, or that there is none for it.
+    """Return the command that installs TensorFlow for this Python, or say that there is none.
 
     Args:
         python: Major and minor version.
@@ -52,7 +52,7 @@ _TOO_NEW = (
 
 
 def hint_for_import_error(error: str, python: Tuple[int, ...] = sys.version_info[:2]) -> str:
-    """Say how TensorFlow is mended if importing it fails.
+    """Return how to repair a TensorFlow that cannot be imported.
 
     Args:
         error: The text of the exception.

@@ -1,4 +1,4 @@
-"""How messages name options: by a placeholder, which each reader sees as they write the option.
+"""Placeholders for options in messages, spelt as the reader writes options.
 
 A function that makes a message cannot know whether ``stall_timeout`` was given in Python, as
 ``--stall-timeout`` in a shell, or in a file. So it names the option by `option`, in an f-string::
@@ -13,7 +13,7 @@ import re
 from typing import Any, Callable, Optional, Tuple
 
 Spelling = Callable[[str, Optional[str]], str]
-"""Spells an option; takes its name, and its value as Python writes it, or None if it has none."""
+"""Spells an option, given its name, and its value as in Python or None."""
 
 # Two control characters, shift out and shift in. Our own sentences do not have them, and `repr`,
 # by which values of users stand in messages, escapes them.
@@ -28,18 +28,18 @@ _IN_FILES = {"True": "true", "False": "false", "None": "null"}
 
 
 def option(name: str, *value: Any, write: Callable[[Any], str] = repr) -> str:
-    """Make the placeholder of an option, alone or with a value, which ``write`` writes."""
+    """Return the placeholder of an option, alone or with a value formatted by ``write``."""
     written = "".join(f"={write(each)}" for each in value)
     return f"{_START}{name}{written}{_END}"
 
 
 def code(python: str, file: str) -> str:
-    """Make the placeholder of what a file writes quite otherwise than Python, in both forms."""
+    """Return the placeholder of a text that differs between Python and files."""
     return f"{_START}{python}{_OR}{file}{_END}"
 
 
 class Message(str):
-    """A text with placeholders; as a string, its options are spelt as in Python.
+    """A text with placeholders; as a string it spells options as in Python.
 
     Attributes:
         template: The text with its placeholders.
@@ -48,7 +48,7 @@ class Message(str):
     template: str
 
     def __new__(cls, text: str) -> "Message":
-        """Fill in the placeholders of a text, which may be a message itself."""
+        """Replace the placeholders of a text or message."""
         template = template_of(text)
         message = super().__new__(cls, spell(template, _spell_in_python))
         message.template = template
@@ -59,23 +59,23 @@ class Message(str):
 
 
 def as_message(text: str) -> str:
-    """Make a message of a text that has placeholders; any other one stays as it is."""
+    """Return a `Message` for a text with placeholders, any other text unchanged."""
     return Message(text) if _START in text else text
 
 
 def template_of(text: str) -> str:
-    """Give a text with its placeholders, to make it part of another message."""
+    """Return a text with its placeholders, to be put into another message."""
     return text.template if isinstance(text, Message) else text
 
 
 def spell(text: str, spelling: Spelling) -> str:
-    """Give a text in which options are spelt in this way, and code is that of Python."""
+    """Spell the options in a text with ``spelling``, and code as in Python."""
     text = _CODE.sub(lambda match: match[1], template_of(text))
     return _PLACEHOLDER.sub(lambda match: spelling(match[1], match[2]), text)
 
 
 def spell_in_file(text: str) -> str:
-    """Give a text in which options and code are spelt as in a file of YAML or JSON."""
+    """Spell the options and code in a text as in a YAML or JSON file."""
     return spell(_CODE.sub(lambda match: match[2], template_of(text)), write_in_file)
 
 

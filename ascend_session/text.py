@@ -1,4 +1,4 @@
-"""Words, numbers and the text of others, as messages show them."""
+"""Format words, numbers and foreign text for messages."""
 
 import re
 from itertools import groupby
@@ -18,12 +18,12 @@ def printable(text: str, longest: int = 400) -> str:
 
 
 def blanked(text: str) -> str:
-    """Put a blank for each character that cannot be printed, line ends too."""
+    """Replace each unprintable character, line ends too, by a blank."""
     return "".join(one if one.isprintable() else " " for one in text)
 
 
 def one_line(text: str, longest: int) -> str:
-    """Bring what others wrote on one line of bearable length, without codes for the terminal."""
+    """Put foreign text on one line of limited length, without terminal codes."""
     line = " ".join(blanked(text).split())
     return line if len(line) <= longest else f"{line[:longest]}..."
 
@@ -38,10 +38,10 @@ def format_ranges(numbers: Iterable[int], separator: str = ", ") -> str:
 
 
 def split_counting(blocks: Sequence[Sequence[str]]) -> List[Tuple[int, int]]:
-    """Split blocks of lines into runs that count: numbers in them stay, or grow by one each time.
+    """Split blocks of lines into runs in which each number stays equal or grows by one.
 
     Returns:
-        The first block of each run, and the one behind its last.
+        The first block of each run, and the one after its last.
     """
     ends = [0]
     step: Optional[List[int]] = None
@@ -57,7 +57,7 @@ def split_counting(blocks: Sequence[Sequence[str]]) -> List[Tuple[int, int]]:
 
 
 def fold_counting(texts: Sequence[str]) -> str:
-    """Write texts that count as one: ``rank_0``, ``rank_1``, ``rank_2`` as ``rank_{0..2}``."""
+    """Combine counted texts: ``rank_0``, ``rank_1``, ``rank_2`` give ``rank_{0..2}``."""
     first, last = _split_numbers(texts[0]), _split_numbers(texts[-1])
     return "".join(
         start if start == end else f"{{{start}..{end}}}" for start, end in zip(first, last)
@@ -85,7 +85,7 @@ def join_words(words: Sequence[str], last: str = "and") -> str:
 
 
 def format_count(count: int, noun: str) -> str:
-    """Put a noun behind a number, in the plural where it needs one: ``1,024 entries``."""
+    """Format a number with a noun, in the plural if needed: ``1,024 entries``."""
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{count:,} {noun if count == 1 else plural}"
 
@@ -94,7 +94,7 @@ _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", 
 
 
 def format_ordinal(number: int) -> str:
-    """Write the number of a place, from 1: ``first``, ``second``, ``11th``, ``22nd``."""
+    """Format an ordinal number: ``first``, ``second``, ``11th``, ``22nd``."""
     if number <= len(_ORDINALS):
         return _ORDINALS[number - 1]
     is_teen = number % 100 in (11, 12, 13)
@@ -115,7 +115,7 @@ def format_duration(seconds: float) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str], near: float = 0.6) -> Optional[str]:
-    """Give the known word nearest to ``word``; None if none is as ``near`` (1 is equal)."""
+    """Return the known word nearest to ``word``; None below similarity ``near``."""
     import difflib  # some milliseconds of import that only a mistake has to pay for
 
     found = difflib.get_close_matches(word[:_LONGEST_WORD], list(known), n=1, cutoff=near)
@@ -129,11 +129,11 @@ def find_stray_byte(text: str) -> Optional[int]:
 
 
 def is_writable(text: str, strict: bool = False) -> bool:
-    """Whether ``text`` is read back as it is once it is written; half a surrogate pair is not.
+    """Return whether ``text`` survives a UTF-8 round trip (lone surrogates do not).
 
     Args:
         text: The text.
-        strict: Whether it may not have bytes that are no UTF-8 either, as in JSON.
+        strict: Whether to refuse bytes that are not UTF-8 as well, as JSON does.
     """
     errors = "strict" if strict else "surrogateescape"
     try:
@@ -143,7 +143,7 @@ def is_writable(text: str, strict: bool = False) -> bool:
 
 
 def shorten(text: str, most: int = 60) -> str:
-    """Put three dots for what is too long, or stands behind the first byte that is no UTF-8."""
+    """Shorten a long text with three dots, also at the first byte that is not UTF-8."""
     at = find_stray_byte(text)
     shown = text if at is None else text[:at] + "..."
     return shown if len(shown) <= most else shown[: most - 3] + "..."

@@ -1,4 +1,4 @@
-"""Which line of the user's own files something happens in."""
+"""Find the line of the user's own files in a stack."""
 
 import os
 import sysconfig
@@ -61,7 +61,7 @@ def user_lines(frames: Iterable[Tuple[FrameType, int]]) -> List[UserLine]:
 
 
 def is_user_file(path: str) -> bool:
-    """Tell whether a file is neither Python's, nor of an installed package, nor of this one.
+    """Return whether a file is neither Python's, nor of an installed package, nor of this one.
 
     The file system is not asked: it may be what a process waits for.
     """
@@ -71,7 +71,7 @@ def is_user_file(path: str) -> bool:
 
 
 def _is_of_main_module(frame: FrameType) -> bool:
-    """Tell whether a frame is the started module's; a runner of this package does not count."""
+    """Return whether a frame is the started module's; a runner of this package does not count."""
     path = _absolute(frame.f_code.co_filename)
     if path.startswith(_PACKAGE) and not path.startswith(_EXAMPLES):
         return False

@@ -1,4 +1,4 @@
-"""Names and times of the vendor's stack that several rooms go by."""
+"""Names and times of the vendor's stack that several packages use."""
 
 import re
 import socket

@@ -14,6 +14,8 @@ The first words behind the three backticks say how a block is tested, in the ord
     for anything.
 ``sh``, ``console example``
     Every command of ``ascend-session`` is read by its own parser, and not run.
+``diff``
+    Its lines without a plus stand in the files that it names.
 ``text``, or nothing
     It is shown only.
 """
@@ -50,6 +52,7 @@ KINDS = {
     "yaml": ("",),
     "console": ("", "example", "exit=1"),
     "sh": ("",),
+    "diff": ("",),
     "text": ("",),
 }
 
@@ -108,6 +111,18 @@ PARSED = [
 def test_each_block_says_how_it_is_tested(page: Path) -> None:
     wrong = [block for block in BLOCKS[page] if block.how not in KINDS.get(block.kind, ())]
     assert wrong == []
+
+
+@pytest.mark.parametrize("page", BLOCKS, ids=lambda page: page.stem)
+def test_a_diff_of_a_page_fits_the_files_that_it_changes(page: Path) -> None:
+    lines: List[str] = []
+    for block in BLOCKS[page]:
+        for line in block.text.splitlines() if block.kind == "diff" else ():
+            if line.startswith("--- "):
+                file = HOME / line[4:].partition("/")[2]
+                lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+            elif not line.startswith(("+", "@@")):
+                assert line[1:] in lines, f"{page.name}: {line}"
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def test_message_and_hint_are_kept_and_shown_and_survive_pickles_and_copies(name
 
 
 def test_the_problems_of_a_config_survive_as_well() -> None:
-    error = ConfigError.of(
+    error = ConfigError.from_problems(
         [Finding(ERROR, "A is wrong.", "Write 1.", option="a", source="npu_attrs.cc")]
     )
     again = pickle.loads(pickle.dumps(error))
@@ -70,7 +70,7 @@ def test_the_problems_of_a_config_survive_as_well() -> None:
 
 class TestConfigError:
     def test_a_single_problem_is_the_message(self) -> None:
-        error = ConfigError.of([Finding(ERROR, "A is wrong.", "Write 1.", option="a")])
+        error = ConfigError.from_problems([Finding(ERROR, "A is wrong.", "Write 1.", option="a")])
         assert str(error) == "A is wrong.\n  hint: Write 1."
 
     def test_several_problems_are_numbered(self) -> None:
@@ -78,7 +78,7 @@ class TestConfigError:
             Finding(ERROR, "A is wrong.", "Write 1.", option="a"),
             Finding(ERROR, "B is wrong.", option="b"),
         ]
-        error = ConfigError.of(problems, "train.yaml")
+        error = ConfigError.from_problems(problems, "train.yaml")
         assert str(error) == (
             "2 problems in train.yaml:\n  1. A is wrong. Write 1.\n  2. B is wrong."
         )

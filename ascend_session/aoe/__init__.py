@@ -1,4 +1,4 @@
-"""Tuning with the vendor's AOE: what it needs, the tuning run, and what came of it."""
+"""Tuning with the vendor's AOE: conditions, the tuning run, and results."""
 
 from ascend_session.lazy import late_names
 

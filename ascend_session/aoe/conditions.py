@@ -1,4 +1,4 @@
-"""The conditions of a tuning run: those of this machine, its device, folders and software.
+"""Check the conditions of a tuning run: machine, device, folders and software.
 
 Sources: the manual of AOE, "To perform tuning in the single-device scenario, ensure that the
 following conditions are met", tuning precautions and environment variables; the adapter's manual,
@@ -27,13 +27,13 @@ import psutil
 
 from ascend_session.aoe.machine import MOST_PARALLEL, Parallel, find_home
 from ascend_session.aoe.run import BANK, find_repository
-from ascend_session.checks.devices import Seen
+from ascend_session.checks.availability import Holders
 from ascend_session.checks.toolkit import check_sourced
 from ascend_session.cluster.variables import read_number
 from ascend_session.config.tuning import MODES
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, NOT_CHECKED, OK, Finding
-from ascend_session.hardware.devices import Device, DeviceReport
+from ascend_session.hardware.device_report import Device, DeviceReport
 from ascend_session.hardware.families import family
 from ascend_session.hardware.program import find_program, run_program
 from ascend_session.spelling import as_message, option, template_of
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
     from ascend_session.config.ascend_config import AscendConfig
 
 FAILS = "fails"
-"""Measured, and not as tuning needs it; the other verdicts are `findings.OK` and `NOT_CHECKED`."""
+"""Verdict: the condition is not met. The others are `findings.OK` and `NOT_CHECKED`."""
 
 Value = Union[int, float, str, None]
 
 _GIB = 2**30
 
 HOME_BYTES = 20 * 2**30
-"""What has to be free in the home directory, bytes."""
+"""Free space needed in the home directory, bytes."""
 
 ONE_USER, DEVICE_MEMORY = "one user", "device memory"
 """The conditions that fail only while another process holds the device."""
@@ -113,7 +113,7 @@ def judge(
     unit: str = "",
     asks: Tuple[str, ...] = (),
 ) -> TuningCondition:
-    """Make a condition that is fulfilled, is not, or (None) could not be checked.
+    """Make a condition that is met, is not, or (None) could not be checked.
 
     The other arguments are those of `TuningCondition`; a fulfilled one has no hint.
     """
@@ -191,7 +191,7 @@ class KnownFacts:
             message = f"{given} is neither True nor False."
             problems.append(Finding(ERROR, message, option="static_operators"))
         if problems:
-            raise ConfigError.of(problems, "what was asked")
+            raise ConfigError.from_problems(problems, "what was asked")
 
 
 def find_folder_fault(
@@ -413,7 +413,7 @@ def _check_one_user(report: DeviceReport, device: Optional[Device]) -> TuningCon
         message = f"The device is held by {' and '.join(others)}."
         hint = "Wait until it is free, or choose another device with ASCEND_DEVICE_ID."
         return judge(ONE_USER, False, f"{len(others)} on it", needed, message, hint)
-    seen = Seen.of(report)
+    seen = Holders.from_report(report)
     if seen.hidden or seen.blind:
         message = " ".join(["Not everybody who may hold the device can be seen.", *seen.blind])
         return judge(ONE_USER, None, None, needed, message, "Look as root.")

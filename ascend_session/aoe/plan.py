@@ -27,7 +27,7 @@ from ascend_session.cluster.variables import read_size
 from ascend_session.config.tuning import MODES, mode_number, mode_word
 from ascend_session.errors import AscendConfigWarning, ConfigError
 from ascend_session.findings import NOT_CHECKED, OK, Finding
-from ascend_session.hardware.devices import survey
+from ascend_session.hardware.device_report import survey
 from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.program import TIME_LIMIT
 from ascend_session.option_files import AoeConfigFile
@@ -48,11 +48,11 @@ _ORDER = (FAILS, NOT_CHECKED, OK)
 
 @dataclass(frozen=True)
 class AoePlan:
-    """What a tuning run needs and what there is; frozen.
+    """The conditions of a tuning run, measured on this machine; frozen.
 
     Example:
         >>> plan = AoePlan.measure(cfg, mode="operator")  # doctest: +SKIP
-        >>> [condition.name for condition in plan.of("fails")]  # doctest: +SKIP
+        >>> [condition.name for condition in plan.select_conditions("fails")]  # doctest: +SKIP
         ['CPUs']
 
     Attributes:
@@ -118,10 +118,10 @@ class AoePlan:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing fails; what was not checked may still be wrong."""
-        return not self.of(FAILS)
+        """True if no condition fails; some may not have been checked."""
+        return not self.select_conditions(FAILS)
 
-    def of(self, verdict: str) -> Tuple[TuningCondition, ...]:
+    def select_conditions(self, verdict: str) -> Tuple[TuningCondition, ...]:
         """Return the conditions of one verdict: ``ok``, ``fails`` or ``not checked``."""
         return tuple(condition for condition in self.conditions if condition.verdict == verdict)
 
@@ -131,7 +131,7 @@ class AoePlan:
             "ok": self.ok,
             "mode": self.mode,
             "aoe_mode": mode_number(self.mode),
-            "counts": {verdict: len(self.of(verdict)) for verdict in _ORDER},
+            "counts": {verdict: len(self.select_conditions(verdict)) for verdict in _ORDER},
             "conditions": [condition.as_dict() for condition in self.conditions],
             "advice": list(ADVICE),
         }
@@ -206,7 +206,7 @@ def _check_profiling(run: TuningRun) -> TuningCondition:
 
 
 def _check_off(run: TuningRun, name: str, against: Dict[str, str], message: str) -> TuningCondition:
-    """Check that nothing turns something on: ``against`` says what does, and what to do then."""
+    """Check that a feature is off: ``against`` names what turns it on, and what to do."""
     if against:
         measured, hint = " and ".join(against), "; ".join(against.values())
         message = f"{measured} would spoil the result."

@@ -1,4 +1,4 @@
-"""The result files of AOE: where they are, and what stands in them.
+"""The result files of AOE: their folders and content.
 
 Times of operators are in microseconds, those of sub-graphs and models in milliseconds.
 
@@ -185,7 +185,7 @@ class ResultFile(NamedTuple):
         name: Its name, as it was given.
         tasks: The tasks that are whole, in the order of the file.
         damage: Why the rest could not be read, and where; None if all was.
-        doubts: What is there and cannot be, or does not add up.
+        doubts: Values that are impossible or contradictory.
     """
 
     name: str
@@ -205,7 +205,7 @@ class ResultFile(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether all of it was read and no tuning failed, is incomplete or was interrupted."""
+        """True if all of it was read and no tuning failed, is incomplete or was interrupted."""
         return self.damage is None and not any(
             task.interrupted or {FAILED, INCOMPLETE} & set(self.outcomes(task))
             for task in self.tasks

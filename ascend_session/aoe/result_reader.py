@@ -1,8 +1,8 @@
-"""How a result file of AOE is read.
+"""Read a result file of AOE.
 
-AOE writes a file while it tunes, so a run that was killed leaves half of one. Of a damaged file the
-whole tasks are given, and one error. What is there and cannot be, or does not add up, is a doubt:
-it is pointed out with its place, and the value is None.
+AOE writes a file while it tunes, so a killed run leaves half of one. A damaged file gives its
+complete tasks, and one error. A value that is impossible or contradictory is a doubt: it is
+reported with its place, and read as None.
 
 Sources: the manual of AOE, tables of the operator and of the sub-graph tuning result file. The old
 forms (one task as an array, operators below ``add_repo_operators``) are those of the manual of CANN
@@ -33,7 +33,7 @@ from ascend_session.aoe.result_files import (
 from ascend_session.errors import ResultError
 from ascend_session.files import UnreadableError, read_regular_file
 from ascend_session.findings import ERROR, WARNING, Finding, TextPlaces
-from ascend_session.option_files.source import foreign_encoding
+from ascend_session.option_files.source_file import foreign_encoding
 
 _WHAT = "a result file of AOE"
 _MOST_BYTES = 100 << 20
@@ -121,7 +121,7 @@ def _parse_content(content: bytes, name: str) -> ResultFile:
                 hint=_HINT,
             )
         if error is not None and not (_is_cut_off(error) and text.lstrip()[0] in "{["):
-            place = reader.places.of(error.pos)
+            place = reader.places.locate(error.pos)
             raise ResultError(f"{name}:{place}: {_explain(error)}", hint=_HINT)
     damage = reader.find_damage(content)
     doubts = reader.doubts[:_MOST_DOUBTS]
@@ -137,7 +137,7 @@ class _FileReader:
     Attributes:
         places: Line and column of each character.
         error: The first place where the text is no JSON, if there is one.
-        doubts: What cannot be, or does not add up.
+        doubts: Values that are impossible or contradictory.
         tasks: The tasks that are whole.
     """
 
@@ -170,21 +170,21 @@ class _FileReader:
                 match = _TASK_KEY.search(self._text, end)
 
     def find_damage(self, content: bytes) -> Optional[Finding]:
-        """Give the one error of a damaged file: no JSON, or else no UTF-8."""
+        """Return the one error of a damaged file: no JSON, or else no UTF-8."""
         if self.error is not None:
             count = len(self.tasks)
             tasks = f"{count} whole task{'' if count == 1 else 's'}"
             rest = f"{tasks} can be read; the rest is lost."
             if _is_cut_off(self.error):
                 rest = f"Before it: {tasks}."
-            place = self.places.of(self.error.pos)
+            place = self.places.locate(self.error.pos)
             return Finding(ERROR, f"{_explain(self.error)} {rest}", place=place)
         try:
             content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             at = len(content[: error.start].decode("utf-8-sig"))
             message = "This byte is not UTF-8 text; a replacement character is shown for it."
-            return Finding(ERROR, message, place=self.places.of(at))
+            return Finding(ERROR, message, place=self.places.locate(at))
         return None
 
     def _read_member(self, key: Union[str, int], at: int, value_at: int) -> int:
@@ -201,7 +201,7 @@ class _FileReader:
         self._repeated_keys = []
         value, end = self._decode(value_at)
         reader = _TaskReader()
-        task = reader.read(key, self.places.of(at).line, value)
+        task = reader.read(key, self.places.locate(at).line, value)
         if task is not None and (key or task.name or task.tunings):
             self.tasks.append(task)
         for repeated in dict.fromkeys(self._repeated_keys):
@@ -216,7 +216,7 @@ class _FileReader:
 
     def _doubt(self, at: int, message: str) -> None:
         # Places are not looked for any more where nobody will see them.
-        place = self.places.of(at) if len(self.doubts) <= _MOST_DOUBTS else None
+        place = self.places.locate(at) if len(self.doubts) <= _MOST_DOUBTS else None
         self.doubts.append(Finding(WARNING, message, place=place))
 
     def _skip_blanks(self, at: int) -> int:
@@ -298,7 +298,7 @@ class _FileReader:
 
 
 def _is_cut_off(error: json.JSONDecodeError) -> bool:
-    """Whether the text just ends too early: in a string, a number, a word, or between values."""
+    """Return whether the text ends too early: in a string, number or word, or between values."""
     if error.msg == _NO_OBJECT:
         return False
     rest = error.doc[error.pos :].strip()
@@ -347,7 +347,7 @@ _OBJECT, _ARRAY, _TEXT, _TIME, _COUNT, _PERCENT, _TYPES = _EXPECTED
 
 
 class _TaskReader:
-    """Turns the JSON of a task into objects, and collects what in it cannot be.
+    """Turns the JSON of a task into objects, and collects doubts.
 
     Attributes:
         doubts: The path that leads to a value from that of the task, and what is wrong with it.
@@ -477,12 +477,12 @@ class _TaskReader:
         return None if value is None else float(value)
 
     def _get(self, holder: Dict[str, Any], key: str, path: _Path, expected: str) -> Any:
-        """Give a member of an object; None, and a doubt, if it is not as expected."""
+        """Return a member of an object; None, and a doubt, if it is not as expected."""
         value = holder.get(key)
         return value if self._fits(value, expected, (*path, key)) else None
 
     def _fits(self, value: Any, expected: str, path: _Path, name: str = "") -> bool:
-        """Tell whether a value is as expected, and add a doubt if it is not."""
+        """Return whether a value is as expected, and add a doubt if it is not."""
         if _EXPECTED[expected](value):
             return True
         state = "missing or null" if value is None else _describe(value)

@@ -129,7 +129,7 @@ class Results(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether all was read, and no tuning failed, is incomplete or was interrupted.
+        """True if everything was read, and no tuning failed, is incomplete or was interrupted.
 
         Doubts do not count.
         """

@@ -1,4 +1,4 @@
-"""A tuning run: its variables, repository, new result files, and progress.
+"""A tuning run: variables, repository, new result files, and progress.
 
 Sources: the manual of AOE (environment variables, custom repositories, tuning result viewing); the
 vendor's manual, TUNE_BANK_PATH: what was set while tuning has to be set when the result is used,
@@ -198,7 +198,7 @@ class TuningProgress:
         self._graphs = 0
 
     def look(self) -> List[str]:
-        """Return what is new since the last look, in sentences."""
+        """Return news since the last call, in sentences."""
         return [*self._read_logs(), *self._read_results()]
 
     def _read_logs(self) -> Iterator[str]:
@@ -244,7 +244,7 @@ class TuningProgress:
 
 
 def _count_results(path: str) -> str:
-    """Say how often the keys occur in a file that may be half-written, and is no JSON then."""
+    """Return how often the keys occur in a file that may be half-written, and is no JSON then."""
     content = b""
     with contextlib.suppress(OSError), open(path, "rb") as file:
         content = file.read(_MOST_BYTES)

@@ -1,4 +1,4 @@
-"""A tuning run: what it is asked for, its conditions, its launch, and how far it is."""
+"""A tuning run: its request, conditions, launch, and progress."""
 
 import dataclasses
 import os
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 _LOOK_EVERY_S = 1.0  # between two looks how far the run is
 
 
-class Tuning(NamedTuple):
-    """A tuning run as it is asked for, before anything is measured or made.
+class TuningRun(NamedTuple):
+    """The request for a tuning run.
 
     Attributes:
         mode: What is tuned: ``"1"``, ``"2"`` or ``"4"``.
@@ -53,7 +53,7 @@ class Tuning(NamedTuple):
     environ: Dict[str, str]
 
 
-def describe_run(request: Mapping[str, Any]) -> Tuning:
+def describe_run(request: Mapping[str, Any]) -> TuningRun:
     """Describe the run that the parameters of ``ascend-session aoe run`` ask for.
 
     Raises:
@@ -76,7 +76,7 @@ def describe_run(request: Mapping[str, Any]) -> Tuning:
         environ.pop("CM_WORKER_SIZE", None)
     if device is not None:
         environ["ASCEND_DEVICE_ID"] = str(device)
-    return Tuning(mode, config, refusal, added, device, environ)
+    return TuningRun(mode, config, refusal, added, device, environ)
 
 
 def _read_config(
@@ -102,7 +102,7 @@ def _read_config(
 
 
 def measure_conditions(
-    tuning: Tuning, known: Mapping[str, Any], new_folders: Sequence[str] = ()
+    tuning: TuningRun, known: Mapping[str, Any], new_folders: Sequence[str] = ()
 ) -> AoePlan:
     """Measure the conditions of a tuning run.
 
@@ -158,7 +158,7 @@ def make_folders(request: Mapping[str, Any]) -> None:
                 raise ConfigError(message) from None
 
 
-def make_launch_config(request: Mapping[str, Any], tuning: Tuning) -> LaunchConfig:
+def make_launch_config(request: Mapping[str, Any], tuning: TuningRun) -> LaunchConfig:
     """Make the launch of a run: one rank, which is not bound to CPUs."""
     settings = {
         "module" if request["as_module"] else "script": request["what"],
@@ -177,7 +177,7 @@ def make_launch_config(request: Mapping[str, Any], tuning: Tuning) -> LaunchConf
 
 
 class ProgressWatch:
-    """Looks how far the run is, in a thread of its own, from its start to its end."""
+    """Watches the progress of the run in a thread of its own."""
 
     def __init__(self, environ: Mapping[str, str], before: "Mapping[str, FileState]") -> None:
         self.has_begun = False

@@ -1,1 +1,1 @@
-"""Reads existing scripts, without running them, and says which of their options do nothing."""
+"""Find options without effect in existing scripts, without running them."""

@@ -1,4 +1,4 @@
-"""What an expression of a script says by itself, or through names that are assigned once.
+"""Evaluate constant expressions of a script, through names that are assigned once.
 
 Nothing of the script is evaluated: literals are read, and the few operations that people write on
 them (a product of small numbers, a sum of texts, as_bytes, os.path.join) are done here.
@@ -9,7 +9,7 @@ import os.path
 from typing import AbstractSet, Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from ascend_session.audit.objects import UNKNOWN, EnvironmentText, Known, OneOf, dotted_name
-from ascend_session.audit.source import FUNCTIONS, SyntaxTree, is_vendor_module, last_name
+from ascend_session.audit.syntax import FUNCTIONS, SyntaxTree, is_vendor_module, last_name
 
 _DEEPEST = 40  # expressions and names within each other
 _LONGEST = 4096  # characters of a text that is put together
@@ -57,7 +57,7 @@ class Constants:
                         scope[name] = None
 
     def _other_names(self) -> Iterator[Tuple[ast.AST, str]]:
-        """Yield what binds a name without an assignment, and the name."""
+        """Yield statements that bind a name without an assignment, and the name."""
         for node in self._tree.nodes(ast.arg):
             yield node, node.arg
         for node in self._tree.nodes(ast.Import, ast.ImportFrom):
@@ -74,11 +74,11 @@ class Constants:
         scope[name] = value if name not in scope else None
 
     def names_of(self, scope: ast.AST) -> AbstractSet[str]:
-        """Give the names that are a function's or class's own."""
+        """Return the local names of a function or class."""
         return set(self._names.get(id(scope), ())) - self.moving
 
     def assigned(self, node: ast.AST) -> ast.AST:
-        """Give the expression that a name stands for; ``node`` itself if it is no such name."""
+        """Return the expression that a name stands for; ``node`` itself if it is no such name."""
         for _ in range(_DEEPEST):
             value = self._assigned_once(node) if isinstance(node, ast.Name) else None
             if value is None:
@@ -97,7 +97,7 @@ class Constants:
         return None
 
     def value(self, node: ast.AST, depth: int = _DEEPEST) -> Any:
-        """Give what is known of the value of an expression."""
+        """Return the value of an expression, as far as known."""
         if id(node) not in self._values:
             self._values[id(node)] = UNKNOWN  # for a name that is assigned what it is part of
             if depth:
@@ -188,7 +188,7 @@ def _compute(operator: ast.AST, left: Any, right: Any) -> Any:
 
 
 def _convert(name: str, value: Any) -> Any:
-    """Give what a function of Python or TensorFlow makes of one constant."""
+    """Return the result of a known function for one constant."""
     if isinstance(value, OneOf):
         arms = tuple(_convert(name, each) for each in value.values)
         return UNKNOWN if UNKNOWN in arms else OneOf(arms)

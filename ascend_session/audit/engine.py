@@ -1,4 +1,4 @@
-"""What a script writes into configurations, as its text says it.
+"""Follow what a script writes into configurations.
 
 One pass over the statements: of the module, then of each function, as if it were called once. No
 calls, loops or branches are followed, and nothing of a script is evaluated. What stands in an arm
@@ -21,8 +21,8 @@ from ascend_session.audit.objects import (
     dotted_name,
     mark_shared,
 )
-from ascend_session.audit.options import POSITIONAL, find_vendor_classes
-from ascend_session.audit.source import FUNCTIONS, Script, last_name
+from ascend_session.audit.option_rules import POSITIONAL, find_vendor_classes
+from ascend_session.audit.syntax import FUNCTIONS, Script, last_name
 from ascend_session.config.proto import REMAPPER
 
 # Functions of the vendor's npu_init that complete a configuration and return or use it; they set
@@ -68,7 +68,7 @@ class _Scope(NamedTuple):
     outer: Optional["_Scope"] = None
 
     def find(self, name: str) -> Optional[Part]:
-        """Give what a name stands for."""
+        """Return the object that a name is bound to."""
         scope: Optional[_Scope] = self
         first, _, rest = name.partition(".")
         while scope is not None:
@@ -87,8 +87,8 @@ class Engine:
         script: The script.
 
     Attributes:
-        protos: The configurations that it builds, or that are first seen in it.
-        entries: Their entries, and those that it gets from elsewhere.
+        protos: The configurations that it builds or receives.
+        entries: Their entries, and those that it receives.
         run_configs: Its calls of NPURunConfig and of its parts.
     """
 
@@ -185,14 +185,14 @@ class Engine:
         self._branch = before
 
     def _hand_over(self, statement: Any) -> None:
-        """Note that a function returns a configuration."""
+        """Record that a function returns a configuration."""
         value = statement.value if isinstance(statement, ast.Return) else None
         part = self._part(value) if value is not None else None
         if part is not None and not (part.path or self._is_only_read(self._scope.node)):
             mark_shared(part.owner)
 
     def _is_only_read(self, function: Any) -> bool:
-        """Whether this script uses what ``function`` returns, and writes into it nowhere else."""
+        """Return whether this script only reads the result of ``function``."""
         is_here = self._writing.get(id(function)) == self._writing[id(self._module.node)]
         return is_here and bool(self._script.tree.uses(getattr(function, "name", "")))
 
@@ -238,7 +238,7 @@ class Engine:
             mark_shared(part.owner)
 
     def _home(self, name: str) -> Dict[str, Part]:
-        """Give where a name is kept: what a method gives ``self`` is seen by the other methods."""
+        """Return the scope of a name: attributes of ``self`` are shared by all methods."""
         outer = self._scope.outer
         if name in self._constants.moving:
             return self._module.parts
@@ -292,7 +292,7 @@ class Engine:
         proto.toggles.append(Assignment("", name, word, place, self._branch))
 
     def _word(self, value: ast.AST) -> Any:
-        """Give what a switch is set to: ``OFF`` of RewriterConfig.OFF, a number, or UNKNOWN."""
+        """Return the value of a switch: ``OFF`` for RewriterConfig.OFF, a number, or UNKNOWN."""
         node = self._constants.assigned(value)
         if isinstance(node, ast.Attribute):
             return node.attr if last_name(node.value) == "RewriterConfig" else UNKNOWN
@@ -327,12 +327,12 @@ class Engine:
                         mark_shared(part.owner)
 
     def _is_of_pairs(self, node: ast.AST) -> bool:
-        """Whether a tuple stands in ``a, b = c, d``, which is read one by one."""
+        """Return whether a tuple is a side of ``a, b = c, d``, which is read item by item."""
         above = self._script.tree.parent(node)
         return isinstance(above, ast.Assign) and isinstance(above.targets[0], (ast.Tuple, ast.List))
 
     def _part(self, node: ast.AST) -> Optional[Part]:
-        """Give what an expression stands for; None if that is nothing of the kind."""
+        """Return the tracked object that an expression evaluates to; None for anything else."""
         attributes: List[str] = []
         into: Optional[ast.Attribute] = None  # where a configuration is entered
         while True:
@@ -351,7 +351,7 @@ class Engine:
         return part and Part(part.owner, (*part.path, *reversed(attributes)))
 
     def _listed_entry(self, node: ast.Subscript) -> Optional[Part]:
-        """Give an entry of ``custom_optimizers[0]``."""
+        """Return an entry of ``custom_optimizers[0]``."""
         part = self._part(node.value)
         if part is None or part.path[-1:] != ("custom_optimizers",):
             return None
@@ -359,7 +359,7 @@ class Engine:
         return self._expressions[id(node)]
 
     def _unseen_proto(self, node: ast.AST) -> Part:
-        """Note a configuration that comes from elsewhere."""
+        """Record a configuration that comes from elsewhere."""
         proto, name = self._add_proto(node, False), dotted_name(node)
         if name:
             proto.names.append((name, None))
@@ -369,7 +369,7 @@ class Engine:
         return Part(proto)
 
     def _call(self, node: ast.Call) -> Optional[Part]:
-        """Give what a call stands for, and note what it does to configurations."""
+        """Return the tracked object that a call makes, and record its effect on configurations."""
         last = last_name(node.func)
         of = self._part(node.func.value) if isinstance(node.func, ast.Attribute) else None
         if of is not None and isinstance(of.owner, (Proto, OptimizerEntry)):
@@ -477,7 +477,7 @@ def _depth(node: ast.AST) -> int:
 
 
 def _ends(body: List[ast.stmt]) -> bool:
-    """Whether a run that goes on comes through a block and does not pass what follows it."""
+    """Return whether a block ends with a jump, so that the statements after it are not reached."""
     last: Any = body[-1]
     if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
         return last_name(last.value.func) in ("exit", "_exit")

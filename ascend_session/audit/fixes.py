@@ -1,8 +1,8 @@
-"""Corrects what is certainly wrong in the options of a script.
+"""Correct certain mistakes in the options of a script.
 
-That is misspelt keys, fields, the optimizer's name and memory_optimization. Each change is made
-within its line, or is a line before it; a file is only written if the whole of it is still a
-script, and everything else in it stays as it is, byte by byte.
+These are misspelt keys, fields, the optimizer's name and memory_optimization. A change affects its
+line, or adds a line before it. A file is written only if it still parses, and everything else in it
+stays the same, byte by byte.
 """
 
 import ast
@@ -10,10 +10,10 @@ import difflib
 import re
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from ascend_session.audit.options import known_option
+from ascend_session.audit.option_rules import known_option
 from ascend_session.audit.report import place_of
 from ascend_session.audit.scripts import audit_bytes
-from ascend_session.audit.source import is_vendor_module
+from ascend_session.audit.syntax import is_vendor_module
 from ascend_session.config.entry import ENTRY_NAME
 from ascend_session.config.names import OBSOLETE
 from ascend_session.config.option import adapter_options
@@ -28,7 +28,7 @@ class FixedScript(NamedTuple):
     Attributes:
         before: Its text.
         after: Its text with all changes.
-        changes: The findings that are mended, at their places in ``before``.
+        changes: The corrected findings, at their places in ``before``.
     """
 
     before: str
@@ -41,7 +41,7 @@ _MOST_LETTERS = 10 << 20  # that are audited again and again, of one script
 
 
 def fix_script(file: str, data: bytes) -> Optional[FixedScript]:
-    """Mend everything in a script that is certain; None if there is nothing to mend."""
+    """Correct all certain mistakes in a script; return None if there are none."""
     try:
         before = text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -82,12 +82,12 @@ def _is_python_3(text: str) -> bool:
 
 
 def _is_wrong(finding: Finding) -> bool:
-    """Whether no change may bring such a finding: an error, or a value that is refused."""
+    """Return whether a change must not cause this finding: an error, or a refused value."""
     return finding.severity == ERROR or finding.rule == "value-not-allowed"
 
 
 def _fix_lines(file: str, lines: List[str]) -> List[Finding]:
-    """Mend ``lines`` where that is certain, from below, and return what is mended."""
+    """Correct ``lines``, from the last to the first, and return the corrected findings."""
     findings = _audit_lines(file, lines)
     wrong_count = sum(map(_is_wrong, findings))
     mended: Dict[int, Finding] = {}
@@ -124,7 +124,7 @@ _AHEAD = 0.06  # how much more than the next one
 
 
 def _fix_key(line: str, text: str, _: int) -> Optional[str]:
-    """Correct a key if there is exactly one that it may be meant to be."""
+    """Correct a key if exactly one known key is near."""
     matches = list(_ASSIGNMENT.finditer(line))
     if len(matches) != 1 or matches[0]["key"] in OBSOLETE:
         return None
@@ -187,7 +187,7 @@ _OFF = "graph_options.rewrite_options.memory_optimization = RewriterConfig.OFF"
 
 
 def _fix_memory_optimization(line: str, text: str, number: int) -> Optional[str]:
-    """Put a line before that of the entry, where RewriterConfig is a name of the script by then."""
+    """Insert a line before the entry's, if RewriterConfig has been imported there."""
     match = _ADD.search(line)
     if match is None or not _imports_rewriter(text, number):
         return None
@@ -199,7 +199,7 @@ def _fix_memory_optimization(line: str, text: str, number: int) -> Optional[str]
 
 
 def _imports_rewriter(text: str, number: int) -> bool:
-    """Whether the module imports RewriterConfig before line ``number``, counted from 0."""
+    """Return whether the module imports RewriterConfig before line ``number``, counted from 0."""
     module: Any = ast.parse(text.lstrip("\ufeff"))
     for node in module.body:
         if isinstance(node, ast.ImportFrom) and node.lineno <= number:

@@ -1,4 +1,4 @@
-"""What a script builds, as far as its text tells: constants, configurations, entries, options."""
+"""The objects that a script builds, as far as its text shows."""
 
 import ast
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
@@ -7,7 +7,7 @@ from ascend_session.findings import Place
 
 
 class Unknown(NamedTuple):
-    """A value that the text does not tell."""
+    """A value that the text does not show."""
 
 
 class Known(NamedTuple):
@@ -36,13 +36,13 @@ Branch = Tuple[Tuple[int, int], ...]
 
 
 def compatible(first: Branch, second: Branch) -> bool:
-    """Whether one run of the script may pass both places."""
+    """Return whether one run of the script may reach both places."""
     arms = dict(first)
     return all(arms.get(statement, arm) == arm for statement, arm in second)
 
 
 def implied(outer: Branch, inner: Branch) -> bool:
-    """Whether a run that passes ``inner`` surely passes ``outer`` too."""
+    """Return whether each run that reaches ``inner`` also reaches ``outer``."""
     return set(outer) <= set(inner)
 
 
@@ -139,7 +139,7 @@ _MOST_PARTS = 20  # of a name with dots
 
 
 def dotted_name(node: Optional[ast.AST]) -> str:
-    """Give ``a.b.c`` for names and attributes of names; an empty text for anything else."""
+    """Return ``a.b.c`` for names and attributes of names; empty for anything else."""
     parts: List[str] = []
     while isinstance(node, ast.Attribute) and len(parts) < _MOST_PARTS:
         parts.append(node.attr)
@@ -150,7 +150,7 @@ def dotted_name(node: Optional[ast.AST]) -> str:
 
 
 def mark_shared(value: Any) -> None:
-    """Note that code which is not read gets a configuration or entry, and may write into it."""
+    """Record that unseen code gets a configuration or entry, and may change it."""
     if isinstance(value, (Proto, OptimizerEntry)):
         value.shared = True
     if isinstance(value, Proto):

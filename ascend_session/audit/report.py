@@ -1,4 +1,4 @@
-"""What an audit finds: its rules, the findings of one script, and the report on all of them."""
+"""Rules of the audit, and reports on one script and on all."""
 
 import re
 from typing import Any, Dict, Iterable, List, NamedTuple, Tuple
@@ -46,7 +46,7 @@ AUDIT_RULES: Dict[str, str] = {
 
 
 def place_of(finding: Finding) -> Place:
-    """Give the place of a finding about a script, each of which has one in a file."""
+    """Return the place of a finding about a script, each of which has one in a file."""
     assert isinstance(finding.place, Place)
     return finding.place
 
@@ -55,7 +55,7 @@ _IGNORE = re.compile(r"#\s*ascend:\s*ignore(?:\[([\w\s,-]*)\])?")
 
 
 def merge_findings(findings: Iterable[Finding]) -> List[Finding]:
-    """Sort the findings of one script, each once, without those that their lines ignore.
+    """Sort the findings of one script, without duplicates and those that their lines ignore.
 
     What is found twice is certain if it is so once. ``# ascend: ignore[rule]`` on its line keeps a
     finding out.
@@ -82,7 +82,7 @@ class MistakeKind(NamedTuple):
 
     Attributes:
         rule: The rule.
-        findings: They, the worst and most certain first, else by file and line.
+        findings: The findings: worst and most certain first, then by file and line.
     """
 
     rule: str
@@ -90,11 +90,11 @@ class MistakeKind(NamedTuple):
 
     @property
     def files(self) -> int:
-        """In how many files they are."""
+        """The number of files with such findings."""
         return len({place_of(finding).file for finding in self.findings})
 
     def as_dict(self) -> Dict[str, Any]:
-        """Give the kind as JSON can hold it."""
+        """Return the kind as JSON can hold it."""
         return {
             "rule": self.rule,
             "about": AUDIT_RULES[self.rule],
@@ -111,7 +111,7 @@ class AuditReport(NamedTuple):
 
     Attributes:
         files: How many files were opened.
-        looked_at: How many of them hold something that an adapter could read.
+        looked_at: How many of them have anything that an adapter could read.
         findings: What was found, by file and line.
         skipped: The files that were not read, each with the reason in a sentence.
     """
@@ -126,12 +126,12 @@ class AuditReport(NamedTuple):
         return sum(finding.severity == severity for finding in self.findings)
 
     def has(self, severity: str) -> bool:
-        """Whether a finding is of this severity or worse."""
+        """Return whether a finding is of this severity or worse."""
         worse = AUDIT_SEVERITIES[: AUDIT_SEVERITIES.index(severity) + 1]
         return any(finding.severity in worse for finding in self.findings)
 
     def kinds(self) -> List[MistakeKind]:
-        """List the kinds of mistakes, those first that matter most.
+        """List the kinds of mistakes, the most important first.
 
         Worse ones come before others, certain before possible, frequent before rare.
         """
@@ -142,7 +142,7 @@ class AuditReport(NamedTuple):
         return sorted(kinds, key=lambda kind: (_rank(kind.findings[0]), -len(kind.findings)))
 
     def as_dict(self) -> Dict[str, Any]:
-        """Give the report as JSON can hold it."""
+        """Return the report as JSON can hold it."""
         return {
             "files": self.files,
             "looked_at": self.looked_at,
@@ -157,7 +157,7 @@ def _rank(finding: Finding) -> Tuple[int, bool]:
 
 
 def finding_as_dict(finding: Finding) -> Dict[str, Any]:
-    """Give a finding as JSON can hold it."""
+    """Return a finding as JSON can hold it."""
     place = place_of(finding)
     return {
         "file": place.file,

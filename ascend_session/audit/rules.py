@@ -23,8 +23,8 @@ from ascend_session.audit.objects import (
     dotted_name,
     implied,
 )
-from ascend_session.audit.options import check_setting, known_option, settled_values
-from ascend_session.audit.source import (
+from ascend_session.audit.option_rules import check_setting, known_option, settled_values
+from ascend_session.audit.syntax import (
     FUNCTIONS,
     Script,
     SyntaxTree,
@@ -186,7 +186,7 @@ def _name_of(proto: Proto) -> str:
 
 
 def _check_use(proto: Proto, script: Script) -> Iterator[Finding]:
-    """Report a configuration that no expression uses but to write into it."""
+    """Report a configuration that is only written to."""
     regions = {id(function): function for _, function in proto.names}
     if len(regions) != 1 or None in regions.values():
         return
@@ -231,7 +231,7 @@ def _find_uses(names: FrozenSet[str], region: ast.AST, tree: SyntaxTree) -> List
 
 
 def _is_unused_helper(region: Any, uses: List[ast.Name], tree: SyntaxTree) -> bool:
-    """Whether a function returns the configuration, and the script opens sessions without it."""
+    """Return whether a function returns the configuration, but no session of the script gets it."""
     if not isinstance(region, ast.FunctionDef) or tree.parent(region) is not tree.root:
         return False
     if not all(isinstance(tree.parent(node), ast.Return) for node in uses):
@@ -241,7 +241,7 @@ def _is_unused_helper(region: Any, uses: List[ast.Name], tree: SyntaxTree) -> bo
 
 
 def _is_use(node: ast.Name, names: FrozenSet[str], tree: SyntaxTree) -> bool:
-    """Whether a session may get the configuration here."""
+    """Return whether a session may get the configuration here."""
     parent = tree.parent(node)
     if isinstance(parent, ast.Attribute):
         return _is_more_than_writing(parent, tree)
@@ -256,7 +256,7 @@ def _is_use(node: ast.Name, names: FrozenSet[str], tree: SyntaxTree) -> bool:
 
 
 def _is_more_than_writing(attribute: ast.Attribute, tree: SyntaxTree) -> bool:
-    """Whether an attribute of the configuration does more than being written into."""
+    """Return whether an attribute of the configuration does more than being written into."""
     parent: Optional[ast.AST] = tree.parent(attribute)
     while isinstance(parent, ast.Attribute):
         attribute, parent = parent, tree.parent(parent)
@@ -325,7 +325,7 @@ def check_calls(script: Script) -> Iterator[Finding]:
 
 
 def _is_unused(call: ast.Call, tree: SyntaxTree) -> bool:
-    """Whether nothing gets what a call returns, or only a name that nothing reads."""
+    """Return whether the result of a call is never used."""
     above = tree.parent(call)
     if isinstance(above, ast.Assign) and isinstance(above.targets[0], ast.Name):
         uses = tree.uses(above.targets[0].id)
@@ -334,7 +334,7 @@ def _is_unused(call: ast.Call, tree: SyntaxTree) -> bool:
 
 
 def _passes_is_distributed(call: ast.Call) -> bool:
-    """Whether a call says is_distributed, or may say it."""
+    """Return whether a call passes is_distributed, or may pass it."""
     named = [each.arg for each in call.keywords]
     may_be = len(call.args) > 2 or any(isinstance(each, ast.Starred) for each in call.args)
     return may_be or "is_distributed" in named or None in named
@@ -451,7 +451,7 @@ def check_systems(script: Script) -> Iterator[Finding]:
 
 
 def _are_called(nodes: Iterable[ast.AST], tree: SyntaxTree) -> bool:
-    """Whether this script calls each function that the nodes stand in; else others know more."""
+    """Return whether this script calls each function around the nodes."""
     around = (each for node in nodes for each in tree.definitions_around(node))
     return all(tree.uses(each.name) for each in around if isinstance(each, FUNCTIONS))
 
@@ -510,7 +510,7 @@ def _find_behind_app_run(tree: SyntaxTree) -> Set[int]:
 
 
 def _is_safe(node: ast.AST, tree: SyntaxTree, depth: int = 3) -> bool:
-    """Whether an exception does not keep the program from coming to ``node``."""
+    """Return whether the program reaches ``node`` even after an exception."""
     below: ast.AST = node
     for above in tree.ancestors(node):
         if isinstance(above, ast.Try) and any(below is each for each in above.finalbody):

@@ -1,18 +1,18 @@
-"""From the paths that were named, through all rules, to what was found in their scripts."""
+"""Run the audit: find the scripts, apply all rules, collect the findings."""
 
 import os
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.audit.report import AuditReport, merge_findings
 from ascend_session.audit.shell import check_shell, is_job_script
-from ascend_session.audit.source import Script, is_marked, read_file, read_script
+from ascend_session.audit.syntax import Script, is_marked, read_file, read_script
 from ascend_session.errors import AuditError
 from ascend_session.findings import ERROR, INFO, Finding, Place
 from ascend_session.text import format_count
 
 
 class Audited(NamedTuple):
-    """What became of one file.
+    """The result for one file.
 
     Attributes:
         file: Its name.
@@ -28,7 +28,7 @@ class Audited(NamedTuple):
 
 
 def audit_file(file: str) -> Audited:
-    """Audit one file; whatever is wrong with the file itself is reported, never raised."""
+    """Audit one file; faults of the file itself are reported, never raised."""
     try:
         return audit_bytes(file, read_file(file))
     except AuditError as error:
@@ -59,7 +59,7 @@ def _check_script(script: Script) -> List[Finding]:
     # The configuration's definitions take a while to load, which a folder without scripts of this
     # kind need not wait for.
     from ascend_session.audit.engine import Engine
-    from ascend_session.audit.options import (
+    from ascend_session.audit.option_rules import (
         check_arguments,
         check_arguments_together,
         check_options_together,
@@ -158,7 +158,7 @@ def audit_paths(
 
 
 def _say_once(rule: str, findings: List[Finding]) -> Iterator[Finding]:
-    """Keep the first of all findings by a rule, which says how many others there are."""
+    """Keep the first finding of a rule, with the number of the others."""
     others = sum(finding.rule == rule for finding in findings) - 1
     is_first = True
     for finding in findings:

@@ -1,4 +1,4 @@
-"""Shell scripts that start one process for each device: their commands, and rules about them.
+"""Rules about shell scripts that start one process per device.
 
 Python has no parser for shells, and shlex alone knows neither ``;`` nor ``&``; lines are enough for
 what is looked for, and what stands within ``if`` or ``case`` is known to be so.
@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from ascend_session.audit.objects import Branch, extend_branch
-from ascend_session.audit.source import decode_script
+from ascend_session.audit.syntax import decode_script
 from ascend_session.cluster.rank_table import RankTable
 from ascend_session.cluster.variables import find_traps
 from ascend_session.errors import AuditError, JobError
@@ -24,7 +24,7 @@ _MARKS = re.compile(rb"RANK_TABLE_FILE|RANK_ID|RANK_SIZE|ASCEND_DEVICE_ID|\bDEVI
 
 
 def is_job_script(data: bytes) -> bool:
-    """Whether a script may start ranks on devices."""
+    """Return whether a script may start ranks on devices."""
     return _MARKS.search(data) is not None
 
 
@@ -50,7 +50,7 @@ class ShellCommand(NamedTuple):
 
     @property
     def is_in_background(self) -> bool:
-        """Whether it ends with ``&``, also where ``pid=$!`` or the end of a loop follows."""
+        """True if it ends with ``&``, also where ``pid=$!`` or the end of a loop follows."""
         return _BACKGROUND.search(self.text[-_LONGEST_END:]) is not None
 
     @property
@@ -181,7 +181,7 @@ def check_shell(file: str, data: bytes) -> Iterator[Finding]:
 
 
 def _rank_size(commands: List[ShellCommand]) -> Optional[int]:
-    """Give the number of ranks, if the script sets it to one and the same number everywhere."""
+    """Return the number of ranks, if the script sets it to one and the same number everywhere."""
     given = [each.assignment for each in commands]
     values = {value for name, value, _ in given if name == "RANK_SIZE"}
     text = values.pop() if len(values) == 1 else ""
@@ -319,7 +319,7 @@ def _check_logs(
 
 
 def _status_matters(commands: List[ShellCommand], wait: ShellCommand) -> bool:
-    """Whether the status of a `wait` matters: on its line or on the next."""
+    """Return whether the status of a `wait` matters: on its line or on the next."""
     number = commands.index(wait)
     return any(_STATUS.search(each.text) for each in commands[number : number + 2])
 

@@ -188,7 +188,7 @@ class NpuBackend(Backend):
 
     def await_device(self, job: Job, parameters: Mapping[str, Any], seconds: float) -> None:
         """Wait until no other process holds this process's device and the session's."""
-        from ascend_session.checks.devices import await_free
+        from ascend_session.checks.availability import await_free
 
         ids = sorted({job.device_id, parameters.get("session_device_id", job.device_id)})
         await_free(ids, seconds, self._environ)

@@ -19,7 +19,7 @@ import tempfile
 import time
 from typing import Any, Dict, List, Mapping, Optional
 
-from ascend_session.checks.devices import look
+from ascend_session.checks.availability import look
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import read_size
 from ascend_session.errors import AscendError, InitializationError

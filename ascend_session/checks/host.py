@@ -5,7 +5,7 @@ import platform
 import sys
 from typing import List, Mapping, NamedTuple, Optional, Tuple
 
-from ascend_session.checks.devices import Seen, check_health, check_holders, check_nodes
+from ascend_session.checks.availability import Holders, check_health, check_holders, check_nodes
 from ascend_session.checks.interpreter import Interpreter, check_interpreter, inspect_interpreter
 from ascend_session.checks.job import (
     FOLDER,
@@ -24,7 +24,7 @@ from ascend_session.checks.toolkit import (
 )
 from ascend_session.config.hccl_variables import check_hccl_variables
 from ascend_session.findings import ERROR, INFO, WARNING, Finding
-from ascend_session.hardware.devices import DeviceReport, common_family, survey
+from ascend_session.hardware.device_report import DeviceReport, common_family, survey
 from ascend_session.hardware.hccn import HccnTool
 from ascend_session.hardware.installation import Component, read_versions
 from ascend_session.hardware.nodes import host_root, processor_nodes
@@ -38,7 +38,7 @@ _PASS_IN = "In a container, pass the nodes in with --device; on a host, check th
 
 
 class Examination(NamedTuple):
-    """What was looked at and what was found."""
+    """The facts and findings of an examination."""
 
     facts: Tuple[Tuple[str, str], ...]  # names and versions; ``-`` for what is not known
     findings: Tuple[Finding, ...]  # all that was looked at, in the order in which it was
@@ -53,7 +53,7 @@ def examine(
     timeout_s: Optional[float] = None,
     imports_s: Optional[float] = None,
 ) -> Examination:
-    """Look at everything; runs ``npu-smi``, ``hccn_tool`` and a Python, and starts no job.
+    """Run all checks; runs ``npu-smi``, ``hccn_tool`` and a Python, but starts no job.
 
     Args:
         environ: The environment to go by.
@@ -87,7 +87,7 @@ def examine(
 
 
 def _describe_absence(environ: Mapping[str, str], root: str) -> Finding:
-    """Say what was looked for, and what is there of an Ascend host although no device is."""
+    """Report that there is no device, with what else of an Ascend host was found."""
     versions = read_versions(environ, root)
     parts = {"a driver": versions.driver, "firmware": versions.firmware}
     installed = [f"{name} ({part.path})" for name, part in parts.items() if part]
@@ -125,7 +125,7 @@ def _check_devices(
         message = f"npu-smi lists {count} device(s) that have no node /dev/davinci<N> here."
         findings.append(Finding(WARNING, message, _PASS_IN, rule="devices"))
     findings += [*check_nodes(root, nodes), *check_health(report, nodes)]
-    findings += [*check_holders(Seen.of(report)), *check_visible(environ, len(nodes))]
+    findings += [*check_holders(Holders.from_report(report)), *check_visible(environ, len(nodes))]
     findings += _check_network(environ, report, rank_table, tool)
     findings += check_ports(environ, [int(node) for node in nodes])
     versions = read_versions(environ, root)

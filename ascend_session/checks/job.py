@@ -1,8 +1,7 @@
-"""What a job brings along: its variables and limits, its script or module, the folder of its logs.
+"""Checks of a job's variables, limits, script or module, and log folder.
 
-Variables can make something else of a job than it looks like. Paths of scripts and programs are
-looked at where the command is put together, for without them there is no command; here is what
-Python itself would find out only in the ranks.
+The paths of scripts and programs are checked where the command is built; here are the errors that
+Python would report only in the ranks.
 
 Sources: guides/facts/launch.md#collectives-that-are-switched-off,
 guides/facts/devices.md#visible-devices.
@@ -28,7 +27,7 @@ _WRONG_VISIBLE = "NPU_VISIBLE_DEVICES"
 
 
 def check_job_variables(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Look at the variables of a rank that describe its job."""
+    """Check the variables that describe the job of a rank."""
     problems = [*find_traps(environ), *find_wrong_numbers(environ)]
     for problem in problems:
         hint = "Correct or unset the variables; the adapter does not report this."
@@ -39,7 +38,7 @@ def check_job_variables(environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def check_visible(environ: Mapping[str, str], count: int) -> Iterator[Finding]:
-    """Look at the variables that choose among the ``count`` devices of the driver."""
+    """Check the variables that choose among the ``count`` devices of the driver."""
     visible = read_visible(environ.get(VISIBLE_VARIABLE), count)
     severity = WARNING if visible.ids else ERROR
     for trap in visible.traps:
@@ -56,7 +55,7 @@ def check_visible(environ: Mapping[str, str], count: int) -> Iterator[Finding]:
 
 
 def check_limits(shared: str = "/dev/shm", least_mb: int = _SMALL_MB) -> Iterator[Finding]:
-    """Look at open files and shared memory.
+    """Check the limits of open files and shared memory.
 
     Args:
         shared: The folder of shared memory.
@@ -117,7 +116,7 @@ def check_script(path: str) -> Iterator[Finding]:
 
 
 def check_module(name: str, folder: str, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Look for a module as this interpreter would in the ranks; imports nothing.
+    """Check that the ranks can find a module; imports nothing.
 
     Args:
         name: The module, as after ``python -m``.
@@ -159,7 +158,7 @@ def _find_missing(parts: Sequence[str], places: List[str]) -> Optional[str]:
 
 
 def check_folder(path: str, least_mb: int = 16, scarce_mb: int = 512) -> Iterator[Finding]:
-    """Look at a folder that is there or has to be made; makes nothing.
+    """Check a folder that exists or will be made; makes nothing.
 
     Args:
         path: The folder, absolute.
@@ -197,7 +196,7 @@ def check_folder(path: str, least_mb: int = 16, scarce_mb: int = 512) -> Iterato
 
 
 def _find_fault(path: str) -> Optional[str]:
-    """Say why no folder can be made there, as the end of a sentence; None if one can."""
+    """Return why no folder can be made there, as the end of a sentence; None if one can."""
     if not os.path.exists(path):
         return "is a link to something that is not there"
     if not os.path.isdir(path):

@@ -1,4 +1,4 @@
-"""The network of a job: the interface of each device, and the ports that HCCL takes on this host.
+"""Checks of the interface of each device, and of HCCL's ports on this host.
 
 Sources: guides/facts/rank_tables.md#device-addresses, guides/facts/devices.md#hccn,
 guides/facts/failures.md#network-of-a-device (link down, TLS on some cards only); HCOMM,
@@ -31,7 +31,7 @@ _NO_TOOL = "hccn_tool, which comes with the driver, was not found or does not an
 
 
 def may_have_interfaces(product: Optional[str]) -> bool:
-    """Tell whether devices of the product have own interfaces; those of an unknown one may."""
+    """Return whether devices of the product may have network interfaces of their own."""
     return product is None or has_nic(product)
 
 
@@ -55,7 +55,7 @@ def need_of(
     table: Optional[RankTable],
     environ: Mapping[str, str],
 ) -> Need:
-    """Decide how much a job needs the interfaces.
+    """Return how much a job needs the interfaces.
 
     Args:
         product: The family of its devices; None if not known.
@@ -72,7 +72,7 @@ def need_of(
 
 
 def _uses_hccs(table: Optional[RankTable], environ: Mapping[str, str]) -> bool:
-    """Tell whether servers are linked by HCCS, as in one superpod; without a table they may."""
+    """Return whether HCCS may link the servers, as in one superpod."""
     if environ.get("HCCL_INTER_HCCS_DISABLE", "").lower() == "true":
         return False
     pods = set() if table is None else {server.super_pod_id for server in table.servers}
@@ -143,7 +143,7 @@ class Interfaces:
             yield Finding(NOT_CHECKED, message, rule=_TLS)
 
     def _ask(self, question: Callable[[int], Optional[bool]]) -> List[List[int]]:
-        """Ask about each device; give those with the answer yes, those with no, and the rest."""
+        """Ask about each device; return those with yes, with no, and without an answer."""
         answers = {number: question(number) for number in self._ids}
         return [
             [number for number in self._ids if answers[number] is answer]
@@ -169,7 +169,7 @@ _RANGE = "HCCL_HOST_SOCKET_PORT_RANGE"
 
 
 def base_port(environ: Mapping[str, str]) -> int:
-    """Give the first of HCCL's ports on the host."""
+    """Return the first of HCCL's ports on the host."""
     return read_number(environ, _VARIABLE) or _DEFAULT
 
 
@@ -221,7 +221,7 @@ def _ports_of(environ: Mapping[str, str], physical: Optional[Sequence[int]]) -> 
 
 
 class _User(NamedTuple):
-    """The user of a port: its name, whether it listens there, and whether for this host only."""
+    """The user of a port: name, whether it listens, and whether on this host only."""
 
     name: str
     listens: bool
@@ -276,7 +276,7 @@ def _report_taken(
 
 
 def _find_users(busy: Sequence[int]) -> Dict[int, _User]:
-    """Find the users of these ports, as far as this user may see them."""
+    """Find the users of these ports, as far as permissions allow."""
     import psutil  # only where a port is taken
 
     users: Dict[int, _User] = {}
@@ -298,7 +298,7 @@ def _find_users(busy: Sequence[int]) -> Dict[int, _User]:
 
 
 def _weight(user: _User) -> int:
-    """Weigh several that have a port: the one that is most in the way is named."""
+    """Rank the users of a port: the most disturbing one is named."""
     return 0 if user.is_local else 2 if user.listens else 1
 
 

@@ -9,7 +9,7 @@ from ascend_session.cluster.rank_table import RankTable
 from ascend_session.cluster.rank_table.host import check_host
 from ascend_session.errors import JobError
 from ascend_session.findings import ERROR, NOT_CHECKED, OK, Finding, errors_of
-from ascend_session.hardware.devices import DeviceReport
+from ascend_session.hardware.device_report import DeviceReport
 from ascend_session.ids import PhysicalDeviceId
 
 TABLE = "rank table"
@@ -18,7 +18,7 @@ _ANEW = "Make a new table, or choose the devices that it names."
 
 
 class CheckedTable(NamedTuple):
-    """A rank table, as far as it could be read.
+    """A rank table that was read, and its findings.
 
     Attributes:
         table: What it says; None if it could not be read.
@@ -30,7 +30,7 @@ class CheckedTable(NamedTuple):
 
     @property
     def leaves_server(self) -> Optional[bool]:
-        """Whether its job has ranks on several servers; None if that is not known."""
+        """True if its job has ranks on several servers; None if that is not known."""
         return None if self.table is None else len(self.table.servers) > 1
 
 

@@ -1,4 +1,4 @@
-"""Whether the toolkit is sourced, its parts go with each other, and its operators are found.
+"""Check that the toolkit is sourced, fits driver and firmware, and has its operators.
 
 Sources: guides/facts/devices.md#paths-and-versions; version files of drivers and toolkits in public
 reports (``compatible_version`` names releases, ``compatible_version_fw`` ranges of firmware).
@@ -38,7 +38,7 @@ _COMPATIBLE = re.compile(r"\[\s*(V[0-9]+R[0-9]+C[0-9]+)\s*\]")
 
 
 def check_sourced(environ: Mapping[str, str], root: str) -> Iterator[Finding]:
-    """Check which variables of the toolkit's ``set_env.sh`` are set; reads it, never runs it."""
+    """Check that the variables of the toolkit's ``set_env.sh`` are set; reads it, never runs it."""
     path = _find_script(environ, root)
     script = "" if path is None else f"/{os.path.relpath(path, root)}"
     lines = (read_host_file(path) or "").splitlines() if path else []
@@ -67,7 +67,7 @@ def check_sourced(environ: Mapping[str, str], root: str) -> Iterator[Finding]:
 
 
 def check_installed(versions: Versions) -> Iterator[Finding]:
-    """Say which of driver, firmware and toolkit are found, and what is wrong with them."""
+    """Report the versions of driver, firmware and toolkit, and faults of the installation."""
     for name, component in (
         ("driver", versions.driver),
         ("firmware", versions.firmware),

@@ -1,7 +1,7 @@
-"""The program ``ascend-session``: it parses, calls the rooms below and draws what they return.
+"""The program ``ascend-session``: parses arguments, calls other packages, prints results.
 
-Every command is a module of its own, which is loaded when it is called and imports its room when
-it runs: `launch` starts at once, and ``--help`` and ``--version`` load not even click.
+Each command is a module that is loaded when it is called, and imports its package when it runs. So
+`launch` starts fast, and ``--help`` and ``--version`` do not even load click.
 """
 
 import io
@@ -17,8 +17,7 @@ def main() -> None:
     """Run the program with the arguments of this process; the console script.
 
     Raises:
-        SystemExit: Always. 0 is success, 2 a wrong call, 1 means that what was asked about is
-            not in order.
+        SystemExit: Always. 0 is success, 2 a wrong call, 1 a negative result.
     """
     _open_closed_streams()
     sys.stdout, sys.stderr = _open_output(sys.stdout), _open_output(sys.stderr)
@@ -38,7 +37,7 @@ def main() -> None:
 
 
 def _answer_at_once(words: List[str]) -> str:
-    """Give what is printed for a question about the program itself; empty for any other call."""
+    """Return the output of ``--help`` and ``--version``; empty for any other call."""
     if words == ["--version"]:
         from ascend_session import __version__
 
@@ -51,11 +50,11 @@ def _answer_at_once(words: List[str]) -> str:
 
 
 class OutputError(OSError):
-    """What the system says where the output of the program cannot be written."""
+    """The output of the program cannot be written."""
 
 
 class _Output(io.FileIO):
-    """A standard stream whose failures are told from those of other files."""
+    """A standard stream that raises `OutputError`, to tell its failures from others."""
 
     def write(self, data: Any) -> int:
         """Write some of the bytes; wait where the other end has no room for any."""
@@ -83,9 +82,9 @@ def _open_output(stream: Any) -> io.TextIOWrapper:
 
 
 def _open_closed_streams() -> None:
-    """Put /dev/null where the caller has closed a standard stream, as ``>&-`` does.
+    """Open /dev/null for standard streams that the caller closed, as ``>&-`` does.
 
-    The next file that is opened would take its place, and get what is meant for the stream.
+    Otherwise the next opened file would take the descriptor, and get the stream's output.
     """
     for fd, name in enumerate(("stdin", "stdout", "stderr")):
         try:

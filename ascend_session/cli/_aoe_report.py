@@ -1,4 +1,4 @@
-"""The report of a tuning: for a terminal with a picture of the times, for pipes, and as JSON."""
+"""Print the report of a tuning: on a terminal with bars, in pipes, and as JSON."""
 
 import os
 from typing import (
@@ -112,7 +112,7 @@ class Section(NamedTuple):
 
 
 class View(NamedTuple):
-    """Results, and which of them are shown."""
+    """Results, and the selection that is shown."""
 
     results: Results  # all that was read
     operators: Section
@@ -120,7 +120,7 @@ class View(NamedTuple):
     top: Optional[int]  # the largest number of each that is shown; None for the default
 
     @classmethod
-    def of(cls, results: Results, sort: str = "saved", top: Optional[int] = None) -> "View":
+    def choose(cls, results: Results, sort: str = "saved", top: Optional[int] = None) -> "View":
         """Choose what is shown; ``sort`` is one of ``results.SORTS``."""
         return cls(
             results,
@@ -136,7 +136,7 @@ class View(NamedTuple):
 
 
 def _select_times(items: Iterable[TunedItem]) -> List[Tuple[str, float, float]]:
-    """Give name and times, before and after, of those of which both times are known."""
+    """Return name and times, before and after, of those of which both times are known."""
     return [
         (item.name, item.before, item.after)
         for item in items
@@ -145,7 +145,7 @@ def _select_times(items: Iterable[TunedItem]) -> List[Tuple[str, float, float]]:
 
 
 def _item_row(item: TunedItem) -> List[str]:
-    """Give an operator or sub-graph as a row: its times, what became of it, and its name."""
+    """Return an operator or sub-graph as a row: its times, what became of it, and its name."""
     times = [_format_number(value) for value in (item.saved, item.before, item.after)]
     texts = [
         printable(",".join(filter(None, words)), 60) or "-"
@@ -155,7 +155,7 @@ def _item_row(item: TunedItem) -> List[str]:
 
 
 def _task_rows(file: ResultFile) -> Iterator[List[str]]:
-    """Give a row for each tuning of each task, with its counts; see `_TASK_COLUMNS`."""
+    """Return a row for each tuning of each task, with its counts; see `_TASK_COLUMNS`."""
     for task in file.tasks:
         name = printable(task.name or task.key, 80) or "-"
         seconds = "interrupted" if task.interrupted else "-"
@@ -172,7 +172,7 @@ def _count_cells(summary: Summary) -> List[str]:
 
 
 def _model_sentences(results: Results) -> List[str]:
-    """Say how the time of the whole model changed, for each task that measured it."""
+    """Return how the time of the whole model changed, for each task that measured it."""
     sentences: List[Tuple[str, str]] = []
     for task in results.tasks:
         for model in (tuning.model for tuning in task.tunings):
@@ -302,7 +302,7 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def _as_dict(view: View) -> Dict[str, Any]:
-    """Give the report as JSON can hold it; operators' times in us, those of others in ms."""
+    """Return the report as JSON can hold it; operators' times in us, those of others in ms."""
     results = view.results
     return {
         "ok": results.ok,

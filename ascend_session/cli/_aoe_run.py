@@ -1,4 +1,4 @@
-"""What a person sees of a tuning run: its conditions, its progress and its results."""
+"""Print the conditions, progress and results of a tuning run."""
 
 import os
 import shlex
@@ -91,12 +91,16 @@ def show_conditions(plan: AoePlan) -> None:
             format_value(condition.needed, condition.unit),
         )
         for verdict in _ORDER
-        for condition in plan.of(verdict)
+        for condition in plan.select_conditions(verdict)
     ]
-    lines = [*_describe(plan.of(NOT_CHECKED)), *_describe(plan.of(FAILS)), "\nBefore you tune:"]
+    lines = [
+        *_describe(plan.select_conditions(NOT_CHECKED)),
+        *_describe(plan.select_conditions(FAILS)),
+        "\nBefore you tune:",
+    ]
     lines += [f"  {advice}" for advice in ADVICE]
-    counts = [f"{len(plan.of(verdict))} {verdict}" for verdict in (OK, NOT_CHECKED)]
-    count = len(plan.of(FAILS))
+    counts = [f"{len(plan.select_conditions(verdict))} {verdict}" for verdict in (OK, NOT_CHECKED)]
+    count = len(plan.select_conditions(FAILS))
     counts.append(f"{count} {'fails' if count == 1 else 'fail'}")
     lines.append(f"\n{len(plan.conditions)} conditions: {', '.join(counts)}.")
     click.echo(f"{plan.mode} tuning\n")
@@ -106,7 +110,7 @@ def show_conditions(plan: AoePlan) -> None:
 
 def _show_without_device(plan: AoePlan) -> None:
     """Say that there is no device, and which conditions fail besides."""
-    failing = plan.of(FAILS)
+    failing = plan.select_conditions(FAILS)
     others = [condition.name for condition in failing if condition.name not in _IN_CONFIGURATION]
     lines = [f"{plan.mode} tuning needs an Ascend device, and this machine has none."]
     if others:
@@ -117,7 +121,7 @@ def _show_without_device(plan: AoePlan) -> None:
 
 
 def _describe(conditions: Iterable[TuningCondition]) -> Iterator[str]:
-    """Say what is not fulfilled; conditions with the same hint stand together above it."""
+    """Return what is not fulfilled; conditions with the same hint stand together above it."""
     by_hint: Dict[str, List[TuningCondition]] = {}
     for condition in conditions:
         by_hint.setdefault(condition.hint or "", []).append(condition)
@@ -168,14 +172,14 @@ def run_tuning(request: Mapping[str, Any]) -> int:
 
 
 def _may_start(plan: AoePlan, waits: bool) -> bool:
-    """Tell, and say, whether nothing is in the way but, perhaps, who will be waited for."""
-    failing = {condition.name for condition in plan.of(FAILS)}
+    """Return, and print, whether the run can start, perhaps after waiting for a holder."""
+    failing = {condition.name for condition in plan.select_conditions(FAILS)}
     is_held = waits and ONE_USER in failing
     if failing - ({ONE_USER, DEVICE_MEMORY} if is_held else set()):
         show_conditions(plan)
         complain("Nothing was started.", "To start anyway, give --no-preflight.", ERROR)
         return False
-    unknown = f"{len(plan.of(NOT_CHECKED))} could not be checked"
+    unknown = f"{len(plan.select_conditions(NOT_CHECKED))} could not be checked"
     if is_held:
         complain(f"Waiting for the device, which is in use. No other condition fails; {unknown}.")
     else:
@@ -201,12 +205,12 @@ def _report(environ: Mapping[str, str], before: "Mapping[str, FileState]") -> bo
     for path in paths:
         complain(f"result file: {path}", f"ascend-session aoe report {shlex.quote(path)}")
     results = read_results(paths)
-    show_view(View.of(results))
+    show_view(View.choose(results))
     return results.ok
 
 
 def _suggest_verification(mode: str, environ: Mapping[str, str]) -> None:
-    """Say how to see whether tuning has helped (manual of AOE, performance verification)."""
+    """Return how to see whether tuning has helped (manual of AOE, performance verification)."""
     repository = find_repository(mode, environ)
     where = "HOME as it is now"
     if repository.variable:

@@ -106,7 +106,7 @@ def _wrap(text: str, width: int) -> List[str]:
 
 
 def _width() -> int:
-    """Give the columns of a line of help; two stay free, as in the help of other programs."""
+    """Return the columns of a line of help; two stay free, as in the help of other programs."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns):
         width = int(columns)

@@ -1,4 +1,4 @@
-"""Options of torchrun, horovodrun, mpirun and accelerate, each with what it is called here."""
+"""Options of torchrun, horovodrun, mpirun and accelerate, and their names here."""
 
 from typing import Any, Dict, List, Sequence
 
@@ -50,7 +50,7 @@ _BY_OPTION: Dict[str, str] = {name: answer for answer, names in _ANSWERS for nam
 
 
 class LaunchCommand(ScriptCommand):
-    """A command to which options of other launchers are answered with its own."""
+    """A command that answers options of other launchers with its own."""
 
     def parse_args(self, ctx: click.Context, args: List[str]) -> List[str]:
         """Read the arguments, unless there is an option of another launcher before the script."""

@@ -1,4 +1,4 @@
-"""How results are drawn: folded to the width of a terminal, or whole lines for pipes and files.
+"""Print results: folded to the width of a terminal, or in whole lines to pipes and files.
 
 Findings look the same in every command: severity, place, message, and a hint below. Messages name
 options as Python does; here they are spelt as they are typed (``--rank-table``).
@@ -77,12 +77,12 @@ def _spell_as_typed(name: str, written: Optional[str]) -> str:
 
 
 def is_terminal() -> bool:
-    """Tell whether stdout is a terminal; pipes and files get neither colours nor folded lines."""
+    """Return whether stdout is a terminal; pipes and files get neither colours nor folded lines."""
     return isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.isatty()
 
 
 def console() -> "Console":
-    """Give the terminal, on which brackets and colons in sentences are just that."""
+    """Return the terminal, on which brackets and colons in sentences are just that."""
     from rich.console import Console
 
     return Console(highlight=False, markup=False, emoji=False)
@@ -142,7 +142,7 @@ def show_json(data: Any, on_one_line: bool = False) -> None:
 
 
 def severity_word(severity: str) -> str:
-    """Give the word for a severity on the screen."""
+    """Return the word for a severity on the screen."""
     return "note" if severity == INFO else severity
 
 

@@ -1,4 +1,4 @@
-"""What commands share on their way in: groups, kinds of options, times and sizes as typed."""
+"""Shared definitions of parameters: groups, options, times and sizes."""
 
 import contextlib
 import inspect
@@ -97,15 +97,15 @@ class Command(click.Command):
     """A command with plain help."""
 
     def get_usage(self, ctx: click.Context) -> str:
-        """Give the line that says how the command is called."""
+        """Return the line that says how the command is called."""
         return format_usage(ctx.command_path, self.collect_usage_pieces(ctx)).rstrip("\n")
 
     def collect_usage_pieces(self, ctx: click.Context) -> List[str]:
-        """Give what stands behind the name of the command; releases of click differ in it."""
+        """Return what stands behind the name of the command; releases of click differ in it."""
         return ["[OPTIONS]", *(str(each.metavar) for each in self.params if _is_argument(each))]
 
     def get_help(self, ctx: click.Context) -> str:
-        """Give the page of the help."""
+        """Return the page of the help."""
         usage = f"{self.get_usage(ctx)}\n"
         text = inspect.cleandoc(self.help or "")
         return format_page(usage, text, self.list_sections(ctx)).rstrip("\n")
@@ -148,7 +148,7 @@ class CommandGroup(Command, click.Group):
         return result
 
     def collect_usage_pieces(self, ctx: click.Context) -> List[str]:
-        """Give what stands behind the name of the group."""
+        """Return what stands behind the name of the group."""
         return ["[OPTIONS]", "COMMAND", "[ARGS]..."]
 
     def list_sections(self, ctx: click.Context) -> Dict[str, Records]:

@@ -1,4 +1,4 @@
-"""All commands as one, how a wrong call is answered, and how the program ends."""
+"""The program with all commands; reports wrong calls, and ends the process."""
 
 import contextlib
 import importlib
@@ -98,7 +98,7 @@ def run() -> NoReturn:
 
 
 def end_by_failure(failure: OSError) -> NoReturn:
-    """End the program, and say what the system has refused."""
+    """Report an error of the operating system, and end the program."""
     with contextlib.suppress(OSError):
         if not isinstance(failure, BrokenPipeError):  # then nobody reads any more
             complain(*_describe_failure(failure), severity=ERROR)
@@ -135,7 +135,7 @@ def _show_usage_error(error: click.UsageError) -> None:
 
 
 def _leave_at_once(end: SystemExit) -> None:
-    """End the process without taking apart what it has loaded, which takes longer than a rank."""
+    """End the process without Python's slow cleanup of loaded modules."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):  # it is closed by now, or nobody reads
             stream.flush()

@@ -1,4 +1,4 @@
-"""Commands, options and kinds of files that have left the program, with what to do instead.
+"""Removed commands, options and kinds of files, with replacements.
 
 A key is what was typed behind ``ascend-session``; a value ends the sentence that refuses it.
 """

@@ -169,5 +169,5 @@ def report(paths: Tuple[str, ...], as_json: bool, sort: str, top: Optional[int])
         raise click.BadParameter(f"{sort!r} is not one of {_SORTS}.", param_hint="--sort")
     with exit_on_error():
         results = read_run(paths, as_json)
-    show_view(View.of(results, sort, top), as_json)
+    show_view(View.choose(results, sort, top), as_json)
     raise Exit(0 if results.ok else 1)

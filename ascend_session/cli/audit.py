@@ -111,7 +111,7 @@ def _audit(paths: Sequence[str], with_progress: bool) -> "AuditReport":
 
 @contextlib.contextmanager
 def _progress_bar(is_drawn: bool) -> Iterator[Optional[Callable[[int], None]]]:
-    """Give what draws that one more file of a total is read, if it is to be drawn."""
+    """Return a callback that draws the progress, or None."""
     if not is_drawn:
         yield None
         return
@@ -158,7 +158,7 @@ def _fix(report: "AuditReport", only_show: bool) -> None:
 def _list_fixes(report: "AuditReport") -> "Iterator[Tuple[str, FixedScript]]":
     from ascend_session.audit.fixes import fix_script
     from ascend_session.audit.report import place_of
-    from ascend_session.audit.source import read_file
+    from ascend_session.audit.syntax import read_file
 
     certain = [finding for finding in report.findings if finding.certain]
     for file in dict.fromkeys(place_of(finding).file for finding in certain):

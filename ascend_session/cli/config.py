@@ -205,7 +205,7 @@ class OptionFileReport(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing at all was found."""
+        """True if nothing at all was found."""
         return not (self.refused or self.remarks or self.toolkit)
 
     def as_dict(self) -> Dict[str, Any]:
@@ -294,7 +294,7 @@ def _findings_of(report: "FileReport") -> List[Finding]:
 
 
 def _explain_option(option: str, file: str) -> str:
-    """Say what is wrong with the first argument of `check-file`."""
+    """Return what is wrong with the first argument of `check-file`."""
     from ascend_session.option_files.registry import TYPE_NAMES
 
     if file in TYPE_NAMES:
@@ -322,7 +322,7 @@ def _write_copy(
 
 
 def _resolve(report: "FileReport") -> Dict[str, Any]:
-    """Give the entry that the adapter gets, and the options that never get into it."""
+    """Return the entry that the adapter gets, and the options that never get into it."""
     if report.config is None:
         return {"entry": [], "not_in_entry": {}}
     from ascend_session.config.file_report import resolved_entry

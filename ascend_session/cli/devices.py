@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from ascend_session.hardware.devices import Device, DeviceReport
+    from ascend_session.hardware.device_report import Device, DeviceReport
     from ascend_session.hardware.installation import Component
     from ascend_session.hardware.processes import Holder
 
@@ -88,7 +88,7 @@ def devices(
         ascend-session devices
         ascend-session devices --watch --interval 5
     """
-    from ascend_session.hardware.devices import devices as list_devices
+    from ascend_session.hardware.device_report import devices as list_devices
     from ascend_session.hardware.nodes import control_node_notes, host_root
     from ascend_session.hardware.program import TIME_LIMIT
 
@@ -111,7 +111,7 @@ def devices(
 
 
 def _watch(look: "Callable[[], DeviceReport]", interval_s: float, as_json: bool) -> None:
-    """Look again and again; ends only by an exception."""
+    """Refresh until an exception ends it."""
     if not as_json and is_terminal() and not console().is_dumb_terminal:
         _redraw(look, interval_s)
     while True:
@@ -231,7 +231,7 @@ def _format_command(holder: "Holder") -> str:
 
 
 def _format_age(holder: "Holder") -> Optional[str]:
-    """Say how long the process has been running, as in ``3 h 12 min``; None if unknown."""
+    """Return how long the process has been running, as in ``3 h 12 min``; None if unknown."""
     if holder.since is None:
         return None
     return format_duration(time.time() - holder.since)
@@ -246,7 +246,7 @@ def _list_facts(report: "DeviceReport") -> Iterator[Tuple[str, str]]:
 
 
 def _describe_toolkit(component: "Component") -> str:
-    """Give its version and the folder that it is in, for there may be several."""
+    """Return its version and the folder that it is in, for there may be several."""
     if component.path is None:
         return component.version
     folder = os.path.dirname(component.path)
@@ -276,7 +276,7 @@ def _list_notes(report: "DeviceReport") -> Iterator[str]:
 
 
 def _is_healthy(device: "Device") -> bool:
-    """Tell whether the device is healthy, as far as npu-smi reports its health."""
+    """Return whether the device is healthy, as far as npu-smi reports its health."""
     return device.health is None or device.health.upper() == "OK"
 
 

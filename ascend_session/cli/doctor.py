@@ -86,29 +86,31 @@ def doctor(
         show_json(report.as_dict())
     else:
         _show(report)
-    raise Exit(1 if report.of(ERROR) else 0)
+    raise Exit(1 if report.list_findings(ERROR) else 0)
 
 
 class _Report(NamedTuple):
-    """What was looked at and what was found."""
+    """The facts and findings of an examination."""
 
     backend: str  # on what a job would run here; ``unknown`` if that cannot be decided
     reason: str  # why it is that one, in a few words
     facts: Sequence[Tuple[str, str]]  # names and versions; ``-`` for what is not known
     findings: Sequence[Finding]  # all that was looked at, in the order in which it was
 
-    def of(self, severity: str) -> List[Finding]:
-        """Give the findings of one severity."""
+    def list_findings(self, severity: str) -> List[Finding]:
+        """Return the findings of one severity."""
         return [finding for finding in self.findings if finding.severity == severity]
 
     def as_dict(self) -> Dict[str, Any]:
-        """Give plain values, which JSON can hold."""
+        """Return plain values, which JSON can hold."""
         return {
-            "ok": not self.of(ERROR),
+            "ok": not self.list_findings(ERROR),
             "backend": self.backend,
             "reason": self.reason,
             "facts": dict(self.facts),
-            "counts": {severity: len(self.of(severity)) for severity in reversed(SEVERITIES)},
+            "counts": {
+                severity: len(self.list_findings(severity)) for severity in reversed(SEVERITIES)
+            },
             "findings": [finding_as_dict(finding, CHECKED) for finding in self.findings],
         }
 
@@ -116,20 +118,20 @@ class _Report(NamedTuple):
 def _show(report: _Report) -> None:
     """Print what is here, what was found, and a verdict."""
     job = f"runs on the {report.backend}: {report.reason}"
-    missing = [finding for finding in report.of(ERROR) if finding.rule == TENSORFLOW]
+    missing = [finding for finding in report.list_findings(ERROR) if finding.rule == TENSORFLOW]
     if missing:
         job = f"cannot run: {missing[0].message}"
     show_facts([*report.facts, ("a job here", job)])
     click.echo()
     rows: List[Sequence[Cell]] = []
     # The worst comes last, and stands on the screen then.
-    for finding in (each for kind in reversed(SEVERITIES) for each in report.of(kind)):
+    for finding in (each for kind in reversed(SEVERITIES) for each in report.list_findings(kind)):
         word, style = severity_word(finding.severity), SEVERITY_STYLES.get(finding.severity, "")
         hint = "" if finding.hint is None else f"\nhint: {in_command(finding.hint)}"
         text = (in_command(finding.message), (hint, "dim"))
         rows.append(([(word, style)], finding.rule, text))
     show_facts(rows)
-    counts = {severity: len(report.of(severity)) for severity in SEVERITIES}
+    counts = {severity: len(report.list_findings(severity)) for severity in SEVERITIES}
     checks = format_count(len(report.findings) - counts[INFO], "check")
     words = [format_count(counts[severity], severity) for severity in (ERROR, WARNING)]
     click.echo(f"\n{checks}: {', '.join(words)}, {counts[NOT_CHECKED]} not checked.")

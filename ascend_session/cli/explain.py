@@ -89,7 +89,7 @@ def explain(what: Tuple[str, ...], as_json: bool) -> None:
 
 
 def refuse_codes(words: Sequence[str], what: str) -> None:
-    """Lead to this command whoever asked another one for an error code; ends the program then."""
+    """If the words are an error code, name this command and end the program."""
     from ascend_session.failures.scanner import look_up
 
     if words and all(look_up(word) is not None for word in words):

@@ -118,10 +118,10 @@ def _find_near(words: Sequence[str], files: Dict[str, str]) -> Optional[str]:
 
 
 class _Match(NamedTuple):
-    """A section of a guide in which words were found.
+    """A section of a guide that matches a search.
 
     Attributes:
-        name: What shows it: ``launch#logs``, or the name of the guide for what stands at its top.
+        name: Its argument for the command: ``launch#logs``, or the guide's name for its top.
         title: Its heading.
         line: The first line in which one of the words stands.
         hits: How often the words stand in it.
@@ -162,7 +162,9 @@ def _search(words: Sequence[str], listed: str) -> List[_Match]:
 
 def _rank(match: _Match, patterns: "Sequence[re.Pattern[str]]") -> int:
     """Tell how near a section is: its name or heading has the words, or only its text."""
-    group = 2 * match.name.startswith(("facts", "changelog", "architecture", "contributing"))
+    group = 2 * match.name.startswith(
+        ("facts", "changelog", "architecture", "contributing", "changes")
+    )
     is_about = any(pattern.search(f"{match.name} {match.title}") for pattern in patterns)
     return group + (0 if is_about else 1)
 
@@ -181,7 +183,7 @@ def _show_matches(words: Sequence[str], matches: Sequence[_Match], as_json: bool
 
 
 def _find_page(given: str) -> str:
-    """Give the name of a page for its file, its name with blanks or dashes, or a command."""
+    """Return the name of a page for its file, its name with blanks or dashes, or a command."""
     name = re.sub(r"^(ascend_session/)?guides/|(/README)?(\.md)?$", "", given.replace("-", "_"))
     return _COMMANDS.get(name, name)
 

@@ -120,11 +120,11 @@ def _draw_list(chosen: "Sequence[Option]") -> Iterator["RenderableType"]:
 
 
 def _describe(option: "Option") -> str:
-    """Say what the option does, and whether it should still be used."""
-    if option.dead:
+    """Return what the option does, and whether it should still be used."""
+    if option.is_unread:
         return f"{option.doc} Deprecated."
     if option.deprecated:
-        use = f": use {option.use}" if option.use else ""
+        use = f": use {option.replacement}" if option.replacement else ""
         return f"{option.doc} Deprecated{use}."
     return option.doc
 
@@ -151,7 +151,7 @@ def _list_facts(option: "Option") -> Iterator[Tuple[str, str]]:
     texts += [] if product is None else [f"product, when nothing is sent: {product}"]
     yield from label_first("Default", texts or ["none"])
     scopes = [f"{option.scope}: {reference.SCOPES[option.scope]}"]
-    scopes += [f"also sent at scope {scope!r}" for scope in option.also]
+    scopes += [f"also sent at scope {scope!r}" for scope in option.other_scopes]
     if option.sticky:
         scopes.append("its value stays in the process after its session has gone")
     yield from label_first("Scope", scopes)
@@ -159,12 +159,12 @@ def _list_facts(option: "Option") -> Iterator[Tuple[str, str]]:
         yield "Applies to", option.applies
     if option.field:
         yield "Key", f"{option.key} in the NpuOptimizer entry, field {_FIELDS[option.field]}"
-    if option.dead:
+    if option.is_unread:
         yield "Deprecated", "yes, and it no longer has any effect"
     elif option.deprecated:
-        yield "Deprecated", f"yes; use {option.use}" if option.use else "yes"
-    elif option.use:
-        yield "Newer", option.use
+        yield "Deprecated", f"yes; use {option.replacement}" if option.replacement else "yes"
+    elif option.replacement:
+        yield "Newer", option.replacement
     yield "Group", reference.group_of(option)
     for label, (when, rule) in label_first("Rules", reference.rules_of(option)):
         yield label, f"{_WHEN[when]}{rule.sentence} [{rule.source}]"

@@ -152,12 +152,12 @@ def check(name: str, toolkit: Optional[str], as_json: bool) -> None:
 
 
 def _find_file(name: str) -> str:
-    """Give the file that is meant: NAME, or NAME.ini as `new` makes it."""
+    """Return the file that is meant: NAME, or NAME.ini as `new` makes it."""
     return name if os.path.exists(name) or not os.path.exists(f"{name}.ini") else f"{name}.ini"
 
 
 def _parse_modes(words: Sequence[str], node: bool) -> Dict[str, str]:
-    """Give ``{operator: mode}`` of words as they were typed."""
+    """Return ``{operator: mode}`` of words as they were typed."""
     from ascend_session.option_files.op_precision import MODES, mode_hint
 
     modes: Dict[str, str] = {}
@@ -181,7 +181,7 @@ def _change_modes(name: str, modes: Dict[str, str], node: bool) -> None:
     from ascend_session.files import load_file, lock_folder_of, write_file
     from ascend_session.option_files import OpPrecision
     from ascend_session.option_files.op_precision import with_mode
-    from ascend_session.option_files.source import SourceFile, encode
+    from ascend_session.option_files.source_file import SourceFile, encode
 
     with lock_folder_of(name):
         source = SourceFile(name, load_file(name, OpPrecision.WHAT))
@@ -221,7 +221,7 @@ def _find_lists(toolkit: Optional[str]) -> _ModeLists:
 
 
 def _find_list(name: str, lists: _ModeLists) -> str:
-    """Give the path of a list that is named as one of the toolkit's, or by its own path."""
+    """Return the path of a list that is named as one of the toolkit's, or by its own path."""
     if os.path.dirname(name) or os.path.exists(name):
         return name
     if lists.folder is None:

@@ -42,8 +42,8 @@ from ascend_session.text import (
 
 if TYPE_CHECKING:
     from ascend_session.cluster.rank_table import RankTable, TableDevice, TableServer
-    from ascend_session.cluster.rank_table.source import WaitProgress
-    from ascend_session.hardware.devices import Device
+    from ascend_session.cluster.rank_table.table_file import WaitProgress
+    from ascend_session.hardware.device_report import Device
 
 _KEYS = ("severity", "place", "said", "hint", "source")  # of findings in JSON
 _ALWAYS = 4  # columns that each table has
@@ -296,7 +296,7 @@ def _parse_server(text: str) -> "TableServer":
 
 
 def _show_findings(table: "RankTable", family: Optional[str]) -> None:
-    """Report what HCCL takes, and a user should know nevertheless."""
+    """Report findings about a table that HCCL accepts."""
     from ascend_session.cluster.rank_table.contents import V1_2
     from ascend_session.vendor import A3
 
@@ -320,12 +320,12 @@ def _describe_ranks(server: "TableServer") -> str:
 
 
 def _choose_devices(devices: Optional[str]) -> "Tuple[Device, ...]":
-    """Give the devices of this host by their logical ids; all that are visible for None.
+    """Return the devices of this host by their logical ids; all that are visible for None.
 
     Raises:
         DeviceError: If a device that is named is not there.
     """
-    from ascend_session.hardware.devices import devices as list_devices
+    from ascend_session.hardware.device_report import devices as list_devices
     from ascend_session.launcher.devices import parse_devices
 
     report = list_devices()
@@ -359,7 +359,7 @@ def _write(table: "RankTable", version: Optional[str], output: Optional[str], fo
 
 
 class TableReport(NamedTuple):
-    """The table in a file, or the reasons to refuse it."""
+    """A table read from a file, or the errors in it."""
 
     file: str  # as it was typed
     format: str  # empty if it has none
@@ -369,11 +369,11 @@ class TableReport(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing refuses the table."""
+        """True if nothing refuses the table."""
         return not any(finding.severity == ERROR for finding in self.findings)
 
     def as_dict(self) -> Dict[str, Any]:
-        """Give the report as JSON can hold it."""
+        """Return the report as JSON can hold it."""
         return {
             "file": self.file,
             "ok": self.ok,
@@ -388,8 +388,8 @@ class TableReport(NamedTuple):
 def _report_table(file: str, family: Optional[str], with_host: bool, wait_s: float) -> TableReport:
     """Read and check a table; a wrong one is reported, never raised."""
     from ascend_session.cluster.rank_table import RankTable
-    from ascend_session.hardware.devices import common_family
-    from ascend_session.hardware.devices import devices as list_devices
+    from ascend_session.hardware.device_report import common_family
+    from ascend_session.hardware.device_report import devices as list_devices
 
     devices = list_devices() if with_host else None
     if devices is not None and family is None:
@@ -410,7 +410,7 @@ def _report_table(file: str, family: Optional[str], with_host: bool, wait_s: flo
 def _refuse(file: str, error: JobError, family: Optional[str]) -> TableReport:
     """Report what a file was refused for, and which format it has nevertheless."""
     from ascend_session.cluster.rank_table.formats import parse_table
-    from ascend_session.cluster.rank_table.source import read_text
+    from ascend_session.cluster.rank_table.table_file import read_text
 
     if not error.findings:
         message = re.sub(rf"^{re.escape(file)}: ", "", error.message)

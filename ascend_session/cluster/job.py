@@ -1,4 +1,4 @@
-"""Rank and size of this process: as the adapter reads them, else as a scheduler says them."""
+"""Rank and size of this process: from the adapter's variables, else from a scheduler."""
 
 import re
 from typing import Mapping, NamedTuple, Optional, Tuple
@@ -18,18 +18,18 @@ _MOST_LOCAL_RANKS = 8  # of a node, where nothing says how many there are
 
 
 class Job(NamedTuple):
-    """The place of this process in its job.
+    """Rank, size and device of this process in its job.
 
     Attributes:
         rank: Number of this process in the job, from 0.
-        size: Number of processes in the job; as few as there can be, where only a rank table says.
+        size: Number of processes in the job; a lower bound if only a rank table knows it.
         local_rank: Number of this process on its server, from 0.
         local_size: Number of processes of the job on this server.
         device_id: Logical id of the process's own device.
-        identity: What variables and schedulers say of this process.
-        mounted: Its place in the rank table that is mounted in its pod, if only that says it.
-        device_source: What names the device; for logs.
-        superseded: Variables that a launcher has set for a script, and that do not count below it.
+        identity: Numbers from variables and schedulers.
+        mounted: Its rank in the rank table mounted in its pod, if nothing else gives it.
+        device_source: The variable or rule that chose the device; for logs.
+        superseded: Variables that a launcher set for a script, and that its ranks override.
     """
 
     rank: int
@@ -44,9 +44,9 @@ class Job(NamedTuple):
 
     @classmethod
     def detect(cls, environ: Mapping[str, str]) -> "Job":
-        """Find out from an environment which job this process belongs to.
+        """Find rank, size and device in an environment.
 
-        In a script that starts ranks below a launcher, what the script says of them counts.
+        If a script below a launcher starts ranks, the script's variables count.
 
         Raises:
             JobError: If variables contradict each other (see `find_traps`) or hold no numbers, if a
@@ -101,14 +101,14 @@ class Job(NamedTuple):
 
     @property
     def origin(self) -> str:
-        """Who says all this, for logs; empty without a scheduler or a mounted table."""
+        """The sources of the numbers, for logs; empty without a scheduler or a mounted table."""
         if self.identity.scheduler is not None:
             return f"{self.identity.reason}; device {self.device_id} by {self.device_source}"
         return "" if self.mounted is None else str(self.mounted)
 
 
 def _find_size(rank: int, known: Identity, environ: Mapping[str, str]) -> int:
-    """Find the size; with a rank table that alone knows it, one that this rank fits in."""
+    """Return the size; if only a rank table knows it, the smallest that this rank fits in."""
     if known.size is not None:
         return known.size.value
     if environ.get("RANK_TABLE_FILE"):
@@ -123,10 +123,10 @@ def _find_size(rank: int, known: Identity, environ: Mapping[str, str]) -> int:
 
 
 def _find_device(environ: Mapping[str, str], local_rank: int) -> Tuple[int, str]:
-    """Find the device that is named; else, of ranks that a scheduler started, one for each.
+    """Find the device named in the environment; else give each rank of a scheduler its own.
 
     Returns:
-        Its id, and what says it.
+        Its id, and the source.
     """
     for name in ("ASCEND_DEVICE_ID", "DEVICE_ID"):
         if environ.get(name):

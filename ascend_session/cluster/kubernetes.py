@@ -1,4 +1,4 @@
-"""Pods of a job: the rank table that is mounted in each of them, and the rank of this pod.
+"""Kubernetes: the rank table mounted in a pod, and this pod's rank in it.
 
 Source: mind-cluster's ascend-operator, which mounts the table and names servers by the addresses of
 their hosts, which the pods get as XDL_IP or HOST_IP; HCOMM, topoinfo_ranktableStandard.cc, where
@@ -26,7 +26,7 @@ class MountedPlace(NamedTuple):
         rank: The rank.
         size: Number of ranks in the table.
         seed: Text that only this table has.
-        mine: By what the rank is known to be this pod's.
+        mine: The evidence that the rank is this pod's.
     """
 
     path: str
@@ -36,7 +36,7 @@ class MountedPlace(NamedTuple):
     mine: str
 
     def missing_variables(self, environ: Mapping[str, str]) -> Dict[str, str]:
-        """Give it under the adapter's and the launcher's names, as far as they are not set."""
+        """Return it as variables of the adapter and the launcher that are not set yet."""
         variables = {
             "RANK_TABLE_FILE": self.path,
             "RANK_ID": str(self.rank),
@@ -52,33 +52,33 @@ class MountedPlace(NamedTuple):
 
 
 def is_in_pod(environ: Mapping[str, str]) -> bool:
-    """Whether this process runs in a pod, each of which Kubernetes tells its service's address."""
+    """Return whether this process runs in a pod: Kubernetes sets KUBERNETES_SERVICE_HOST there."""
     return bool(environ.get("KUBERNETES_SERVICE_HOST"))
 
 
 def find_mounted_table(environ: Mapping[str, str]) -> Optional[str]:
-    """Find the table that the job's controller has mounted; None if there is none."""
+    """Return the path of the table that the job's controller mounted; None without one."""
     path = os.path.join(host_root(environ), MOUNTED.lstrip("/"))
     return path if os.path.isfile(path) else None
 
 
 def find_pod_names(environ: Mapping[str, str]) -> Dict[str, str]:
-    """Find what this pod and its host are called, and the variable that says so."""
+    """Return the names of this pod and its host, and the variable of each."""
     names = (*_OWN_NAMES, *_COMMON_NAMES) if is_in_pod(environ) else _OWN_NAMES
     return {environ[name]: name for name in names if environ.get(name)}
 
 
 def find_mounted_place(environ: Mapping[str, str], identity: Identity) -> Optional[MountedPlace]:
-    """Find this process's place in the mounted table.
+    """Find this process's rank in the mounted table.
 
     Args:
         environ: The environment of the process.
         identity: What variables and schedulers say of it.
 
     Returns:
-        None without such a table, for one of one rank, for an evaluator, and where something else
-        says which rank this process is: a variable, a scheduler, or POD_NAME beside
-        ``RANK_TABLE_FILE``, by which HCCL itself finds it.
+        None without a table, for a table of one rank, for an evaluator, and if the rank is known
+        otherwise: from a variable, a scheduler, or POD_NAME beside ``RANK_TABLE_FILE``, by which
+        HCCL finds it.
 
     Raises:
         JobError: If the table has several ranks and it cannot be told which one this process is,

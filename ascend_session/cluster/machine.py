@@ -1,7 +1,7 @@
-"""The one machine of a job on the stub: whether rank 0 is on it, and what is refused.
+"""Jobs on the stub run on one machine: checks that rank 0 is on this one.
 
-Machines are connected by HCCL, on devices. Nodes of a job on the stub meet if they are the same
-machine, as in rehearsals of a command for several nodes.
+Only HCCL, on devices, connects machines. A job on the stub may have several nodes if all are the
+same machine, as in rehearsals of a command.
 """
 
 import socket
@@ -24,13 +24,13 @@ REMOVED = (
     "ASCEND_SESSION_TLS_CERT",
     "ASCEND_SESSION_TLS_KEY",
 )
-"""Variables about connections between machines, which jobs on the stub do not have any more."""
+"""Former variables about connections between machines."""
 
 _SCONTROL_TIMEOUT_S = 20.0
 
 
 def check_removed(environ: Mapping[str, str]) -> None:
-    """Raise JobError if a variable asks for what leaves the machine."""
+    """Raise JobError if a variable asks for connections between machines."""
     names = [name for name in REMOVED if environ.get(name)]
     if names:
         raise JobError(
@@ -44,8 +44,8 @@ def check_first_host(host: str, source: str, environ: Mapping[str, str]) -> None
     """Raise JobError if the first node of a job is known to be another machine.
 
     Args:
-        host: Its name or address; unknown names are not judged.
-        source: Who says so.
+        host: Its name or address; unknown names pass.
+        source: The source of the name.
         environ: The environment; a pod does not have the address of its host.
     """
     if not host or is_in_pod(environ):
@@ -73,7 +73,7 @@ def find_addresses(host: str) -> List[str]:
 
 
 def is_own_address(address: str) -> bool:
-    """Whether an IP address is one of this machine."""
+    """Return whether an IP address is one of this machine."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
@@ -84,7 +84,7 @@ def is_own_address(address: str) -> bool:
 
 
 def is_address(text: str) -> bool:
-    """Whether it is an IP address, and not a name."""
+    """Return whether it is an IP address, and not a name."""
     import ipaddress  # few launches need it
 
     try:

@@ -1,10 +1,9 @@
-"""What each process of a launched job says of itself, in a small file in its rank's folder.
+"""State files: what each process of a launched job reports, in its rank's folder.
 
-The launcher sees the processes that it starts, and not what is inside them or below them: which
-collective a rank waits in, or how the ranks end that a shell script has started, whose own exit
-code hides it. So a process that opens a system writes ``process_<pid>.json``: that it has joined,
-what it waits in if that takes long, and how it ended, as far as it could still say so. Outside of a
-launch nothing is written, and trouble with the file is no trouble of the process.
+The launcher sees only the processes that it starts. It does not see which collective a rank waits
+in, or how ranks ended that a shell script started. So a process that opens a system writes
+``process_<pid>.json``: that it joined, which collective it waits in for long, and how it ended.
+Outside of a launch nothing is written, and a failure to write is ignored.
 """
 
 import contextlib
@@ -32,12 +31,12 @@ from ascend_session.rank_folder import (
 from ascend_session.text import one_line
 
 LONG_WAIT_S = 0.5
-"""After which a wait for other ranks is written down."""
+"""Seconds of waiting for other ranks after which the wait is recorded."""
 
 STARTED = "started"
 OPEN, CLOSED, FAILED, ENDED = "open", "closed", "failed", "ended"
-"""States of a process: it has begun; it has a system or makes one; has closed it in order; an
-exception has ended its work; it came to its end in order."""
+"""States of a process: started; has a system or opens one; closed it in order; ended by an
+exception; ended in order."""
 
 _UNREADABLE = (UnreadableError, ValueError, TypeError, KeyError, AttributeError)
 _LONGEST_ERROR, _MOST_BYTES = 400, 1 << 16
@@ -52,9 +51,9 @@ class CollectiveWait(NamedTuple):
         key: The same on all ranks that wait in it.
         what: The collective in words, ``allreduce 'gradients'``.
         ranks: Those that take part.
-        since: When it began to wait, as `time.monotonic` counts.
+        since: When it began to wait, in `time.monotonic` seconds.
         place: The user's line that the main thread is in; may be empty.
-        is_first: Whether this process has never come to the end of this collective.
+        is_first: Whether this process has not completed this collective before.
     """
 
     key: str
@@ -66,18 +65,18 @@ class CollectiveWait(NamedTuple):
 
 
 class JoinedProcess(NamedTuple):
-    """A process that has joined a job, as it says itself.
+    """The state file of one process.
 
     Attributes:
         pid: The process.
         rank: Its rank in the job.
         state: One of the states above.
         error: The exception that ended it, in one line; may be empty.
-        time: When it last wrote that, as `time.monotonic` counts.
-        waits: What it waits in.
-        joined: Whether it has joined the job; if not, `script_rank` has written it.
-        rank_id: Its RANK_ID, which may be no number.
-        output: What its standard error goes to: a file, a pipe.
+        time: When it last wrote the file, in `time.monotonic` seconds.
+        waits: The collectives that it waits in.
+        joined: Whether it joined the job; if not, `script_rank` wrote the file.
+        rank_id: Its RANK_ID, as text.
+        output: The file or pipe of its standard error.
         uses_vendor: Whether it has imported the vendor's packages.
     """
 
@@ -94,17 +93,17 @@ class JoinedProcess(NamedTuple):
 
     @property
     def is_alive(self) -> bool:
-        """Whether there is such a process."""
+        """True if the process is alive."""
         return os.path.exists(f"/proc/{self.pid}")
 
     @property
     def is_lost(self) -> bool:
-        """Whether an exception or a signal ended it; for one that does not live any more."""
+        """True if the (dead) process was ended by an exception or a signal."""
         return self.state in (STARTED, OPEN, FAILED)
 
 
 class _Record:
-    """The file of this process, which has what is known of it as its only line."""
+    """The state file of this process, one line of JSON."""
 
     def __init__(self, folder: str, rank: int) -> None:
         output = ""
@@ -118,13 +117,13 @@ class _Record:
         self._lock = threading.Lock()
 
     def note(self, state: str, error: str = "") -> None:
-        """Write the state; the end is the last one."""
+        """Write a new state; none follows an end."""
         with self._lock:
             if self.known.state != ENDED:
                 self._write(state=state, error=error)
 
     def wait_in(self, key: str, *wait: CollectiveWait) -> None:
-        """Write what the process waits in under this key; nothing ends the wait."""
+        """Record the collective that the process waits in under this key; None ends the wait."""
         with self._lock:
             others = (other for other in self.known.waits if other.key != key)
             self._write(waits=(*others, *wait))
@@ -141,7 +140,7 @@ _record: Optional[_Record] = None
 
 
 def join(rank: int) -> None:
-    """Write down that this process opens a system as this rank, if it belongs to a launch."""
+    """Record that this process opens a system as this rank, if it belongs to a launch."""
     global _record
     folder = os.environ.get(RANK_FOLDER)
     if not folder or not os.path.isdir(folder):
@@ -154,13 +153,13 @@ def join(rank: int) -> None:
 
 
 def leave() -> None:
-    """Write down that the system is closed in order; an exception that passes is told by `fail`."""
+    """Record that the system was closed in order; `fail` records exceptions."""
     if _record is not None and _record.known.state != FAILED:
         _record.note(CLOSED)
 
 
 def fail(error: BaseException) -> None:
-    """Write down that an exception ends what this process does in the job."""
+    """Record that an exception ends this process's part in the job."""
     if _record is not None:
         _record.is_exiting = isinstance(error, SystemExit)
         _record.note(FAILED, _describe(error))
@@ -170,7 +169,7 @@ def fail(error: BaseException) -> None:
 def waiting(
     key: str, name: str, ranks: Sequence[int], signature: str, is_first: bool
 ) -> Iterator[None]:
-    """Write down what this process waits in, for as long as the block takes.
+    """Record the collective that this process waits in while the block runs.
 
     Args:
         key: The collective's place in the program, the same on all ranks.
@@ -197,12 +196,12 @@ def waiting(
 
 
 def read_members(folder: str) -> List[JoinedProcess]:
-    """Read what the processes below a rank that have joined have written, in order of rank."""
+    """Read the files of the processes below a rank that joined, in order of rank."""
     return [process for process in read_processes(folder) if process.joined]
 
 
 def read_processes(folder: str) -> List[JoinedProcess]:
-    """Read what all processes below a rank have written, in the order of their ranks."""
+    """Read the files of all processes below a rank, in order of rank."""
     processes = []
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
@@ -218,7 +217,7 @@ def read_processes(folder: str) -> List[JoinedProcess]:
 
 
 def _with_exit_code(process: JoinedProcess, path: str) -> JoinedProcess:
-    """Read how a process has ended that came to its end in order; with a code, it has failed."""
+    """Add the exit code to a process that ended in order; a code other than 0 is a failure."""
     code = b""
     if process.state == ENDED:
         with contextlib.suppress(UnreadableError):
@@ -230,11 +229,10 @@ def _with_exit_code(process: JoinedProcess, path: str) -> JoinedProcess:
 
 
 def find_lost(processes: Sequence[JoinedProcess]) -> List[JoinedProcess]:
-    """Find those that an exception, a code other than 0 or a signal has ended; none lives any more.
+    """Return the dead processes that an exception, a signal or a code other than 0 ended.
 
-    A script may try something in another process before or after its ranks, or beside them, and end
-    it. So what has not joined and not used the vendor's packages counts only where no other process
-    was that rank.
+    A script may run and kill other helper processes. So a process that neither joined nor imported
+    the vendor's packages counts only if no other process had its rank.
     """
     joined = {process.rank for process in processes if process.joined}
     in_order = joined | {process.rank for process in processes if process.state == ENDED}
@@ -248,7 +246,7 @@ def find_lost(processes: Sequence[JoinedProcess]) -> List[JoinedProcess]:
 
 
 class AbsentRanks:
-    """The ranks of a script's job that one of them waits for, as far as they will not come.
+    """The ranks of a script's job that will not come although one of them waits.
 
     Args:
         rank: The one that waits.
@@ -264,7 +262,7 @@ class AbsentRanks:
         self._next_look = 0.0
 
     def explain(self) -> str:
-        """Say which rank does not come, and why; empty as long as all of them may."""
+        """Return which rank will not come, and why; empty if all still may."""
         now = time.monotonic()
         if not self._folder or now < self._next_look:
             return ""
@@ -287,12 +285,12 @@ class AbsentRanks:
         return ""
 
     def stop(self) -> None:
-        """Take back that this process waits, which `explain` has written down."""
+        """Remove the file by which `explain` recorded that this process waits."""
         with contextlib.suppress(OSError):
             os.remove(os.path.join(self._folder, name_waiting(os.getpid())))
 
     def _find_ended(self, now: float) -> Optional[JoinedProcess]:
-        """Find one that an exception or a signal has ended before it came, and is not replaced."""
+        """Find a rank that died before it joined and was not replaced."""
         processes = read_processes(self._folder)
         own = [each for each in processes if each.rank == self._rank and each.pid != os.getpid()]
         # The script's last job, which this one follows, has ended with the end of this rank there.
@@ -310,18 +308,18 @@ class AbsentRanks:
 
 
 def waits_to_meet(folder: str, pid: int) -> bool:
-    """Tell whether a process waits for the other ranks of its job to come."""
+    """Return whether a process waits for the other ranks of its job to join."""
     return os.path.exists(os.path.join(folder, name_waiting(pid)))
 
 
 def write_absent_ranks(folder: str, ranks: Iterable[int]) -> None:
-    """Write down the ranks of a script's job that nothing below the launch can start any more."""
+    """Record the ranks of a script's job that nothing below the launch can start any more."""
     with contextlib.suppress(OSError):
         replace_file(os.path.join(folder, ABSENT_NAME), f"{json.dumps(list(ranks))}\n".encode())
 
 
 def read_absent_ranks(folder: str) -> List[int]:
-    """Read what `write_absent_ranks` has written last."""
+    """Read the last record of `write_absent_ranks`."""
     with contextlib.suppress(*_UNREADABLE):
         text = read_regular_file(os.path.join(folder, ABSENT_NAME), _MOST_BYTES).decode()
         return [int(rank) for rank in json.loads(text)]
@@ -329,7 +327,7 @@ def read_absent_ranks(folder: str) -> List[int]:
 
 
 def _forget_in_child() -> None:
-    """Forget the record of the parent: a forked child has none until it joins itself."""
+    """Forget the parent's record: a forked child has none until it joins."""
     global _record
     _record = None
 
@@ -342,7 +340,7 @@ def _get_time(process: JoinedProcess) -> float:
 
 
 def _note_end() -> None:
-    """Write down at exit whether an exception has ended the program, as Python notes it."""
+    """Record at exit whether an exception ended the program, as Python noted it."""
     record, error = _record, getattr(sys, "last_value", None)
     if record is None:
         return
@@ -359,7 +357,7 @@ def _describe(error: BaseException) -> str:
 
 
 def _offer_stacks(folder: str) -> None:
-    """Let the launcher ask this process for its stacks, unless its runner has done that already."""
+    """Let the launcher ask this process for its stacks, unless the runner arranged that."""
     if faulthandler.is_enabled():
         return
     with contextlib.suppress(OSError, RuntimeError, ValueError):

@@ -1,8 +1,8 @@
-"""The rank of this process, by the adapter's own variables and by the schedulers that started it.
+"""The rank of this process, from the adapter's variables and from schedulers.
 
-Each of them is a class that says whether it started this process, and numbers it: in the job and on
-its node. Several may do so as long as they agree; what only one says is taken from the first in
-`PRECEDENCE` that says it. Where two differ, nothing is guessed.
+Each source is a class that detects whether it started this process, and reads its numbers. Several
+sources must agree; a number is taken from the first in `PRECEDENCE` that has it. If two differ,
+JobError is raised.
 """
 
 import os
@@ -13,7 +13,7 @@ from ascend_session.cluster.variables import read_number, read_size
 from ascend_session.errors import JobError
 
 CHOICE = "ASCEND_SESSION_SCHEDULER"
-"""The scheduler that counts, such as ``slurm`` or ``open-mpi``, or ``none`` of them."""
+"""Variable that chooses the scheduler: ``slurm``, ``open-mpi`` ..., or ``none``."""
 
 # What all sources have to agree on, and the question that it answers.
 _QUESTIONS = {
@@ -25,7 +25,7 @@ _QUESTIONS = {
 
 
 class SourcedNumber(NamedTuple):
-    """A number and the variable that says it."""
+    """A number and the variable that it was read from."""
 
     value: int
     variable: str
@@ -35,24 +35,24 @@ class SourcedNumber(NamedTuple):
 
 
 class Scheduler:
-    """A program that starts the processes of a job and numbers them, as seen by one of these.
+    """A program that starts and numbers the processes of a job, as seen by one of them.
 
-    A subclass names the variables, and reads what they do not say by themselves.
+    A subclass names the variables; ``__init__`` reads what they do not give directly.
 
     Attributes:
         key: The value of `CHOICE` that chooses it; empty for this environment.
         source: Its name in messages.
         variables: Those with rank, size, local rank and local size; empty for one that is missing.
-        own_variables: Those that no user sets, and that a process started by this one must not
-            take for its own; the ones above if empty.
-        rank: Number of the process, from 0; like the other numbers, None if nothing says it.
+        own_variables: Variables that ranks started by this process must not inherit; empty means
+            ``variables``.
+        rank: Number of the process, from 0; like the other numbers, None if unknown.
         size: Number of processes.
         local_rank: Number of the process on its node, from 0.
         local_size: Number of processes on its node.
-        where: The job or step that it speaks of, such as ``step 42.0``; may be empty.
-        node: The node, in words that differ between nodes; empty if nothing says it.
-        seed: Text that all processes of this job share with no other job; fit for ``JOB_ID``.
-        hosts: How many nodes there are, and the name of the first; None if nothing says it.
+        where: The job or step, such as ``step 42.0``; may be empty.
+        node: A name that differs between nodes; empty if unknown.
+        seed: Text that identifies the job; fit for ``JOB_ID``.
+        hosts: The number of nodes, and the name of the first; None if unknown.
     """
 
     key = source = ""
@@ -66,7 +66,7 @@ class Scheduler:
         self.rank, self.size, self.local_rank, self.local_size = numbers
 
     def detect(self) -> bool:
-        """Tell whether it started this process or one of its parents."""
+        """Return whether it started this process or one of its parents."""
         return self.rank is not None and self.size is not None
 
     @property
@@ -76,7 +76,7 @@ class Scheduler:
 
     @property
     def numbers(self) -> List[SourcedNumber]:
-        """Rank, size, local rank and local size, as far as it says them."""
+        """Rank, size, local rank and local size, as far as known."""
         numbers = (self.rank, self.size, self.local_rank, self.local_size)
         return [number for number in numbers if number is not None]
 
@@ -86,7 +86,7 @@ def _name_numbers(prefix: str) -> Tuple[str, str, str, str]:
 
 
 class RankVariables(Scheduler):
-    """What the adapter reads (ge_plugin.cc), and the launcher's LOCAL_RANK and LOCAL_SIZE."""
+    """The adapter's variables (ge_plugin.cc), and the launcher's LOCAL_RANK and LOCAL_SIZE."""
 
     source = "this environment"
     variables = ("RANK_ID", "RANK_SIZE", "LOCAL_RANK", "LOCAL_SIZE")
@@ -99,7 +99,7 @@ class RankVariables(Scheduler):
         self.size = None if size is None else SourcedNumber(size, name)
 
     def detect(self) -> bool:
-        """Take one of them, too: a scheduler or the rank table may say the other."""
+        """Accept one number alone: a scheduler or the rank table may have the other."""
         return self.rank is not None or self.size is not None
 
 
@@ -169,12 +169,12 @@ class Slurm(Scheduler):
             self.hosts = (nodes.value, _find_host_of_rank_0(environ, self.rank.value, node))
 
     def detect(self) -> bool:
-        """Take no more than the tasks of steps."""
+        """Accept only tasks of steps."""
         return self.step is not None and 0 <= self.step <= self.last_step and self.rank is not None
 
 
 class Pmix(Scheduler):
-    """PMIx, which gives a process its rank, and the rest only to those who ask its library."""
+    """PMIx, whose variables give only the rank; the rest needs its library."""
 
     key, source = "pmix", "PMIx"
     variables = ("PMIX_RANK", "", "", "")
@@ -186,7 +186,7 @@ class Pmix(Scheduler):
         self.where = f"job {job}" if job else ""
 
     def detect(self) -> bool:
-        """Take a rank without a size."""
+        """Accept a rank without a size."""
         return self.rank is not None
 
 
@@ -240,25 +240,26 @@ PRECEDENCE: Tuple[Type[Scheduler], ...] = (
     Jsrun,
     Torchrun,
 )
-"""Whose word is taken first; if nobody says anything, a pod's rank table counts (`kubernetes`)."""
+"""Sources, the first that counts in front; without any, a pod's rank table counts
+(`kubernetes`)."""
 
 SCHEDULERS = PRECEDENCE[1:]
 
 IDENTITY_VARIABLES = tuple(
     name for each in SCHEDULERS for name in each.own_variables or each.variables if name
 )
-"""Variables by which a scheduler numbers one process, and not those that this one starts."""
+"""Variables of schedulers that a launcher removes from its ranks."""
 
 
 class Identity(NamedTuple):
-    """What is known of this process's place; None for what nobody says.
+    """The numbers of this process; None if unknown.
 
     Attributes:
-        rank: Number of the process, and who says so; likewise the others.
+        rank: Number of the process, with its source; likewise the others.
         size: Number of processes.
         local_rank: Number of the process on its node.
         local_size: Number of processes on its node.
-        claims: Who says anything, the one that counts first at the front.
+        claims: The sources, the one that counts first in front.
     """
 
     rank: Optional[SourcedNumber] = None
@@ -274,7 +275,7 @@ class Identity(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """Who says it, with the variables; for logs."""
+        """The sources and their variables, for logs."""
         numbers = [number for number in self[:4] if number is not None]
         if not numbers:
             return "no variable says anything of a job"
@@ -286,14 +287,14 @@ def read_identity(environ: Mapping[str, str]) -> Identity:
     """Read the environment of a process that is, or may be, a rank.
 
     Raises:
-        JobError: If two sources say different things; if `CHOICE` names no scheduler; or if this
-            process was started from a shell that stands for several tasks of Slurm.
+        JobError: If two sources differ; if `CHOICE` names no scheduler; or if this process was
+            started from a shell that stands for several tasks of Slurm.
     """
     return _merge(_detect(PRECEDENCE, environ))
 
 
 def read_schedulers(environ: Mapping[str, str]) -> Identity:
-    """Read what schedulers alone say, for a process that starts ranks and is none itself.
+    """Read the schedulers' numbers only, for a process that starts ranks.
 
     Raises:
         JobError: As from `read_identity`.
@@ -302,7 +303,7 @@ def read_schedulers(environ: Mapping[str, str]) -> Identity:
 
 
 def has_scheduler(environ: Mapping[str, str]) -> bool:
-    """Whether a scheduler started this process or one of its parents, whatever `CHOICE` says."""
+    """Return whether a scheduler started this process or a parent; ignores `CHOICE`."""
     return any(scheduler(environ).detect() for scheduler in SCHEDULERS)
 
 
@@ -315,7 +316,7 @@ def count_allocated_nodes(environ: Mapping[str, str]) -> int:
 
 
 def _detect(sources: Sequence[Type[Scheduler]], environ: Mapping[str, str]) -> List[Scheduler]:
-    """List who numbers this process; of the schedulers only the one that `CHOICE` names, if any."""
+    """List the sources that number this process; `CHOICE` may select one scheduler."""
     choice, choices = environ.get(CHOICE, ""), [*(each.key for each in SCHEDULERS), "none"]
     if choice not in ("", *choices):
         known = ", ".join(choices)
@@ -333,7 +334,7 @@ def _detect(sources: Sequence[Type[Scheduler]], environ: Mapping[str, str]) -> L
 
 
 def _merge(claims: Sequence[Scheduler]) -> Identity:
-    """Take each number from the first who says it; all who do have to agree."""
+    """Take each number from the first source that has it; all must agree."""
     numbers = {}
     for field in _QUESTIONS:
         voices = [claim for claim in claims if getattr(claim, field) is not None]
@@ -364,7 +365,7 @@ def _disagreement(first: Scheduler, other: Scheduler, field: str) -> JobError:
 
 
 def _read_first(environ: Mapping[str, str], *names: str) -> Optional[SourcedNumber]:
-    """Read the first of these variables that is a number of 0 or more."""
+    """Read the first of these variables that is a number >= 0."""
     for name in names:
         value = read_number(environ, name)
         if value is not None and value >= 0:
@@ -373,7 +374,7 @@ def _read_first(environ: Mapping[str, str], *names: str) -> Optional[SourcedNumb
 
 
 def _make_plain(text: str) -> str:
-    """Replace what names of files and jobs had better not have, such as PMIx's ``@``."""
+    """Replace characters that do not fit into names of files and jobs, such as PMIx's ``@``."""
     return re.sub("[^A-Za-z0-9_-]", "_", text)[-100:]
 
 
@@ -401,7 +402,7 @@ def _count_tasks(node: int, counts: str) -> Optional[int]:
 
 
 def _find_host_of_rank_0(environ: Mapping[str, str], rank: int, node: Optional[int]) -> str:
-    """Find the node of rank 0; empty if the sorted list of the step's nodes does not say it."""
+    """Find the node of rank 0; empty if the sorted list of the step's nodes does not show it."""
     is_mixed = (read_number(environ, "SLURM_HET_SIZE") or 1) > 1
     if is_mixed or environ.get("SLURM_DISTRIBUTION") == "arbitrary" or (rank == 0 and node):
         return ""
@@ -422,7 +423,7 @@ def _count_local_tasks(environ: Mapping[str, str], node: Optional[int]) -> Optio
 
 
 def _refuse_slurm_shell(environ: Mapping[str, str], step: Scheduler) -> None:
-    """Refuse what was started from the shell of ``srun --pty``, where that stands for several.
+    """Refuse a process from the shell of ``srun --pty`` if the step has several tasks.
 
     Such a shell is a task and so is a program that ``srun --pty`` runs at once, but a program that
     somebody starts in the shell is alone. SLURM_PTY_PORT says less than it seems: a step that is
@@ -446,7 +447,7 @@ def _refuse_slurm_shell(environ: Mapping[str, str], step: Scheduler) -> None:
 
 
 def _has_terminal(pid: int) -> bool:
-    """Whether a process has a controlling terminal; not if there is no such process here."""
+    """Return whether a process exists here and has a controlling terminal."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[4] != b"0"  # tty_nr, proc(5)
@@ -458,7 +459,7 @@ def _has_terminal(pid: int) -> bool:
 
 
 def _is_below_daemon(environ: Mapping[str, str]) -> bool:
-    """Whether the Slurm step of this process is that of ``mpirun``'s daemons, one on each node.
+    """Return whether the Slurm step of this process is that of ``mpirun``'s daemons.
 
     Below Slurm, ``mpirun`` starts its daemons with ``srun``, none on its own node if that is one of
     the allocation's; the ranks inherit the variables of these. Source: the environments of such

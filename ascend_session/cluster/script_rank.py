@@ -1,8 +1,8 @@
-"""What a Python that a script starts as a rank notes of itself: that it began, and how it ended.
+"""State files of Python processes that a script starts as ranks: start and end.
 
-Most such processes join the job, and `member` notes the rest. One that fails before, because of its
-data, its options or a missing TensorFlow, would be heard of by nobody: the script goes on, and ends
-with 0. So each notes itself when it starts, and again when it ends.
+Most such processes join the job, and then `member` writes the file. One that fails earlier (data,
+options, missing TensorFlow) would go unnoticed: the script continues, and exits with 0. So each
+process writes a file when it starts, and again when it ends.
 
 ``compat/inherited/sitecustomize.py`` loads this file by its path, into any Python from 3.6 on and
 whatever is installed there. It imports nothing but what is built into the interpreter.
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 _FOLDER, _LAUNCHED = "ASCEND_SESSION_RANK_FOLDER", "ASCEND_SESSION_LAUNCHED"
 
 PROCESS = "ASCEND_SESSION_RANK_PROCESS"
-"""The pid of the Python that is the rank; what it starts inherits that, and is none."""
+"""Variable with the pid of the Python that is the rank; child processes inherit it and are not
+ranks."""
 
 EXIT_CODE = ".exit"
-"""With which the name of a file ends that has a process's exit code, beside the process's own."""
+"""Suffix of the file with a process's exit code, beside its state file."""
 
 _LONGEST_ERROR = 400  # characters
 _UNBUFFERED = 2  # _IONBF of stdio.h
 
 
 def is_rank_of_script(environ: "Mapping[str, str]") -> bool:
-    """Tell whether a process is one of several ranks that something below a launch has started.
+    """Return whether a process is one of several ranks started below a launch by a script.
 
-    It has a ``RANK_ID`` and a ``RANK_SIZE`` above 1, or one that is no number, which the launch has
-    not set.
+    It has a ``RANK_ID``, and a ``RANK_SIZE`` above 1 or not numeric, that the launch did not set.
     """
     rank, size = environ.get("RANK_ID", ""), environ.get("RANK_SIZE", "")
     launched = environ.get(_LAUNCHED, "").split()
@@ -44,20 +44,20 @@ def is_rank_of_script(environ: "Mapping[str, str]") -> bool:
 
 
 def is_alone(size: str) -> bool:
-    """Tell whether a RANK_SIZE is a number, and not above 1."""
+    """Return whether a RANK_SIZE is a number <= 1."""
     digits = size.strip().lstrip("-")
     is_negative = size.strip() != digits
     return digits.isdecimal() and (is_negative or digits.lstrip("0") in ("", "1"))
 
 
 def note_start() -> None:
-    """Note that this process has begun, if it is a rank of a script."""
+    """Record the start of this process, if it is a rank of a script."""
     if is_rank_of_script(os.environ):
         _note(uses_vendor=False)
 
 
 def note_import() -> None:
-    """Note that this process imports one of the vendor's packages, and is a rank at the least."""
+    """Record that this process imports one of the vendor's packages, so it is a rank."""
     launched = os.environ.get(_LAUNCHED, "").split()
     number = "RANK_ID=" + os.environ.get("RANK_ID", "")
     if is_rank_of_script(os.environ) or (launched and number not in launched):
@@ -77,7 +77,7 @@ def _note(uses_vendor: bool) -> None:
 
 
 class _RankProcess:
-    """This process, as its file says; what `member` writes into the same file replaces that."""
+    """The state file of this process; `member` replaces its content later."""
 
     def __init__(self, folder: str) -> None:
         self.uses_vendor = False
@@ -86,12 +86,12 @@ class _RankProcess:
         self._asked = ""
 
     def begin(self) -> None:
-        """Write that it lives."""
+        """Write that the process is alive."""
         if self._state() in ("", "started"):
             self._write("started")
 
     def watch_exits(self) -> None:
-        """Have the end of this process written, too."""
+        """Arrange that the end of this process is written, too."""
         for name in ("exit", "_exit"):
             module = sys if name == "exit" else os
             setattr(module, name, self._noting(getattr(module, name)))
@@ -170,7 +170,7 @@ _own = None  # type: Any
 
 
 def _find_unread_program() -> str:
-    """Say that Python could not read its script, which raises nothing; empty if it could."""
+    """Return the error if Python could not read its script, which raises nothing; else empty."""
     name = (getattr(sys, "argv", None) or [""])[0]
     main = vars(sys.modules["__main__"])
     has_run = any(not key.startswith("__") for key in main)

@@ -1,4 +1,4 @@
-"""Variables that describe a job, read as the adapter reads them, and traps among them.
+"""Variables that describe a job, read as the adapter does, and their traps.
 
 Source: the adapter's ge_plugin.cc (Init, SetRankTableFileEnv and SetCmChiefWorkSizeEnv), and its
 manual's pages on environment variables (tfa_env).
@@ -14,16 +14,16 @@ from ascend_session.text import join_words
 from ascend_session.vendor import parse_seconds
 
 RENDEZVOUS = "ASCEND_SESSION_RENDEZVOUS"
-"""Name under which the ranks that launchers start meet, on the stub."""
+"""Variable with the name of the rendezvous on the stub."""
 
 GRACE = "ASCEND_SESSION_GRACE"
-"""Seconds from a launcher's SIGTERM to its SIGKILL; a rank that ends in order is quicker."""
+"""Variable with the seconds between a launcher's SIGTERM and SIGKILL."""
 
 LAUNCHED = "ASCEND_SESSION_LAUNCHED"
-"""What the launcher has told the one rank that it starts: ``RANK_ID=0 RANK_SIZE=1 ...``."""
+"""Variable with the settings that the launcher gave its one rank: ``RANK_ID=0 RANK_SIZE=1 ...``."""
 
 STALL_NOTE = "ASCEND_SESSION_STALL_NOTE"
-"""Seconds that a rank may wait for others before its launcher notes it; 0 for any time."""
+"""Variable with the seconds that a rank may wait before the launcher reports it; 0 for never."""
 
 _CHIEF_VARIABLES = ("CM_CHIEF_IP", "CM_CHIEF_PORT", "CM_CHIEF_DEVICE", "CM_WORKER_SIZE")
 
@@ -54,16 +54,16 @@ def check_stall_note(environ: Mapping[str, str]) -> None:
 
 
 def read_size(environ: Mapping[str, str]) -> Optional[int]:
-    """Read how many processes the job has; None if no variable says so (-1 is unset, too)."""
+    """Read the number of processes of the job; None if unset (-1 counts as unset)."""
     size = read_number(environ, "RANK_SIZE") or read_number(environ, "CM_WORKER_SIZE")
     return size if size is not None and size > 0 else None
 
 
 def find_superseded(environ: Mapping[str, str]) -> List[str]:
-    """List what a launcher has said of its one rank, if a script below it says something else.
+    """List the launcher's settings that a script below it has overridden.
 
-    Such a script starts ranks itself, and numbers them. What it sets counts; what it leaves as it
-    is speaks of the script's own process, and of none of its ranks.
+    Such a script starts and numbers ranks itself. Its own settings count; those of the launcher
+    describe the script's process, not its ranks.
     """
     pairs = [pair.partition("=") for pair in environ.get(LAUNCHED, "").split()]
     launched = {name: value for name, _, value in pairs}
@@ -74,7 +74,7 @@ def find_superseded(environ: Mapping[str, str]) -> List[str]:
 
 
 def uses_collectives(environ: Mapping[str, str]) -> bool:
-    """Whether the adapter starts HCCL: with a rank table, a chief, or HELP_CLUSTER."""
+    """Return whether the adapter starts HCCL: with a rank table, a chief, or HELP_CLUSTER."""
     return any(environ.get(name) for name in ("RANK_TABLE_FILE", "CM_CHIEF_IP", "HELP_CLUSTER"))
 
 
@@ -84,14 +84,14 @@ def read_task(environ: Mapping[str, str]) -> Any:
 
 
 def read_task_type(environ: Mapping[str, str]) -> Optional[str]:
-    """Read what ``TF_CONFIG`` says that this process is: ``ps``, ``worker``, ``evaluator`` ..."""
+    """Read the task type in ``TF_CONFIG``: ``ps``, ``worker``, ``evaluator`` ..."""
     task = read_task(environ)
     kind = task.get("type") if isinstance(task, dict) else None
     return kind if isinstance(kind, str) else None
 
 
 def has_parameter_servers(environ: Mapping[str, str]) -> bool:
-    """Whether ``TF_CONFIG`` describes a job with parameter servers, or a process that is one."""
+    """Return whether ``TF_CONFIG`` describes a job with parameter servers."""
     cluster = _read_tf_config(environ).get("cluster")
     has_servers = isinstance(cluster, dict) and bool(cluster.get("ps"))
     return has_servers or read_task_type(environ) == "ps"
@@ -108,8 +108,8 @@ def _read_tf_config(environ: Mapping[str, str]) -> Dict[str, Any]:
 def find_traps(environ: Mapping[str, str]) -> List[str]:
     """List in sentences why an environment describes no valid job.
 
-    The adapter does not report any of it. In most cases it switches collectives off without a word,
-    and every rank trains alone; with the others HCCL or the adapter ends the process.
+    The adapter reports none of them. In most cases it silently switches collectives off, and every
+    rank trains alone; in the others HCCL or the adapter ends the process.
     """
     traps = []
     table, chief = environ.get("RANK_TABLE_FILE"), environ.get("CM_CHIEF_IP")
@@ -152,9 +152,9 @@ def find_traps(environ: Mapping[str, str]) -> List[str]:
 
 
 def find_missing_table(environ: Mapping[str, str]) -> str:
-    """Say that ``RANK_TABLE_FILE`` names no file; empty if it does, or is not set.
+    """Return an error if ``RANK_TABLE_FILE`` names no file; else an empty text.
 
-    On the stub that is no fault by itself. With another one, it is what to look at first.
+    On the stub this alone is harmless; beside another error it is the first thing to check.
     """
     table = environ.get("RANK_TABLE_FILE")
     is_missing = table and not os.path.isfile(table)
@@ -162,9 +162,9 @@ def find_missing_table(environ: Mapping[str, str]) -> str:
 
 
 def find_wrong_numbers(environ: Mapping[str, str]) -> List[str]:
-    """List what is no number in a job without a rank table, where nothing else says who is who.
+    """List variables that should be numbers, in a job without a rank table.
 
-    The adapter takes such a size for 1, and every process would be rank 0 of such a rank.
+    The adapter reads such a size as 1, and such a rank as 0 in every process.
     """
     problems: List[str] = []
     size, rank = environ.get("RANK_SIZE"), environ.get("RANK_ID")

@@ -435,7 +435,9 @@ def _open(
         if refused:
             options = describe_options(verdict, {}, is_refused=True)
             log.add(session, str(line), verdict, options, is_refused=True)
-            raise ConfigError.of(refused, f"the options of the session that is opened at {line}")
+            raise ConfigError.from_problems(
+                refused, f"the options of the session that is opened at {line}"
+            )
         stub_effects = _warn_of_stub(verdict, line)
         if verdict.is_offloaded:
             target = target or _system_target(verdict.values, graph)

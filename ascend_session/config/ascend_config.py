@@ -1,4 +1,4 @@
-"""AscendConfig: the options of options.py, checked together, and the ways in and out."""
+"""AscendConfig: all options, checked together, with conversions to and from other forms."""
 
 import sys
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence
@@ -18,12 +18,12 @@ from ascend_session.findings import ERROR, Finding
 class AscendConfig(AdapterOptions):
     """Every option of the Ascend adapter, under the vendor's own names.
 
-    What is not given stays unset: nothing is written for it and the adapter's default holds.
+    Options that are not given stay unset: they are not written, so the adapter's defaults hold.
     ``ascend-session options NAME`` prints what an option does, takes and depends on.
 
-    Options that point to a file take its path, or what stands in it as an object of
-    `ascend_session.option_files`, which the configuration then holds. Its file is written where a
-    system opens on devices, and by `to_config_proto` and `to_run_config_kwargs`.
+    Options that name a file take its path, or its content as an object of
+    `ascend_session.option_files`. The file is written when a system opens on devices, and by
+    `to_config_proto` and `to_run_config_kwargs`.
 
     Example:
         >>> AscendConfig(precision_mode="allow_mix_precision").parameter_map()
@@ -48,19 +48,19 @@ class AscendConfig(AdapterOptions):
         return refusal_of(cls, problems, values)
 
     def values(self) -> Dict[str, Any]:
-        """Give all that is set, flat: ``{vendor key or NPURunConfig keyword: value}``."""
+        """Return the options that are set: ``{vendor key or NPURunConfig keyword: value}``."""
         return flatten(self)
 
     def parameter_map(self) -> Dict[str, Any]:
-        """Give what goes into the NpuOptimizer entry: ordered ``{key: str, int or bool}``.
+        """Return the content of the NpuOptimizer entry: ordered ``{key: str, int or bool}``.
 
-        Needs no TensorFlow, and writes nothing: of a file that is given as an object it has the
+        Needs no TensorFlow, and writes no file: an option file given as an object appears as the
         path that it will get. `to_config_proto` writes the same values into a proto.
         """
         return adapter_part(self)
 
     def replace(self, **changes: Any) -> "AscendConfig":
-        """Make a checked copy with other values; None takes an option away.
+        """Return a checked copy with other values; None unsets an option.
 
         Raises:
             ConfigError: As from the constructor.
@@ -68,7 +68,7 @@ class AscendConfig(AdapterOptions):
         return type(self)(**{**self.given(), **changes})
 
     def for_tuning(self, mode: str = "operator", work_path: Optional[str] = None) -> "AscendConfig":
-        """Change this configuration so that AOE can tune with it.
+        """Return a copy with which AOE can tune.
 
         ``aoe_mode`` is set, static_memory_policy is 0, and profiling_config is left out, as the
         manual of AOE asks for; everything else stays. ``AoePlan`` says what else a tuning run
@@ -94,12 +94,12 @@ class AscendConfig(AdapterOptions):
         return self.replace(**changes)
 
     def for_verifying(self, mode: Optional[str] = None) -> "AscendConfig":
-        """Change this configuration so that a run shows what tuning has brought.
+        """Return a copy for a run that shows the effect of tuning.
 
-        Options of tuning are left out. After operator tuning op_compiler_cache_mode is
-        ``"force"``, for the cache has the operators as they were before; call it for one run only,
-        as each such run compiles everything anew. The tuned repository is no option: the run
-        finds it as the tuning run did, see `ascend_session.aoe.run`.
+        Tuning options are removed. After operator tuning, op_compiler_cache_mode is ``"force"``,
+        because the cache still has the untuned operators; use it for one run only, since it
+        compiles everything again. The tuned repository is not an option; the run finds it as the
+        tuning run did, see `ascend_session.aoe.run`.
 
         Args:
             mode: What was tuned, as in `for_tuning`; None means what this configuration says, and
@@ -129,13 +129,13 @@ class AscendConfig(AdapterOptions):
     def to_config_proto(self, base: Any = None, *, allow_soft_placement: bool = True) -> Any:
         """Build a ``tf.ConfigProto`` with exactly one NpuOptimizer entry.
 
-        Files that are given as objects are written, for the entry names them: below
-        ``ASCEND_WORK_PATH`` or the working directory.
+        Files given as objects are written below ``ASCEND_WORK_PATH`` or the working directory,
+        because the entry names their paths.
 
         Args:
             base: A ``tf.ConfigProto`` to start from; copied, never changed. None starts from
                 ``session_config``, if that was given, else from an empty one.
-            allow_soft_placement: What the proto says; the adapter's samples all have True.
+            allow_soft_placement: Value in the proto; all samples of the adapter have True.
 
         Returns:
             A new ``tf.ConfigProto``; rewriter options as the vendor's samples have them.
@@ -189,7 +189,7 @@ class AscendConfig(AdapterOptions):
         validate_host(self.values(), environ)
 
     def to_run_config_kwargs(self) -> Dict[str, Any]:
-        """Give the keyword arguments for the vendor's ``NPURunConfig``; files as `to_config_proto`.
+        """Return arguments for the vendor's ``NPURunConfig``; write files like `to_config_proto`.
 
         Raises:
             ConfigError: For options that NPURunConfig has no argument for, or ruins.
@@ -204,13 +204,13 @@ class AscendConfig(AdapterOptions):
         ]
         problems += find_ruined_options(self.given())
         if problems:
-            raise ConfigError.of(problems, "what NPURunConfig can be given")
+            raise ConfigError.from_problems(problems, "what NPURunConfig can be given")
         stored = FileStore().stored(self)
         return {name: _argument(name, value) for name, value in stored.given().items()}
 
 
 def find_ruined_options(given: Mapping[str, Any]) -> List[Finding]:
-    """Report what NPURunConfig takes and NPUEstimator then ruins."""
+    """Report options that NPURunConfig accepts and NPUEstimator then breaks."""
     if "compress_weight_conf" not in given:
         return []
     return [
@@ -225,9 +225,9 @@ def find_ruined_options(given: Mapping[str, Any]) -> List[Finding]:
 
 
 def _argument(name: str, value: Any) -> Any:
-    """Give an argument of NPURunConfig; a part as the vendor's own class, if that is loaded.
+    """Return an argument of NPURunConfig; a part becomes the vendor's own class if that is loaded.
 
-    The vendor's package is never imported here: one who calls NPURunConfig has imported it. Source:
+    The vendor's package is not imported here; whoever calls NPURunConfig has imported it. Source:
     npu_config.py; guides/facts/adapter.md#npurunconfig-and-npuestimator.
     """
     if name == "insert_op_file":

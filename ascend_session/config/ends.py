@@ -1,17 +1,16 @@
-"""For which options the vendor's stack ends a run on a device, and who does.
+"""Which component of the vendor's stack ends a run for a wrong option value.
 
-`AscendConfig` refuses more than that: what nothing looks at does not do what it says. ``ends`` on
-the line of an option says who looks at its values. The run ends for what the type of the option
-refuses, unless a function here says that the value is taken all the same. ``ends`` of a rule says
-who looks at what the rule is about. The run ends for what the rule finds, unless a function beside
-it looks for itself.
+`AscendConfig` refuses more than that: values that nothing checks, but that have no effect. ``ends``
+on the line of an option names the component that checks its value. That component ends the run for
+each value that the option's type refuses, unless a function here says that it accepts the value.
+``ends`` of a rule names the component that enforces the rule; a function beside the rule can narrow
+that.
 
-What is right stands elsewhere, in the types and the rules; what the adapter has read of an entry,
-by presence and protobuf field, comes from `entry`.
+Types and rules define the right values; `entry` models what the adapter has read.
 
-The sources are those of August 2026; what earlier releases looked at may be less. Those of GE are
-public since then only. The adapter's were run under TensorFlow with a stand-in for GE; functions of
-GE and of the profiler were compiled and asked, if they do not say that they were read.
+The sources are those of August 2026; earlier releases may check less. The adapter was run under
+TensorFlow with a stand-in for GE; functions of GE and the profiler were compiled and called, except
+where ``is_proven=False`` says that they were only read.
 """
 
 import re
@@ -27,11 +26,11 @@ PROFILE = ("input_shape", "dynamic_dims", "dynamic_node_type")
 
 
 class AdapterView(NamedTuple):
-    """What the adapter has read when it looks at an option.
+    """The options that the adapter has read when it checks one of them.
 
     Attributes:
         own: The options of the entry that it reads.
-        all: The same, and what entries before it have left in the adapter's variables.
+        all: The same, and values that earlier entries left in the adapter's variables.
         environ: The environment of the process.
     """
 
@@ -40,41 +39,42 @@ class AdapterView(NamedTuple):
     environ: Mapping[str, str]
 
     def is_on(self, key: str) -> bool:
-        """Whether a switch is True, as this entry or one before it says."""
+        """Return whether this entry or an earlier one turned the switch on."""
         return self.all.get(key) is True
 
     def has_profiles(self) -> bool:
-        """Whether there are dynamic profiles."""
+        """Return whether there are dynamic profiles."""
         return all(key in self.own for key in PROFILE)
 
     def tuning_mode(self) -> str:
-        """Give what AOE tunes, empty if it does not."""
+        """Return the value of the AOE mode; empty if AOE does not tune."""
         return str(self.own.get("aoe_mode", self.environ.get("AOE_MODE", "")))
 
 
 class Stage(Enum):
-    """Who looks at an option, and where."""
+    """Components that check an option, in the order in which they run."""
 
     RUN_CONFIG = "npu_config.py, NPURunConfig"
-    """The vendor's Python class, its arguments; no entry gets there."""
+    """The vendor's Python class checks its arguments; sees no entry."""
     PASSES = "npu_attrs.cc, GetPassOptions"
-    """The adapter, each entry, also where nothing is offloaded."""
+    """The adapter checks each entry, even if nothing is offloaded."""
     ENTRY = "npu_attrs.cc, SetNpuOptimizerAttr"
-    """The adapter, each entry; not for the jobs ps and default, which stay on the CPU."""
+    """The adapter checks each entry; not for the jobs ps and default, which stay on the CPU."""
     GRAPH = "om_partition_subgraphs_pass.cc, ProcessGraph"
-    """The adapter, what all entries come to; not for those jobs, but with use_off_line=False."""
+    """The adapter checks the merged entries; not for those jobs, but also with
+    use_off_line=False."""
     OFFLOAD = "om_partition_subgraphs_pass.cc and geop_npu.cc"
-    """The adapter, what all entries come to; where graphs are offloaded."""
+    """The adapter checks the merged entries when it offloads a graph."""
     GE = "GE"
-    """GE or the profiler, what all entries come to; where graphs are offloaded."""
+    """GE or the profiler checks the merged entries when a graph is offloaded."""
 
     @property
     def is_of_entry(self) -> bool:
-        """Whether each entry is looked at by itself."""
+        """True if each entry is checked by itself."""
         return self in (Stage.PASSES, Stage.ENTRY)
 
     def is_reached(self, values: Mapping[str, Any]) -> bool:
-        """Whether a session gets there with these values, which the adapter has in the end."""
+        """Return whether a session with these merged values reaches this stage."""
         if self is Stage.RUN_CONFIG:
             return False
         if self is not Stage.PASSES and values.get("job") in ("ps", "default"):
@@ -87,17 +87,17 @@ RUN_CONFIG, PASSES, ENTRY, GRAPH, OFFLOAD, GE = Stage
 
 @dataclass(frozen=True)
 class Ends:
-    """That somebody ends the run for a wrong value, or for what a rule is about.
+    """A component that ends the run for a wrong value, or for the violation of a rule.
 
     Attributes:
-        by: Who does, and where.
-        where: File and function of the vendor's; by default those of the stage.
-        is_proven: Whether that code was run or compiled and asked; else it was read.
-        takes: Says of a value that the type refuses that it is taken all the same.
-        when: Says whether the value is looked at at all.
-        if_empty: Whether GE looks at empty text, which is to it mostly as if it were not set.
-        fails: Says that the run ends, for what no type and no rule says.
-        wants: What is wanted then, as half a sentence.
+        by: The component.
+        where: The vendor's file and function; by default those of the component.
+        is_proven: True if that code was run, or compiled and called; False if it was only read.
+        takes: Returns True for a value that the component accepts although the type refuses it.
+        when: Returns True if the value is checked at all.
+        if_empty: True if GE checks empty text; in most cases it treats that as unset.
+        fails: Returns True for a reason to end the run that no type and no rule covers.
+        wants: What is needed then, as half a sentence.
     """
 
     by: Stage
@@ -111,20 +111,20 @@ class Ends:
 
     @property
     def sentence(self) -> str:
-        """Who ends the run, as a sentence about a value."""
+        """A sentence that names the component that ends the run."""
         who = "GE" if self.by is GE else "the adapter"
         if self.is_proven:
             return f"{who[0].upper()}{who[1:]} ends the run for it."
         return f"By its source ({self.where or self.by.value}) {who} ends the run for it."
 
     def is_reached(self, view: AdapterView, in_run_config: bool) -> bool:
-        """Whether somebody looks: a session gets there, or it is an argument of NPURunConfig."""
+        """Return whether a session reaches the component, or the value goes to NPURunConfig."""
         return self.by.is_reached(view.all) or (in_run_config and self.by is RUN_CONFIG)
 
     def covers(self, key: str, view: AdapterView) -> bool:
-        """Whether the run ends for the value of ``key`` in ``view.own``.
+        """Return whether the run ends for the value of ``key`` in ``view.own``.
 
-        It does not for each value that the type takes; this asks about one that it refuses.
+        To be called for a value that the option's type refuses.
         """
         if self.fails is not None:
             return False
@@ -140,40 +140,40 @@ class Ends:
 
 
 def while_dumping(view: AdapterView) -> bool:
-    """Whether data is dumped."""
+    """Return whether data is dumped."""
     return view.is_on("enable_dump")
 
 
 def while_looking_for_overflow(view: AdapterView) -> bool:
-    """Whether overflow is looked for."""
+    """Return whether overflow is looked for."""
     return view.is_on("enable_dump_debug")
 
 
 def while_profiling(view: AdapterView) -> bool:
-    """Whether profiling is on."""
+    """Return whether profiling is on."""
     return view.is_on("profiling_mode")
 
 
 def with_profiles(view: AdapterView) -> bool:
-    """Whether there are dynamic profiles."""
+    """Return whether there are dynamic profiles."""
     return view.has_profiles()
 
 
 def with_dynamic_input(view: AdapterView) -> bool:
-    """Whether dynamic_input is on, without which nothing that belongs to it is read."""
+    """Return whether dynamic_input is on; otherwise its other options are not read."""
     return view.is_on("dynamic_input")
 
 
 def with_ranges(view: AdapterView) -> bool:
-    """Whether the adapter parses ranges of shapes (guides/facts/dynamic.md#dynamic-inputs).
+    """Return whether the adapter parses ranges of shapes (guides/facts/dynamic.md#dynamic-inputs).
 
-    What it has read once stays, also when a later entry turns dynamic_input off.
+    A mode that it has read stays, even if a later entry turns dynamic_input off.
     """
     return view.all.get("dynamic_graph_execute_mode") != "lazy_recompile"
 
 
 def with_dynamic_ranges(view: AdapterView) -> bool:
-    """Whether GE gets ranges of shapes."""
+    """Return whether GE gets ranges of shapes."""
     return with_dynamic_input(view) and with_ranges(view)
 
 
@@ -186,52 +186,52 @@ def to_int32(number: int) -> int:
 
 
 def takes_up_to_1(number: int) -> bool:
-    """Whether it is not above 1: nobody minds a negative graph_run_mode."""
+    """Return whether it is at most 1; a negative graph_run_mode is accepted."""
     return number <= 1
 
 
 def takes_not_negative(number: int) -> bool:
-    """Whether it is not negative, in 64 bits."""
+    """Return whether it is not negative, in 64 bits."""
     return number >= 0
 
 
 def takes_positive(number: int) -> bool:
-    """Whether it is above 0, in 64 bits."""
+    """Return whether it is above 0, in 64 bits."""
     return number >= 1
 
 
 def takes_up_to_2_in_32_bits(number: int) -> bool:
-    """Whether the 32 bits that are read are 0, 1 or 2."""
+    """Return whether the 32 bits that are read are 0, 1 or 2."""
     return to_int32(number) in (0, 1, 2)
 
 
 def takes_not_negative_in_32_bits(number: int) -> bool:
-    """Whether the 32 bits that are read are not negative."""
+    """Return whether the 32 bits that are read are not negative."""
     return to_int32(number) >= 0
 
 
 def takes_positive_in_32_bits(number: int) -> bool:
-    """Whether the 32 bits that are read are above 0."""
+    """Return whether the 32 bits that are read are above 0."""
     return to_int32(number) >= 1
 
 
 def fits_32_bits(number: int) -> bool:
-    """Whether ConvertToInt32 of gelib.cc takes it: a negative time is a time, too."""
+    """Return whether ConvertToInt32 of gelib.cc accepts it; negative times pass."""
     return -(2**31) <= number < 2**31
 
 
 def takes_empty(text: str) -> bool:
-    """Whether the text is empty, which is as if it were not set."""
+    """Return whether the text is empty, which counts as unset."""
     return not text
 
 
 def takes_devices(text: str) -> bool:
-    """Whether GetPassOptions takes it: numbers with commas between, whatever they are."""
+    """Return whether GetPassOptions takes it: numbers with commas between, whatever they are."""
     return re.fullmatch("([0-9]+,)+", text + ",") is not None
 
 
 def takes_dump_step(text: str) -> bool:
-    """Whether checkDumpStep takes it; it takes ``5-``, ``-5``, ``0|`` and an empty one, too."""
+    """Return whether checkDumpStep accepts it, as it does ``5-``, ``-5``, ``0|`` and no text."""
     parts = _split(text, "|")
     for part in parts:
         bounds = _split(part, "-")
@@ -244,36 +244,36 @@ def takes_dump_step(text: str) -> bool:
 
 
 def takes_input_shape(text: str) -> bool:
-    """Whether CheckInputShape takes it: names and dimensions, such as ``data:1,-1;label:-1``."""
+    """Return whether CheckInputShape accepts names and dimensions: ``data:1,-1;label:-1``."""
     return _items_match(text, r"[\s\S]+:((\d+|-\d+),)+")
 
 
 def takes_dynamic_dims(text: str) -> bool:
-    """Whether CheckDynamicDims takes it: numbers, such as ``2,2;4,4``."""
+    """Return whether CheckDynamicDims takes it: numbers, such as ``2,2;4,4``."""
     return _items_match(text, r"(\d+,)+")
 
 
 def takes_profiles(text: str) -> bool:
-    """Whether GE takes the profiles: a semicolon at the end does no harm."""
+    """Return whether GE accepts the profiles; a final semicolon is allowed."""
     return re.fullmatch(r"[0-9]+(,[0-9]+)*(;[0-9]+(,[0-9]+)*)*;", text) is not None
 
 
 def takes_range_groups(text: str) -> bool:
-    """Whether the adapter's ParseInputShapeRange takes it, which does not look at the shapes."""
+    """Return whether the adapter's ParseInputShapeRange, which ignores shapes, accepts it."""
     groups = [_split(group, ":") for group in _split(text, ";")]
     are_named = all(len(group) == 2 and group[0] in ("data", "getnext") for group in groups)
     return text == "" or (are_named and len(groups) in (1, 2))
 
 
 def takes_shape_ranges(text: str) -> bool:
-    """Whether GE's ParseInputShapeRange takes it: any whole numbers, in any order."""
+    """Return whether GE's ParseInputShapeRange takes it: any whole numbers, in any order."""
     size = r"\s*[+-]?[0-9]{1,18}(~[+-]?[0-9]{1,18})?\s*"
     shape = rf"[^:;\[\]]+:\[(\s*|{size}(,{size})*)\]"
     return re.fullmatch(rf"{shape}([;,]{shape})*", text) is not None
 
 
 def takes_pairs(text: str) -> bool:
-    """Whether ParseInOutPair finds a pair in it, of which it knows brackets and commas only."""
+    """Return whether ParseInOutPair, which knows only brackets and commas, finds a pair in it."""
     depth, name = 0, ""
     names: List[str] = []
     pair: List[List[str]] = []
@@ -298,7 +298,7 @@ def takes_pairs(text: str) -> bool:
 
 
 def takes_acceleration(text: str) -> bool:
-    """Whether ParserAccelerateTrain takes it; not a number is neither below nor above a limit."""
+    """Return whether ParserAccelerateTrain accepts it; NaN passes its limits."""
     if not text:
         return True
     kind, trigger, ratio = (*text.split("|"), "", "")[:3]
@@ -312,12 +312,12 @@ def takes_acceleration(text: str) -> bool:
 
 
 def takes_core_number(text: str) -> bool:
-    """Whether CoreNumUtils takes it; of ``0|`` platform_utils.cc thinks otherwise."""
+    """Return whether CoreNumUtils accepts it; platform_utils.cc refuses ``0|``."""
     return re.fullmatch(r"0|[1-9][0-9]{0,8}|([1-9][0-9]{0,8})?\|[0-9]{0,9}", text) is not None
 
 
 def takes_stream_numbers(text: str) -> bool:
-    """Whether ParseParallelNum takes it: blanks and a comma at the end do no harm."""
+    """Return whether ParseParallelNum accepts it; blanks and a final comma are allowed."""
     items = re.sub(",$", "", text).split(",")
     found = [re.fullmatch(r"\s*([^:\s]+)\s*:\s*0*[1-9][0-9]{0,8}\s*", item) for item in items]
     names = [each[1] for each in found if each is not None]
@@ -325,32 +325,32 @@ def takes_stream_numbers(text: str) -> bool:
 
 
 def takes_multistream_mode(text: str) -> bool:
-    """Whether ParseAutoMultistreamParallelMode takes it: a number may begin with zeros."""
+    """Return whether ParseAutoMultistreamParallelMode takes it: a number may begin with zeros."""
     mode = r"(Weighted)?LoadBalance:0*([1-9]|[1-5][0-9]|6[0-4])"
     return re.fullmatch(mode, text) is not None
 
 
 def _split(text: str, separator: str) -> List[str]:
-    """Split as std::getline does: nothing stands behind a last separator."""
+    """Split as std::getline does: a final separator adds no empty item."""
     parts = text.split(separator)
     return parts if parts[-1] else parts[:-1]
 
 
 def _items_match(text: str, pattern: str) -> bool:
-    """Whether there are items between the semicolons of a text, and all of them match."""
+    """Return whether there is at least one item between semicolons, and all items match."""
     items = _split(text, ";")
     return bool(items) and all(re.fullmatch(pattern, f"{item},", re.ASCII) for item in items)
 
 
 def _is_float(text: str) -> bool:
-    """Whether TensorFlow's safe_strtof reads a text."""
+    """Return whether TensorFlow's safe_strtof reads a text."""
     word = text.strip(" \t\n\v\f\r").lower()
     pattern = rf"{accelerate.DECIMAL}|[+-]?(inf|nan)"
     return len(text) <= accelerate.LONGEST_NUMBER and re.fullmatch(pattern, word) is not None
 
 
 def _is_count(text: str) -> bool:
-    """Whether TensorFlow's safe_strtou32 reads a text."""
+    """Return whether TensorFlow's safe_strtou32 reads a text."""
     number = read_int64(text)
     return number is not None and "-" not in text and number < 2**32
 
@@ -359,7 +359,7 @@ def _is_count(text: str) -> bool:
 
 
 def lacks_progress(view: AdapterView) -> bool:
-    """Whether accelerated training cannot know how far it is: GeOp reads it when it starts."""
+    """Return whether GeOp lacks the variables with the progress of accelerated training."""
     _, trigger = (*view.own.get("experimental_accelerate_train_mode", "").split("|"), "")[:2]
     reads = _is_count if trigger == "step" else _is_float
     needed = accelerate.VARIABLES.get(trigger, ())

@@ -1,8 +1,8 @@
 """The NpuOptimizer entry: flat ``{vendor key: value}``, from a configuration and back to one.
 
-What the adapter reads of an entry belongs here: the entry's name, the keys that are there, the
-protobuf field of each, and its value, which may be the path of a file that the configuration holds
-as an object. `proto` moves it in and out of a ``tf.ConfigProto``.
+An entry has a name, and for each key a protobuf field and a value. The value may be the path of a
+file that the configuration holds as an object. `proto` reads and writes entries of a
+``tf.ConfigProto``.
 Source: guides/facts/adapter.md#reading-the-entry; npu_attrs.cc SetNpuOptimizerAttr.
 """
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 ENTRY_NAME = "NpuOptimizer"
 
 ZERO: Mapping[str, Any] = {"s": "", "i": 0, "b": False}
-"""What a protobuf field reads as when the value stands in another one."""
+"""Value that a protobuf field returns if another field was set."""
 
 _Model = TypeVar("_Model", bound=ConfigModel)
 
 
 def is_file(value: object) -> bool:
-    """Whether an option's value is a file as an object, and not its path."""
+    """Return whether an option's value is a file object, not a path."""
     if value is None or type(value) in (str, int, bool, float):
         return False
     from ascend_session.option_files.base import OptionFile
@@ -51,14 +51,14 @@ def is_file(value: object) -> bool:
 
 
 class FileStore:
-    """Puts files into one folder, which stays the same whatever the working directory becomes.
+    """Writes option files into one folder, which is fixed when the store is made.
 
-    A file has a digest of its content in its name: ranks and systems that say the same share it,
-    and one that is in use never changes.
+    File names contain a digest of the content: ranks and systems with equal content share a file,
+    and a file in use never changes.
 
     Args:
         environ: Where ``ASCEND_WORK_PATH`` is looked for; None means ``os.environ``.
-        writes: Whether files are written at all; their paths are the same if not.
+        writes: False to compute paths without writing.
 
     Attributes:
         folder: ``ascend_option_files`` below ``ASCEND_WORK_PATH``, else the working directory.
@@ -72,7 +72,7 @@ class FileStore:
         self._files: Dict[str, OptionFile] = {}
 
     def stored(self, config: Any) -> Any:
-        """Copy ``config`` with paths instead of objects, whose files are there then.
+        """Write the files of ``config`` and return a copy with their paths.
 
         Raises:
             ConfigError: If a file cannot be written.
@@ -81,9 +81,9 @@ class FileStore:
         return config.copy_with(**paths) if paths else config
 
     def path(self, file: "OptionFile") -> str:
-        """Give the path of a file, which is there then; see `stored`.
+        """Write a file and return its path; see `stored`.
 
-        Files that are equal have one path, also if their text has another order.
+        Equal files have one path, even if their text is ordered differently.
         """
         file = next((known for known in self._files.values() if known == file), file)
         path = file.store(self.folder) if self._writes else file.path_in(self.folder)
@@ -91,7 +91,7 @@ class FileStore:
         return path
 
     def restored(self, values: Mapping[str, Any]) -> Dict[str, Any]:
-        """Copy ``values`` with the objects whose paths they have from here."""
+        """Return ``values`` with file objects in place of the paths that this store made."""
         return {
             key: self._files.get(value, value) if isinstance(value, str) else value
             for key, value in values.items()
@@ -99,18 +99,18 @@ class FileStore:
 
 
 def flatten(config: ConfigModel) -> Dict[str, Any]:
-    """Give all options that are set: ``{vendor key or NPURunConfig keyword: value}``."""
+    """Return all options that are set: ``{vendor key or NPURunConfig keyword: value}``."""
     return {option.key: value for option, value in _set_options(config)}
 
 
 def adapter_part(config: ConfigModel, store: Optional[FileStore] = None) -> Dict[str, Any]:
-    """Give the options that become keys of the NpuOptimizer entry, in the order of definition.
+    """Return the options that become keys of the NpuOptimizer entry, in the order of definition.
 
-    Of a file that is given as an object it is the path that it gets.
+    For a file object the value is its path.
 
     Args:
         config: The options.
-        store: Where such a file is put; None means that nothing is written.
+        store: Where file objects are written; None writes nothing.
     """
     entry = {option.key: value for option, value in _set_options(config) if option.field}
     files = [key for key, value in entry.items() if is_file(value)]
@@ -153,15 +153,15 @@ def unflatten(model: Type[_Model], parameters: Mapping[str, Any]) -> _Model:
     try:
         config = model(**values)
     except ConfigError as error:
-        raise ConfigError.of(problems + list(error.problems), "this entry") from None
+        raise ConfigError.from_problems(problems + list(error.problems), "this entry") from None
     if problems:
-        raise ConfigError.of(problems, "this entry")
+        raise ConfigError.from_problems(problems, "this entry")
     return config
 
 
 @lru_cache(maxsize=4096, typed=True)
 def check_value(key: str, value: Any) -> Tuple[Finding, ...]:
-    """Report what the definition of a key says against a value."""
+    """Report a value that the definition of its key does not accept."""
     try:
         unflatten(AdapterOptions, {key: value})
     except ConfigError as error:
@@ -170,15 +170,15 @@ def check_value(key: str, value: Any) -> Tuple[Finding, ...]:
 
 
 class EntryReading(NamedTuple):
-    """What the adapter reads of one entry: presence, protobuf field and value, in this order.
+    """One entry as the adapter reads it: first presence, then protobuf field, then value.
 
     Attributes:
-        written: What stands in the entry, by key; text that is not UTF-8 with replacements, and a
-            message such as that of the field ``list`` as text.
-        values: The options that the adapter knows, each as it reads it: of a value in another field
-            it reads the zero of its own.
-        misplaced: What is wrong with the fields of such values, by key.
-        not_text: What is wrong with text that is not UTF-8.
+        written: The entry's values by key; text that is not UTF-8 has replacement characters, and a
+            message such as a ``list`` is given as text.
+        values: The options that the adapter knows, each as it reads it: if the value is in the
+            wrong field, it reads zero.
+        misplaced: Findings about values in the wrong field, by key.
+        not_text: Findings about text that is not UTF-8.
     """
 
     written: Dict[str, Any]
@@ -191,7 +191,7 @@ def read_entries(proto: Any) -> Tuple[List[EntryReading], List[Finding]]:
     """Read the NpuOptimizer entries of a ``tf.ConfigProto``, in their order.
 
     Returns:
-        The entries, and what is wrong with their names and their number.
+        The entries, and findings about their names and their number.
     """
     optimizers = list(proto.graph_options.rewrite_options.custom_optimizers)
     entries = [_read_entry(each.parameter_map) for each in optimizers if each.name == ENTRY_NAME]
@@ -227,7 +227,7 @@ def _read_entry(parameter_map: Mapping[str, Any]) -> EntryReading:
 
 
 RESET_OPTIONS = ("aoe_mode", "jit_compile", "job", "shape_generalization_mode")
-"""What a later entry resets by leaving it out (npu_attrs.cc SetNpuOptimizerAttr)."""
+"""Options that a later entry resets if it omits them (npu_attrs.cc SetNpuOptimizerAttr)."""
 
 # The same and GetPassOptions: of an entry without dynamic_input=True these are not read at all.
 _DETAILS_OF_DYNAMIC_INPUT = ("dynamic_graph_execute_mode", "dynamic_inputs_shape_range")
@@ -236,7 +236,7 @@ _DETAILS_OF_DYNAMIC_INPUT = ("dynamic_graph_execute_mode", "dynamic_inputs_shape
 def read_in_turn(
     entries: Iterable[Mapping[str, Any]], environ: Optional[Mapping[str, str]] = None
 ) -> List[AdapterView]:
-    """Read one entry of a proto after the other, as the adapter does; what one leaves out stays.
+    """Merge the entries of a proto as the adapter does: omitted options keep earlier values.
 
     Args:
         entries: The values of each, as the adapter reads them.
@@ -255,13 +255,13 @@ def read_in_turn(
 
 
 def values_in_force(entries: Iterable[EntryReading]) -> Mapping[str, Any]:
-    """Give the values that the adapter has after it has read these entries of one proto."""
+    """Return the adapter's values after it has read these entries of one proto."""
     views = read_in_turn(entry.values for entry in entries)
     return views[-1].all if views else {}
 
 
 def is_misnamed(name: str) -> bool:
-    """Whether ``name`` is meant to be the adapter's and is not."""
+    """Return whether ``name`` looks like a misspelt name of the adapter's entry."""
     return name != ENTRY_NAME and name.strip().lower().replace("_", "") == ENTRY_NAME.lower()
 
 

@@ -1,4 +1,4 @@
-"""What a configuration file comes to, as the commands report it: all problems, with their lines."""
+"""The report on a configuration file: all problems, with their lines."""
 
 import warnings
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from ascend_session.findings import ERROR, Finding, Place, errors_of
 
 @dataclass(frozen=True)
 class FileReport:
-    """What a file holds: a configuration, or the problems that refuse it.
+    """A configuration read from a file, or the problems that prevent it.
 
     Attributes:
         file: Its name, as it was given.
         config: The configuration; None if it could not be built.
-        problems: What refuses it, here or on this host.
-        warnings: What is taken but does not do what it says.
+        problems: Errors in the file, or on this host.
+        warnings: Values that are accepted but do not do what they say.
     """
 
     file: str
@@ -31,19 +31,19 @@ class FileReport:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing refuses the file."""
+        """True if there are no problems."""
         return not self.problems
 
     def line_of(self, finding: Finding) -> int:
-        """Give the line of a finding; 0 if it is about the whole file."""
+        """Return the line of a finding; 0 if it is about the whole file."""
         return finding.place.line if isinstance(finding.place, Place) else 0
 
     def place_of(self, finding: Finding) -> str:
-        """Give file and line, in the form that editors and terminals can jump to."""
+        """Return file and line, in the form that editors and terminals can jump to."""
         return where(self.file, finding)
 
     def to_dict(self) -> Dict[str, Any]:
-        """Put the report, without the configuration, into a form that JSON can hold."""
+        """Return the report, without the configuration, as plain values for JSON."""
         return {
             "file": self.file,
             "ok": self.ok,
@@ -66,7 +66,7 @@ def report_file(name: str, environ: Optional[Mapping[str, str]] = None) -> FileR
 
     Args:
         name: The file, YAML or JSON.
-        environ: The environment for the host rules; None leaves them out.
+        environ: The environment for the host rules; None skips them.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AscendConfigWarning)

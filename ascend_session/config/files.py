@@ -28,18 +28,18 @@ def from_file(model: Any, path: "Union[str, os.PathLike[str]]") -> Any:
             problem._replace(message=f"{where(name, problem)}: {problem.message}", place=None)
             for problem in map(spell_as_in_file, problems)
         ]
-        raise ConfigError.of(placed, name)
+        raise ConfigError.from_problems(placed, name)
     return config
 
 
 def where(name: str, finding: Finding) -> str:
-    """Give file and line of a finding, in the form that editors and terminals can jump to."""
+    """Return file and line of a finding, in the form that editors and terminals can jump to."""
     line = finding.place.line if isinstance(finding.place, Place) else 0
     return f"{name}:{line}" if line else name
 
 
 def spell_as_in_file(finding: Finding) -> Finding:
-    """Name the options in a finding as the file does: ``aoe_mode: '2'``."""
+    """Spell the options in a finding as a file does: ``aoe_mode: '2'``."""
     hint = None if finding.hint is None else spell_in_file(finding.hint)
     return finding._replace(message=spell_in_file(finding.message), hint=hint)
 
@@ -51,7 +51,7 @@ def load_config(model: Any, name: str) -> Tuple[Any, List[Finding], Places]:
     """Read a file.
 
     Returns:
-        The configuration, if it can be built; what is wrong, each with its place; the places.
+        The configuration if it can be built, the findings with their places, and all places.
     """
     try:
         document = _read_document(name)
@@ -80,9 +80,9 @@ def load_config(model: Any, name: str) -> Tuple[Any, List[Finding], Places]:
 
 
 def add_place(finding: Finding, model: Any, places: Places) -> Finding:
-    """Add the place of an option, which a rule names by path, by name or by vendor key.
+    """Add the place of the option that a finding names by path, name or vendor key.
 
-    For an option that is missing it is the place of the part that it belongs in.
+    A missing option gets the place of the part that it belongs to.
     """
     option = finding.option or ""
     paths = [each.path for each in option_fields(model) if option in (each.key, each.name)]
@@ -93,8 +93,8 @@ def add_place(finding: Finding, model: Any, places: Places) -> Finding:
 def _unusable(
     message: str, place: Optional[Place] = None, hint: Optional[str] = None
 ) -> ConfigError:
-    """Make the error for a file that cannot be read or parsed, or holds no mapping."""
-    return ConfigError.of([Finding(ERROR, message, hint, place=place)])
+    """Return the error for a file that cannot be read or parsed, or holds no mapping."""
+    return ConfigError.from_problems([Finding(ERROR, message, hint, place=place)])
 
 
 def _no_mapping(kind: str) -> ConfigError:
@@ -103,12 +103,12 @@ def _no_mapping(kind: str) -> ConfigError:
 
 
 class _Document:
-    """The mapping that a file holds, filled while it is read.
+    """The mapping in a file, filled while the file is read.
 
     Attributes:
         values: The mapping.
         places: The place of each ``path.of.keys``.
-        problems: What is wrong with the keys, and with values that are misread; with their places.
+        problems: Findings about keys and misread values, with their places.
         misread: The paths of those values.
     """
 
@@ -119,7 +119,7 @@ class _Document:
         self.misread: Set[str] = set()
 
     def add_key(self, path: str, place: Place, is_repeated: bool) -> None:
-        """Note where a key stands, and whether it stands in its mapping already."""
+        """Record the place of a key; report a duplicate."""
         if is_repeated:
             message = f"{path} is already set in line {self.places[path].line}."
             self.problems.append(Finding(ERROR, message, option=path, place=place))
@@ -128,7 +128,7 @@ class _Document:
         self.places[path] = place
 
     def add_misread(self, path: str, place: Place, message: str, hint: str) -> None:
-        """Report a value that is not read as it is written."""
+        """Report a value that YAML does not read as it is written."""
         self.problems.append(Finding(ERROR, message, hint, option=path, place=place))
         self.misread.add(path)
 
@@ -168,7 +168,7 @@ def _read_json(text: str, document: _Document) -> Dict[str, Any]:
         values: Dict[str, Any] = {}
         for member in node.value:
             path = f"{prefix}{member.key}"
-            document.add_key(path, places.of(member.at), member.key in values)
+            document.add_key(path, places.locate(member.at), member.key in values)
             is_object = isinstance(member.node.value, tuple)
             plain = read_object(member.node, f"{path}.") if is_object else member.node.plain
             values[member.key] = plain
@@ -181,7 +181,7 @@ def _read_json(text: str, document: _Document) -> Dict[str, Any]:
     except JsonError as error:
         known = "this is not JSON: "
         reason = error.reason[len(known) :] if error.reason.startswith(known) else error.reason
-        raise _unusable(f"{known}{reason}.", places.of(error.at)) from None
+        raise _unusable(f"{known}{reason}.", places.locate(error.at)) from None
     if not isinstance(root.value, tuple):
         raise _no_mapping("a list" if isinstance(root.value, list) else "one value")
     return read_object(root, "")
@@ -211,7 +211,7 @@ def _read_yaml(text: str, document: _Document) -> Dict[str, Any]:
 
 
 def _read_yaml_mapping(loader: Any, node: Any, prefix: str, document: _Document) -> Dict[str, Any]:
-    """Read a mapping; keys stay as written, where YAML reads ``on:`` as True."""
+    """Read a mapping; keys stay text, although YAML reads ``on:`` as True."""
     own = [key for key, _ in node.value]
     loader.flatten_mapping(node)  # puts what "<<" merges before the mapping's own keys
     values: Dict[str, Any] = {}
@@ -235,9 +235,9 @@ def _read_yaml_mapping(loader: Any, node: Any, prefix: str, document: _Document)
 
 
 def _careful_loader(text: str, document: _Document) -> Any:
-    """Make a loader that reports to ``document`` the values that are not read as they are written.
+    """Make a loader that reports values which YAML does not read as they are written.
 
-    It refuses what is nested more deeply than any configuration.
+    It refuses deeper nesting than any configuration has.
     """
     import yaml
 
@@ -279,7 +279,7 @@ def _careful_loader(text: str, document: _Document) -> Any:
 
 
 def _is_misleading(written: str, value: Any) -> bool:
-    """Whether YAML reads a number in base 60, or in base 8 with another value than in base 10."""
+    """Return whether YAML 1.1 reads a number in base 60, or gets another value in base 8."""
     if type(value) is int and re.fullmatch("[-+]?0[0-9_]+", written):
         return len(written.lstrip("-+0_").replace("_", "")) > 1  # one digit is itself in any base
     return type(value) in (int, float) and ":" in written

@@ -1,7 +1,7 @@
-"""HCCL's environment variables: what it takes, on which products, and what each of them does.
+"""HCCL's environment variables: their values, by product, and their effects.
 
-HCCL reads all of them when it makes a communicator, and ends the ranks (EI0001) if it does not take
-one. To most of them set but empty is not unset, and blanks are part of the value.
+HCCL reads all of them when it makes a communicator, and ends the ranks (EI0001) if it refuses a
+value. For most of them an empty value is not unset, and blanks are part of the value.
 
 Source: HCOMM, externalinput.cc, env_config.cc and config_log.cc; for 950, which has its own reader,
 HCCL manual, hccl_env. guides/facts/launch.md#hccl-variables shows this table.
@@ -33,7 +33,7 @@ _LONGEST_PATH, _LONGEST_POD = 4095, 128
 
 
 class Taken(NamedTuple):
-    """What HCCL takes: a function that tells, and the words behind "is not"."""
+    """The values that HCCL accepts: a predicate, and its description, as in "is not ..."."""
 
     matches: Callable[[str], object]
     words: str
@@ -45,8 +45,8 @@ class HcclVariable(NamedTuple):
     Attributes:
         name: The variable.
         effect: What it does.
-        taken: What HCCL takes.
-        taken_on: What it takes instead on some products; None where it does not read the variable.
+        taken: The values that HCCL accepts.
+        taken_on: The values accepted on some products instead; None where the variable is not read.
     """
 
     name: str
@@ -55,11 +55,12 @@ class HcclVariable(NamedTuple):
     taken_on: Mapping[str, Optional[Taken]] = {}
 
     def find_refusal(self, text: str, product: Optional[str]) -> str:
-        """Say what HCCL takes instead of a value; empty if it takes that.
+        """Return a description of the accepted values if this value is refused, else an empty text.
 
         Args:
             text: The value.
-            product: The family of the devices; None if not known, when one that takes it is enough.
+            product: The family of the devices; None if unknown, then one family that accepts is
+                enough.
         """
         own = self.taken_on.get(product or "", self.taken if product != A5 else None)
         all_taken = [own] if product else [own, *self.taken_on.values()]
@@ -277,12 +278,12 @@ WHITELIST = "HCCL_WHITELIST_FILE"
 def check_hccl_variables(
     environ: Mapping[str, str], product: Optional[str] = None, *, is_used: bool = True
 ) -> Iterator[Finding]:
-    """Check whether HCCL takes its variables; one that it does not take ends the ranks.
+    """Check HCCL's variables; HCCL ends the ranks for a value that it refuses.
 
     Args:
         environ: The environment of a rank.
-        product: The family of the devices; None if not known, when the widest limits count.
-        is_used: Whether HCCL will read them; on the stub it does not, and all findings are notes.
+        product: The family of the devices; None if unknown, then the widest limits count.
+        is_used: Whether HCCL will read them; on the stub it does not, so all findings are notes.
     """
     refused = find_refusals(environ, product)
     consequence = "HCCL refuses it." if is_used else "HCCL refuses it on a device."
@@ -296,7 +297,7 @@ def check_hccl_variables(
 
 
 def find_refusals(environ: Mapping[str, str], product: Optional[str] = None) -> Dict[str, str]:
-    """Find the variables that HCCL refuses, with what each of them is not."""
+    """Find the variables that HCCL refuses, each with the values that it accepts."""
     given = [variable for variable in HCCL_VARIABLES if variable.name in environ]
     reasons = {each.name: each.find_refusal(environ[each.name], product) for each in given}
     refused = {name: reason for name, reason in reasons.items() if reason}
@@ -307,7 +308,7 @@ def find_refusals(environ: Mapping[str, str], product: Optional[str] = None) -> 
 
 
 def _find_wrong_pairs(environ: Mapping[str, str]) -> Iterator[Tuple[str, str]]:
-    """Find what HCCL refuses for another variable's sake.
+    """Find values that HCCL refuses because of another variable.
 
     Source: ParseIntraLinkType and ParseHcclWhitelistFilePath in externalinput.cc.
     """

@@ -1,6 +1,6 @@
-"""What people write for what: names and values of other tools, and what is meant by them here.
+"""Names and values of other tools, and their equivalents here.
 
-These are looked up before the nearest word is: letters lead from ``rank_size`` to graph_slice.
+Looked up before the nearest spelling, which would suggest graph_slice for ``rank_size``.
 """
 
 from typing import Iterable, Optional
@@ -41,7 +41,7 @@ _NAMES = {
     _TUNING: "auto_tune autotune tune_mode",
     _LOGS: "log_level slog_level global_log_level",
 }
-"""What is meant, and the names, in small letters, by which it is written."""
+"""An option, and other names for it in lower case."""
 
 # In one vocabulary or the other, whichever the option has
 _VALUES = {
@@ -55,15 +55,15 @@ _VALUES = {
 }
 
 SIBLINGS = {"precision_mode": "precision_mode_v2", "precision_mode_v2": "precision_mode"}
-"""Two vocabularies for the same thing, which are mixed up."""
+"""Two vocabularies for the same thing that are often mixed up."""
 
 
 def hint_for_name(name: str) -> Optional[str]:
-    """Say what is meant by a name that is no option; None if nothing is known of it."""
+    """Return what a name that is not an option probably means; None if unknown."""
     return next((hint for hint, names in _NAMES.items() if name.lower() in names.split()), None)
 
 
 def value_meant(value: str, allowed: Iterable[object]) -> Optional[str]:
-    """Give the value among those ``allowed`` that is meant; None if nothing is known of it."""
+    """Return the ``allowed`` value that is probably meant; None if unknown."""
     meant = (each for each, written in _VALUES.items() if value.lower() in written.split())
     return next((each for each in next(meant, ()) if each in allowed), None)

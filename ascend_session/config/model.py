@@ -1,7 +1,7 @@
-"""The base of all config classes: frozen, strict about types and names, all problems at once.
+"""The base of all config classes: frozen, strict types and names, all problems reported at once.
 
-Each class is an attrs class whose fields are its options, with ``__init__`` of its own: attrs stops
-at the first wrong value.
+Each is an attrs class whose fields are its options. It has its own ``__init__``, because that of
+attrs stops at the first wrong value.
 """
 
 from copy import copy
@@ -33,7 +33,7 @@ _Model = TypeVar("_Model", bound="ConfigModel")
 
 
 class _LazySignature:
-    """The signature of a config class, made when somebody asks for it."""
+    """The signature of a config class, made on first access."""
 
     def __get__(self, instance: Any, model: Any) -> Signature:
         is_part = issubclass(model, ConfigPart)
@@ -48,7 +48,7 @@ class _LazySignature:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class ConfigModel:
-    """A frozen set of options: what is not set is None and stays unwritten."""
+    """A frozen set of options; unset ones are None and are not written."""
 
     whole: ClassVar[Type["ConfigModel"]]
     """The class of all options, of which the others are parts."""
@@ -99,16 +99,16 @@ class ConfigModel:
 
     @classmethod
     def _refusal(cls, problems: List[Finding], given: Dict[str, Any]) -> ConfigError:
-        """Make the error for values whose types are wrong; a subclass may add to it."""
-        return ConfigError.of(problems, f"this {cls.__name__}")
+        """Return the error for values of wrong types; a subclass may add to it."""
+        return ConfigError.from_problems(problems, f"this {cls.__name__}")
 
     def given(self) -> Dict[str, Any]:
-        """Give the options that are set, in the order of definition: ``{name: value}``."""
+        """Return the options that are set, in the order of definition: ``{name: value}``."""
         values = self.__dict__
         return {name: values[name] for name in options_of(type(self)) if values[name] is not None}
 
     def copy_with(self: _Model, **checked: Any) -> _Model:
-        """Copy this one, with other values that are known to be right: nothing warns twice."""
+        """Return a copy with values that were checked before, without warning again."""
         other = copy(self)
         vars(other).update(checked)
         return other

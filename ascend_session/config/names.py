@@ -1,4 +1,4 @@
-"""Names that are not options here but that people write: where they belong, or what replaced them.
+"""Names that are often written but are not options: where they belong, or their replacement.
 
 Source: guides/facts/former.md#former-names, guides/facts/adapter.md#unknown-keys.
 """
@@ -13,7 +13,7 @@ from ascend_session.text import did_you_mean
 
 
 def _write_point(name: str) -> str:
-    """Say where a member of profiling_options belongs."""
+    """Return where a member of profiling_options belongs."""
     members = f'{{"{name}": "..."}}'
     written = code(
         f"profiling_config=ProfilingConfig(enable_profiling=True, profiling_options={members})",
@@ -38,8 +38,8 @@ OBSOLETE: Dict[str, str] = {
 }
 
 REFUSED_BY_GE = ("auto_tune_mode",)
-"""Keys that are no option any more, but that the adapter still sends to GE, which takes no value of
-them but an empty one (guides/facts/former.md#former-names)."""
+"""Former options that the adapter still sends to GE, which accepts only an empty value for them
+(guides/facts/former.md#former-names)."""
 
 
 def unknown_name(name: str, value: Any, model: Type[Any]) -> Finding:
@@ -93,7 +93,7 @@ def unknown_key(key: str, model: Type[Any]) -> Finding:
 
 
 def write_keyword(model: Type[Any], path: str, value: str) -> str:
-    """Write the keyword argument of ``model`` that gives ``path`` the ``value``."""
+    """Return the keyword argument of ``model`` that sets ``path`` to ``value``."""
     *containers, leaf = path.split(".")
     before, after = "", ""
     for name in containers:
@@ -103,7 +103,7 @@ def write_keyword(model: Type[Any], path: str, value: str) -> str:
 
 
 def _write_option(model: Type[Any], path: str, value: str) -> str:
-    """Make the placeholder of an option, which may be one of a part, with a value."""
+    """Return the placeholder of an option, or of one in a part, with a value."""
     *containers, leaf = path.split(".")
     in_file = write_in_file(leaf, value)
     for name in reversed(containers):

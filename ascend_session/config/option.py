@@ -1,4 +1,4 @@
-"""What one option is: the record that its definition holds, and the table of all of them.
+"""The record that defines one option, and tables of all options.
 
 A field ``name: Annotated[type, Option(...)] = None`` of a config class is the only definition of
 that option. Everything else (the NpuOptimizer entry, the reference that the command prints, the
@@ -20,7 +20,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Option:
-    """One option; what stands on the line that defines it, and its place in the configuration.
+    """One option: the facts on its line of definition, and its place in the configuration.
 
     Attributes:
         field: The protobuf field the adapter reads (``s`` text, ``i`` integer, ``b`` bool), or
@@ -32,26 +32,26 @@ class Option:
         key: The vendor's key in the NpuOptimizer entry; for options that only NPURunConfig
             reads, the keyword. It is the field's name unless the definition says otherwise.
         adapter: The adapter's default, None if it has none.
-        run_config: NPURunConfig's default where it differs from the adapter's.
-        product: What the product uses when nothing is sent.
+        run_config: NPURunConfig's default if it differs from the adapter's.
+        product: The product's default, if the adapter sends nothing.
         unit: ``bytes``, ``s`` or ``ms``.
         deprecated: Whether the vendor's manual says so.
-        use: What to use instead.
-        applies: Products or uses that it is limited to.
-        also: Further scopes it is sent at.
-        sticky: Whether the value stays in the process after its session has gone.
-        dead: Whether nothing in the stack reads it any more.
-        always: Whether NPUEstimator writes it into the entry, whatever it is.
+        replacement: What to use instead.
+        applies: The products or uses that it is limited to.
+        other_scopes: Scopes, besides `scope`, at which it is also sent.
+        sticky: Whether the value stays in the process after its session has closed.
+        is_unread: Whether nothing in the stack reads it any more.
+        always: Whether NPUEstimator writes it into the entry even if it is the default.
         left_out: Whether its argument of NPURunConfig is None by default, so that the entry lacks
             it, although the adapter has a default.
         raw_only: Whether NPURunConfig has no argument for it, so that only a raw session gets it
             (guides/facts/adapter.md#options-without-an-argument-of-npurunconfig).
         group: The title of the group of options that begins with it, if one does.
-        ends: Who ends a run on a device for a wrong value; empty if nobody looks at it.
-        pages: Digits for the pages of the manual that describe it; see `reference.PAGES`.
+        ends: The components that end a run on a device for a wrong value; empty if none checks it.
+        pages: Pages of the manual that describe it, as keys of `reference.PAGES`.
         path: Where it stands in Python, for example ``dump_config.dump_path``; the table fills
             it in, like ``type``.
-        type: What may be written as its value.
+        type: The type of its value.
     """
 
     field: Optional[str]
@@ -63,17 +63,17 @@ class Option:
     product: Any = None
     unit: Optional[str] = None
     deprecated: bool = False
-    use: Optional[str] = None
+    replacement: Optional[str] = None
     applies: Optional[str] = None
-    also: Tuple[str, ...] = ()
+    other_scopes: Tuple[str, ...] = ()
     sticky: bool = False
-    dead: bool = False
+    is_unread: bool = False
     always: bool = False
     left_out: bool = False
     raw_only: bool = False
     group: str = ""
     ends: Tuple[Ends, ...] = ()
-    pages: str = ""
+    pages: Tuple[str, ...] = ()
     path: str = ""
     type: ValueType = UNKNOWN
 
@@ -84,11 +84,11 @@ class Option:
 
     @property
     def is_object(self) -> bool:
-        """Whether its value is a Python object, which no file can hold."""
+        """True if its value is a Python object, which no file can hold."""
         return self.type.kind is object
 
     def ends_run(self, view: AdapterView, in_run_config: bool = False) -> bool:
-        """Whether a run is proven to end for its value, which the type refuses.
+        """Return whether a run is proven to end for its value, which the type refuses.
 
         Args:
             view: What is read of the options.
@@ -114,7 +114,7 @@ class Option:
 
 
 def _once(function: _Function) -> _Function:
-    """Remember the answer for each class; mypy takes no class for hashable, as lru_cache asks."""
+    """Cache a result per class; mypy does not accept a class as hashable for lru_cache."""
     return cast(_Function, lru_cache(maxsize=None)(function))
 
 
@@ -129,7 +129,7 @@ def options_of(model: Type[Any]) -> Dict[str, Option]:
             option,
             key=option.key or field.name,
             path=field.name,
-            type=ValueType.of(annotation),
+            type=ValueType.from_annotation(annotation),
         )
     return options
 

@@ -1,7 +1,7 @@
-"""Between AscendConfig and ``tf.ConfigProto``; the only part of the config room with TensorFlow.
+"""Conversion between AscendConfig and ``tf.ConfigProto``; the only module here with TensorFlow.
 
-The adapter reads entries named exactly NpuOptimizer, and of each value one protobuf field; another
-field reads as zero without a word (guides/facts/adapter.md#values-in-the-wrong-field).
+The adapter reads entries named exactly NpuOptimizer, and one protobuf field of each value; if
+another field is set it silently reads zero (guides/facts/adapter.md#values-in-the-wrong-field).
 """
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -38,7 +38,7 @@ def build_proto(
     Args:
         config: The options.
         base: A ``tf.ConfigProto`` to start from, or None.
-        store: Where the files are put that ``config`` holds as objects.
+        store: Where file objects of ``config`` are written.
         allow_soft_placement: What the proto says.
     """
     proto = _config_pb2().ConfigProto()
@@ -74,7 +74,7 @@ def from_config_proto(model: Any, proto: Any) -> Any:
     except ConfigError as error:
         problems += error.problems
     if problems:
-        raise ConfigError.of(problems, f"the proto's {ENTRY_NAME} entry")
+        raise ConfigError.from_problems(problems, f"the proto's {ENTRY_NAME} entry")
     return config
 
 
@@ -86,7 +86,7 @@ def read_entry(proto: Any) -> Dict[str, Any]:
     """
     values, problems = _read(proto)
     if problems:
-        raise ConfigError.of(problems, f"the proto's {ENTRY_NAME} entry")
+        raise ConfigError.from_problems(problems, f"the proto's {ENTRY_NAME} entry")
     return values
 
 
@@ -110,7 +110,7 @@ def _config_pb2() -> Any:
 
 
 def tensorflow_error(error: Exception) -> BackendError:
-    """Make the error for an import of TensorFlow that failed, for whatever reason."""
+    """Return the error for a failed import of TensorFlow."""
     kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
     said = one_line(str(error), 300).rstrip(".")
     hint = hint_for_import_error(str(error))
@@ -153,7 +153,7 @@ def _merge(config: Any, parameters: Dict[str, Any], of_base: Dict[str, Any]) -> 
         if key in parameters and parameters[key] != value
     ]
     if clashes:
-        raise ConfigError.of(clashes, "the base proto and this AscendConfig")
+        raise ConfigError.from_problems(clashes, "the base proto and this AscendConfig")
     if not of_base:
         return parameters
     merged = unflatten(AdapterOptions, {**of_base, **parameters})
@@ -174,7 +174,7 @@ OPTIMISES = {
     "remapping": "TensorFlow then fuses operators into ones that only a CPU or GPU has, before the "
     "adapter gets the graph; the adapter's manual and samples turn it off.",
 }
-"""What a rewriter option does unless it is turned off."""
+"""The effect of each rewriter option that is not turned off."""
 
 # RewriterConfig.OFF, which is MANUAL in the enum of memory_optimization, and that one's own word.
 _OFF = {"memory_optimization": (1, 2), "remapping": (2,)}
@@ -201,7 +201,7 @@ def _set_rewriter(rewrite_options: Any) -> None:
 
 
 def left_on(name: str, value: int, listed: Sequence[str] = ()) -> Optional[str]:
-    """Explain a rewriter option that an NPU session should not have on; None if it is off.
+    """Explain why a rewriter option should be off in an NPU session; None if it is off.
 
     A list of optimizers stands for all the switches: TensorFlow then runs those alone, and
     ``memory`` as MANUAL (meta_optimizer.cc). NPUEstimator writes such a list.

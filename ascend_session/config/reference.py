@@ -1,8 +1,8 @@
-"""The reference of the options: what is known of each, how one is found, and a JSON schema.
+"""The reference of the options: facts, search, and a JSON schema.
 
-Everything is read back from an option's definition, its type, the docstring of its grammar and
-the rules. The JSON schema of configuration files is for editors: completion, hover texts, wrong
-values. It says less than `AscendConfig.from_file` checks: rules between options are not in it.
+Everything comes from an option's definition, its type, the docstring of its grammar and the rules.
+The JSON schema of configuration files is for editors: completion, hover texts, wrong values. It
+does not contain the rules between options.
 """
 
 import inspect
@@ -28,14 +28,14 @@ SCOPES = {
     "NPURunConfig": "no key of the NpuOptimizer entry; NPURunConfig reads it",
     "unread": "nothing reads it",
 }
-"""What the words for a scope mean (guides/facts/adapter.md#scopes)."""
+"""Explanations of the scopes (guides/facts/adapter.md#scopes)."""
 
 PAGES = {
-    "0": "NPURunConfig Options",
-    "1": "ExperimentalConfig Constructor",
-    "2": "initialize_system",
-    "3": "Subgraph/Operator Tuning",
-    "4": "--op_select_implmode",
+    "run_config": "NPURunConfig Options",
+    "experimental": "ExperimentalConfig Constructor",
+    "initialize_system": "initialize_system",
+    "tuning": "Subgraph/Operator Tuning",
+    "atc": "--op_select_implmode",
 }
 """Titles of the pages of the manual (guides/facts/README.md#pages-of-the-manual)."""
 
@@ -59,10 +59,10 @@ class OptionValues(NamedTuple):
 
     Attributes:
         types: Python types in words, for example ``str, int or list``.
-        allowed: All values there are, empty if they cannot be counted up.
+        allowed: All values, if they can be listed.
         low: Smallest number, None without a limit.
         high: Largest number, None without a limit.
-        grammar: What text or structure must look like, in sentences, or None.
+        grammar: The form of the text or structure, in sentences, or None.
         schema: The same as a JSON schema; empty for a Python object.
     """
 
@@ -86,7 +86,7 @@ class OptionValues(NamedTuple):
 
 @lru_cache(maxsize=None)
 def values_of(option: Option) -> OptionValues:
-    """Describe what may be written as the value of an option."""
+    """Describe the values of an option."""
     return describe_values(option.type)
 
 
@@ -115,7 +115,7 @@ def _types(value_type: ValueType) -> str:
 
 
 def _prose(grammar: Grammar) -> Optional[str]:
-    """Give the docstring up to its sections, as one paragraph; None without docstrings (-OO)."""
+    """Return the docstring up to its sections, as one paragraph; None without docstrings (-OO)."""
     text = inspect.getdoc(grammar.read)
     if not text:
         return None
@@ -123,7 +123,7 @@ def _prose(grammar: Grammar) -> Optional[str]:
 
 
 def group_of(option: Option) -> str:
-    """Give the heading that an option belongs to."""
+    """Return the title of the group that an option belongs to."""
     return _groups()[option.path.partition(".")[0]]
 
 
@@ -149,15 +149,15 @@ def rules_of(option: Option) -> List[Tuple[str, Rule]]:
 
 
 def members_of(option: Option) -> Dict[str, str]:
-    """Say what each member of an option's JSON object may be; other options have none."""
+    """Describe each member of an option's JSON object; empty for other options."""
     if option.key != "profiling_options":
         return {}
     return {name: member.meaning for name, member in MEMBERS.items()}
 
 
 def pages_of(option: Option) -> Tuple[str, ...]:
-    """Give the titles of the pages of the manual that describe an option."""
-    return tuple(PAGES[digit] for digit in option.pages)
+    """Return the titles of the pages of the manual that describe an option."""
+    return tuple(PAGES[page] for page in option.pages)
 
 
 def in_python(option: Option) -> str:
@@ -177,13 +177,13 @@ def in_file(option: Option) -> Optional[str]:
 
 
 def product_default_of(option: Option) -> Optional[str]:
-    """Say the product's default: as Python writes it if it is a value, else as described."""
+    """Return the product's default: a value as Python writes it, otherwise a description."""
     default = option.product
     return repr(default) if default in values_of(option).allowed else default and str(default)
 
 
 def default_of(option: Option) -> Optional[str]:
-    """Say what holds while an option is not set; None if nothing is known to."""
+    """Return the default that holds while an option is unset; None if unknown."""
     words = product_default_of(option) if option.adapter is None else repr(option.adapter)
     if words is not None and option.unit is not None:
         words = f"{words} {option.unit}"
@@ -194,7 +194,7 @@ def default_of(option: Option) -> Optional[str]:
 
 
 def to_dict(option: Option) -> Dict[str, Any]:
-    """Put all that is known of an option into a form that JSON can hold."""
+    """Return all facts about an option as plain values for JSON."""
     values = values_of(option)
     return {
         "name": option.name,
@@ -217,12 +217,12 @@ def to_dict(option: Option) -> Dict[str, Any]:
         "run_config_default": option.run_config_default,
         "product_default": option.product,
         "scope": option.scope,
-        "also": option.also,
+        "also": option.other_scopes,
         "sticky": option.sticky,
         "applies_to": option.applies,
         "deprecated": option.deprecated,
-        "dead": option.dead,
-        "use": option.use,
+        "dead": option.is_unread,
+        "use": option.replacement,
         "rules": [
             {"sentence": rule.sentence, "source": rule.source, "when": when}
             for when, rule in rules_of(option)
@@ -244,8 +244,8 @@ def find(name: str) -> Optional[Option]:
 def search(words: Sequence[str]) -> List[Option]:
     """Find the options that mention all ``words``, in any case, in the order of definition.
 
-    Names, keys, sentences, values and groups are looked at; if nothing is there, also rules and
-    products. A known name that is no option any more is not found: see `nothing_found`.
+    Searches names, keys, sentences, values and groups; if nothing matches, also rules and products.
+    Former options are not found: see `nothing_found`.
     """
     if any(word in OBSOLETE for word in words):
         return []
@@ -269,7 +269,7 @@ def _headlines(option: Option) -> Tuple[Any, ...]:
 
 def _small_print(option: Option) -> Tuple[Any, ...]:
     rules = [rule.sentence for _, rule in rules_of(option)]
-    facts = (option.applies, option.use, option.adapter, option.product)
+    facts = (option.applies, option.replacement, option.adapter, option.product)
     return (*_headlines(option), *rules, *members_of(option), *facts)
 
 
@@ -287,10 +287,10 @@ def nothing_found(words: Sequence[str]) -> Finding:
 
 
 def json_schema() -> Dict[str, Any]:
-    """Make the schema (JSON Schema 2020-12) of what `AscendConfig.from_file` reads.
+    """Return the JSON schema (2020-12) of the files that `AscendConfig.from_file` reads.
 
-    Options whose values are Python objects are left out. Nothing has a default: what a file does
-    not say stays unset. What is unset is left out, so null is no value here.
+    Options whose values are Python objects are left out. There are no defaults and no null: a file
+    omits options to leave them unset.
     """
     parts: Dict[str, Any] = {}
     return {
@@ -303,7 +303,7 @@ def json_schema() -> Dict[str, Any]:
 
 
 def _object_schema(model: Type[Any], parts: Dict[str, Any]) -> Dict[str, Any]:
-    """Give the schema of a config class; those of its parts go into ``parts``."""
+    """Return the schema of a config class; those of its parts go into ``parts``."""
     properties: Dict[str, Any] = {}
     for option in options_of(model).values():
         part = option.type.part
@@ -317,7 +317,7 @@ def _object_schema(model: Type[Any], parts: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def _option_schema(option: Option) -> Dict[str, Any]:
-    """Give the schema of one option; its description is what an editor shows beside it."""
+    """Return the schema of one option; its description is what an editor shows beside it."""
     values, default = values_of(option), default_of(option)
     sentences = [
         option.doc,
@@ -325,7 +325,10 @@ def _option_schema(option: Option) -> Dict[str, Any]:
         default and f"Default: {default}.",
         values.grammar,
         option.applies and f"Applies to: {option.applies}.",
-        option.use and (f"Use {option.use}." if option.deprecated else f"Newer: {option.use}."),
+        option.replacement
+        and (
+            f"Use {option.replacement}." if option.deprecated else f"Newer: {option.replacement}."
+        ),
         f"Scope {option.scope}: {SCOPES[option.scope]}.",
     ]
     schema = {**values.schema, "description": " ".join(filter(None, sentences))}

@@ -1,4 +1,4 @@
-"""What AOE can tune: the words and numbers of ``aoe_mode``, and the options that go with it.
+"""The modes of AOE, in words and as numbers of ``aoe_mode``, and the options of tuning.
 
 Source: the adapter's manual, AOE.md; guides/facts/aoe.md#aoe-tuning.
 """
@@ -18,7 +18,7 @@ _WORDS = {number: word for word, number in MODES.items()}
 
 
 def mode_number(mode: str) -> str:
-    """Give the value of ``aoe_mode`` for a word of `MODES`; a value of it stands for itself.
+    """Return the value of ``aoe_mode`` for a word of `MODES`, or for a value itself.
 
     Raises:
         ConfigError: If it is neither.
@@ -29,10 +29,10 @@ def mode_number(mode: str) -> str:
         known = ", ".join(f"{word} ({number})" for word, number in MODES.items())
         message = f"mode={mode!r} is not a mode of AOE. The modes are {known}."
         hint = f"Write mode={str(mode)!r}." if str(mode) in _WORDS else None  # as of the number 2
-        raise ConfigError.of([Finding(ERROR, message, hint, option="aoe_mode")])
+        raise ConfigError.from_problems([Finding(ERROR, message, hint, option="aoe_mode")])
     return MODES[mode]
 
 
 def mode_word(mode: str) -> str:
-    """Give the word of `MODES` for a word or a number; raises as `mode_number`."""
+    """Return the word of `MODES` for a word or a number; raises as `mode_number`."""
     return _WORDS[mode_number(mode)]

@@ -118,7 +118,7 @@ PathText = Annotated[Union[str, PathLike], Grammar(path_text, TEXT, "path")]
 
 
 def config_proto(value: Any) -> Any:
-    """A tf.ConfigProto; TensorFlow is not needed to know one."""
+    """A tf.ConfigProto, recognised without TensorFlow."""
     descriptor = getattr(type(value), "DESCRIPTOR", None)
     if getattr(descriptor, "full_name", None) != "tensorflow.ConfigProto":
         raise ValueError(f"this must be a tf.ConfigProto, not {type(value).__name__}.")
@@ -151,7 +151,7 @@ class FileGrammar(Grammar):
             return path_text(value)
         kind = file_type(self._option)
         if isinstance(value, Mapping):
-            return kind.of(value)
+            return kind.from_fields(value)
         if isinstance(value, kind):
             return value
         raise ValueError(

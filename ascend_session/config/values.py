@@ -1,8 +1,8 @@
-"""What may be written as the value of an option: one check, and the JSON schema, of its type.
+"""The types of option values: their check and their JSON schema.
 
 A type is Literal, bool, int, float or str, which are checked strictly (1 is not True, "1" is not
-1), `object`, a part of the configuration, or text in a little language, whose `Grammar` stands on
-the line. A wrong value is answered in sentences about the option.
+1), `object`, a part of the configuration, or text with a `Grammar`. Errors are sentences about the
+option.
 """
 
 import re
@@ -36,7 +36,7 @@ class Range:
     above: Optional[float] = None
 
     def schema(self) -> Dict[str, Any]:
-        """Give the keywords of a JSON schema."""
+        """Return the keywords of a JSON schema."""
         limits = {"exclusiveMinimum": self.above, "maximum": self.high, "minimum": self.low}
         return {word: limit for word, limit in limits.items() if limit is not None}
 
@@ -50,8 +50,8 @@ class ValueType:
 
     Attributes:
         kind: The Python type: bool, int, float, str, object, a part, or a Literal.
-        allowed: The values that a Literal counts up.
-        grammar: What reads the value, if the type has a little language.
+        allowed: The values of a Literal.
+        grammar: The grammar of the value, if the type has one.
         range: The limits of a number.
     """
 
@@ -61,8 +61,8 @@ class ValueType:
     range: Range = _ANY_NUMBER
 
     @classmethod
-    def of(cls, annotation: Any) -> "ValueType":
-        """Take ``Optional[...]`` and ``Annotated[...]`` away, in any order."""
+    def from_annotation(cls, annotation: Any) -> "ValueType":
+        """Make it from an annotation, without ``Optional[...]`` and ``Annotated[...]``."""
         extras: List[Any] = []
         while True:
             members = get_args(annotation)
@@ -89,7 +89,7 @@ class ValueType:
         return self.kind if is_part and self.grammar is None else None
 
     def schema(self) -> Dict[str, Any]:
-        """Give the JSON schema of what may be written; empty for a Python object."""
+        """Return the JSON schema of what may be written; empty for a Python object."""
         if self.grammar is not None:
             return dict(self.grammar.schema)
         if self.allowed:
@@ -118,7 +118,7 @@ class RefusedValueError(Exception):
     """A value that an option does not take.
 
     Attributes:
-        problems: What is wrong with it; more than one if it is a part of the configuration.
+        problems: The findings; several if it is a part of the configuration.
     """
 
     def __init__(self, *problems: Finding) -> None:
@@ -127,10 +127,10 @@ class RefusedValueError(Exception):
 
 
 def read_value(name: str, value: Any, value_type: ValueType) -> Any:
-    """Check the ``value`` given for the option ``name``, and give it as the adapter gets it.
+    """Check a ``value`` for the option ``name``, and return it as the adapter gets it.
 
     Raises:
-        RefusedValueError: If the option does not take it.
+        RefusedValueError: If the option does not accept it.
     """
     if value_type.grammar is not None:
         try:
@@ -169,7 +169,7 @@ def _read_part(name: str, value: Any, part: Type[Any]) -> Any:
 
 
 def _problems_inside(name: str, error: ConfigError) -> List[Finding]:
-    """Put the name of the option before what is wrong inside its value."""
+    """Prefix findings about a part with the name of the option."""
     return [
         problem._replace(message=Message(f"{name}: {template_of(problem.message)}"))
         if problem.option == name
@@ -189,7 +189,7 @@ def _read_allowed(name: str, value: Any, allowed: Tuple[Any, ...]) -> Any:
 
 
 def _read_plain(name: str, value: Any, kind: Type[Any]) -> Any:
-    """Check the type strictly; give a value of exactly that type."""
+    """Check the type strictly; return a value of exactly that type."""
     takes: Any = Real if kind is float else kind
     if not isinstance(value, takes) or (isinstance(value, bool) and kind is not bool):
         message = f"{_written(name, value)}: this must be {_IN_WORDS[kind]}, not {_class(value)}."

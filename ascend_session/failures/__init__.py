@@ -1,4 +1,4 @@
-"""Known failures of the device, its driver and its libraries: what they mean and what to do.
+"""Known failures of the device, its driver and its libraries, with advice.
 
 ``classify`` finds them in a text, ``root_cause`` picks the one to act upon, ``translate`` makes an
 error of this package out of a foreign exception, ``explain`` tells the user of a foreign one what

@@ -1,4 +1,4 @@
-"""What logs say about a failure, long after it: the cause among them, and whom they name.
+"""Explain a failure from old logs: its cause, and the peers that they name.
 
 The launcher weighs ranks that it has seen end; here only files are left. What a rank wrote of its
 own exception counts as in a launch, and among failures that explain as much the earliest does.
@@ -56,7 +56,7 @@ class Log(NamedTuple):
 
 
 class FoundFailure(NamedTuple):
-    """A known failure, or an exception that no known failure explains, and where it stands.
+    """A known failure, or another exception, with its place in a log.
 
     Attributes:
         log: The log.
@@ -79,13 +79,13 @@ class FoundFailure(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """What logs say.
+    """The explanation of a failure from logs.
 
     Attributes:
-        cause: What explains the rest best; None if nothing is known.
-        others: What else was found, each failure and place once, the earliest first.
-        peers: Whom the logs name as the other end, and how often; most often named first. Empty if
-            the cause has nothing to do with other ranks.
+        cause: The failure that explains the others best; None if none is known.
+        others: The other failures, each place once, the earliest first.
+        peers: The peers that the logs name, with counts, the most frequent first. Empty if the
+            cause does not involve other ranks.
         raised: The exception that a log ends with; looked for only where nothing is known.
     """
 

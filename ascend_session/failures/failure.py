@@ -1,4 +1,4 @@
-"""What a known failure is, what it asks for, and what is done about it.
+"""Known failures, their classes, and the retry policy.
 
 Source: guides/facts/failures.md#classes and, for the waits, guides/facts/failures.md#waits.
 """
@@ -14,7 +14,7 @@ _AMBIGUOUS_ATTEMPTS = 2
 
 
 class FailureClass(Enum):
-    """What a failure asks for; the value is the word for reports."""
+    """How to react to a failure; the value is the word in reports."""
 
     TRANSIENT = "transient"
     """Try again, in a new process, after the wait."""
@@ -56,8 +56,8 @@ class Family(NamedTuple):
     meaning: str
 
 
-class Message(NamedTuple):
-    """A text of the vendor, or of the stub, that is known by its wording.
+class KnownText(NamedTuple):
+    """A known message of the vendor or the stub.
 
     Attributes:
         words: A part of it that never changes; it is looked for first.
@@ -75,7 +75,7 @@ class Message(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What a failure found by it is called."""
+        """The name of a failure found by it."""
         return self.code or self.words
 
 
@@ -92,8 +92,8 @@ class Definition:
         messages: The texts that it is known by.
         families: Codes that it is known by, besides those that have words of their own.
         is_secondary: Whether it follows from the failure of another rank.
-        is_vague: Whether it says that something failed, or where, but not what: a more exact one in
-            the same text is believed.
+        is_vague: Whether it says that something failed, but not what: a more exact failure in the
+            same text takes precedence.
         wait_seconds: How long to wait before a new attempt. A permanent failure has a wait if the
             device ran out of something that another process may hold.
     """
@@ -102,7 +102,7 @@ class Definition:
     advice: str
     source: str
     codes: Tuple[Code, ...] = ()
-    messages: Tuple[Message, ...] = ()
+    messages: Tuple[KnownText, ...] = ()
     families: Tuple[Family, ...] = ()
     is_secondary: bool = False
     is_vague: bool = False
@@ -170,12 +170,12 @@ class Failure:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is the rank's own for certain: transient, permanent or hardware."""
+        """True if it is the rank's own for certain: transient, permanent or hardware."""
         return self.precedence == 0
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing else in the same text could say better what failed."""
+        """True if no other failure in the same text could be more exact."""
         return self.is_own and not self.definition.is_vague
 
 
@@ -219,7 +219,7 @@ class RetryPolicy:
         kind: Optional[FailureClass],
         was_killed: bool = False,
     ) -> bool:
-        """Whether there is another attempt after this one.
+        """Return whether there is another attempt after this one.
 
         Args:
             attempt: Number of the attempt that failed, from 1.
@@ -236,7 +236,7 @@ class RetryPolicy:
         return kind is FailureClass.TRANSIENT
 
     def wait_before_next(self, failure: Optional[Failure]) -> float:
-        """Give the seconds to wait before the attempt that follows ``failure``."""
+        """Return the seconds to wait before the attempt that follows ``failure``."""
         if self.wait_seconds is not None:
             return self.wait_seconds
         advised = None if failure is None else failure.wait_seconds

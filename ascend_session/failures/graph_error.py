@@ -1,4 +1,4 @@
-"""What TensorFlow says of an operator that failed in a graph: why, and where it was made.
+"""Parse TensorFlow's errors about a failed operator: the reason, and where it was made.
 
 TensorFlow 1.15 puts the reason first, unless several operators failed, and the stack below which
 the operator was made last. TensorFlow 2 begins with "Graph execution error:" and such a stack, and
@@ -42,7 +42,7 @@ class GraphError(NamedTuple):
 
 
 def describe_error(error: BaseException) -> str:
-    """Give the type and the text of an exception; of an operator's failure only the reason."""
+    """Return the type and the text of an exception; of an operator's failure only the reason."""
     text = str(error)
     graph_error = parse_graph_error(text)
     reason = text if graph_error is None else graph_error.reason

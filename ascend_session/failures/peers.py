@@ -1,4 +1,4 @@
-"""Which ranks or devices the lines of HCCL name as the other end.
+"""Find the peers, ranks or devices, that HCCL's log lines name.
 
 Source: guides/facts/failures.md#ranks-that-hccl-names
 """
@@ -27,7 +27,7 @@ _LINES = [
 
 
 class Peer(NamedTuple):
-    """The other end, as far as a line names it.
+    """A peer, as far as a line names it.
 
     Attributes:
         rank: Its rank in the job, or in a group.
@@ -54,7 +54,7 @@ class Peer(NamedTuple):
 
 
 def find_peers(text: str) -> List[Peer]:
-    """Find whom a text names, each once, in order of appearance."""
+    """Find the peers in a text, each once, in order of appearance."""
     found = {
         match.start(): list(_read_peers(match)) for line in _LINES for match in line.finditer(text)
     }

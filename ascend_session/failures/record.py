@@ -1,4 +1,4 @@
-"""What a rank itself left behind about its end: its exception, and the stacks of its threads.
+"""Read a rank's own record of its end: its exception, and the stacks of its threads.
 
 The runner writes both into the rank's folder, as `rank_folder` says. A rank on the stub writes its
 exception already when it tells the others of it, and those do when they hear of it.
@@ -62,7 +62,7 @@ class ErrorRecord(NamedTuple):
 
     @property
     def speaks_for_itself(self) -> bool:
-        """Whether it is an exception of Python that no device can cause, such as a KeyError."""
+        """True if it is an exception of Python that no device can cause, such as a KeyError."""
         return self.type not in _OPEN and _PYTHONS_OWN.fullmatch(self.type) is not None
 
 

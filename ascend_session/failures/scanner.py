@@ -1,4 +1,4 @@
-"""How the known failures are found in a text or an exception, and which one to act upon.
+"""Find known failures in a text or an exception, and pick the cause.
 
 A text is searched block by block, each in one pass for each kind. Letter codes (``EJ0001``) count
 wherever they stand alone. The vendor prints its aclError numbers in many ways. These count, with
@@ -26,7 +26,7 @@ from functools import lru_cache
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Pattern, Set, Tuple, Type
 
 from ascend_session.errors import AscendError, InitializationError
-from ascend_session.failures.failure import Definition, Failure, FailureClass, Message
+from ascend_session.failures.failure import Definition, Failure, FailureClass, KnownText
 from ascend_session.failures.graph_error import parse_graph_error
 from ascend_session.failures.table import ROWS
 from ascend_session.text import blanked
@@ -181,7 +181,7 @@ def _find_codes(block: str, known: Set[str]) -> Iterator[_Hit]:
 
 
 def _is_return_code(text: str, start: int, end: int) -> bool:
-    """Whether the number at ``text[start:end]`` is printed as a return code."""
+    """Return whether the number at ``text[start:end]`` is printed as a return code."""
     before = text[max(0, start - _REACH) : start]
     before = before[before.rfind("\n") + 1 :]
     if before.strip() == "[":
@@ -194,7 +194,7 @@ def _is_return_code(text: str, start: int, end: int) -> bool:
     return bool(in_bracket or _BEFORE.search(before))
 
 
-def _find_message(block: str, message: Message, pattern: Pattern[str]) -> Optional[int]:
+def _find_message(block: str, message: KnownText, pattern: Pattern[str]) -> Optional[int]:
     """Find where the message stands first in the block, next to the word it needs."""
     for match in pattern.finditer(block):
         start = match.start()
@@ -242,7 +242,7 @@ def _find_row(name: str) -> Optional[Definition]:
 
 
 @lru_cache(maxsize=1)
-def _list_messages() -> List[Tuple[Message, Pattern[str], Definition]]:
+def _list_messages() -> List[Tuple[KnownText, Pattern[str], Definition]]:
     return [
         (message, re.compile(message.pattern or re.escape(message.words)), row)
         for row in ROWS
@@ -304,13 +304,13 @@ def explain(error: BaseException) -> Optional[Failure]:
 
 
 def failure_of(error: BaseException) -> Optional[Failure]:
-    """Give the failure that `translate` or `explain` found for this error, or None."""
+    """Return the failure that `translate` or `explain` found for this error, or None."""
     failure = getattr(error, "failure", None)
     return failure if isinstance(failure, Failure) else None
 
 
 def _get_text(error: BaseException) -> str:
-    """Give an exception's ``message``, as TensorFlow's errors have one, else ``str(error)``."""
+    """Return an exception's ``message``, as TensorFlow's errors have one, else ``str(error)``."""
     message = getattr(error, "message", None)
     return message if isinstance(message, str) and message else str(error)
 

@@ -8,10 +8,10 @@ guides/facts/failures.md#the-vendors-lists-and-this-table.
 from functools import partial
 from typing import Optional, Tuple, Union
 
-from ascend_session.failures.failure import Code, Definition, FailureClass, Family, Message
+from ascend_session.failures.failure import Code, Definition, FailureClass, Family, KnownText
 
 JOB_CANNOT_GO_ON = "The job cannot go on: "
-"""Begins the sentence by which a rank on the stub says why others have ended its collectives.
+"""Beginning of the stub's message that another rank ended the collectives.
 
 The sentence stands in one line, in the text of the error that the rank's ``run`` raises.
 """
@@ -21,7 +21,7 @@ def _row(
     failure_class: FailureClass,
     source: str,
     advice: str,
-    *names: Union[Code, Message, Family],
+    *names: Union[Code, KnownText, Family],
     is_secondary: bool = False,
     is_vague: bool = False,
     wait_seconds: Optional[int] = None,
@@ -31,7 +31,7 @@ def _row(
         advice,
         source,
         codes=tuple(name for name in names if isinstance(name, Code)),
-        messages=tuple(name for name in names if isinstance(name, Message)),
+        messages=tuple(name for name in names if isinstance(name, KnownText)),
         families=tuple(name for name in names if isinstance(name, Family)),
         is_secondary=is_secondary,
         is_vague=is_vague,
@@ -47,13 +47,13 @@ _ambiguous = partial(_row, FailureClass.AMBIGUOUS)
 _secondary = partial(_row, FailureClass.SECONDARY, is_secondary=True)
 
 
-def _stage(stage: str, keyword: str) -> Message:
+def _stage(stage: str, keyword: str) -> KnownText:
     """Make the message by which HCCL says in which stage it failed (HCCL-DOC debug_thinking)."""
     if stage == "TaskExecStage":
-        return Message(f"[{stage}][{keyword}]")
+        return KnownText(f"[{stage}][{keyword}]")
     # Port clashes are printed as [InitChannelStage][RanktableDetect]: either stage is taken.
     pattern = rf"\[Init(?:Group|Channel)Stage\]\[{keyword}\]"
-    return Message(f"Stage][{keyword}]", f"[{stage}][{keyword}]", pattern)
+    return KnownText(f"Stage][{keyword}]", f"[{stage}][{keyword}]", pattern)
 
 
 _FAULTY_DEVICE = (
@@ -69,7 +69,7 @@ ROWS: Tuple[Definition, ...] = (
         "process has ended, look with 'npu-smi info' whether one is left, and start again in a "
         "new process.",
         Code("EJ0001", "the communication process on the device did not start"),
-        Message("Failed to initialize the HCCP process", "EJ0001"),
+        KnownText("Failed to initialize the HCCP process", "EJ0001"),
         wait_seconds=10,
     ),
     _transient(
@@ -77,19 +77,19 @@ ROWS: Tuple[Definition, ...] = (
         "Either a process of the previous job is left on the device, or two ranks were given the "
         "same device. Check that every rank has a device of its own, wait 10 seconds after the "
         "last process has ended, and start again.",
-        Message("Open TsdClient failed"),
+        KnownText("Open TsdClient failed"),
         wait_seconds=10,
     ),
     _transient(
         "FD AISW_CANN_TSD_05",
         "The device refused to start its helper processes. Start again in a new process.",
-        Message("TsdOpen failed", pattern=r"TsdOpen failed[,.] ?dev(?:ice)?Id"),
+        KnownText("TsdOpen failed", pattern=r"TsdOpen failed[,.] ?dev(?:ice)?Id"),
         wait_seconds=10,
     ),
     _transient(
         "FD AISW_CANN_Runtime_056",
         "The device did not start its AI CPU process. Start again in a new process.",
-        Message("Start aicpu executor failed"),
+        KnownText("Start aicpu executor failed"),
         wait_seconds=10,
     ),
     _ambiguous(
@@ -97,12 +97,12 @@ ROWS: Tuple[Definition, ...] = (
         "The device did not answer while its helper processes started. The code next to this line "
         "says why. If there is none, see with 'npu-smi info' who holds the device and try once "
         "more.",
-        Message("tsd client wait response fail"),
+        KnownText("tsd client wait response fail"),
     ),
     _transient(
         "FD",
         "The connection between host and device was interrupted. Start the job again.",
-        Message("HDC recv msg err ret(16)"),
+        KnownText("HDC recv msg err ret(16)"),
         wait_seconds=10,
     ),
     _permanent(
@@ -115,10 +115,10 @@ ROWS: Tuple[Definition, ...] = (
         Code("EI0019", "an address and port are already in use"),
         Code("EI0020", "an address and port of the device are already in use"),
         Code("EJ0003", "an address and port are already in use"),
-        Message(
+        KnownText(
             "and port ", "EI0019", r"and port [^:\n]{0,40}(?:been bound already|already been bound)"
         ),
-        Message(
+        KnownText(
             "and specific port[",
             "EI0019",
             r"listen on ip\[[^\]\n]{0,80}\] and specific port\[\d{1,5}\] fail",
@@ -129,13 +129,13 @@ ROWS: Tuple[Definition, ...] = (
         "The rank table gives a device_ip that the card does not have. Compare it with 'hccn_tool "
         "-i N -ip -g' for each device N, and correct the rank table.",
         Code("EJ0004", "the device address is not that of the network card"),
-        Message("check][ip]fail", "EJ0004", r"check\]\[ip\]fail(?:ed)?,? ?ret\(129\)"),
-        Message(
+        KnownText("check][ip]fail", "EJ0004", r"check\]\[ip\]fail(?:ed)?,? ?ret\(129\)"),
+        KnownText(
             "ra rdev init failed",
             "ra rdev init failed, ret -17",
             r"ra rdev init failed[,.]? ?ret ?[\[(]-17[\])]",
         ),
-        Message(
+        KnownText(
             "hccl_init",
             "hccl_init failed, ret -17",
             r"hccl_init[^\n]{0,40}?ret[^\n0-9-]{0,4}-17(?![0-9])",
@@ -147,7 +147,7 @@ ROWS: Tuple[Definition, ...] = (
         "administrator can restore its settings with 'hccn_tool -i N -cfg recovery', or has to "
         "check cable and switch.",
         Code("EJ0002", "the network port of the device is down"),
-        Message(
+        KnownText(
             "ra hdc message process failed",
             "ra hdc message process failed, ret -67",
             r"ra hdc message process failed,? ?ret\(-67\)",
@@ -237,7 +237,7 @@ ROWS: Tuple[Definition, ...] = (
         Code("207009", "no notify register is left"),
         Code("207010", "no model is left"),
         Code("207011", "no queue is left"),
-        Message(
+        KnownText(
             "halResourceIdAlloc", "halResourceIdAlloc failed", r"halResourceIdAlloc[^\n]{0,80}?fail"
         ),
         wait_seconds=60,
@@ -246,7 +246,7 @@ ROWS: Tuple[Definition, ...] = (
         "issues",
         "Another container holds the device. Wait until it has ended, or choose a device that no "
         "other container was given.",
-        Message("ret is -8020", "dcmi ret is -8020", r"ret is -8020(?![0-9])", near="dcmi"),
+        KnownText("ret is -8020", "dcmi ret is -8020", r"ret is -8020(?![0-9])", near="dcmi"),
         wait_seconds=60,
     ),
     _ambiguous(
@@ -254,7 +254,7 @@ ROWS: Tuple[Definition, ...] = (
         "The device management library cannot start: the container lacks a mount of the driver, "
         "the driver is not loaded, or the device is in use. Check the mounts and 'npu-smi info' "
         "on the host, then try once more.",
-        Message("ret is -8005", "dcmi ret is -8005", r"ret is -8005(?![0-9])", near="dcmi"),
+        KnownText("ret is -8005", "dcmi ret is -8005", r"ret is -8005(?![0-9])", near="dcmi"),
     ),
     _permanent(
         "EC; RTC",
@@ -294,10 +294,10 @@ ROWS: Tuple[Definition, ...] = (
         "Not all ranks came together in time. Check that every rank was started and look for one "
         "that failed first; then check HCCL_SOCKET_IFNAME and the firewall between the hosts.",
         Code("EI0015", "the ranks did not find each other in time"),
-        Message("topo exchange server get socket timeout", "EI0015"),
-        Message("topo exchange agent get socket timeout", "EI0015"),
-        Message("Failed to collect cluster information of the communicator", "EI0015"),
-        Message("Ranktable_Detect_Failed", "EI0015"),
+        KnownText("topo exchange server get socket timeout", "EI0015"),
+        KnownText("topo exchange agent get socket timeout", "EI0015"),
+        KnownText("Failed to collect cluster information of the communicator", "EI0015"),
+        KnownText("Ranktable_Detect_Failed", "EI0015"),
         is_secondary=True,
         wait_seconds=10,
     ),
@@ -308,9 +308,9 @@ ROWS: Tuple[Definition, ...] = (
         "HCCL_CONNECT_TIMEOUT (120 seconds unless set).",
         Code("EI0006", "a connection between ranks was not made in time"),
         Code("EI0009", "a link to another rank could not be set up"),
-        Message("Getting socket times out", "EI0006"),
-        Message("wait socket establish timeout", "EI0006"),
-        Message("Transport init error", "EI0009"),
+        KnownText("Getting socket times out", "EI0006"),
+        KnownText("wait socket establish timeout", "EI0006"),
+        KnownText("Transport init error", "EI0009"),
     ),
     _secondary(
         "EC",
@@ -330,8 +330,8 @@ ROWS: Tuple[Definition, ...] = (
         Code("507013", "a copy by DMA failed"),
         Code("507057", "a device at the other end may be faulty"),
         Code("507904", "HCCL repeated a transfer in vain"),
-        Message("Heartbeat Lost"),
-        Message("recv fail", near="HCC"),
+        KnownText("Heartbeat Lost"),
+        KnownText("recv fail", near="HCC"),
         is_secondary=True,
     ),
     _permanent(
@@ -562,7 +562,7 @@ ROWS: Tuple[Definition, ...] = (
         Code("507011", "a graph failed on the device"),
         Code("EE1009", "a graph failed on the device"),
         Code("0x91", "a graph failed on the device"),
-        Message("retCode=0x91", "0x91", "retCode=0x91(?![0-9a-fA-F])"),
+        KnownText("retCode=0x91", "0x91", "retCode=0x91(?![0-9a-fA-F])"),
         is_vague=True,
     ),
     # The TensorFlow adapter and the graph engine's compilers (E2, E4 codes)
@@ -680,33 +680,33 @@ ROWS: Tuple[Definition, ...] = (
         "TFA ge_plugin.cc",
         "Unset CM_CHIEF_IP or RANK_TABLE_FILE. With both set the adapter goes on without "
         "collectives, and every rank trains alone.",
-        Message("CM_CHIEF_IP and RANK_TABLE_FILE cannot be configured at the same time"),
+        KnownText("CM_CHIEF_IP and RANK_TABLE_FILE cannot be configured at the same time"),
     ),
     _permanent(
         "TFA npu_attrs.cc",
         "Set ASCEND_DEVICE_ID to the device's logical id, a whole number from 0.",
-        Message("ASCEND_DEVICE_ID is invalid"),
+        KnownText("ASCEND_DEVICE_ID is invalid"),
     ),
     _permanent(
         "TFA init_collective_communication.md",
         "A collective or a rank query came before the collectives were initialised. Call it "
         "inside 'with ascend_system(...)', that is after initialize_system.",
-        Message("get rank id error"),
-        Message("Call hcom_bind_model failed"),
+        KnownText("get rank id error"),
+        KnownText("Call hcom_bind_model failed"),
     ),
     _ambiguous(
         "TFA ge_plugin.cc",
         "The graph engine did not start. The code in the lines below, after 'Error Message is', "
         "says why; if there is none, read the process's own log (plog).",
-        Message("[GePlugin] Initialize ge failed"),
-        Message("GEInitialize failed"),
+        KnownText("[GePlugin] Initialize ge failed"),
+        KnownText("GEInitialize failed"),
         is_vague=True,
     ),
     _ambiguous(
         "TFA ge_plugin.cc",
         "The data channel to the device did not open, and the process aborts after 3 seconds. The "
         "code in the lines around, or the process's own log (plog), says why.",
-        Message("[GePlugin] Tdt host init failed"),
+        KnownText("[GePlugin] Tdt host init failed"),
         is_vague=True,
     ),
     _ambiguous(
@@ -714,7 +714,7 @@ ROWS: Tuple[Definition, ...] = (
         "The graph engine's parser did not start, and the process aborts after 3 seconds. The code "
         "in the lines around, or the process's own log (plog), says why; where there is none, "
         "check that the toolkit's set_env.sh was sourced and that its parts have one version.",
-        Message("Initialize parser failed", near="[GePlugin]"),
+        KnownText("Initialize parser failed", near="[GePlugin]"),
         is_vague=True,
     ),
     # The stage in which HCCL failed, as it says from CANN 8.5 on. The manual gives the last three
@@ -782,7 +782,7 @@ ROWS: Tuple[Definition, ...] = (
         "The ranks of this job need each other, and one did not do its part. Start all ranks with "
         "the same script, arguments and data, give each the same number of steps, and read what "
         "the rank that the sentence names has written.",
-        Message(JOB_CANNOT_GO_ON, JOB_CANNOT_GO_ON[:-2]),
+        KnownText(JOB_CANNOT_GO_ON, JOB_CANNOT_GO_ON[:-2]),
         is_secondary=True,
     ),
 )

@@ -1,1 +1,1 @@
-"""What is on this machine: device nodes, the vendor's programs, who holds a device, versions."""
+"""Read this machine: device nodes, the vendor's programs, holders of devices, versions."""

@@ -1,4 +1,4 @@
-"""Which CPUs belong together, and which are near each device.
+"""CPU cores, and the CPUs near each device.
 
 What ``npu-smi`` says of a device counts first, then the NUMA node that the device is on.
 
@@ -36,8 +36,8 @@ class NearCpus(NamedTuple):
     by_npu_smi: _Cpus
     by_node: _Cpus
 
-    def of(self, device: PhysicalDeviceId) -> Tuple[int, ...]:
-        """Give what is known of a device, from the better source; empty if nothing is."""
+    def find(self, device: PhysicalDeviceId) -> Tuple[int, ...]:
+        """Return what is known of a device, from the better source; empty if nothing is."""
         return self.by_npu_smi.get(device, self.by_node.get(device, ()))
 
 

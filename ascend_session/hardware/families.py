@@ -1,4 +1,4 @@
-"""The product family of a chip, by the name that ``npu-smi`` prints, and what it has.
+"""Product families of chips, by the name that ``npu-smi`` prints, and their properties.
 
 Source: guides/facts/devices.md#product-families.
 """
@@ -57,12 +57,12 @@ def most_devices(product: Optional[str]) -> int:
 
 
 def has_nic(product: Optional[str]) -> bool:
-    """Tell whether processors of the family have a network interface of their own."""
+    """Return whether processors of the family have a network interface of their own."""
     return product in (TRAINING, A2, A3)
 
 
 def find_count_fault(physical: Sequence[int]) -> str:
-    """Say why the Atlas training series has no job of so many devices; empty if it has.
+    """Return why the Atlas training series cannot have a job on these devices; else empty.
 
     Args:
         physical: The physical ids of the devices on one server; other products have other ids.
@@ -76,7 +76,7 @@ def find_count_fault(physical: Sequence[int]) -> str:
 
 
 def find_ring_fault(physical: Sequence[int]) -> str:
-    """Say why these devices, in a number that could be, are not next to each other; else empty."""
+    """Return why these devices, in a valid number, are not adjacent; else empty."""
     count = len(physical)
     rings = {int(number) // _RING for number in physical}
     if count not in _JOB_SIZES or count > _RING or len(rings) == 1 or _is_other_product(physical):
@@ -88,7 +88,7 @@ def find_ring_fault(physical: Sequence[int]) -> str:
 
 
 def find_four_fault(physical: Sequence[int]) -> str:
-    """Say why HCCL refuses these four devices on the Atlas training series; else empty."""
+    """Return why HCCL refuses these four devices on the Atlas training series; else empty."""
     chosen = "".join(map(str, sorted(map(int, physical))))
     if len(physical) != _RING or _is_other_product(physical) or chosen in _FOURS:
         return ""
@@ -99,7 +99,7 @@ def find_four_fault(physical: Sequence[int]) -> str:
 
 
 def find_half_fault(physical: Sequence[int]) -> str:
-    """Say why HCCL refuses these devices of one A2 server with 16; empty if it does not.
+    """Return why HCCL refuses these devices of one A2 server with 16; empty if it does not.
 
     Source: HCOMM, CheckSingleServerComm in hccl_communicator_host.cc; HCCL manual,
     HCCL_INTRA_PCIE_ENABLE.md.
@@ -115,7 +115,7 @@ def find_half_fault(physical: Sequence[int]) -> str:
 
 
 def suggest_devices(physical: Sequence[int]) -> str:
-    """Say what to ask for instead of devices with a fault."""
+    """Return what to ask for instead of devices with a fault."""
     if len(physical) in _JOB_SIZES:
         return "Name devices of one half; `ascend-session devices` shows both kinds of ids."
     return f"Ask for {max(size for size in _JOB_SIZES if size < len(physical))} devices."

@@ -64,7 +64,7 @@ def parse_tls(text: str) -> Optional[bool]:
 
 
 class HccnTool(Program):
-    """One round of questions to ``hccn_tool``; never raises, see `notes`."""
+    """Asks ``hccn_tool``; never raises, see `notes`."""
 
     name = "hccn_tool"
     places = ("usr/local/Ascend/driver/tools",)

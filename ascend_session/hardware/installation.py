@@ -150,7 +150,7 @@ _LONGEST_PATH = 1024 * 1024
 
 
 class OperatorList(NamedTuple):
-    """What the adapter finds.
+    """The list of supported operators that the adapter finds.
 
     Attributes:
         folder: The operator package that it looks in.

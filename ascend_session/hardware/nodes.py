@@ -31,7 +31,7 @@ _LIST = re.compile(r"[0-9]+(?:,[0-9]+)*")
 
 
 def host_root(environ: Mapping[str, str]) -> str:
-    """Give the root of the host to read: ``ASCEND_SESSION_HOST_ROOT``, default ``/``."""
+    """Return the root of the host to read: ``ASCEND_SESSION_HOST_ROOT``, default ``/``."""
     return environ.get(HOST_ROOT_VARIABLE) or "/"
 
 
@@ -91,13 +91,13 @@ def node_name(root: str, device: PhysicalDeviceId) -> str:
 
 
 def control_node_notes(root: str) -> List[str]:
-    """Give a sentence for each control node that is missing or that this user cannot open."""
+    """Return a sentence for each control node that is missing or that this user cannot open."""
     notes = (_access_note(os.path.join(root, "dev", name), name) for name in CONTROL_NODES)
     return [note for note in notes if note]
 
 
 def node_note(root: str, device: PhysicalDeviceId) -> Optional[str]:
-    """Give a sentence if this user cannot open the device's node, else None."""
+    """Return a sentence if this user cannot open the device's node, else None."""
     name = node_name(root, device)
     path = os.path.join(root, "dev", name)
     if os.path.exists(path):
@@ -117,12 +117,12 @@ def _access_note(path: str, name: str) -> Optional[str]:
 
 
 class Visible(NamedTuple):
-    """What the runtime makes of ``ASCEND_RT_VISIBLE_DEVICES``.
+    """``ASCEND_RT_VISIBLE_DEVICES`` as the runtime reads it.
 
     Attributes:
         ids: The driver's numbers of the devices that the process gets; its own number for each,
             the logical id, is the place in this list.
-        traps: Where the runtime reads something else than the text seems to say, in sentences.
+        traps: Differences between the text and what the runtime reads, in sentences.
     """
 
     ids: Tuple[int, ...]
@@ -175,7 +175,7 @@ def read_visible(text: Optional[str], count: int) -> Visible:
 
 
 def _why_it_stops(text: str, words: Sequence[str], ids: Sequence[int], count: int) -> str:
-    """Say where in the text the runtime stops, which has read ``ids`` of the first ``words``."""
+    """Return where in the text the runtime stops after reading ``ids``."""
     if len(ids) < len(words):
         if len(ids) == count:
             return f"it stops after {count}, the number of devices"

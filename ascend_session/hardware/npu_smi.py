@@ -1,4 +1,4 @@
-"""What ``npu-smi`` is asked, how its answers are read, and which of its chips is which device node.
+"""Ask ``npu-smi``, parse its answers, and match its chips with device nodes.
 
 Sources: guides/facts/devices.md#npu-smi-info (layouts of 1.9.3 to 26.0.rc2),
 guides/facts/devices.md#other-questions-to-npu-smi, guides/facts/devices.md#numbers-of-a-device; the
@@ -135,7 +135,7 @@ class Affinity(NamedTuple):
 
 
 class NpuSmi(Program):
-    """One round of questions to ``npu-smi``; never raises, see `notes`."""
+    """Asks ``npu-smi``; never raises, see `notes`."""
 
     name = "npu-smi"
     places = (
@@ -356,7 +356,7 @@ def _make_process(row: Match[str]) -> Process:
 
 
 class ChipListing:
-    """What ``npu-smi`` lists, brought together with the nodes.
+    """The chips of ``npu-smi``, matched with the device nodes.
 
     The runtime counts devices from 0 (driver's or logical ids), nodes carry physical ids, and
     ``npu-smi`` has a number per card, sparse on inference cards, and one per chip. Only A3 tables
@@ -427,7 +427,7 @@ class ChipListing:
         return {(npu, chip): by_number[npu] for npu, chip in keys if npu in by_number}
 
     def _number_nodes(self, nodes: Sequence[PhysicalDeviceId]) -> Dict[PhysicalDeviceId, int]:
-        """Take what ``npu-smi`` says if that numbers all nodes without a gap, else their order."""
+        """Return the driver's numbers: from ``npu-smi`` if without a gap, else in nodes' order."""
         physical, logical = self.physical, self._logical
         listed = {physical[key]: number for key, number in logical.items() if key in physical}
         if set(listed) == set(nodes) and sorted(listed.values()) == list(range(len(nodes))):

@@ -1,4 +1,4 @@
-"""Who holds a device: what ``/proc`` shows and what ``npu-smi`` lists, put together.
+"""Find the holders of a device, in ``/proc`` and in the list of ``npu-smi``.
 
 The scan of ``/proc/*/fd`` is what remains when one busy card makes ``npu-smi`` fail for all. In a
 container ``npu-smi`` names processes by their numbers on the host, which mean nothing there, unless
@@ -87,7 +87,7 @@ def list_holders(root: str, listed: Sequence[Process], pids: Sequence[int]) -> L
 
 
 def _is_another(root: str, pid: int, process: Process, command: str) -> bool:
-    """Tell whether the process here only has the same number as one that ``npu-smi`` lists.
+    """Return whether a local process only shares its pid with one that ``npu-smi`` lists.
 
     In a container the list has the host's numbers, and a small number may be taken here as well.
     Only what is certain counts: no device among the files that it has open, and another name.
@@ -161,7 +161,7 @@ def _devices_of(root: str, pid: int) -> Set[PhysicalDeviceId]:
 
 
 def proc_problem(root: str) -> Optional[str]:
-    """Say why ``/proc`` below ``root`` shows no processes, as the system does; None if it does."""
+    """Return why ``/proc`` below ``root`` shows no processes; None if it does."""
     try:
         os.listdir(os.path.join(root, "proc"))
     except OSError as error:
@@ -170,20 +170,20 @@ def proc_problem(root: str) -> Optional[str]:
 
 
 def command_of(root: str, pid: int) -> Optional[str]:
-    """Give the command line, blanks between arguments, else the short name; None if gone."""
+    """Return the command line, blanks between arguments, else the short name; None if gone."""
     line = _read(root, pid, "cmdline") or b""
     words = [word.decode("utf-8", "replace") for word in line.split(b"\0") if word]
     return " ".join(words) if words else _name_of(root, pid)
 
 
 def _name_of(root: str, pid: int) -> Optional[str]:
-    """Give the short name, of at most 15 characters; None if the process is gone."""
+    """Return the short name, of at most 15 characters; None if the process is gone."""
     name = _read(root, pid, "comm")
     return None if name is None else name.decode("utf-8", "replace").strip()
 
 
 def start_of(root: str, pid: int) -> Optional[float]:
-    """Give the time when the process began, in seconds since 1970; None if that is not known."""
+    """Return the time when the process began, in seconds since 1970; None if that is not known."""
     try:
         with open(os.path.join(root, "proc/stat"), "rb") as file:
             boot = re.search(rb"^btime ([0-9]{1,12})$", file.read(), re.MULTILINE)
@@ -195,7 +195,7 @@ def start_of(root: str, pid: int) -> Optional[float]:
 
 
 def _user_of(root: str, pid: int) -> Optional[str]:
-    """Give the name of the process's user, else the number; None if the process is gone."""
+    """Return the name of the process's user, else the number; None if the process is gone."""
     try:
         number = os.stat(os.path.join(root, "proc", str(pid))).st_uid
     except OSError:

@@ -1,4 +1,4 @@
-"""Run a program of the vendor's, such as ``npu-smi``, and make sense of what it prints.
+"""Run a program of the vendor's, such as ``npu-smi``, and parse what it prints.
 
 ``npu-smi`` can block on a sick card, so every run has limits on time and size, and neither a
 program nor a child of it outlives its question. What comes back may hold colour codes, carriage
@@ -137,20 +137,20 @@ def quote_first_line(text: str, longest: int = 120) -> str:
 
 
 def explain_failures(text: str) -> List[str]:
-    """Give one sentence for each known failure in a program's output; empty if there is none."""
+    """Return one sentence for each known failure in a program's output; empty if there is none."""
     plain = "\n".join(clean_lines(text))
     matches = ((re.search(pattern, plain, re.I), meaning) for pattern, meaning in _FAILURES)
     return [meaning.format(*match.groups()) for match, meaning in matches if match]
 
 
 class Answer(NamedTuple):
-    """What came of running a program.
+    """The result of running a program.
 
     Attributes:
         text: What it wrote to stdout, as far as it came.
         errors: What it wrote to stderr.
         problem: What went wrong with the program itself, as a sentence; None if nothing did.
-        hung: Whether it was ended because it did not answer in time.
+        hung: Whether it was killed after a timeout.
     """
 
     text: str
@@ -296,7 +296,7 @@ def _read_output(
 
 
 def _has_ended(process: Any) -> bool:
-    """Whether a program has ended; it is not waited for, so that its pid stays its own."""
+    """Return whether a program has ended, without reaping it, so that its pid is not reused."""
     try:
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, process.pid, flags) is not None
@@ -319,7 +319,7 @@ def _kill(process: Any) -> bool:
 
 
 class Program:
-    """One round of questions to a program; never raises, see `notes`.
+    """Asks a program questions; never raises, see `notes`.
 
     Attributes:
         name: Its name.
@@ -347,7 +347,7 @@ class Program:
             root: Root of the host to look at.
             timeout: Seconds for one answer. After one that did not come no more is asked.
             total: Seconds for all answers together, after which no more is asked.
-            say: Is told once if the answers take long.
+            say: Called once if the answers take long.
         """
         self.notes: List[str] = []
         self._environ = environ
@@ -359,7 +359,7 @@ class Program:
 
     @property
     def answers(self) -> bool:
-        """Whether the program is there and has answered in time so far."""
+        """True if the program is there and has answered in time so far."""
         return self._path is not None
 
     def ask(

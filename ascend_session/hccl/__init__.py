@@ -190,7 +190,7 @@ def broadcast(
     fusion_id: int = 0,
     group: str = WORLD_GROUP,
 ) -> List[Any]:
-    """Give each rank of the group the root's tensors.
+    """Return each rank of the group the root's tensors.
 
     A device changes variables in the list, too (GE, SyncBroadCastData2Var); the stub does not. What
     assigns the results to them, as `training.broadcast_global_variables` does, is right on both.

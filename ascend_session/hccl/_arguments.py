@@ -1,4 +1,4 @@
-"""Checks of what the functions of `ascend_session.hccl` are given, before anything is built.
+"""Check the arguments of the functions of `ascend_session.hccl`.
 
 What is refused here the vendor's operators or HCCL would refuse, often only when the graph runs.
 A wrong type raises TypeError and a wrong value ValueError, as TensorFlow does for an operator's

@@ -108,7 +108,7 @@ class LaunchConfig:
         if is_complete:
             problems += _check_together(self)
         if problems:
-            raise ConfigError.of(problems, "the launch")
+            raise ConfigError.from_problems(problems, "the launch")
 
 
 def _is_passable(value: Any) -> bool:

@@ -262,7 +262,7 @@ def find_product(
     """
     if assumed is not None:
         return assumed.product
-    from ascend_session.hardware.devices import common_family, devices
+    from ascend_session.hardware.device_report import common_family, devices
 
     return common_family(device for device in devices(environ) if device.physical_id in physical)
 
@@ -409,7 +409,7 @@ def _bind_near(
 
     near = near_cpus(environ)
     by_npu_smi = near.by_npu_smi
-    nearby = [_within(near.of(device), allowed) for device in devices]
+    nearby = [_within(near.find(device), allowed) for device in devices]
     why = ""
     if _overlap(nearby):  # npu-smi knows some devices, NUMA nodes others: go by one source
         by_npu_smi = {}
@@ -419,7 +419,7 @@ def _bind_near(
     if not why and not all(nearby):
         device = devices[nearby.index(())]
         why = f"none of them is near device {device}"
-        if not near.of(device):
+        if not near.find(device):
             why = f"the CPUs near device {device} are unknown"
     ranks_near: Dict[_Cpus, List[int]] = {}
     for rank, cpus in enumerate(nearby):

@@ -296,7 +296,9 @@ class EventFile:
         except OSError as failure:
             message = f"{option('events', path)} cannot be written: {failure.strerror}."
             hint = "Give a file in a folder that this user may write to."
-            raise ConfigError.of([Finding(ERROR, message, hint, option="events")]) from None
+            raise ConfigError.from_problems(
+                [Finding(ERROR, message, hint, option="events")]
+            ) from None
 
     def __enter__(self) -> EventFile:
         return self

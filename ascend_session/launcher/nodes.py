@@ -138,7 +138,7 @@ def decide_nodes(
     if not problems and (count is None or count.value == 1):
         return Decided(Nodes(table=table), tuple(_note_single_node(claim, environ)))
     if count is None:
-        raise ConfigError.of(problems, "the launch")
+        raise ConfigError.from_problems(problems, "the launch")
     if rank is None:
         who = next(source.name for source in sources if source.nodes is count)
         message = (
@@ -160,7 +160,7 @@ def decide_nodes(
         )
         problems.append(Finding(ERROR, message, "Leave it out.", option="max_restarts"))
     if rank is None or problems:
-        raise ConfigError.of(problems, "the launch")
+        raise ConfigError.from_problems(problems, "the launch")
     seed = claim.seed if claim is not None else ""
     if not seed and table is not None:
         seed = table.seed
@@ -378,7 +378,7 @@ def await_table(
     from ascend_session.checks.tables import TABLE
     from ascend_session.cluster.rank_table import RankTable
     from ascend_session.cluster.rank_table.contents import INITIALIZING
-    from ascend_session.cluster.rank_table.source import WaitProgress
+    from ascend_session.cluster.rank_table.table_file import WaitProgress
 
     try:
         if RankTable.read(path).status != INITIALIZING:

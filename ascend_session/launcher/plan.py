@@ -612,6 +612,6 @@ def decide_shown(text: str, size: int) -> Decided[FrozenSet[int]]:
         fault, hint = error.args
         hint = hint or 'Write all, none, or ranks from 0 as in "0,4-7".'
         problem = Finding(ERROR, f"{option('show', text)}: {fault}.", hint, option="show")
-        raise ConfigError.of([problem]) from None
+        raise ConfigError.from_problems([problem]) from None
     ranks = frozenset(rank for first, last in spans for rank in range(first, last + 1))
     return Decided(ranks)

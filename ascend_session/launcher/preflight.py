@@ -138,7 +138,7 @@ def _check_table(job: Decisions) -> List[Finding]:
     read = read_table(job.rank_table, product, job.variables)
     findings = list(read.findings)
     if job.assumed is not None and read.table is not None:
-        from ascend_session.hardware.devices import DeviceReport
+        from ascend_session.hardware.device_report import DeviceReport
 
         opened = dict(enumerate(job.physical, job.first_rank))
         nobody = DeviceReport(())

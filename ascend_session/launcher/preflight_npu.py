@@ -11,9 +11,9 @@ from typing import Callable, List, Optional
 import tenacity
 
 from ascend_session.backends.npu_devices import Devices
-from ascend_session.checks.devices import (
+from ascend_session.checks.availability import (
     HOLDERS,
-    Seen,
+    Holders,
     await_free,
     await_gone,
     check_health,
@@ -33,7 +33,7 @@ from ascend_session.checks.tables import check_table, read_table
 from ascend_session.config.hccl_variables import check_hccl_variables
 from ascend_session.errors import PreflightError
 from ascend_session.findings import Finding, errors_of
-from ascend_session.hardware.devices import DeviceReport, common_family, survey
+from ascend_session.hardware.device_report import DeviceReport, common_family, survey
 from ascend_session.hardware.hccn import HccnTool
 from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.processes import proc_problem
@@ -64,7 +64,9 @@ def check_host(job: Decisions, say: Optional[Callable[[str], None]] = None) -> L
     findings = [
         *check_nodes(root, job.physical),
         *check_health(report, job.physical),
-        *check_holders(Seen.of(report, [int(device.logical) for device in job.devices])),
+        *check_holders(
+            Holders.from_report(report, [int(device.logical) for device in job.devices])
+        ),
         *(check_job_variables(job.variables) if job.ranks else ()),
     ]
     return findings if is_alone else [*findings, *_check_network(job, report, tool)]
@@ -186,9 +188,9 @@ def note_held_devices(plan: Plan, patience_s: float) -> List[str]:
         retry=tenacity.retry_if_result(lambda seen: not seen.is_free),
         retry_error_callback=lambda state: state.outcome and state.outcome.result(),
     )
-    seen: Seen = look_until_free(look, present, environ, timeout)
+    seen: Holders = look_until_free(look, present, environ, timeout)
     notes = [
-        f"After the job, {Seen({name: holders}, False, ())}; another job there may fail until "
+        f"After the job, {Holders({name: holders}, False, ())}; another job there may fail until "
         "that process has ended."
         for name, holders in seen.held.items()
     ]

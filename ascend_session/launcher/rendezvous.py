@@ -143,7 +143,7 @@ def _check_table(given: str, source: str) -> str:
 
 def _note_name_fault(path: str, source: str) -> Tuple[str, ...]:
     """Say in a sentence what HCCL may not like about the name of a table, if there is anything."""
-    from ascend_session.cluster.rank_table.source import find_name_fault
+    from ascend_session.cluster.rank_table.table_file import find_name_fault
 
     fault = find_name_fault(path)
     return (Message(f"{source}: {fault}"),) if fault else ()

@@ -1,8 +1,7 @@
-"""The files that options point to: typed objects, readers, checkers and writers.
+"""The files that options name: typed objects, readers, checkers and writers.
 
-Each reader takes exactly what the vendor's parser takes, and each ``check`` says what that parser
-would skip or take differently without telling. Names are loaded when they are first used, for
-every configuration looks in here.
+Each reader accepts exactly what the vendor's parser accepts, and each ``check`` reports what that
+parser would silently skip or change. Names are loaded on first use.
 """
 
 from ascend_session.lazy import late_names

@@ -10,9 +10,9 @@ import json
 from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, Optional, Tuple
 
-from ascend_session.jsonfile import Member
+from ascend_session.jsonfile import JsonMember
 from ascend_session.option_files.base import OptionFile
-from ascend_session.option_files.source import SourceFile
+from ascend_session.option_files.source_file import SourceFile
 from ascend_session.text import is_writable
 
 _NAMES, _TYPES = "tune_ops_name", "tune_ops_type"
@@ -81,7 +81,7 @@ class AoeConfigFile(OptionFile):
         return fields
 
 
-def _read_words(source: SourceFile, member: Member) -> Tuple[str, ...]:
+def _read_words(source: SourceFile, member: JsonMember) -> Tuple[str, ...]:
     items = source.texts_of(member.node, member.key, f"An item of {member.key}")
     for item in items:
         fault = _find_fault(member.key, item.value)
@@ -90,7 +90,7 @@ def _read_words(source: SourceFile, member: Member) -> Tuple[str, ...]:
     return tuple(item.value for item in items)
 
 
-def _note_unknown_key(source: SourceFile, member: Member) -> None:
+def _note_unknown_key(source: SourceFile, member: JsonMember) -> None:
     hint = f"The manual has {_NAMES}, {_TYPES}, {_LEVEL} and {_FEATURE}."
     message = f"The manual has no key {member.key!r}; its effect is unknown."
     source.skip(member.at, message, hint)
@@ -100,7 +100,7 @@ def _note_unknown_key(source: SourceFile, member: Member) -> None:
 
 
 def _find_fault(field: str, word: str) -> str:
-    """Say what is wrong with a word; empty if nothing is."""
+    """Return what is wrong with a word; empty if nothing is."""
     if field == _FEATURE and word not in _MODE_OF_FEATURE:
         return f"{_FEATURE} is {' or '.join(_MODE_OF_FEATURE)}, not {word!r}."
     is_word = bool(word) and is_writable(word, strict=True)

@@ -21,7 +21,7 @@ from typing import (
 from ascend_session.errors import ConfigError
 from ascend_session.files import load_file, store_file, stored_path, write_file
 from ascend_session.findings import ERROR, Finding
-from ascend_session.option_files.source import SourceFile, encode
+from ascend_session.option_files.source_file import SourceFile, encode
 from ascend_session.text import is_writable
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -36,11 +36,11 @@ def _changed_fields(instance: Any) -> Iterator[Tuple[str, Any]]:
 
 
 class ExaminedFile(NamedTuple):
-    """What there is to say of a file.
+    """The findings about a file.
 
     Attributes:
-        refused: Why the vendor's reader refuses it.
-        remarks: What that reader skips, or takes differently, without telling.
+        refused: The faults for which the vendor's reader refuses it.
+        remarks: Content that that reader silently skips or changes.
     """
 
     refused: Tuple[Finding, ...]
@@ -69,7 +69,7 @@ class OptionFile:
 
     @classmethod
     def read(cls: Type[_File], path: PathLike) -> _File:
-        """Read a file, exactly as the vendor's reader takes it.
+        """Read a file exactly as the vendor's reader does.
 
         Raises:
             ConfigError: If the vendor's reader refuses it, with file, line, column and rule; all
@@ -84,7 +84,7 @@ class OptionFile:
 
     @classmethod
     def check(cls, path: PathLike) -> Tuple[Finding, ...]:
-        """List what the vendor's reader skips in a file, or takes differently, without telling.
+        """List content that the vendor's reader silently skips or changes.
 
         Raises:
             ConfigError: As `read`.
@@ -100,7 +100,7 @@ class OptionFile:
 
     @classmethod
     def fixed(cls: Type[_File], path: PathLike) -> _File:
-        """Read what a file says to a person: without comments where none may be, and so on.
+        """Read a file as a person would mean it, such as without forbidden comments.
 
         ``fixed(path).write(path, force=True)`` makes a file that the vendor's reader takes.
 
@@ -112,13 +112,13 @@ class OptionFile:
 
     @classmethod
     def fixed_with_remarks(cls: Type[_File], path: PathLike) -> Tuple[_File, Tuple[Finding, ...]]:
-        """Read as `fixed`, and tell what is skipped in the file, which is not in the object."""
+        """Read as `fixed`, and return findings about content that is not in the object."""
         source, fields = cls._examine(os.fsdecode(path), cls._load(path), fix=True)
         return cls._build(source, fields), source.warnings()
 
     @classmethod
     def examined(cls, path: PathLike) -> ExaminedFile:
-        """Tell all there is to say about a file, also if the vendor's reader refuses it.
+        """Return all findings about a file, even if the vendor's reader refuses it.
 
         Raises:
             ConfigError: If the file cannot be read.
@@ -127,15 +127,15 @@ class OptionFile:
         return ExaminedFile(source.errors(), source.warnings())
 
     def text(self) -> str:
-        """Write the content of a file that says this, as the vendor's reader takes it."""
+        """Format the content of the file, for the vendor's reader."""
         raise NotImplementedError
 
     def write(self, path: PathLike, *, force: bool = False) -> None:
-        """Write a file; whoever opens it sees all of it, or what was there before.
+        """Write a file atomically: readers see the old content or the new.
 
         Args:
             path: Its name; a link is followed.
-            force: Whether a file that is there may be replaced.
+            force: Whether to replace an existing file.
 
         Raises:
             ConfigError: If there is a file and ``force`` is not given, or it cannot be written.
@@ -154,12 +154,12 @@ class OptionFile:
         return store_file(os.fsdecode(folder), self.NAME, encode(self.text()))
 
     def path_in(self, folder: PathLike) -> str:
-        """Give the path at which `store` puts it; nothing is written."""
+        """Return the path at which `store` puts it; nothing is written."""
         return stored_path(os.fsdecode(folder), self.NAME, encode(self.text()))
 
     @classmethod
-    def of(cls: Type[_File], fields: Mapping[str, Any]) -> _File:
-        """Make it of a mapping of its fields, as a YAML or JSON file has them.
+    def from_fields(cls: Type[_File], fields: Mapping[str, Any]) -> _File:
+        """Make it from a mapping of its fields, as in a YAML or JSON file.
 
         Raises:
             ConfigError: For a name that is no field, and as from the constructor.
@@ -175,7 +175,7 @@ class OptionFile:
             raise cls._unusable(f"{dict(fields)!r} are no fields of {cls.__name__}.") from None
 
     def to_dict(self) -> Dict[str, Any]:
-        """Give its fields as JSON can hold them, without those that say nothing; see `of`."""
+        """Return the fields that are set, as plain values for JSON; `from_fields` reads them."""
         return {name: _plain(value) for name, value in _changed_fields(self)}
 
     @classmethod
@@ -198,8 +198,8 @@ class OptionFile:
 
     @classmethod
     def _unusable(cls, message: str, hint: Optional[str] = None) -> ConfigError:
-        """Make the error for an object that no file can hold."""
-        return ConfigError.of([Finding(ERROR, message, hint, option=cls.OPTION)])
+        """Return the error for an object that no file can hold."""
+        return ConfigError.from_problems([Finding(ERROR, message, hint, option=cls.OPTION)])
 
     def _freeze_words(
         self, field: str, kind: str, check: Optional[Callable[[str], None]] = None
@@ -237,7 +237,7 @@ class OptionFile:
 
     @classmethod
     def _check_writable(cls, what: str, text: str, strict: bool = False) -> None:
-        """Refuse text that no file gives back as it was written; see `text.is_writable`."""
+        """Refuse text that does not survive a round trip through a file; see `text.is_writable`."""
         if not is_writable(text, strict):
             raise cls._unusable(f"{what} has half a surrogate pair in it, which no file can hold.")
 

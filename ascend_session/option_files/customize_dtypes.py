@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Dict, List, Mapping, NamedTuple, Optional, Seq
 from ascend_session.findings import Place
 from ascend_session.jsonfile import BOM
 from ascend_session.option_files.base import FrozenDict, OptionFile
-from ascend_session.option_files.source import SourceFile, encode, trim
+from ascend_session.option_files.source_file import SourceFile, encode, trim
 from ascend_session.text import did_you_mean
 
 _IN = "InputDtype"
@@ -140,7 +140,7 @@ class _Line(NamedTuple):
 
 
 class _LineError(Exception):
-    """GE cannot parse the line; ``column`` from 1 says where."""
+    """GE cannot parse the line; ``column`` counts from 1."""
 
     def __init__(self, column: int, message: str) -> None:
         super().__init__(message)
@@ -148,7 +148,7 @@ class _LineError(Exception):
 
 
 def _parse_line(line: str) -> _Line:
-    """Take a line to pieces.
+    """Parse a line.
 
     Raises:
         _LineError: If GE refuses it.
@@ -204,7 +204,7 @@ def _parse_slots(text: str, offset: int) -> _Slots:
 
 @functools.lru_cache(maxsize=1024)
 def _find_dtype_fault(dtype: str) -> str:
-    """Say why GE does not know a data type; empty if it does."""
+    """Return why GE does not know a data type; empty if it does."""
     # C's toupper knows ASCII letters only.
     name = dtype.lower() if all(letter < "\x80" for letter in dtype) else dtype
     if name in DTYPES:
@@ -214,7 +214,7 @@ def _find_dtype_fault(dtype: str) -> str:
 
 
 def _note_strange_line(source: SourceFile, place: Place, line: _Line) -> bool:
-    """Note a line that hardly means what it says; return whether it names no operator at all."""
+    """Warn about a suspicious line; return whether it names no operator at all."""
     name = line.name
     if _IN in name or _OUT in name:
         message = f"This line names no operator: GE reads {name!r} as its name."
@@ -261,7 +261,7 @@ def _write_line(name: str, dtypes: Dtypes, is_type: bool) -> str:
 
 
 def _read_entry(is_type: bool, name: Any, given: Any) -> Dtypes:
-    """Give the types of an operator, which may be a mapping of their fields."""
+    """Return the types of an operator, which may be a mapping of their fields."""
     is_fields = isinstance(given, Mapping) and set(given) <= {"inputs", "outputs"}
     dtypes = Dtypes(**given) if is_fields else given
     if not isinstance(dtypes, Dtypes):

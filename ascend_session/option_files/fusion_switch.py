@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Dict, Iterator, List, Mapping, Tuple
 
 from ascend_session.findings import Place
-from ascend_session.jsonfile import BOM, JsonError, Member, Node
+from ascend_session.jsonfile import BOM, JsonError, JsonMember, Node
 from ascend_session.option_files.base import FrozenDict, OptionFile
-from ascend_session.option_files.source import SourceFile, trim
+from ascend_session.option_files.source_file import SourceFile, trim
 from ascend_session.text import find_stray_byte, shorten
 
 _ALL = "ALL"
@@ -178,7 +178,7 @@ def _read_json(source: SourceFile, node: Node) -> Dict[str, Any]:
     return fields
 
 
-def _read_kind(source: SourceFile, part: str, member: Member, fields: Dict[str, Any]) -> None:
+def _read_kind(source: SourceFile, part: str, member: JsonMember, fields: Dict[str, Any]) -> None:
     kind = trim(member.key)
     if part == _SWITCH:
         for switch in source.members_of(member.node, kind):
@@ -196,7 +196,7 @@ def _read_kind(source: SourceFile, part: str, member: Member, fields: Dict[str, 
             _read_priority(source, level, priority, fields[f"{_FIELDS[kind]}_priority"])
 
 
-def _read_switch(source: SourceFile, member: Member, switches: Dict[str, bool]) -> None:
+def _read_switch(source: SourceFile, member: JsonMember, switches: Dict[str, bool]) -> None:
     value = member.node.value
     name = trim(member.key) if source.fix else member.key
     if not isinstance(value, str) or trim(value) not in ("on", "off"):
@@ -215,7 +215,7 @@ def _read_switch(source: SourceFile, member: Member, switches: Dict[str, bool]) 
 
 
 def _read_priority(
-    source: SourceFile, level: str, member: Member, priorities: Dict[str, int]
+    source: SourceFile, level: str, member: JsonMember, priorities: Dict[str, int]
 ) -> None:
     name, value = trim(member.key), member.node.value
     digits = re.fullmatch("0*([0-9]{1,4})", trim(value)) if isinstance(value, str) else None
@@ -242,10 +242,10 @@ def _read_kept(source: SourceFile, node: Node, kept: List[str]) -> None:
 
 def _exact_members(
     source: SourceFile, node: Node, where: str, known: Tuple[str, ...]
-) -> Iterator[Member]:
+) -> Iterator[JsonMember]:
     """Yield the members of ``node`` that GE looks at, which have exactly a known key.
 
-    Others are told: see the module for what blanks at the ends of a key do.
+    Warns about the others: see the module for blanks at the ends of a key.
     """
     members = list(source.members_of(node, where, known, trims=True))
     exact = {member.key for member in members}
@@ -272,7 +272,7 @@ def _check_pass(name: object) -> None:
 
 
 def _check_entry(field: str, name: Any, value: Any) -> Any:
-    """Give a switch or a priority as it is, if a file can hold it."""
+    """Return a switch or a priority as it is, if a file can hold it."""
     _check_pass(name)
     is_priority = field.endswith("_priority")
     if type(value) is not (int if is_priority else bool):

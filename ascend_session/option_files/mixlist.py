@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Dict, List, Mapping, Tuple
 
 from ascend_session.errors import ConfigError
 from ascend_session.files import load_file
-from ascend_session.jsonfile import Member
+from ascend_session.jsonfile import JsonMember
 from ascend_session.option_files.base import OptionFile, PathLike
-from ascend_session.option_files.source import SourceFile, trim
+from ascend_session.option_files.source_file import SourceFile, trim
 
 # What each list means for its operators when mixed precision is on
 LISTS: Dict[str, str] = {
@@ -141,7 +141,7 @@ def built_in_lists(path: PathLike) -> Dict[str, str]:
     return list_by_type
 
 
-def _read_operators(source: SourceFile, member: Member, operators: Dict[str, int]) -> None:
+def _read_operators(source: SourceFile, member: JsonMember, operators: Dict[str, int]) -> None:
     """Read an array of operator types into ``operators``, with the place of each."""
     for node in source.texts_of(member.node, member.key, "An operator type"):
         name = node.value
@@ -162,7 +162,7 @@ def _fields_by_operator(operators: Mapping[str, Any]) -> Dict[str, List[str]]:
 
 
 def _can_combine(fields: List[str]) -> bool:
-    """Whether GE takes these changes of one operator; `_COMBINING` has the rule in words."""
+    """Return whether GE takes these changes of one operator; `_COMBINING` has the rule in words."""
     adds = [field for field in fields if field.endswith("_add")]
     lists = {_list_of(field) for field in fields}
     is_pair = len(adds) <= 1 and len(fields) - len(adds) <= 1 and len(lists) == len(fields)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Dict, List, Tuple
 
 from ascend_session.findings import Place
 from ascend_session.option_files.base import OptionFile
-from ascend_session.option_files.source import SourceFile, trim
+from ascend_session.option_files.source_file import SourceFile, trim
 from ascend_session.text import shorten
 
 # What may be asked for; dump_bin is known to GE itself and to no manual

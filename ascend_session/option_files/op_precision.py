@@ -19,7 +19,7 @@ from ascend_session.files import load_file
 from ascend_session.findings import Place
 from ascend_session.jsonfile import BOM
 from ascend_session.option_files.base import FrozenDict, OptionFile, PathLike
-from ascend_session.option_files.source import SourceFile, split_lines, trim
+from ascend_session.option_files.source_file import SourceFile, split_lines, trim
 from ascend_session.text import did_you_mean, shorten
 
 # What GE's parser takes, each with its meaning; norm_class stands in the parser only.
@@ -58,7 +58,7 @@ def implemented_modes(path: PathLike) -> Dict[str, Tuple[str, ...]]:
 
 
 def _find_missing_mode(op_type: str, mode: str, implemented: Mapping[str, Any]) -> str:
-    """Say why an operator does not have a mode; empty if it does."""
+    """Return why an operator does not have a mode; empty if it does."""
     if op_type not in implemented:
         return f"{op_type} has one implementation only and keeps it, whatever the mode."
     if mode not in implemented[op_type]:
@@ -69,7 +69,7 @@ def _find_missing_mode(op_type: str, mode: str, implemented: Mapping[str, Any]) 
 
 @functools.lru_cache(maxsize=1024)
 def mode_hint(mode: str) -> str:
-    """Say what to write instead of a mode that GE does not know."""
+    """Return what to write instead of a mode that GE does not know."""
     near = did_you_mean(mode.lower(), MODES)
     return f"Write {near}." if near else f"The modes are {', '.join(MODES)}."
 
@@ -180,7 +180,7 @@ def _read_sections(source: SourceFile) -> Dict[str, _Section]:
 
 
 def _read_header(source: SourceFile, place: Place, header: str, section: str) -> str:
-    """Give the section that counts from a line without '=' on."""
+    """Return the section that counts from a line without '=' on."""
     if header in (BY_TYPE, BY_NODE):
         return header
     meant = _SECTIONS.get(header.strip(BOM).lower())
@@ -224,7 +224,7 @@ def _note_strange_name(source: SourceFile, place: Place, section: str, name: str
 
 
 def _check_entry(name: Any, mode: Any) -> str:
-    """Give the mode as it is, if a line can hold both."""
+    """Return the mode as it is, if a line can hold both."""
     if not isinstance(mode, str) or mode not in MODES:
         message = f"{name!r}: {mode!r} is not a mode of GE."
         raise OpPrecision._unusable(message, mode_hint(str(mode)))

@@ -185,7 +185,7 @@ def check_init_options(of_system: Mapping[str, Any], of_session: Mapping[str, An
         if of_system.get(key, known[key].adapter) != value
     ]
     if problems:
-        error = ConfigError.of(problems, "options that the open system does not have")
+        error = ConfigError.from_problems(problems, "options that the open system does not have")
         error.hint = "Give these options to ascend_system(...), which initialises the device."
         raise error
 

@@ -82,7 +82,7 @@ def _read(path: str) -> List[float]:
 def _report(path: str) -> List[float]:
     begin = process_time()
     with contextlib.redirect_stdout(io.StringIO()):
-        show_view(View.of(read_results([path])))
+        show_view(View.choose(read_results([path])))
     return [process_time() - begin]
 
 

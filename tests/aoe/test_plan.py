@@ -50,7 +50,7 @@ def test_what_nobody_can_measure_is_not_checked_and_names_what_supplies_it(plan,
     tuning.add_devices()
     made = plan()
     assert made.ok
-    assert {one.name: one.asks for one in made.of("not checked")} == {
+    assert {one.name: one.asks for one in made.select_conditions("not checked")} == {
         "memory": ("training_memory",),
         "operators": ("static_operators",),
         "device cores": ("device_cores", "operator_cores"),
@@ -72,7 +72,7 @@ def test_every_condition_that_fails_says_what_to_do(plan, tuning):
     small = {"device_memory": 2**50, "device_cores": 8, "operator_cores": 24}
     made = plan(config, known=small, TE_PARALLEL_COMPILER="0", ASCEND_OPP_PATH="", **environ)
     assert not made.ok
-    failing = {one.name for one in made.of("fails")}
+    failing = {one.name for one in made.select_conditions("fails")}
     assert failing == {
         "TE_PARALLEL_COMPILER",
         "Python",
@@ -88,7 +88,7 @@ def test_every_condition_that_fails_says_what_to_do(plan, tuning):
         "static memory",
         "work_path",
     }
-    assert [one.name for one in made.of("fails") if not one.hint] == []
+    assert [one.name for one in made.select_conditions("fails") if not one.hint] == []
 
 
 def test_the_json_form_has_everything(plan):
@@ -164,7 +164,7 @@ def test_a_configuration_that_says_no_mode_needs_the_variable(plan):
     ],
 )
 def test_variables_stand_in_the_way_as_options_do(plan, name, variable, value):
-    assert {one.name for one in plan(**{variable: value}).of("fails")} == {name}
+    assert {one.name for one in plan(**{variable: value}).select_conditions("fails")} == {name}
 
 
 def test_what_is_on_is_said_with_what_turns_it_off_wherever_it_is(plan):
@@ -200,14 +200,14 @@ def test_the_configuration_to_tune_with_fulfils_what_the_users_own_does_not(plan
         memory_config=MemoryConfig(static_memory_policy=4),
         profiling_config=ProfilingConfig(enable_profiling=True),
     )
-    before = {one.name for one in plan(own, AOE_MODE="2").of("fails")}
+    before = {one.name for one in plan(own, AOE_MODE="2").select_conditions("fails")}
     assert before == {"static memory", "profiling"}
     assert plan(own.for_tuning("operator", str(tuning.folder))).ok
 
 
 def test_gradients_are_tuned_by_several_ranks_and_have_no_repository(plan):
     made = plan(AscendConfig(), "gradient", AOE_MODE="4")
-    assert {one.name for one in made.of("fails")} == {"devices"}
+    assert {one.name for one in made.select_conditions("fails")} == {"devices"}
     assert plan(AscendConfig(), "gradient", AOE_MODE="4", RANK_SIZE="8").ok
     assert "repository" not in {one.name for one in made.conditions}
 
@@ -251,7 +251,11 @@ def test_the_users_of_the_device_are_named(plan, tuning):
 
 def test_where_there_is_no_device_its_conditions_are_not_checked(plan):
     made = plan(known=KNOWN)
-    assert {one.name for one in made.of("not checked")} == {"product", "one user", "device memory"}
+    assert {one.name for one in made.select_conditions("not checked")} == {
+        "product",
+        "one user",
+        "device memory",
+    }
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Dict, Iterator, List, Tuple
 import pytest
 
 from ascend_session.checks import network
-from ascend_session.checks.devices import check_holders, look
+from ascend_session.checks.availability import check_holders, look
 from ascend_session.checks.interpreter import check_interpreter, inspect_interpreter
 from ascend_session.checks.job import (
     check_folder,

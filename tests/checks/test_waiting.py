@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ascend_session.checks.devices import await_free, look
+from ascend_session.checks.availability import await_free, look
 from ascend_session.errors import DeviceTimeoutError
 from tests.fake_host import (
     USER,
@@ -107,7 +107,7 @@ def test_it_goes_on_as_soon_as_the_holder_has_gone(host: FakeHost, caplog: Any) 
                 shutil.rmtree(str(host.root / "proc" / "4321"))
                 gone.set()
 
-    log = logging.getLogger("ascend_session.checks.devices")
+    log = logging.getLogger("ascend_session.checks.availability")
     handler = Goes()
     log.addHandler(handler)
     try:

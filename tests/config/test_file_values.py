@@ -63,7 +63,7 @@ def test_an_object_is_given_in_a_file_as_a_mapping_of_its_fields(
     path.write_text(json.dumps({option: fields, **NEEDED}))
     assert getattr(AscendConfig.from_file(path), option) == OBJECTS[option]
     assert getattr(config(**{option: fields}), option) == OBJECTS[option]
-    assert type(OBJECTS[option]).of(fields) == OBJECTS[option]
+    assert type(OBJECTS[option]).from_fields(fields) == OBJECTS[option]
 
 
 def test_yaml_words_for_true_and_false_are_switches(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from ascend_session import AscendConfig, AscendConfigWarning, ConfigError
 from ascend_session.config.names import OBSOLETE
 from ascend_session.config.option import Option, adapter_options, option_fields
 from ascend_session.config.options import AdapterOptions
+from ascend_session.config.reference import PAGES
 
 Fact = Dict[str, Any]
 
@@ -105,7 +106,7 @@ def test_each_key_has_the_scope_of_the_reference() -> None:
 
 def test_each_key_has_all_scopes_of_the_reference() -> None:
     def scopes(option: Option) -> Set[str]:
-        return {option.scope, *option.also}
+        return {option.scope, *option.other_scopes}
 
     ours = {f["name"]: scopes(OPTIONS[f["name"]]) for f in KEYS}
     assert ours == {f["name"]: set(f["scopes_all"]) for f in KEYS}
@@ -139,7 +140,7 @@ def test_each_option_has_the_unit_of_the_reference() -> None:
 
 def test_each_option_is_deprecated_where_the_manual_says_so() -> None:
     assert disagreements(KEYS + PYTHON_ONLY + CONTAINERS, "deprecated", "deprecated") == {}
-    assert disagreements(KEYS, "use", "replacement") == {}
+    assert disagreements(KEYS, "replacement", "replacement") == {}
 
 
 def test_each_option_says_what_the_product_uses_when_nothing_is_sent() -> None:
@@ -153,7 +154,8 @@ def test_each_option_says_what_it_is_limited_to() -> None:
 def test_each_option_names_its_pages_of_the_manual() -> None:
     facts = KEYS + PYTHON_ONLY + CONTAINERS
     ours = {f["name"]: set(OPTIONS[f["name"]].pages) for f in facts}
-    assert ours == {f["name"]: set(f["pages"]) for f in facts}
+    pages = list(PAGES)
+    assert ours == {f["name"]: {pages[int(digit)] for digit in f["pages"]} for f in facts}
 
 
 def test_each_option_is_explained_in_one_sentence() -> None:

@@ -31,7 +31,7 @@ def test_names_and_keys_are_unambiguous():
 def test_facts_come_from_the_definition():
     option = find("hccl_timeout")
     assert (option.key, option.field, option.unit) == ("hccl_timeout", "i", "s")
-    assert (option.scope, option.also) == ("init", ("session",))
+    assert (option.scope, option.other_scopes) == ("init", ("session",))
     assert (values_of(option).low, values_of(option).high) == (0, 2**31 - 1)
     assert option.product == 1836
     assert "multiple of 68" in option.applies

@@ -23,7 +23,7 @@ OPTIONS = {"switch": "graph_run_mode", "words": "enable_scope_fusion_passes", "f
 def kind(name):
     if name in OPTIONS:
         return values_of(find(OPTIONS[name]))
-    return describe_values(ValueType.of(Optional[TYPES[name]]))
+    return describe_values(ValueType.from_annotation(Optional[TYPES[name]]))
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def test_every_deprecated_option_is_said_to_be(key: str) -> None:
     assert finding.severity != ERROR
     assert finding.option == KNOWN[key].path
     assert f"{key} is deprecated" in finding.message
-    assert (KNOWN[key].use is None) == (finding.hint is None)
+    assert (KNOWN[key].replacement is None) == (finding.hint is None)
 
 
 ALL = RULES + HOST_RULES + list(OPENING_RULES)

@@ -126,14 +126,14 @@ def test_what_is_said_of_some_devices_is_kept(host: FakeHost) -> None:
     chips = a2_chips(2)
     host.numa(["0-3", "4-7"], {chips[0].bus: 0, chips[1].bus: 1})
     near = _ask(host, 2, "910B", chips, ["2-3", "what"])
-    assert near.of(PhysicalDeviceId(0)) == (2, 3)
-    assert near.of(PhysicalDeviceId(1)) == (4, 5, 6, 7)
+    assert near.find(PhysicalDeviceId(0)) == (2, 3)
+    assert near.find(PhysicalDeviceId(1)) == (4, 5, 6, 7)
 
 
 def test_a_device_that_nobody_knows_is_near_nothing(host: FakeHost) -> None:
     near = _ask(host, 2, "910B", a2_chips(2), ["", ""])
     assert near == NearCpus({}, {})
-    assert near.of(PhysicalDeviceId(0)) == ()
+    assert near.find(PhysicalDeviceId(0)) == ()
 
 
 @pytest.mark.parametrize(

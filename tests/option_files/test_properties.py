@@ -56,7 +56,7 @@ def refused_or_read(kind: Type[OptionFile], content: bytes) -> None:
     assert all(remark.place >= (1, 1) for remark in found)
     if made is not None:
         assert kind.parse(made.text().encode("utf-8", "surrogateescape")) == made, content
-        assert kind.of(made.to_dict()) == made
+        assert kind.from_fields(made.to_dict()) == made
     try:
         fixed = fix(kind, content)
     except ConfigError:
@@ -81,9 +81,9 @@ def test_what_is_stored_is_read_back_and_is_there_once(option: str, tmp_path: Pa
 
 def test_the_fields_go_through_json(option: str) -> None:
     example = EXAMPLES[option]
-    assert type(example).of(json.loads(json.dumps(example.to_dict()))) == example
+    assert type(example).from_fields(json.loads(json.dumps(example.to_dict()))) == example
     with pytest.raises(ConfigError, match="has no field 'nope'"):
-        type(example).of({"nope": 1})
+        type(example).from_fields({"nope": 1})
 
 
 def test_no_damage_to_a_good_file_crashes_its_reader(option: str) -> None:

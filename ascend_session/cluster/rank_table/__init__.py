@@ -1,4 +1,4 @@
-"""Rank tables: the file that says which rank of a job has which device, and under which address."""
+"""Rank tables: files that list the device and address of each rank of a job."""
 
 from ascend_session.cluster.rank_table.contents import TableDevice as TableDevice
 from ascend_session.cluster.rank_table.contents import TableServer as TableServer

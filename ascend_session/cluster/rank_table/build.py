@@ -1,4 +1,4 @@
-"""The servers of a table, of lists of devices or of what is on this host; and a table as text."""
+"""Build the servers of a table from device lists or from this host; format a table as text."""
 
 import json
 import socket
@@ -13,14 +13,14 @@ from ascend_session.cluster.rank_table.contents import (
     TableServer,
 )
 from ascend_session.errors import JobError
-from ascend_session.hardware.devices import Device
+from ascend_session.hardware.device_report import Device
 from ascend_session.hardware.families import find_ring_fault
 from ascend_session.hardware.npu_smi import NpuSmi
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 from ascend_session.vendor import TRAINING
 
 Addresses = Union[str, Sequence[str], None]
-"""What stands for the addresses of one device: one, several, or None if they are not known."""
+"""The addresses of one device: one, several, or None if unknown."""
 
 _LONGEST_ID = 64
 _MOST_NAMED = 3
@@ -64,7 +64,7 @@ def build_from_devices(
 ) -> Tuple[TableServer, ...]:
     """Build this host as the one server of a table; see `RankTable.of_host`.
 
-    ``npu_smi`` is asked where each chip is in its superpod; it is None without superpods.
+    ``npu_smi`` gives each chip's place in its superpod; None without superpods.
     """
     if not devices:
         raise JobError(
@@ -95,7 +95,7 @@ def build_from_devices(
 
 
 def number_ranks(servers: Sequence[TableServer]) -> Tuple[TableServer, ...]:
-    """Give the devices of the servers ranks that follow each other, in the order they had."""
+    """Number the devices of the servers with consecutive ranks, in their order."""
     numbered, ranks = [], count()
     for server in servers:
         name, host_ip = server.server_id, server.host_ip
@@ -109,10 +109,10 @@ def number_ranks(servers: Sequence[TableServer]) -> Tuple[TableServer, ...]:
 
 
 def find_training_faults(servers: Sequence[TableServer], family: Optional[str]) -> List[str]:
-    """Say why no table of these devices is made for the Atlas training series without force.
+    """Return why these devices need force on the Atlas training series; empty if they do not.
 
-    HCCL takes such tables. The manual does not: devices of both rings are slow or do not work, and
-    a device without its address does not find the others.
+    HCCL accepts such tables, but the manual does not: devices of both rings are slow or do not
+    work, and a device without an address does not find the others.
     """
     if family != TRAINING:
         return []
@@ -144,7 +144,7 @@ def _check_physical(number: int) -> PhysicalDeviceId:
 
 
 def format_table(table: Contents, version: str) -> str:
-    """Format a table as JSON text of version 1.0 or 1.2, one device on a line."""
+    """Format a table as JSON of version 1.0 or 1.2, one device per line."""
     if version not in (V1_0, V1_2):
         raise JobError(
             f"version={version!r}: rank tables are written in version 1.0 or 1.2.",
@@ -181,13 +181,13 @@ def format_table(table: Contents, version: str) -> str:
 
 
 def _format_list(fields: Dict[str, str], key: str, items: Sequence[str]) -> str:
-    """Format an object, with its last field a list of one item on a line."""
+    """Format an object whose last field is a list with one item per line."""
     listed = ",\n".join(f"      {item}" for item in items)
     return f'    {_to_json(fields)[:-1]}, "{key}": [\n{listed}\n    ]}}'
 
 
 def _device_fields(device: TableDevice, with_pods: bool) -> Dict[str, str]:
-    """Give the fields of a device that are known, in the order of the manual."""
+    """Return the fields of a device that are known, in the order of the manual."""
     fields = {
         "device_id": device.device_id,
         "super_device_id": device.super_device_id if with_pods else None,

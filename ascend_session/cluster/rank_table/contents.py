@@ -1,4 +1,4 @@
-"""What a rank table says, whatever format it is written in."""
+"""The content of a rank table, independent of its format."""
 
 from dataclasses import dataclass, field
 from typing import Iterator, NamedTuple, Optional, Tuple
@@ -12,7 +12,7 @@ V1_0, V1_2, TEMPLATE_2, LAB = "1.0", "1.2", "template 2", "lab"
 _LONGEST_NAME = 64  # characters of a server_id in a place
 
 Spot = Tuple[int, int]
-"""Where a device stands in a table: index of its server, and index among the devices of that."""
+"""A position in a table: index of the server, and of the device in it."""
 
 
 class TableDevice(NamedTuple):
@@ -30,9 +30,9 @@ class TableDevice(NamedTuple):
         backup_device_ip: Addresses of the interface that takes over, A3 only.
         backup_device_port: Port of that interface.
         host_port: Port of the server for this device.
-        net_position: ``device`` or ``host``: whose network interface is used.
+        net_position: ``device`` or ``host``: which network interface is used.
         net_protocol: ``rdma`` or ``tcp``.
-        pod_name: The container it is in, which template 2 goes by.
+        pod_name: Its container; identifies ranks in template 2.
     """
 
     rank_id: int
@@ -69,16 +69,17 @@ class TableServer(NamedTuple):
 
 @dataclass(frozen=True)
 class Contents:
-    """What a rank table says.
+    """A parsed rank table.
 
     Attributes:
-        format: ``1.0``, ``1.2``, ``template 2`` or ``lab``: how it is, or was, written.
-        status: ``completed``, or ``initializing`` while somebody still fills it in.
-        servers: The servers, in the order of the table; of fields that were wrong what is clear.
+        format: ``1.0``, ``1.2``, ``template 2`` or ``lab``.
+        status: ``completed``, or ``initializing`` while it is being filled in.
+        servers: The servers, in the order of the table; wrong fields as far as their meaning is
+            clear.
         name: The file it was read from; empty for one that was built.
-        remarks: What its text and fields gave cause to warn of when it was read.
+        remarks: Findings about its text and fields.
         is_complete: Whether every device could be read.
-        devices: The devices of all of them, in the order of their ranks.
+        devices: All devices, in order of rank.
     """
 
     format: str
@@ -101,17 +102,17 @@ class Contents:
 
     @property
     def concise(self) -> bool:
-        """Whether it is written as ``server_list[].device[]``, not as one of the older formats."""
+        """True if it has ``server_list[].device[]``; False for the older formats."""
         return self.format in (V1_0, V1_2)
 
     def placed(self) -> Iterator[Tuple[Spot, TableDevice]]:
-        """Yield the devices in the order of the table, each with where it stands, for `place`."""
+        """Yield the devices in the order of the table, each with its position for `place`."""
         for number, server in enumerate(self.servers):
             for index, device in enumerate(server.devices):
                 yield (number, index), device
 
     def place(self, spot: Spot, key: str) -> str:
-        """Say where a field of a device stands: a path, in the older formats words."""
+        """Return the place of a device's field: a path, or words for the older formats."""
         server, device = spot
         place = self.server_place(server)
         if self.concise:
@@ -119,7 +120,7 @@ class Contents:
         return f"{place}, device {self.servers[server].devices[device].device_id}, {key}"
 
     def server_place(self, index: int) -> str:
-        """Say where a server stands: a path, in the older formats words."""
+        """Return the place of a server: a path, or words for the older formats."""
         if self.concise:
             return f"server_list[{index}]"
         return f"server {shorten(self.servers[index].server_id, _LONGEST_NAME)}"

@@ -1,8 +1,7 @@
-"""Taking the fields out of a table's JSON, each fault with its path.
+"""Read fields from a table's JSON, and report each fault with its path.
 
-HCCL wants texts everywhere, also for numbers (HCOMM, topoinfo_ranktableParser.cc). What has the
-wrong type is an error, and is read all the same where its meaning is clear, so that the other rules
-can be looked at too.
+HCCL wants strings everywhere, also for numbers (HCOMM, topoinfo_ranktableParser.cc). A wrong type
+is an error, but the value is read if its meaning is clear, so that other rules can be checked.
 """
 
 import re
@@ -22,12 +21,12 @@ _ABSENT = object()
 
 
 class Faults:
-    """What is wrong with the fields of a table.
+    """Collects findings about the fields of a table.
 
     Attributes:
         findings: The faults themselves.
         is_complete: Whether every device could be read; rules on all of them need that.
-        nearest: The known key that was meant by each unknown one, None for none.
+        nearest: The known key nearest to each unknown one, or None.
     """
 
     def __init__(self, findings: List[Finding]) -> None:
@@ -37,12 +36,12 @@ class Faults:
 
 
 class JsonObject:
-    """An object of a table, whose fields are read one by one.
+    """Reads the fields of one JSON object of a table.
 
     Attributes:
         value: The object itself.
         place: Its path; empty for the table.
-        faults: Where all that is wrong is collected.
+        faults: The collected findings.
     """
 
     def __init__(
@@ -57,16 +56,16 @@ class JsonObject:
         self._severity, self._note = severity, note
 
     def lenient(self, severity: str = WARNING, note: str = "") -> "JsonObject":
-        """Read on for fields that HCCL does not read in every job: nothing is an error there.
+        """Return a lenient reader for fields that HCCL does not read in every job.
 
         Args:
-            severity: What is wrong there instead of an error.
-            note: What is added to messages about it.
+            severity: The severity of faults there.
+            note: A text added to messages.
         """
         return JsonObject(self.value, self.place, self.faults, severity, note)
 
     def path(self, key: str) -> str:
-        """Give the path of a field."""
+        """Return the path of a field."""
         return f"{self.place}.{key}" if self.place else key
 
     def warn(self, rule: str, key: str, message: str, hint: Optional[str] = None) -> None:
@@ -74,7 +73,7 @@ class JsonObject:
         self._add(WARNING, rule, key, message, hint)
 
     def refuse(self, rule: str, key: str, message: str, hint: Optional[str] = None) -> None:
-        """Add an error about a field; of that severity where the object is read leniently."""
+        """Add an error about a field; a lenient reader has its own severity."""
         self._add(self._severity, rule, key, message + self._note, hint)
 
     def _add(
@@ -83,7 +82,7 @@ class JsonObject:
         self.faults.findings.append(Finding(severity, message, hint, rule, None, self.path(key)))
 
     def text(self, key: str, *, needed: bool = True) -> Optional[str]:
-        """Read a text; None if it is not there or is no text that could be meant."""
+        """Read a string; None if it is missing or of no use."""
         value = self.value.get(key, _ABSENT)
         if isinstance(value, str):
             return value
@@ -99,7 +98,7 @@ class JsonObject:
         return text
 
     def number(self, key: str, *, needed: bool = True) -> Optional[int]:
-        """Read a number that is written as a text; None if there is none."""
+        """Read a number written as a string; None without one."""
         text = self.text(key, needed=needed)
         if text is None:
             return None
@@ -140,7 +139,7 @@ class JsonObject:
         return good
 
     def objects(self, key: str) -> "List[JsonObject]":
-        """Read the objects of a list, which may not be empty."""
+        """Read the objects of a list; an empty list is an error."""
         values = self.value.get(key, _ABSENT)
         if values is _ABSENT:
             self.refuse(f"no {key}", key, "is missing; HCCL needs it.")
@@ -178,7 +177,7 @@ class JsonObject:
 
 
 def describe(value: Any) -> str:
-    """Describe a value of JSON as a sentence names it."""
+    """Describe a JSON value for a sentence."""
     if isinstance(value, str):
         text = value if len(value) <= _LONGEST_SHOWN else f"{value[:_LONGEST_SHOWN]}..."
         return f"the text {text!r}"
@@ -192,7 +191,7 @@ def describe(value: Any) -> str:
 def _parse_number(text: str) -> Optional[int]:
     """Read a number as HCCL does, 0 to 4294967295; None if HCCL refuses it.
 
-    Leading blanks and a sign are skipped, and what comes behind the digits is ignored: HCOMM's
+    Leading blanks and a sign are skipped, and text after the digits is ignored: HCOMM's
     SalStrToULong is std::stoull into 32 bits.
     """
     match = _NUMBER.match(text)
@@ -204,11 +203,11 @@ def _parse_number(text: str) -> Optional[int]:
 
 
 def is_unset(address: str) -> bool:
-    """Whether it is 0.0.0.0, which HCCL takes for no address (HCOMM, HcclIpAddress::IsInvalid)."""
+    """Return whether it is 0.0.0.0, invalid to HCCL (HCOMM, HcclIpAddress::IsInvalid)."""
     return address.split("%")[0] == "0.0.0.0"
 
 
 def pack_address(address: str) -> bytes:
-    """Give what is the same for all ways to write an address, without an interface behind ``%``."""
+    """Normalise an IP address, without an interface after ``%``."""
     family, plain = address_family(address), address.split("%")[0]
     return plain.encode() if family is None else socket.inet_pton(family, plain)

@@ -1,4 +1,4 @@
-"""From a table's JSON to what it says: which of four formats it has, and what its fields mean.
+"""Parse a table's JSON in any of its four formats.
 
 Versions 1.0 and 1.2 have ``server_list[].device[]``. The two older formats have
 ``group_list[].instance_list[].devices[]`` and no version, and all groups are one job. Template 2
@@ -25,7 +25,7 @@ from ascend_session.cluster.rank_table.contents import (
     TableServer,
 )
 from ascend_session.cluster.rank_table.fields import Faults, JsonObject, describe, is_unset
-from ascend_session.cluster.rank_table.source import parse_json
+from ascend_session.cluster.rank_table.table_file import parse_json
 from ascend_session.errors import JobError
 from ascend_session.findings import ERROR, NOT_CHECKED, WARNING, Finding
 from ascend_session.ids import PhysicalDeviceId
@@ -45,7 +45,7 @@ A3_ONLY = " Only A3 reads superpods."  # behind what is "not checked" of them
 
 
 def rate_super_pods(family: Optional[str]) -> str:
-    """Say what a fault of superpods is on a product: only on A3 HCCL reads them.
+    """Return the severity of a fault in superpods: HCCL reads them on A3 only.
 
     Source: HCOMM, GetSuperPodList, which does nothing where IsSuperPodMode is false.
     """
@@ -53,7 +53,7 @@ def rate_super_pods(family: Optional[str]) -> str:
 
 
 def parse_table(name: str, text: str, family: Optional[str] = None) -> Contents:
-    """Parse the text of a table; its remarks have all that is wrong with its fields.
+    """Parse the text of a table; its remarks have the findings about its fields.
 
     Args:
         name: What messages call it.
@@ -186,7 +186,7 @@ def _read_server_id(holder: JsonObject) -> str:
 def _read_device(
     device: JsonObject, server_id: str, host_ip: Optional[str], with_pods: bool
 ) -> Optional[TableDevice]:
-    """Read a device of a server; None if nobody can say which it is."""
+    """Read a device of a server; None if it has no valid id."""
     rank_id, device_id = device.number("rank_id"), device.number("device_id")
     # Beside a host_ip, HCCL takes a device_ip that is no text for none.
     is_text = host_ip is None or isinstance(device.value.get("device_ip"), str)
@@ -352,7 +352,7 @@ def _read_lab(table: JsonObject, family: Optional[str]) -> List[TableServer]:
 
 
 def _read_server_count(group: JsonObject, device_count: Optional[int]) -> Optional[int]:
-    """Read how many servers a group is said to have."""
+    """Read the server count of a group."""
     count = group.number("server_num")
     if count == 0:
         group.refuse("no server", "server_num", "is 0; HCCL refuses that.")
@@ -363,7 +363,7 @@ def _read_server_count(group: JsonObject, device_count: Optional[int]) -> Option
 
 
 def _read_lab_device(instance: JsonObject) -> Optional[TableDevice]:
-    """Read the one device of an instance; None if nobody can say which it is."""
+    """Read the one device of an instance; None if it has no valid id."""
     objects = instance.objects("devices")
     if len(objects) > 1:
         message = f"has {len(objects)} devices; an instance has one rank_id and so one device."
@@ -407,7 +407,7 @@ def _read_grouped_device(
 
 
 def _read_count(holder: JsonObject, key: str, actual: int, kind: str) -> Optional[int]:
-    """Read a count, which has to be the actual one."""
+    """Read a count, and report it if it differs from the actual one."""
     count = holder.number(key)
     if count is not None and count != actual:
         holder.refuse(f"count {key}", key, f"is {count}, but there are {actual} {kind}.")
@@ -415,7 +415,7 @@ def _read_count(holder: JsonObject, key: str, actual: int, kind: str) -> Optiona
 
 
 def _read_name(holder: JsonObject, key: str, seen: Dict[str, str]) -> Optional[str]:
-    """Read a name, which HCCL takes once; ``seen`` are the places of the others."""
+    """Read a name that must be unique; ``seen`` has the places of the others."""
     name = holder.text(key)
     if name is None:
         return None

@@ -1,4 +1,4 @@
-"""Which part of a rank table is this host's: the ranks started here, and whether they fit it."""
+"""Find this host's part of a rank table, and check that it fits the host."""
 
 import hashlib
 import socket
@@ -10,11 +10,11 @@ from ascend_session.cluster.rank_table.contents import COMPLETED, Contents, Tabl
 from ascend_session.cluster.rank_table.fields import pack_address
 from ascend_session.cluster.rank_table.formats import parse_table
 from ascend_session.cluster.rank_table.rules import make_finding, tidy_findings
-from ascend_session.cluster.rank_table.source import read_text
 from ascend_session.cluster.rank_table.table import RankTable
+from ascend_session.cluster.rank_table.table_file import read_text
 from ascend_session.errors import JobError
 from ascend_session.findings import ERROR, INFO, NOT_CHECKED, WARNING, Finding
-from ascend_session.hardware.devices import Device, DeviceReport
+from ascend_session.hardware.device_report import Device, DeviceReport
 from ascend_session.ids import PhysicalDeviceId
 from ascend_session.vendor import A2, A3, address_family
 
@@ -22,7 +22,7 @@ _MESH = 8  # devices of an A2 server that HCCS joins
 
 
 def find_host_names() -> List[str]:
-    """Find what this host is called: its name, and the addresses of its interfaces."""
+    """Return the names of this host: its hostname, and the addresses of its interfaces."""
     import psutil
 
     names = [socket.gethostname()]
@@ -42,7 +42,7 @@ class TableNode(NamedTuple):
         name: What the table calls it.
         address: Where it can be reached; empty if the table does not say.
         devices: Its devices, by rank.
-        mine: By what this node is known to be it; empty for another, or if nothing says so.
+        mine: The evidence that this node is the server; empty without any.
     """
 
     name: str
@@ -77,7 +77,7 @@ class TableNodes(NamedTuple):
         return sum(len(node.devices) for node in self.nodes)
 
     def is_own_pod(self, environ: Mapping[str, str]) -> bool:
-        """Whether this node is the pod that ``POD_NAME`` names."""
+        """Return whether this node is the pod that ``POD_NAME`` names."""
         pod_name = environ.get("POD_NAME")
         own = None if self.own is None else self.nodes[self.own]
         return own is not None and bool(pod_name) and own.devices[0].pod_name == pod_name
@@ -102,7 +102,7 @@ def read_nodes(path: str, environ: Mapping[str, str]) -> TableNodes:
 
 
 def find_nodes(table: RankTable, environ: Mapping[str, str]) -> TableNodes:
-    """Find the nodes of a table that was read from a file, and this one among them.
+    """Find the nodes of a parsed table, and this one among them.
 
     Raises:
         JobError: If HCCL does not take the table, or a node's ranks do not follow each other.
@@ -135,7 +135,7 @@ def find_nodes(table: RankTable, environ: Mapping[str, str]) -> TableNodes:
 
 
 def may_have_several_nodes(path: str) -> bool:
-    """Whether a file that `read_nodes` refuses has several nodes, as far as it can be read."""
+    """Return whether a file that `read_nodes` refuses seems to have several nodes."""
     try:
         contents = parse_table(path, read_text(path))
     except JobError:
@@ -160,10 +160,10 @@ def check_host(
 
     Args:
         table: What the table says.
-        report: What is on the host, as `ascend_session.devices` found it.
-        opened: The physical id that each rank of this host will open; None if that is not known.
-            The devices of other ranks are not looked at: another pod on this host may have them.
-        names: What the host is called; its own names and addresses if None.
+        report: The devices of the host, from `ascend_session.devices`.
+        opened: The physical ids that the ranks of this host will open; None if unknown. Devices of
+            other ranks are not checked: another pod on this host may have them.
+        names: Names of the host; None means its own names and addresses.
     """
     findings = [] if opened is None else [*_check_opened(table, opened)]
     own, reason = _find_own_server(table, report, find_host_names() if names is None else names)
@@ -184,10 +184,10 @@ def check_host(
 def _find_own_server(
     table: Contents, report: DeviceReport, names: Sequence[str]
 ) -> Tuple[Optional[int], str]:
-    """Find the server that the host is, by its names, else by its devices' addresses.
+    """Find the host's server, by its names, else by its devices' addresses.
 
     Returns:
-        Its index, None if it was not found; and by what it was found, or why not.
+        Its index or None; and the evidence, or the reason for None.
     """
     known = set(names)
     for index, server in enumerate(table.servers):
@@ -271,7 +271,7 @@ def _check_super_device_id(
 
 
 def _uses_device_addresses(table: Contents, family: Optional[str]) -> bool:
-    """Whether the job's ranks meet at the addresses of devices.
+    """Return whether the job's ranks meet at the addresses of devices.
 
     Source: HCOMM, HcclCommunicator::IsNeedNicInit: not inside one mesh, nor inside one superpod.
     """
@@ -287,7 +287,7 @@ def _uses_device_addresses(table: Contents, family: Optional[str]) -> bool:
 def _check_address(
     place: str, device: TableDevice, here: Device, report: DeviceReport, is_used: bool
 ) -> Iterator[Finding]:
-    """Compare the addresses in the table with the card's own; the file's is not always true."""
+    """Compare the table's addresses with those of the cards; /etc/hccn.conf may be outdated."""
     number, listed = device.device_id, ",".join(device.device_ip)
     packed = set(map(pack_address, device.device_ip))
     if here.address is None:

@@ -1,11 +1,11 @@
-"""HCCL's rules on what a rank table says, and where each of them is laid down.
+"""HCCL's rules for rank tables, each with its source.
 
-What HCCL's loader refuses is an error. What it takes although the manual says otherwise is a
-warning. The rules of the loader are read from HCOMM's sources, those of the manual from the pages
-on rank tables in the documentation of HCCL.
+It is an error if HCCL's loader refuses a table, and a warning if only the manual does. The rules of
+the loader are from HCOMM's sources, those of the manual from the pages on rank tables in the
+documentation of HCCL.
 
-Rules that HCCL has for one product only are looked at where the product is known; where it is not,
-what would be wrong on some of them is "not checked".
+Rules for one product are checked if the product is known; otherwise possible faults are "not
+checked".
 """
 
 import ipaddress
@@ -109,12 +109,12 @@ _SOURCES = {
 def make_finding(
     severity: str, rule: str, place: str, message: str, hint: Optional[str] = None
 ) -> Finding:
-    """Make a finding of a rule, with the source of that."""
+    """Make a finding of a rule, with the rule's source."""
     return Finding(severity, message, hint, rule, None, place, _SOURCES.get(rule))
 
 
 def tidy_findings(findings: Iterable[Finding]) -> List[Finding]:
-    """Count what repeats, put errors first, and escape what others wrote into the table."""
+    """Merge repeated findings, put errors first, and escape text from the table."""
     return [
         finding._replace(
             message=printable(finding.message), place=printable(str(finding.place or ""))
@@ -124,7 +124,7 @@ def tidy_findings(findings: Iterable[Finding]) -> List[Finding]:
 
 
 def refuse_table(name: str, findings: Sequence[Finding]) -> JobError:
-    """Make one error of all findings that are errors; it has the others as well."""
+    """Return one error for all errors among the findings; it carries the others as well."""
     errors = errors_of(findings)
     if len(errors) == 1:
         message = f"{name}: {errors[0]._replace(hint=None)}"
@@ -137,7 +137,7 @@ def refuse_table(name: str, findings: Sequence[Finding]) -> JobError:
 def check_rules(
     table: Contents, family: Optional[str] = None, environ: Optional[Mapping[str, str]] = None
 ) -> List[Finding]:
-    """Check a table by all rules; those on the whole only if it is complete.
+    """Check a table by all rules; rules about the whole table need a complete one.
 
     Args:
         table: What the table says.
@@ -145,8 +145,7 @@ def check_rules(
         environ: The environment of the ranks; None for one in which nothing is set.
 
     Returns:
-        What is wrong, errors first. Of a table at "initializing" nothing else is said: it is not
-        for anyone to read yet.
+        The findings, errors first. For a table at "initializing" that is the only finding.
     """
     findings = [*_check_status(table)]
     with_roce = uses_roce(environ or {})
@@ -175,7 +174,7 @@ _OF_BACKUP = {f"{kind} backup_device_{key}" for kind in _FAULTS for key in ("ip"
 def rate_backups(
     remarks: Iterable[Finding], family: Optional[str], environ: Mapping[str, str]
 ) -> List[Finding]:
-    """Make faults of backup addresses errors where HCCL reads them: it retries between superpods.
+    """Turn faults of backup addresses into errors if HCCL reads them, to retry between superpods.
 
     Source: HCOMM, GetSingleBackupDeviceIp in topoinfo_ranktableConcise.cc.
     """
@@ -191,7 +190,7 @@ def rate_backups(
 
 
 def leave_out_said(findings: Iterable[Finding], said: Iterable[Finding]) -> List[Finding]:
-    """Leave out notes, and that a field is missing where it was said that it is wrong."""
+    """Remove notes, and reports of a missing field that was also reported as wrong."""
     wrong = {str(finding.place) for finding in errors_of(said)}
     without_one = {place.split(".")[0] for place in wrong if place.endswith(".device_ip")}
     return [
@@ -204,7 +203,7 @@ def leave_out_said(findings: Iterable[Finding], said: Iterable[Finding]) -> List
 
 
 def uses_roce(environ: Mapping[str, str]) -> bool:
-    """Whether devices of a server meet at their addresses: HCCL takes 01 for 1, too."""
+    """Return whether devices of a server connect by address (HCCL also reads 01 as 1)."""
     return re.fullmatch("0*1", environ.get("HCCL_INTRA_ROCE_ENABLE", "")) is not None
 
 
@@ -245,7 +244,7 @@ def _check_servers(table: Contents) -> _Findings:
 
 
 def trim(server_id: str) -> str:
-    """Cut off blanks as HCCL does (HCOMM, SalTrim); what has nothing else stays."""
+    """Strip blanks as HCCL does (HCOMM, SalTrim); a text of blanks only stays."""
     return server_id.strip(" ") or server_id
 
 

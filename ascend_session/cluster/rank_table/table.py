@@ -1,4 +1,4 @@
-"""`RankTable`: which rank of a job has which device, on which server, under which address."""
+"""`RankTable`: reads, builds, checks and writes rank tables."""
 
 import os
 import time
@@ -31,7 +31,7 @@ from ascend_session.cluster.rank_table.rules import (
     refuse_table,
     tidy_findings,
 )
-from ascend_session.cluster.rank_table.source import (
+from ascend_session.cluster.rank_table.table_file import (
     Tell,
     WaitProgress,
     find_name_fault,
@@ -42,7 +42,7 @@ from ascend_session.cluster.rank_table.source import (
 from ascend_session.errors import JobError
 from ascend_session.files import write_file
 from ascend_session.findings import ERROR, WARNING, Finding, errors_of, sort_by_severity
-from ascend_session.hardware.devices import Device, DeviceReport, common_family, devices
+from ascend_session.hardware.device_report import Device, DeviceReport, common_family, devices
 from ascend_session.hardware.families import named_family
 from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.npu_smi import NpuSmi
@@ -71,9 +71,9 @@ class RankTable(Contents):
                 superpods is a warning on products where HCCL does not read them.
 
         Raises:
-            JobError: If it cannot be read, or is no rank table; with all that is wrong with its
-                fields. A table whose fields are right may still be none that HCCL takes, see
-                `check`. Of one at "initializing" whatever is there already is read.
+            JobError: If it cannot be read, is no rank table, or has wrong fields; all are listed.
+                HCCL may still refuse a table with right fields, see `check`. A table at
+                "initializing" is read as far as it goes.
         """
         path = os.fspath(path)
         return cls._parse(read_text(path), path, _check_name(path), family)
@@ -82,7 +82,7 @@ class RankTable(Contents):
     def from_text(
         cls, text: str, name: str = "the rank table", family: Optional[str] = None
     ) -> "RankTable":
-        """Read the text of a table, as `read` does of a file; ``name`` is for messages."""
+        """Parse the text of a table as `read` does; ``name`` is for messages."""
         return cls._parse(text, name, [], family)
 
     @classmethod
@@ -93,17 +93,17 @@ class RankTable(Contents):
         tell: Optional[Tell] = None,
         family: Optional[str] = None,
     ) -> "RankTable":
-        """Read a file that somebody else still fills in, as soon as it is completed.
+        """Wait until a table is completed by another program, then read it.
 
         Args:
-            path: The file; while it is waited for it need not be there, nor be whole.
-            seconds: How long to wait; it is read once at least, and then each second.
-            tell: Called before each second's pause with what is missing and how much time is left.
+            path: The file; it may be missing or incomplete at first.
+            seconds: How long to wait; the file is read at once, and then each second.
+            tell: Called each second with the missing part and the time left.
             family: The product, as in `read`.
 
         Raises:
-            JobError: If it is not completed in that time, or as from `read`; what can never be a
-                table, as a folder, is not waited for.
+            JobError: If it is not completed in time, or as from `read`; at once for what can never
+                be a table, such as a folder.
         """
         path, given = os.fspath(path), cast(Any, seconds)
         if not isinstance(given, Real) or not seconds >= 0:  # NaN is neither
@@ -128,15 +128,15 @@ class RankTable(Contents):
     def build(
         cls, servers: Servers, *, family: Optional[str] = None, force: bool = False
     ) -> "RankTable":
-        """Make a table of the devices that are given; ranks follow their order.
+        """Make a table of devices; ranks follow their order.
 
         Args:
             servers: ``{server_id: {physical id: address}}``, where an address is a text, a list
                 of them, or None if it is not known; or `TableServer` objects, whose ranks are
                 given anew, server by server.
             family: The product, for its rules; None if not known.
-            force: Make a table for the Atlas training series also of devices in two rings, or
-                without addresses.
+            force: On the Atlas training series, also accept devices in two rings, or without
+                addresses.
 
         Raises:
             JobError: If HCCL would refuse the table.
@@ -159,16 +159,16 @@ class RankTable(Contents):
         """Make a table of the devices that this process gets, in the order of their logical ids.
 
         Args:
-            report: What `ascend_session.devices` found; it is asked if None. A list of some of its
-                devices is taken as well.
-            server_id: Name of this server; that of the host if None.
-            host_ip: Its address, if the table is to have it.
+            report: The result of `ascend_session.devices`, or a list of some of its devices; None
+                calls it.
+            server_id: Name of this server; None means the hostname.
+            host_ip: Its address; None leaves it out.
             version: ``1.2`` asks ``npu-smi`` where each device is in its superpod (A3).
             force: As in `build`.
 
         Raises:
-            JobError: If there is no device, HCCL would refuse the table, or nobody says what
-                version 1.2 needs.
+            JobError: If there is no device, HCCL would refuse the table, or a fact that version 1.2
+                needs is unknown.
         """
         report = devices() if report is None else report
         used = report.visible if isinstance(report, DeviceReport) else report
@@ -182,7 +182,7 @@ class RankTable(Contents):
 
     @classmethod
     def merge(cls, tables: Sequence["RankTable"], *, family: Optional[str] = None) -> "RankTable":
-        """Make one table of those of several servers, each of which made its own.
+        """Merge the tables of several servers into one.
 
         Raises:
             JobError: If two tables name the same server, one is not completed, or HCCL would
@@ -232,13 +232,13 @@ class RankTable(Contents):
     def problems(
         self, family: Optional[str] = None, environ: Optional[Mapping[str, str]] = None
     ) -> List[Finding]:
-        """List what HCCL refuses, or what cannot work; see `findings`."""
+        """List the errors; see `findings`."""
         return errors_of(self.findings(family, environ))
 
     def findings(
         self, family: Optional[str] = None, environ: Optional[Mapping[str, str]] = None
     ) -> List[Finding]:
-        """List everything there is to say: errors, warnings, and what could not be checked.
+        """List all findings: errors, warnings, and what could not be checked.
 
         Args:
             family: The product, as in `Device.family`, or a name such as 910B3, A2 or A3; None if
@@ -282,8 +282,8 @@ class RankTable(Contents):
             version: ``1.0`` or ``1.2``; that of the table, if it has one of them, or 1.0.
 
         Raises:
-            JobError: If HCCL would refuse the table, other than because it is at "initializing",
-                or if it has not what version 1.2 needs.
+            JobError: If HCCL would refuse the table (except for the status "initializing"), or if
+                it lacks what version 1.2 needs.
         """
         version = version or (V1_2 if self.format == V1_2 else V1_0)
         text = format_table(self, version)
@@ -293,15 +293,15 @@ class RankTable(Contents):
         return text
 
     def write(self, path: str, version: Optional[str] = None, *, force: bool = False) -> None:
-        """Write a file so that whoever opens it sees all of it, or what was there before.
+        """Replace a file atomically: readers see the old content or the new.
 
-        HCCL fails at once on half a table. A link is followed, and permissions are kept; if it
-        cannot be written, nothing is left behind.
+        HCCL fails at once on half a table. A link is followed, permissions are kept, and a failure
+        leaves nothing behind.
 
         Args:
             path: Its name, which has to end in ``.json``.
             version: As in `text`.
-            force: Whether a file that is there may be replaced.
+            force: Whether to replace an existing file.
 
         Raises:
             JobError: If the file is there already or cannot be written, or as from `text`.
@@ -313,7 +313,7 @@ class RankTable(Contents):
         write_file(path, text.encode(), force=force, error=JobError)
 
     def _refuse_errors(self, family: Optional[str] = None, but: str = "") -> None:
-        """Do as `check`, without what the file's name or text has of its own."""
+        """Run `check`, without the findings about the file's name and text."""
         findings = errors_of(check_rules(self, family))
         errors = [finding for finding in findings if finding.place != but]
         if errors:

@@ -1,9 +1,8 @@
-"""The little languages that options are written in: what their grammars share.
+"""What the grammars of option texts share.
 
-A grammar is a function that takes the vendor's text, which it returns to the letter, or a
-structured form, and returns the text that the adapter gets. It raises ValueError with one sentence
-without the option's name; the caller adds it. `Grammar` makes a type of it, with a JSON schema of
-what may be written, which stands below the function.
+A grammar is a function that takes the vendor's text (returned unchanged) or a structured form, and
+returns the text for the adapter. It raises ValueError with one sentence; the caller adds the
+option's name. `Grammar`, below each function, makes a type of it, with a JSON schema.
 """
 
 import functools
@@ -27,8 +26,8 @@ class UnusableError(Exception):
     """A value that a grammar refuses.
 
     Attributes:
-        reason: What is wrong with it, as half a sentence; None for a type that has no form.
-        example: A right value, if the grammar's own example does not show it.
+        reason: What is wrong with it, as half a sentence; None for a wrong type.
+        example: A right value; None for the grammar's own example.
     """
 
     def __init__(self, reason: Optional[str] = None, example: Any = None) -> None:
@@ -62,16 +61,16 @@ def grammar(forms: str, example: Any) -> Callable[[Callable[[Any], _Read]], Call
 
 
 class Grammar:
-    """Text that a function takes as it is, or makes from one of the structured forms of a type.
+    """The type of an option text with a grammar: the text, or structured forms of it.
 
-    In a type such as ``Annotated[Union[str, int], Grammar(dump_step, ...)]`` the union is what may
-    be written; what is read back is always the text that the adapter gets.
+    In ``Annotated[Union[str, int], Grammar(dump_step, ...)]`` the union lists the types that may be
+    written; the stored value is always the text.
 
     Attributes:
-        read: The function; it raises ValueError with one sentence. The reference shows its
-            docstring up to the sections.
+        read: The function; raises ValueError with one sentence. The reference shows its docstring
+            up to ``Raises``.
         schema: JSON schema of what may be written.
-        words: What may be written, where the JSON schema does not say it.
+        words: A description of the values, if the JSON schema is not enough.
     """
 
     def __init__(
@@ -83,17 +82,17 @@ class Grammar:
 
 
 def list_of(items: Mapping[str, Any], **limits: int) -> Dict[str, Any]:
-    """Give the JSON schema of a list."""
+    """Return the JSON schema of a list."""
     return {"type": "array", "items": items, **limits}
 
 
 def mapping_of(items: Mapping[str, Any]) -> Dict[str, Any]:
-    """Give the JSON schema of a mapping with any names."""
+    """Return the JSON schema of a mapping with any names."""
     return {"type": "object", "additionalProperties": items}
 
 
 def text_or(*forms: Mapping[str, Any]) -> Dict[str, Any]:
-    """Give the JSON schema of a value that is text or of one of the ``forms``."""
+    """Return the JSON schema of a value that is text or of one of the ``forms``."""
     return {"anyOf": [TEXT, *forms]}
 
 
@@ -102,7 +101,7 @@ COUNT = {"type": "integer", "minimum": 1}
 
 
 def show_value(value: object, write: Callable[[object], str] = repr) -> str:
-    """Write a value as Python does; three dots for a number that is too long for that."""
+    """Format a value as Python does; three dots for a number that is too long."""
     try:
         return write(value)
     except ValueError:
@@ -110,7 +109,7 @@ def show_value(value: object, write: Callable[[object], str] = repr) -> str:
 
 
 def refused(given: object, reason: str, example: object) -> ValueError:
-    """Make the error for a value: what was given, what is wrong with it, and a right one."""
+    """Return the error for a value: the value, what is wrong with it, and an example."""
     quoted = show_value(given)
     if len(quoted) > _MOST_QUOTED:
         quoted = f"{quoted[:70]}...{quoted[-20:]}"
@@ -118,7 +117,7 @@ def refused(given: object, reason: str, example: object) -> ValueError:
 
 
 def wrong_type(given: object, forms: str, example: object) -> ValueError:
-    """Make the error for a value whose type no form of the option has."""
+    """Return the error for a value of a wrong type."""
     if isinstance(given, (bytes, bytearray)):
         return refused(given, "it is bytes and text is needed, so decode it first", example)
     kind = "None" if given is None else f"a value of type {type(given).__name__}"
@@ -134,15 +133,15 @@ def parse_whole(text: str, low: int, high: int) -> Optional[int]:
 
 
 def has_blank(text: str) -> bool:
-    """Whether a space, tab, line break or the like stands anywhere in ``text``."""
+    """Return whether ``text`` contains white space."""
     return any(character.isspace() for character in text)
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Whether ``value`` is an int, not too long to be written; a bool is none."""
+    """Return whether ``value`` is an int of bearable length; bool does not count."""
     return isinstance(value, int) and type(value) is not bool and value.bit_length() <= 4096
 
 
 def is_list(value: object) -> TypeGuard[Sequence[object]]:
-    """Whether ``value`` is a list, tuple or the like; text and bytes are none."""
+    """Return whether ``value`` is a sequence; text and bytes do not count."""
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))

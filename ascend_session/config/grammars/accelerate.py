@@ -1,4 +1,4 @@
-"""The grammar of accelerate_train_mode, and what the adapter's own checks read of it.
+"""The grammar of accelerate_train_mode, with the limits that the adapter checks.
 
 Source: ParserAccelerateTrain in geop_npu.cc, which reads the ratio with strings::safe_strtof of
 TensorFlow 1.15 and compares 32-bit floats.
@@ -66,7 +66,7 @@ AccelerateMode = Annotated[
 
 
 def accelerate_trigger(text: str) -> str:
-    """Give what ends the low precision in a legal ``text``: "step" or "loss"."""
+    """Return what ends the low precision in a legal ``text``: "step" or "loss"."""
     return text.split("|")[1]
 
 

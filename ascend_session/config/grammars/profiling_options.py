@@ -24,7 +24,7 @@ from ascend_session.text import did_you_mean
 
 
 class ProfilingMember(NamedTuple):
-    """One member: a value it may have, all of them in words, their check, the JSON schema."""
+    """One member: an example, its values in words, their check, and the JSON schema."""
 
     example: Union[str, int]
     meaning: str
@@ -33,19 +33,19 @@ class ProfilingMember(NamedTuple):
 
     @property
     def is_number(self) -> bool:
-        """Whether its value is a JSON integer; all others are text."""
+        """True if its value is a JSON integer; all other members are text."""
         return isinstance(self.example, int)
 
 
 def _words(*words: str, unset: bool = True) -> ProfilingMember:
-    """One of the words; ``unset`` means that the profiler takes empty text as no value."""
+    """A choice of words; ``unset`` means that empty text counts as unset."""
     listed = " or ".join(repr(word) for word in words)
     allowed = (*words, "") if unset else words
     return ProfilingMember(words[0], listed, allowed.__contains__, {"enum": list(words)})
 
 
 def _hertz(low: int, high: int, usual: int = 0) -> ProfilingMember:
-    """A frequency; beyond the ``usual`` range newer processors only go."""
+    """A frequency; only newer processors go beyond the ``usual`` range."""
     beyond = f", above {usual} on newer processors only" if usual else ""
     return ProfilingMember(
         usual or high,
@@ -149,7 +149,7 @@ UNDESCRIBED = (
 
 
 def find_member_fault(name: object, value: object) -> Optional[Tuple[str, Dict[str, Any]]]:
-    """Say what is wrong with one member, in half a sentence, and a right one; None if nothing is.
+    """Return what is wrong with one member, in half a sentence, and an example; None if right.
 
     The values of members that no manual describes are not judged.
     """
@@ -180,7 +180,7 @@ def find_member_fault(name: object, value: object) -> Optional[Tuple[str, Dict[s
 
 
 def _with_numbers(members: Mapping[Any, Any]) -> Dict[Any, Any]:
-    """Take digits for the number that is meant, where the text is still to be written."""
+    """Convert digits to the number that they stand for."""
     read = dict(members)
     for name in (name for name, member in MEMBERS.items() if member.is_number and name in read):
         if isinstance(read[name], str) and re.fullmatch("[1-9][0-9]{0,9}", read[name]):
@@ -281,7 +281,7 @@ class ProfilingOptions:
         return dict(self._members)
 
     def render(self) -> str:
-        """Write the JSON text for the adapter: only what was given, frequencies as integers."""
+        """Format the JSON text for the adapter: given members only, frequencies as integers."""
         return _write_json(self.members)
 
     @classmethod

@@ -1,9 +1,9 @@
 """The rules, by theme: `RULES` between options, `HOST_RULES` between options and this host.
 
-Each rule is one function that reads the flat entry and yields what it finds. What the adapter
-aborts on, refuses or silently turns into something else is an error, unless the manual
-allows the value: that, what has no effect, and what is deprecated are warnings. `validate` and its
-like make one ConfigError of the errors, and an AscendConfigWarning of each other finding.
+Each rule is one function that reads the flat entry and yields findings. It is an error if the
+adapter aborts on a value, refuses it or silently changes it. It is a warning if the manual allows
+the value, if it has no effect, or if it is deprecated. `validate` raises one ConfigError with all
+errors, and issues an AscendConfigWarning for each other finding.
 """
 
 from typing import Any, List, Mapping, Sequence, Type
@@ -38,12 +38,12 @@ def deprecated_options(entry: FlatOptions) -> RuleFindings:
         option = known.get(key)
         if option is None or not option.deprecated:
             continue
-        if option.dead:
+        if option.is_unread:
             yield no_effect(
                 f"{key} is deprecated and no longer has any effect.", option=option.path
             )
         else:
-            use = f"Use {option.use}." if option.use else None
+            use = f"Use {option.replacement}." if option.replacement else None
             yield warning(f"{key} is deprecated by the vendor's manual.", use, option=option.path)
 
 
@@ -55,7 +55,7 @@ RULES_OF_OPENING: List[Rule] = [
     *(rule for rule in HOST_RULES if rule.check is not paths.files_that_ge_reads),
     *paths.OPENING_RULES,
 ]
-"""The host rules when a system opens, for which no file may come later."""
+"""The host rules when a system opens: files must exist by then."""
 
 
 def validate(values: Mapping[str, Any], *known: Mapping[str, Any]) -> None:
@@ -63,7 +63,7 @@ def validate(values: Mapping[str, Any], *known: Mapping[str, Any]) -> None:
 
     Args:
         values: ``{vendor key: value}``.
-        known: Other such values; what is found in them is not reported again.
+        known: Other such values; findings about them are not repeated.
 
     Raises:
         ConfigError: With every problem that refuses the configuration.
@@ -87,7 +87,7 @@ def validate_host(values: Mapping[str, Any], environ: Mapping[str, str]) -> None
 def validate_opening(
     values: Mapping[str, Any], environ: Mapping[str, str], *, with_hccl: bool = True
 ) -> None:
-    """Do `validate_host`, and check that every file which an option points to is there now.
+    """Run `validate_host`, and check that every file named by an option exists.
 
     Args:
         values: ``{vendor key: value}``.
@@ -106,19 +106,19 @@ def validate_opening(
 def refusal_of(
     model: Type[Any], problems: Sequence[Finding], values: Mapping[str, Any]
 ) -> ConfigError:
-    """Make the error for wrong types or names, with what the rules find in the other values."""
+    """Return the error for wrong types or names, with rule findings about the other values."""
     options = [f"{problem.option}." for problem in problems]
     wrong = {name for name in values if any(each.startswith(f"{name}.") for each in options)}
     readable = {name: value for name, value in values.items() if name not in wrong}
     refused = {o.key for o in adapter_options(model) if o.path in wrong}
     unknown = {o.key for o in adapter_options(model) if o.path.split(".")[0] in wrong} - refused
     entry = FlatOptions(flatten(AdapterOptions(**readable)), refused, unknown)
-    return ConfigError.of([*problems, *errors_of(apply_rules(RULES, entry))])
+    return ConfigError.from_problems([*problems, *errors_of(apply_rules(RULES, entry))])
 
 
 def _report(findings: List[Finding]) -> None:
     errors = errors_of(findings)
     if errors:
-        raise ConfigError.of(errors)
+        raise ConfigError.from_problems(errors)
     for finding in findings:
         warn(str(finding))

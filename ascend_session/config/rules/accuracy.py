@@ -1,4 +1,4 @@
-"""Rules about numeric precision, and about dumps and debugging files, which explain it."""
+"""Rules about numeric precision, and about dumps and debugging files."""
 
 from ascend_session.config.ends import ENTRY, GE, OFFLOAD, AdapterView, Ends
 from ascend_session.config.grammars.accelerate import accelerate_trigger
@@ -70,7 +70,7 @@ def customize_dtypes_without_effect(entry: FlatOptions) -> RuleFindings:
 
 
 def _accelerates_low_precision(view: AdapterView) -> bool:
-    """Whether there is nothing to accelerate; of two precision modes v2 alone counts."""
+    """Return whether there is nothing to accelerate; precision_mode_v2 counts first."""
     if not view.own.get("experimental_accelerate_train_mode"):
         return False
     if "precision_mode_v2" in view.own:
@@ -178,7 +178,7 @@ def optypelist_beyond_the_manual(entry: FlatOptions) -> RuleFindings:
 
 
 def _dumps_nowhere(view: AdapterView) -> bool:
-    """Whether CheckPath of npu_attrs.cc looks for a path that is not given."""
+    """Return whether CheckPath of npu_attrs.cc misses a required path."""
     return any(map(view.is_on, DUMPS)) and "dump_path" not in view.own
 
 

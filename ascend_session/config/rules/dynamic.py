@@ -99,7 +99,7 @@ def hybrid_mode_needs_placeholder_profiles(entry: FlatOptions) -> RuleFindings:
 
 
 def _profiles_meet_another_mode(view: AdapterView) -> bool:
-    """Whether profiles meet what ProcessGraph and GeOp exclude, which ask AOE_MODE as well."""
+    """Return whether profiles meet an option, or AOE_MODE, that ProcessGraph and GeOp exclude."""
     others = view.is_on("mix_compile_mode") or view.is_on("compile_dynamic_mode")
     return view.has_profiles() and (others or view.tuning_mode() != "")
 
@@ -175,7 +175,7 @@ def dynamic_details_need_dynamic_input(entry: FlatOptions) -> RuleFindings:
 
 
 def _loops_while_lazy(view: AdapterView) -> bool:
-    """Whether lazy_recompile meets a loop, of whose count 32 bits are read."""
+    """Return whether lazy_recompile meets a loop; 32 bits of its count are read."""
     is_lazy = view.own.get("dynamic_graph_execute_mode") == "lazy_recompile"
     loops = to_int32(view.own.get("iterations_per_loop", 1))
     return view.is_on("dynamic_input") and is_lazy and loops > 1

@@ -1,4 +1,4 @@
-"""Host rules about paths and files: what must exist or be writable here, and what stands in it."""
+"""Host rules about paths and files: existence, permissions, and content."""
 
 import os
 from typing import Any, Iterator, Optional, Tuple
@@ -43,7 +43,7 @@ def tuning_mode(entry: FlatOptions) -> Optional[str]:
 
 
 def unusable_directory(path: str) -> Optional[str]:
-    """Why the adapter's CheckPath refuses ``path``, None if it takes it."""
+    """Return why the adapter's CheckPath refuses ``path``; None if it accepts it."""
     if not os.path.exists(path):
         return "does not exist"
     if not os.path.isdir(path):
@@ -60,7 +60,7 @@ def _remedy(path: str, reason: str) -> Optional[str]:
 
 
 def _fails_as_directory(path: str) -> bool:
-    """Whether CheckPath refuses a path, which ends for it at a NUL."""
+    """Return whether CheckPath refuses a path; it reads up to a NUL."""
     return unusable_directory(path.partition("\0")[0]) is not None
 
 
@@ -314,7 +314,7 @@ def _read_file(entry: FlatOptions, key: str) -> Tuple[Any, str]:
     """Read the file of an option, if there is one that can be read.
 
     Returns:
-        The file as an object, or None; and what messages begin with, if the option is a path.
+        The file as an object, or None; and the prefix of messages, if the option is a path.
     """
     given = entry.get(key)
     if given is None or is_file(given):

@@ -1,4 +1,4 @@
-"""What a rule is, what it looks at, and how its findings are made."""
+"""Rules: the record of one, the options that it sees, and its findings."""
 
 import contextlib
 from typing import (
@@ -22,19 +22,18 @@ from ascend_session.spelling import option
 
 
 class RefusedOptionError(Exception):
-    """A rule asked for an option of which too little is known; the rule does not apply."""
+    """Raised when a rule reads an option of unknown value; the rule is skipped."""
 
 
 class FlatOptions(Mapping[str, Any]):
     """Options by vendor key, as rules see them.
 
-    Many rules go by presence, so that an option is there even if its value is of no use. Asking for
-    such a value ends the rule that asks.
+    An option with an invalid value still counts as present. Reading that value skips the rule.
 
     Args:
         values: The options with their values.
-        refused: Keys that are there with a value that is refused, or not known.
-        unknown: Keys of which it is not even known whether they are there.
+        refused: Keys that are present with an invalid or unknown value.
+        unknown: Keys that may or may not be present.
         environ: The environment that host rules compare the options with.
     """
 
@@ -67,13 +66,13 @@ class FlatOptions(Mapping[str, Any]):
         return len({*self._values, *self._refused})
 
     def text(self, key: str) -> str:
-        """Make the placeholder of an option with its value, as messages show it."""
+        """Return the placeholder of an option with its value, for messages."""
         if key in self._values:
             return option(key, self._values[key])
         return option(key, "...", write=str)
 
     def is_on(self, key: str) -> bool:
-        """Whether a switch was set to True (unset switches are all off in the adapter)."""
+        """Return whether a switch was set to True (unset switches are off in the adapter)."""
         return self.get(key) is True
 
 
@@ -82,14 +81,14 @@ Check = Callable[[FlatOptions], RuleFindings]
 
 
 class Rule(NamedTuple):
-    """One rule: what it checks, the keys it looks at, and where the fact stands.
+    """One rule: its function, the keys that it reads, and its source.
 
     Attributes:
-        check: The function that finds what is wrong.
-        source: Where the fact stands.
+        check: The function that yields findings.
+        source: Where the fact is documented.
         keys: The options that it is about, of which the first is its own.
         variables: The environment variables that it is about, if it is a rule about the host.
-        ends: Who ends a run on a device for it; empty if nobody looks at it.
+        ends: The components that end a run on a device for it; empty if none checks it.
     """
 
     check: Check
@@ -104,7 +103,7 @@ class Rule(NamedTuple):
         return " ".join((self.check.__doc__ or "").split())
 
     def ends_run(self, view: AdapterView, in_run_config: bool = False) -> bool:
-        """Whether a run is proven to end for what the rule refuses.
+        """Return whether a run is proven to end for what the rule refuses.
 
         Args:
             view: What is read of the options.
@@ -127,7 +126,7 @@ class Rule(NamedTuple):
 
 
 def source(text: str) -> Callable[[Check], Rule]:
-    """Make a rule of the decorated function, with the place where the fact stands."""
+    """Make a rule of the decorated function, with the source of the fact."""
     return lambda check: Rule(check, text)
 
 
@@ -156,7 +155,7 @@ class RuleBook(List[Rule]):
 
 
 def apply_rules(rules: Iterable[Rule], entry: FlatOptions) -> List[Finding]:
-    """List what the rules find in ``entry``."""
+    """Return the rules' findings about ``entry``."""
     return [finding for rule in rules for finding in rule.findings(entry)]
 
 
@@ -167,12 +166,12 @@ def applicable(rules: Iterable[Rule], entry: FlatOptions) -> List[Rule]:
 
 
 def error(message: str, hint: Optional[str] = None, option: Optional[str] = None) -> Finding:
-    """Make a finding that refuses the configuration."""
+    """Make an error: it refuses the configuration."""
     return Finding(ERROR, message, hint, option=option)
 
 
 def warning(message: str, hint: Optional[str] = None, option: Optional[str] = None) -> Finding:
-    """Make a finding that the configuration is taken with."""
+    """Make a warning: the configuration is accepted."""
     return Finding(WARNING, message, hint, option=option)
 
 

@@ -1,4 +1,4 @@
-"""Host rules about environment variables that override, contradict or ruin options."""
+"""Host rules about environment variables that override, contradict or break options."""
 
 import json
 import os
@@ -37,7 +37,7 @@ _DEVICE = ("ASCEND_DEVICE_ID", "DEVICE_ID")
 
 
 def _device_variable(entry: FlatOptions) -> Tuple[str, Optional[str], Optional[int]]:
-    """Give the variable that counts, its text, and the number that the adapter reads in it."""
+    """Return the variable that counts, its text, and the number that the adapter reads."""
     name = next(filter(entry.environ.get, _DEVICE), _DEVICE[1])
     return name, entry.environ.get(name), read_int64(entry.environ.get(name))
 

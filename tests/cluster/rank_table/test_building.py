@@ -4,7 +4,7 @@ import pytest
 
 from ascend_session import JobError, RankTable
 from ascend_session.cluster.rank_table import TableDevice, TableServer
-from ascend_session.hardware.devices import Device, DeviceReport
+from ascend_session.hardware.device_report import Device, DeviceReport
 from ascend_session.hardware.families import family
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 from tests.cluster.rank_table.tables import parsed, template_2, v1_0, v1_2

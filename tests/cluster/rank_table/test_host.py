@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ascend_session.hardware.devices import DeviceReport
+from ascend_session.hardware.device_report import DeviceReport
 from ascend_session.hardware.families import family
 from ascend_session.ids import PhysicalDeviceId
 from tests.cluster.rank_table.tables import device, parsed, v1_0, v1_2

@@ -33,7 +33,7 @@ class Entry(NamedTuple):
 
     def scoped(self, scope: str) -> Dict[str, Any]:
         """The options of a scope that have a value."""
-        table = [o for o in _TABLE.values() if scope in (o.scope, *o.also)]
+        table = [o for o in _TABLE.values() if scope in (o.scope, *o.other_scopes)]
         found = {o.key: self.get(o.key) for o in table}
         return {key: value for key, value in found.items() if value is not None}
 

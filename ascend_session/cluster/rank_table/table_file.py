@@ -1,12 +1,11 @@
-"""From a file to the JSON in it, at once or as soon as somebody else has completed it.
+"""Read the JSON of a table file, at once or as soon as it is completed.
 
 Source: HCOMM, TopoInfoRanktableParser::ReadFile, which reads one JSON value with nlohmann::json's
 stream operator: a byte order mark is skipped, of two equal keys the last one counts, and what
 follows the value is not read. A table has at most 40 MiB without its blanks (STRING_MAX_LENGTH).
 
-HCCL reads a table at "initializing" again each second, for 1800 seconds and without a word, and
-fails at once where it meets half a file. The wait here is seen, has a limit, and bears with half a
-file.
+HCCL silently rereads a table at "initializing" each second, for 1800 seconds, and fails at once on
+half a file. The wait here reports progress, has a limit, and tolerates half a file.
 """
 
 import os
@@ -29,10 +28,10 @@ _NAMES = "HCCL takes a name that ends in .json and has no other .json before it,
 
 
 class UnfinishedError(JobError):
-    """A file that is not there or not whole, which may be so for a moment only.
+    """The file is missing or incomplete, perhaps only for a moment.
 
     Attributes:
-        why: What is missing, in a few words.
+        why: The missing part, in a few words.
     """
 
     def __init__(self, message: str, *, hint: Optional[str] = None, why: str = "") -> None:
@@ -41,11 +40,11 @@ class UnfinishedError(JobError):
 
 
 class WaitProgress(NamedTuple):
-    """How a wait for a table goes on.
+    """The progress of a wait for a table.
 
     Attributes:
         left: Seconds until the wait is given up.
-        why: What is still missing, in a few words.
+        why: The missing part, in a few words.
     """
 
     left: float
@@ -56,7 +55,7 @@ Tell = Callable[[WaitProgress], None]
 
 
 def find_name_fault(path: str) -> str:
-    """Say why GE, by which TensorFlow reads a table, takes none of this name; empty if it does."""
+    """Return why GE, which reads TensorFlow's table, refuses this name; empty if it accepts it."""
     try:
         real = os.path.realpath(path)
         longest = max(len(os.fsencode(path)), len(os.fsencode(real)))
@@ -68,7 +67,7 @@ def find_name_fault(path: str) -> str:
 
 
 def find_target_fault(path: str) -> str:
-    """Say why HCCL's C API, which looks at the whole path without links, takes no such table."""
+    """Return why HCCL's C API, which checks the resolved path, refuses the table."""
     real = os.path.realpath(path)
     if _is_json_name(real) or not _is_json_name(path):
         return ""
@@ -83,8 +82,8 @@ def read_text(path: str) -> str:
     """Read the text of a rank table.
 
     Raises:
-        JobError: If there is no such file, or it cannot be read or is no text. A pipe is refused
-            and never waited for: HCCL reads a table several times.
+        JobError: If the file is missing, unreadable or no text. A pipe is refused, because HCCL
+            reads a table several times.
     """
     try:
         content = read_regular_file(path, _MOST_BYTES, "a rank table")
@@ -121,7 +120,7 @@ def parse_json(name: str, text: str) -> Tuple[Any, List[Finding]]:
     """Parse the JSON value in a text.
 
     Returns:
-        The value, and warnings of what HCCL takes and other readers do not.
+        The value, and warnings about JSON that HCCL accepts and other readers do not.
 
     Raises:
         JobError: If it is no JSON, with line and column.
@@ -142,10 +141,10 @@ def parse_json(name: str, text: str) -> Tuple[Any, List[Finding]]:
     try:
         value, end, repeated = load_json(text)
     except JsonError as error:
-        raise _refuse_json(f"{name}:{TextPlaces(text).of(error.at)}", error) from None
+        raise _refuse_json(f"{name}:{TextPlaces(text).locate(error.at)}", error) from None
     rest = text[end:]
     if rest:
-        line = TextPlaces(text).of(end).line
+        line = TextPlaces(text).locate(end).line
         message = f"From line {line} on, {rest[:20]!r} follows the table; HCCL never reads it."
         findings.append(Finding(WARNING, message, rule="text", place=""))
     for path, key in repeated[:_MOST_KEYS_TWICE]:
@@ -172,10 +171,10 @@ def _refuse_json(place: str, error: JsonError) -> UnfinishedError:
 
 
 def look_for_table(path: str) -> Tuple[Optional[str], str]:
-    """Give the text of a table that is not to be waited for; else None and what is missing.
+    """Return the text of a completed table; else None, and what is missing.
 
     Raises:
-        JobError: If it can never be a table, as a folder; nothing of its fields is checked here.
+        JobError: If it can never be a table, such as a folder; fields are not checked here.
     """
     try:
         text = read_text(path)

@@ -11,7 +11,7 @@ from ascend_session import ConfigError
 from ascend_session.files import load_file
 from ascend_session.findings import TextPlaces
 from ascend_session.option_files import AoeConfigFile, CustomDtypes, MixList, OpPrecision
-from ascend_session.option_files.source import SourceFile, encode
+from ascend_session.option_files.source_file import SourceFile, encode
 from ascend_session.text import is_writable
 from tests.option_files.fixing import fix
 
@@ -113,8 +113,8 @@ def test_a_large_file_is_refused_by_what_it_is(tmp_path: Path) -> None:
 
 def test_places_count_from_one() -> None:
     places = TextPlaces("ab\n\ncd")
-    assert [str(places.of(at)) for at in range(6)] == ["1:1", "1:2", "1:3", "2:1", "3:1", "3:2"]
-    assert str(TextPlaces("").of(0)) == "1:1"
+    assert [str(places.locate(at)) for at in range(6)] == ["1:1", "1:2", "1:3", "2:1", "3:1", "3:2"]
+    assert str(TextPlaces("").locate(0)) == "1:1"
 
 
 def test_places_are_right_in_long_texts() -> None:
@@ -123,7 +123,7 @@ def test_places_are_right_in_long_texts() -> None:
     places = TextPlaces(text)
     for at in [0, 4095, 4096, 4097, 8192, len(text), *(rng.randrange(len(text)) for _ in "x" * 99)]:
         place = (text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
-        assert places.of(at)[:2] == place
+        assert places.locate(at)[:2] == place
 
 
 def test_of_a_thousand_faults_twenty_are_told_and_nothing_is_read_behind_them() -> None:

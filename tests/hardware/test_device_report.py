@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional
 import pytest
 
 from ascend_session import DeviceError, device_count, devices, is_available
-from ascend_session.hardware.devices import Device, DeviceReport
+from ascend_session.hardware.device_report import Device, DeviceReport
 from ascend_session.hardware.installation import Component
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 from tests.fake_host import (

@@ -1,4 +1,4 @@
-"""What the configuration's own definitions say of a script's options, alone and together.
+"""Check a script's options against their definitions and the rules between them.
 
 The options stand in NpuOptimizer entries, or are arguments of NPURunConfig and its parts.
 
@@ -34,7 +34,7 @@ from ascend_session.audit.objects import (
     extend_branch,
     implied,
 )
-from ascend_session.audit.source import SyntaxTree, is_vendor_module
+from ascend_session.audit.syntax import SyntaxTree, is_vendor_module
 from ascend_session.config.ascend_config import AscendConfig, find_ruined_options
 from ascend_session.config.ends import RUN_CONFIG
 from ascend_session.config.entry import ZERO, check_value, read_in_turn, wrong_field
@@ -59,7 +59,7 @@ from ascend_session.findings import ERROR, INFO, WARNING, Finding, Place
 
 @lru_cache(maxsize=None)
 def known_option(key: str) -> Optional[Option]:
-    """Give the option behind a key of the entry; None if no adapter reads the key."""
+    """Return the option behind a key of the entry; None if no adapter reads the key."""
     option = options_by_key(AscendConfig).get(key)
     return option if option is not None and option.field is not None else None
 
@@ -112,7 +112,7 @@ def check_assigned(
     problems = check_value(option.key, read)
     if not problems:
         return read, []
-    if option.dead:
+    if option.is_unread:
         return None, []
     [view] = read_in_turn([{**beside, option.key: read}])
     is_certain = option.ends_run(view)
@@ -130,7 +130,7 @@ def _variable_without_default(key: str, variable: str) -> Finding:
 
 
 def _read_setting(setting: Assignment) -> Tuple[str, Any]:
-    """Give key and value of an option as the adapter reads it; None if that is not known."""
+    """Return key and value of an option as the adapter reads it; None if that is not known."""
     option, value = known_option(setting.key), setting.value
     types, _, read_value = _FIELDS.get(setting.field, ((), "", None))
     is_known = isinstance(value, Known) and isinstance(value.value, types)
@@ -142,7 +142,7 @@ def _read_setting(setting: Assignment) -> Tuple[str, Any]:
 
 
 def settled_values(entry: OptimizerEntry) -> Dict[str, Any]:
-    """Give the values that an entry has in each run of the script, as far as they are known."""
+    """Return the known values of an entry that hold in each run of the script."""
     read = {each.key: (None if each.branch else _read_setting(each)[1]) for each in entry.settings}
     return {key: value for key, value in read.items() if value is not None}
 
@@ -202,7 +202,7 @@ _STATUS_HINTS = {
 
 def _check_status(option: Option) -> Iterator[Finding]:
     """Report that an option is deprecated, or that nothing reads it, whatever its value."""
-    rule, severity = ("unread-option", WARNING) if option.dead else ("deprecated-option", INFO)
+    rule, severity = ("unread-option", WARNING) if option.is_unread else ("deprecated-option", INFO)
     for remark in apply_rules(DEPRECATIONS, FlatOptions({option.key: None})):
         hint = remark.hint or _STATUS_HINTS[rule]
         yield Finding(severity, remark.message, hint, rule, option.key)
@@ -225,10 +225,10 @@ def find_rule_violations(
     """Run the configuration's rules on options by key.
 
     Args:
-        options: They.
+        options: The options by key.
         values: What is read of them, also where it is wrong.
         places: Where each of them stands.
-        otherwise: Where a finding stands that is about none of them.
+        otherwise: The place of a finding about none of them.
         in_run_config: Whether they are arguments of NPURunConfig.
     """
     [view] = read_in_turn([values])
@@ -249,7 +249,7 @@ def find_rule_violations(
 
 
 def _key_of(option: str, rule: Rule, options: Iterable[str]) -> Optional[str]:
-    """Give the key that a finding about ``option`` (a name, path or key) is shown at."""
+    """Return the key that a finding about ``option`` (a name, path or key) is shown at."""
     candidates = (keys_by_name(AdapterOptions).get(option), *rule.keys)
     keys = list(options)
     return next((key for key in candidates if key in keys), None)

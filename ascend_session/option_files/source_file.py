@@ -1,6 +1,6 @@
-"""A file as the vendor's C++ sees it, bytes and lines, and what is found while it is read.
+"""A file as the vendor's C++ reads it, in bytes and lines, with the findings of reading.
 
-GE compares bytes: what is no UTF-8 is kept as it is, in Python's form for such bytes
+GE compares bytes: those that are not UTF-8 are kept
 (``surrogateescape``). Source: hicann/ge, common/string_utils.h (Trim, which strips what isspace
 takes), and the standard's getline, for which only a line feed ends a line.
 """
@@ -10,7 +10,7 @@ from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Un
 
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, WARNING, Finding, Place, TextPlaces
-from ascend_session.jsonfile import BOM, JsonError, Member, Node, parse_json
+from ascend_session.jsonfile import BOM, JsonError, JsonMember, Node, parse_json
 from ascend_session.text import is_writable, join_words, shorten
 
 _BLANKS = " \t\n\v\f\r"
@@ -22,7 +22,7 @@ Hint = Union[None, str, Callable[[], str]]
 
 
 def foreign_encoding(content: bytes) -> Optional[str]:
-    """Say what its first bytes make of a file instead of UTF-8 text; None if they do not.
+    """Return which foreign encoding the first bytes show; None for UTF-8 text.
 
     Returns:
         ``UTF-16`` or ``compressed``.
@@ -31,7 +31,7 @@ def foreign_encoding(content: bytes) -> Optional[str]:
 
 
 def encode(text: str) -> bytes:
-    """Give the bytes of a text as `SourceFile` decodes them."""
+    """Encode a text that `SourceFile` decoded."""
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -53,14 +53,14 @@ def split_lines(text: str) -> Iterator[str]:
 
 
 class SourceFile:
-    """The text of a file that is read, and what is found in it.
+    """The text of a file, and the findings in it.
 
-    Of very many findings the first thousand are kept, and the others are counted.
+    The first thousand findings are kept, and the others counted.
 
     Attributes:
         name: What messages call it: its path, as it was given.
         text: The text; a byte that is no UTF-8 is a surrogate, as with ``surrogateescape``.
-        fix: Whether to take what a person means where the vendor's reader does not.
+        fix: Whether to accept what a person means although the vendor's reader does not.
         encoding: What it is instead of UTF-8 text; see `foreign_encoding`.
     """
 
@@ -84,12 +84,12 @@ class SourceFile:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether so much is refused that nobody reads on."""
+        """True if there are too many errors to read on."""
         return len(self._errors) >= _MOST_KEPT
 
     def place(self, at: int) -> Place:
-        """Give line and column of the character ``at``, which is counted from 0."""
-        return self._places.of(at)
+        """Return line and column of the character at index ``at``."""
+        return self._places.locate(at)
 
     def lines(self) -> Iterator[Tuple[Place, str]]:
         """Yield where each line begins, and the line.
@@ -102,7 +102,7 @@ class SourceFile:
             yield Place(number, 1), line
 
     def refuse(self, where: Union[int, Place], message: str, hint: Optional[str] = None) -> None:
-        """Note why the vendor's reader refuses the file.
+        """Add an error: the vendor's reader refuses the file.
 
         Args:
             where: A place, or a character counted from 0.
@@ -116,7 +116,7 @@ class SourceFile:
         self._errors.append(Finding(ERROR, message, hint, place=place))
 
     def skip(self, where: Union[int, Place], message: str, hint: Hint = None) -> None:
-        """Note what the vendor's reader skips or takes differently, without an error.
+        """Add a warning: the vendor's reader silently skips or changes content.
 
         Args:
             where: A place, or a character counted from 0.
@@ -133,7 +133,7 @@ class SourceFile:
         self._warnings_left_out += 1
 
     def parse_json(self) -> Optional[Node]:
-        """Read the JSON value of the text; None if it is none, which is noted."""
+        """Read the JSON value of the text; add an error and return None if it is not JSON."""
         try:
             return self.try_json()
         except JsonError as error:
@@ -153,7 +153,7 @@ class SourceFile:
         return node
 
     def refuse_json(self, error: JsonError) -> None:
-        """Note why the text is no JSON."""
+        """Add an error: the text is not JSON."""
         if error.is_comment:
             self.refuse(
                 error.at,
@@ -167,7 +167,7 @@ class SourceFile:
 
     def members_of(
         self, node: Node, name: str, known: Sequence[str] = (), trims: bool = False
-    ) -> List[Member]:
+    ) -> List[JsonMember]:
         """List the members of an object; of two equal keys the last one counts, which is noted.
 
         Args:
@@ -179,7 +179,7 @@ class SourceFile:
         if not isinstance(node.value, tuple):
             self.refuse(node.at, f"{name or 'The top level'} is an object, not {node.kind}.")
             return []
-        members: Dict[str, Member] = {}
+        members: Dict[str, JsonMember] = {}
         for member in node.value:
             if member.key in members:
                 line = self.place(members[member.key].at).line
@@ -216,7 +216,7 @@ class SourceFile:
         return texts
 
     def note_encoding(self, what: str, reader: str) -> None:
-        """Note in place of all else that the file is no UTF-8 text, if it is none.
+        """If the file is not UTF-8 text, make that its only finding.
 
         Args:
             what: What such a file is, with its article.
@@ -238,11 +238,11 @@ class SourceFile:
             self._errors_left_out = 0
 
     def errors(self) -> Tuple[Finding, ...]:
-        """Give why the file is refused, in its order."""
+        """Return the errors, in the order of the file."""
         return tuple(sorted(self._errors, key=lambda finding: finding.place))  # type: ignore[arg-type,return-value]
 
     def warnings(self) -> Tuple[Finding, ...]:
-        """Give what is skipped, in the file's order; how much is left out stands at the end."""
+        """Return the warnings, in the order of the file; the last one counts those left out."""
         warnings = sorted(self._warnings, key=lambda finding: finding.place)  # type: ignore[arg-type,return-value]
         if self._warnings_left_out:
             verb = "remark is" if self._warnings_left_out == 1 else "remarks are"
@@ -251,7 +251,7 @@ class SourceFile:
         return tuple(warnings)
 
     def raise_errors(self, option: str) -> None:
-        """Raise one error for all that is refused.
+        """Raise one error for all errors.
 
         Raises:
             ConfigError: If anything is.
@@ -268,4 +268,4 @@ class SourceFile:
             count = len(errors) - _MOST_RAISED + self._errors_left_out
             message = f"{self.name}: has {least}{count:,} more such faults."
             problems.append(Finding(ERROR, message, option=option))
-        raise ConfigError.of(problems, self.name)
+        raise ConfigError.from_problems(problems, self.name)

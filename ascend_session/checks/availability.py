@@ -1,7 +1,7 @@
-"""Whether devices can be opened, what ``npu-smi`` says of their health, and who else holds them.
+"""Check that devices can be opened, are healthy, and are not held by another process.
 
-Two jobs on one device fail in ways that say little, and the vendor's advice is to look who holds a
-device and to wait (guides/facts/failures.md#devices-in-use). Memory in use is no sign: an idle
+Two jobs on one device fail with vague errors; the vendor's advice is to find the holder and to wait
+(guides/facts/failures.md#devices-in-use). Memory in use is no sign: an idle
 device uses some (guides/facts/devices.md#processes-on-a-device). So a holder is a process that has
 the node open, or that ``npu-smi`` lists.
 
@@ -15,7 +15,7 @@ from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional
 
 from ascend_session.errors import DeviceTimeoutError
 from ascend_session.findings import ERROR, NOT_CHECKED, OK, WARNING, Finding
-from ascend_session.hardware.devices import Device, DeviceReport, survey
+from ascend_session.hardware.device_report import Device, DeviceReport, survey
 from ascend_session.hardware.nodes import control_node_notes, host_root, node_note
 from ascend_session.hardware.processes import Holder
 from ascend_session.hardware.program import DEVICES_HELD, TIME_LIMIT
@@ -38,7 +38,7 @@ _logger = logging.getLogger(__name__)
 
 
 def check_nodes(root: str, physical: Sequence[PhysicalDeviceId]) -> Iterator[Finding]:
-    """Look at the three control nodes and the nodes of these devices; at nothing without any."""
+    """Check the three control nodes and the nodes of these devices; nothing without devices."""
     if not physical:
         return
     notes = [*control_node_notes(root), *(node_note(root, device) for device in physical)]
@@ -55,7 +55,7 @@ def check_nodes(root: str, physical: Sequence[PhysicalDeviceId]) -> Iterator[Fin
 
 
 def check_health(report: DeviceReport, physical: Sequence[PhysicalDeviceId]) -> Iterator[Finding]:
-    """Look at the health of these devices."""
+    """Check the health of these devices."""
     devices = {
         int(device.physical_id): device for device in report if device.physical_id is not None
     }
@@ -94,13 +94,13 @@ def check_health(report: DeviceReport, physical: Sequence[PhysicalDeviceId]) -> 
 # Who holds them
 
 
-class Seen(NamedTuple):
+class Holders(NamedTuple):
     """The holders of devices at one moment.
 
     Attributes:
         held: The other processes that hold a device, by the device's name.
         hidden: Whether another container holds a device, which hides all holders.
-        notes: Everything that could not be looked at, in sentences.
+        notes: Failed inquiries, in sentences.
         blind: The notes that may hide a holder.
     """
 
@@ -110,7 +110,7 @@ class Seen(NamedTuple):
     blind: Tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, report: DeviceReport, ids: Optional[Sequence[int]] = None) -> "Seen":
+    def from_report(cls, report: DeviceReport, ids: Optional[Sequence[int]] = None) -> "Holders":
         """Read from a report who holds the devices with these logical ids; all if None."""
         held = {}
         for device in report:
@@ -128,7 +128,7 @@ class Seen(NamedTuple):
 
     @property
     def is_free(self) -> bool:
-        """Whether no holder was seen."""
+        """True if no holder was seen."""
         return not self.held and not self.hidden
 
     def __str__(self) -> str:
@@ -139,19 +139,19 @@ class Seen(NamedTuple):
         return "; ".join(parts)
 
 
-def look(ids: Sequence[int], environ: Mapping[str, str], timeout: float = TIME_LIMIT) -> Seen:
-    """Look who else holds the devices with these logical ids.
+def look(ids: Sequence[int], environ: Mapping[str, str], timeout: float = TIME_LIMIT) -> Holders:
+    """Find the other processes that hold the devices with these logical ids.
 
     Args:
         ids: Their logical ids.
         environ: The environment to go by.
         timeout: Seconds that one answer of ``npu-smi`` may take.
     """
-    return Seen.of(survey(environ, host_root(environ), timeout, addresses=False), ids)
+    return Holders.from_report(survey(environ, host_root(environ), timeout, addresses=False), ids)
 
 
-def check_holders(seen: Seen) -> Iterator[Finding]:
-    """Say who holds devices: a finding for each device."""
+def check_holders(seen: Holders) -> Iterator[Finding]:
+    """Report the holders: a finding for each device."""
     for name, holders in seen.held.items():
         here = [str(holder.pid) for holder in holders if holder.here]
         which = "it" if len(holders) == 1 else "them"
@@ -204,18 +204,18 @@ def await_free(
 
     Args:
         ids: Their logical ids.
-        seconds: How long to wait at most; 0 does not look at all.
+        seconds: How long to wait at most; 0 skips the check.
         environ: The environment to go by.
         say: Called with a sentence that names the holders, whenever they change; None logs it.
-        sleep: Sleeps between two looks; what it raises ends the wait.
+        sleep: Sleeps between two checks; an exception from it ends the wait.
 
     Raises:
-        DeviceTimeoutError: Naming who holds which device, if that has not changed in time.
+        DeviceTimeoutError: If a device is still held; names the holders.
     """
     if seconds == 0:
         return
     timeout = max(min(TIME_LIMIT, seconds), _SHORTEST_ANSWER_S)
-    seen = Seen({}, False, ())
+    seen = Holders({}, False, ())
 
     def describe_holders() -> str:
         nonlocal seen
@@ -240,13 +240,13 @@ def await_gone(
     say: Optional[Callable[[str], None]] = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Wait until no obstacle is left, or the time is over.
+    """Wait until no obstacle is left, or the time is over; return the obstacles.
 
     Args:
-        find: Looks for obstacles.
+        find: Returns the obstacles.
         seconds: How long to wait at most.
         say: Called with a sentence that names the obstacles, whenever they change; None logs it.
-        sleep: Sleeps between two looks; what it raises ends the wait.
+        sleep: Sleeps between two checks; an exception from it ends the wait.
     """
     _wait(lambda: " ".join(finding.message for finding in find()).rstrip("."), seconds, say, sleep)
 

@@ -1,7 +1,7 @@
-"""What is on this machine: one record per device, put together from whatever can be read.
+"""The devices of this machine: one record each, from all sources that can be read.
 
-Nodes say which devices there are; ``npu-smi``, ``/proc`` and the network configuration add what
-they know. Each of them may be missing or broken: then its part stays None, and a note says why.
+Device nodes list the devices; ``npu-smi``, ``/proc`` and the network configuration add facts. If a
+source is missing or broken, its fields are None, and a note says why.
 """
 
 import os
@@ -151,7 +151,7 @@ class DeviceReport:
 
 
 def common_family(devices: Iterable[Device]) -> Optional[str]:
-    """Give the product family of devices; None if it is not known of all, or they have several."""
+    """Return the product family of devices; None if one is unknown, or they differ."""
     families = {device.family for device in devices}
     return families.pop() if len(families) == 1 else None
 
@@ -161,15 +161,15 @@ def devices(
     root: Optional[str] = None,
     timeout: float = TIME_LIMIT,
 ) -> DeviceReport:
-    """Look at the machine; needs neither root nor the network.
+    """Return the devices of this machine; needs neither root nor the network.
 
-    What is missing or broken there raises nothing: the report's notes say so.
+    Missing or broken sources do not raise: the report's notes name them.
 
     Args:
         environ: The environment to go by; that of this process if None.
         root: Root of the host; ``ASCEND_SESSION_HOST_ROOT`` or ``/`` if None.
-        timeout: Seconds that one answer of ``npu-smi`` or ``hccn_tool`` may take. One that does
-            not come in time is the last that is asked for.
+        timeout: Seconds that one answer of ``npu-smi`` or ``hccn_tool`` may take. After a timeout
+            no further question is asked.
 
     Raises:
         DeviceError: If an argument is of another type, or there is no time.
@@ -200,12 +200,12 @@ def device_count(environ: Optional[Mapping[str, str]] = None, root: Optional[str
 
 
 def is_available(environ: Optional[Mapping[str, str]] = None, root: Optional[str] = None) -> bool:
-    """Tell whether this process gets at least one device; see `device_count`."""
+    """Return whether this process gets at least one device; see `device_count`."""
     return device_count(environ, root) > 0
 
 
 def _choose_host(environ: Any, root: Any) -> Tuple[Mapping[str, str], str]:
-    """Put this process's environment, and the root that it names, for what is not given."""
+    """Replace None by this process's environment, and by the root that it names."""
     environ = os.environ if environ is None else environ
     if not isinstance(environ, Mapping):
         hint = "Call it without arguments to look at this machine."
@@ -227,7 +227,7 @@ def _choose_host(environ: Any, root: Any) -> Tuple[Mapping[str, str], str]:
 
 
 def _is_variable(name: Any, value: Any) -> bool:
-    """Tell whether a process could have this variable in its environment."""
+    """Return whether a process could have this variable in its environment."""
     if not isinstance(name, str) or not isinstance(value, str) or "=" in name:
         return False
     try:
@@ -243,14 +243,14 @@ def survey(
     addresses: bool = True,
     tool: Optional[HccnTool] = None,
 ) -> DeviceReport:
-    """Look at everything; see `devices`.
+    """Make the report; see `devices`.
 
     Args:
         environ: The environment to go by.
         root: Root of the host.
         timeout: Seconds for one answer of a program.
-        addresses: Whether ``hccn_tool`` is asked; who wants the holders looks again and again.
-        tool: Asked instead of a new one, for a caller who wants to know how that went.
+        addresses: Whether to ask ``hccn_tool``; not needed to poll the holders.
+        tool: An existing ``hccn_tool`` to ask, whose notes the caller reads.
     """
     versions = read_versions(environ, root)
     report = DeviceReport((), versions.driver, versions.firmware, versions.toolkits)
@@ -301,7 +301,7 @@ def _describe(
     environ: Mapping[str, str],
     root: str,
 ) -> Device:
-    """Put together what is known of one device, but its place and its address."""
+    """Collect the facts about one device, except its index and its address."""
     driver = None if physical is None else listing.driver.get(physical)
     is_visible = driver is not None and driver in visible.ids
     chip = listing.chips.get(key) if key else None
@@ -376,7 +376,7 @@ def _add_addresses(
 
 
 def _first_notes(notes: Sequence[str]) -> List[str]:
-    """Keep the first notes, for a tool that fails for one device may fail for all of them."""
+    """Keep the first notes; a tool that fails for one device may fail for all."""
     if len(notes) <= _MOST_NOTES:
         return list(notes)
     left = len(notes) - _MOST_NOTES

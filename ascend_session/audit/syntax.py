@@ -1,4 +1,4 @@
-"""From a file to its syntax tree: encodings, Python 2, notebooks, and what cannot be read.
+"""Parse a file to a syntax tree: encodings, Python 2, notebooks.
 
 Python's own parser reads what it can. For the syntax of Python 2 its lib2to3 stands in, where this
 Python still has it (up to 3.12); what it rewrites stays on its line. The tree is walked once: it
@@ -25,12 +25,12 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def last_name(node: ast.AST) -> str:
-    """Give the name, or that of an attribute; an empty text for anything else."""
+    """Return the name, or that of an attribute; an empty text for anything else."""
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 class SyntaxTree:
-    """A syntax tree that knows its nodes by type and what stands around each.
+    """A syntax tree with its nodes by type, and the parent of each.
 
     Args:
         root: The module, as Python's parser returns it.
@@ -67,7 +67,7 @@ class SyntaxTree:
         return [node for kind in types for node in self._by_type.get(kind, ())]
 
     def parent(self, node: ast.AST) -> Optional[ast.AST]:
-        """Give the node around ``node``; None at the root."""
+        """Return the node around ``node``; None at the root."""
         return self._parents.get(id(node))
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
@@ -89,7 +89,7 @@ class SyntaxTree:
             above = self._definitions.get(id(above))
 
     def definition(self, node: ast.AST) -> Optional[Any]:
-        """Give the function or class that ``node`` stands in directly; None outside of all."""
+        """Return the function or class that ``node`` stands in directly; None outside of all."""
         return self._definitions.get(id(node))
 
 
@@ -128,7 +128,7 @@ class Script(NamedTuple):
     unread: Tuple[Tuple[Place, str], ...] = ()
 
     def place(self, node: Any) -> Place:
-        """Give the place of ``node``; its column is counted in characters."""
+        """Return the place of ``node``; its column is counted in characters."""
         line = int(getattr(node, "lineno", 1))
         column = int(getattr(node, "col_offset", 0))  # in bytes of UTF-8
         text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
@@ -141,7 +141,7 @@ class Script(NamedTuple):
 
 
 LARGEST_BYTES = 2 << 20
-"""Of a file that is read; generated files may be larger."""
+"""Largest file that is read, in bytes."""
 
 
 def read_file(file: str) -> bytes:
@@ -157,12 +157,12 @@ def read_file(file: str) -> bytes:
 
 
 def is_marked(data: bytes) -> bool:
-    """Whether a file may hold anything that is looked at."""
+    """Return whether a file may have anything to audit."""
     return _MARKS.search(data) is not None
 
 
 def is_vendor_module(name: str) -> bool:
-    """Whether a module is the vendor's."""
+    """Return whether a module is the vendor's."""
     return name.split(".")[0] in ("npu_bridge", "npu_device")
 
 
@@ -246,7 +246,7 @@ _TOO_LARGE = (
 
 
 def _parse(text: str, length: int = 0) -> Tuple[ast.AST, bool]:
-    """Give the syntax tree, and whether only Python 2 reads the text.
+    """Return the syntax tree, and whether only Python 2 reads the text.
 
     Args:
         text: Of a script, or of a cell of a notebook.

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from ascend_session import JobError, RankTable
-from ascend_session.cluster.rank_table.source import find_name_fault
+from ascend_session.cluster.rank_table.table_file import find_name_fault
 from tests.cluster.rank_table.tables import parsed, v1_0
 
 GOOD = json.dumps(v1_0())
