@@ -33,7 +33,7 @@ from ascend_session.session.api import (
     ascend_system,
     device_check,
 )
-from ascend_session.session.closing import close_all, join_errors
+from ascend_session.session.signals import close_all
 from ascend_session.session.system import AscendSystem
 
 __all__ = ["FanOut", "fan_out"]
@@ -113,10 +113,8 @@ class FanOut:
             with ThreadPoolExecutor(len(self), "ascend-session-fan-out") as pool:
                 try:
                     # The pool waits for the threads it knows: a thread counts once it has started.
-                    with self.system.signals.deferring() as waiting:
+                    with self.system.signals.deferring():
                         futures = {device: pool.submit(self._call, device, fn) for device in self}
-                    for interrupt in waiting:
-                        raise interrupt
                     wait(futures.values())
                 except BaseException as error:  # of a signal handler, or no thread can be started
                     self.end(f"was ended by {type(error).__name__}")
@@ -271,16 +269,8 @@ class FanOutContext:
                 "This fan_out(...) was not entered.", hint="with fan_out(...) as ...:"
             )
         self._devices.end("was left")
-        errors: List[BaseException] = []
-        with self._devices.system.signals.deferring() as waiting:
-            try:
-                self._blocks.__exit__(*failure)
-            except BaseException as closing:
-                errors.append(closing)
-        body: Optional[BaseException] = None if errors else failure[1]
-        first = join_errors(body, errors + waiting)
-        if first is not None and first is not body:
-            raise first
+        with self._devices.system.signals.deferring():
+            self._blocks.__exit__(*failure)
 
 
 @contextlib.contextmanager

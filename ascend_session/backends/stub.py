@@ -6,7 +6,7 @@ It never pretends: what it cannot do it refuses by name, or says in `StubBackend
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any, ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ascend_session.backends import STUB_DEVICES_VARIABLE
 from ascend_session.backends.base import FEATURES, Backend, HostDevices
@@ -14,10 +14,6 @@ from ascend_session.backends.collectives import Groups
 from ascend_session.cluster.job import Job
 from ascend_session.errors import BackendError, DeviceError
 from ascend_session.hardware.nodes import host_root
-
-if TYPE_CHECKING:
-    from ascend_session.backends.stub_job import StubJob
-
 
 _DEFAULT_DEVICES = "8"
 
@@ -53,7 +49,6 @@ class StubBackend(Backend):
         super().__init__(environ, reason)
         self._device_count = _count_devices(environ)
         self._job: Optional[Job] = None
-        self._joined: Optional[StubJob] = None
 
     @classmethod
     def detect(cls, environ: Mapping[str, str]) -> Optional[str]:
@@ -152,22 +147,26 @@ class StubBackend(Backend):
         from ascend_session.backends.stub_job import open_job
 
         job = self._job or self.find_job(self._environ)
-        self._joined = open_job(job, parameters, self._environ)
+        open_job(job, parameters, self._environ)
         super().initialize(proto if job.size == 1 else _without_spinning(proto), parameters)
 
     def interrupt(self, reason: str, error: Optional[BaseException] = None) -> None:
         """Free the threads of this process that wait for other ranks."""
-        joined = self._joined
-        if joined is not None:
-            joined.process_group.fail(reason, error)
+        from ascend_session.backends.stub_job import find_open_job
+
+        job = find_open_job()
+        if job is not None:
+            job.process_group.fail(reason, error)
 
     def close(self) -> None:
         """Leave the other ranks in order, and close the keeper session."""
+        from ascend_session.backends.stub_job import find_open_job
+
         try:
             with self._closing:
-                joined, self._joined = self._joined, None
-                if joined is not None:
-                    joined.close()
+                job = find_open_job()
+                if job is not None:
+                    job.close()
         finally:
             super().close()
 

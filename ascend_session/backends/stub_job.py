@@ -1,7 +1,8 @@
 """The job that this process belongs to on the stub: its ranks, its groups, its time limits.
 
 The open job of the process stands here, and nowhere else. Graphs are built before a system is open
-and outlive it, so the operators in them look here, at each run, for the job that is open then.
+and outlive it, so the operators in them look here, at each run, for the job that is open then. A
+forked child has none.
 """
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -14,6 +15,7 @@ from ascend_session.cluster.job import Job
 from ascend_session.cluster.machine import check_first_host, check_removed
 from ascend_session.cluster.variables import RENDEZVOUS, read_number
 from ascend_session.errors import CollectiveError, LifecycleError
+from ascend_session.process import on_fork
 from ascend_session.vendor import (
     CONNECT_SECONDS,
     CONNECT_SECONDS_MORE,
@@ -21,7 +23,7 @@ from ascend_session.vendor import (
     WORLD_GROUP,
 )
 
-_open: "Optional[StubJob]" = None  # the open job
+_open: "Optional[StubJob]" = None
 
 
 class StubGroups(Groups):
@@ -150,6 +152,11 @@ class StubJob:
         self.process_group.close()
 
 
+def find_open_job() -> Optional[StubJob]:
+    """Return the open job of this process, or None."""
+    return _open
+
+
 def current_job(caller: str) -> StubJob:
     """Return the open job.
 
@@ -245,3 +252,11 @@ def _execution_limit(parameters: Mapping[str, Any], environ: Mapping[str, str]) 
     if given is None:
         return float(EXECUTION_SECONDS)
     return float(given) if given > 0 else None
+
+
+def _forget_in_child() -> None:
+    global _open
+    _open = None
+
+
+on_fork(_forget_in_child)

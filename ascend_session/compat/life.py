@@ -38,8 +38,7 @@ from ascend_session.files import replace_file
 from ascend_session.process import on_close, on_fork
 from ascend_session.rank_folder import RANK_FOLDER, SESSIONS_NAME
 from ascend_session.session.api import ascend_system
-from ascend_session.session.closing import log_failures
-from ascend_session.session.signals import Terminated, at_forced_end
+from ascend_session.session.signals import Terminated, at_forced_end, log_failures
 from ascend_session.session.system import AscendSystem, current_system
 from ascend_session.user_code import UserLine
 

@@ -13,8 +13,7 @@ from typing import Any, Dict, List, Optional
 
 from ascend_session.backends._tensorflow import destroy, disown, is_running
 from ascend_session.process import on_close, on_fork
-from ascend_session.session.closing import close_all, close_at_once, log_failures
-from ascend_session.session.signals import SignalGuard
+from ascend_session.session.signals import SignalGuard, close_all, close_at_once, log_failures
 
 
 class _Watch:

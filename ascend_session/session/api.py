@@ -26,9 +26,8 @@ from ascend_session.config.option import options_of
 from ascend_session.errors import AscendError, LifecycleError, ShutdownError
 from ascend_session.failures.failure import RetryPolicy
 from ascend_session.failures.scanner import explain, translate
-from ascend_session.session.closing import Failed, join_errors
 from ascend_session.session.conditions import checked, warn_of_unused_loops
-from ascend_session.session.signals import Terminated
+from ascend_session.session.signals import Failed, Terminated, join_errors
 from ascend_session.session.system import (
     AscendSystem,
     State,
@@ -224,35 +223,33 @@ class _Block(Generic[_Given]):
             raise LifecycleError(f"This {self.call} was not entered.", hint=hint)
         if self._entry is _Entry.OVER or self._use.system.state is State.ABANDONED:
             return
-        self._entry = _Entry.OVER
-        error = self._leave(failure)
-        if error is not None:
-            raise error
+        with self._use.system.signals.deferring():
+            self._entry = _Entry.OVER
+            self._leave(failure)
         if self._use.graph is not None and failure[0] is None:
             warn_of_unused_loops(self._use.graph, self._use.parameters)
 
-    def _leave(self, failure: Any) -> Optional[BaseException]:
-        """Close what was opened in the block, the latest first, and leave; see `_finish`."""
+    def _leave(self, failure: Any) -> None:
+        """Close what was opened in the block, the latest first, and leave."""
         use, body = self._use, failure[1]
         is_ending = isinstance(body, Terminated)
         if isinstance(body, Exception):
             explain(body)
         failed: Failed = []
-        with use.system.signals.deferring() as waiting:
-            inside = use.system.sessions_inside(use)
-            if body is not None and use.system.is_last(use):
-                use.system.fail(body)
-            if inside:
-                left_too_early = LifecycleError(
-                    f"This {self.call} was left while {len(inside)} session(s) opened inside it "
-                    "were still open; they were closed first.",
-                    hint="Leave inner blocks before outer ones.",
-                )
-                failed.append(("closing in order", left_too_early))
-            for inner in reversed(inside):
-                failed += use.system.leave(inner, is_ending=is_ending)
-            failed += use.system.leave(use, *failure, is_ending=is_ending)
-        return _finish(use.system, body, failed + [("an interrupt", error) for error in waiting])
+        inside = use.system.sessions_inside(use)
+        if body is not None and use.system.is_last(use):
+            use.system.fail(body)
+        if inside:
+            left_too_early = LifecycleError(
+                f"This {self.call} was left while {len(inside)} session(s) opened inside it "
+                "were still open; they were closed first.",
+                hint="Leave inner blocks before outer ones.",
+            )
+            failed.append(("closing in order", left_too_early))
+        for inner in reversed(inside):
+            failed += use.system.leave(inner, is_ending=is_ending)
+        failed += use.system.leave(use, *failure, is_ending=is_ending)
+        _raise_failures(body, failed)
 
 
 _opened: List[Tuple[Any, Use]] = []  # with open(): what for, and the use
@@ -328,10 +325,8 @@ class SessionContext(_Block["Session"]):
         try:
             session: Session = self._use.open_session(*self._to_open)
         except BaseException as error:
-            system = self._use.system
-            cause = _finish(system, error, system.leave(self._use))
-            if cause is not None:
-                raise cause from error
+            with self._use.system.signals.deferring():
+                _raise_failures(error, self._use.system.leave(self._use))
             raise
         return session
 
@@ -350,10 +345,8 @@ def device_check(backend: str) -> Callable[[int], None]:
     return lambda device_id: chosen.require(job, {"session_device_id": device_id})
 
 
-def _finish(
-    system: AscendSystem, body: Optional[BaseException], failed: Failed
-) -> Optional[BaseException]:
-    """Return what is to be raised instead of the body's exception; None if that stays."""
+def _raise_failures(body: Optional[BaseException], failed: Failed) -> None:
+    """Raise what failed while closing; if the body has failed, attach it to that exception."""
     errors: List[BaseException] = []
     for what, error in failed:
         if isinstance(error, AscendError) or not isinstance(error, Exception):
@@ -361,8 +354,6 @@ def _finish(
         else:
             errors.append(translate(error, action=what, into=ShutdownError))
             errors[-1].__cause__ = error
-    first = join_errors(system.signals.cause_of(body), errors)
-    if first is None or first is body:
-        return None
-    first.__cause__ = body or first.__cause__
-    return first
+    first = join_errors(body, errors)
+    if first is not None and first is not body:
+        raise first

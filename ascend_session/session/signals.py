@@ -1,18 +1,25 @@
-"""Ctrl-C and SIGTERM, also while the main thread is blocked inside TensorFlow.
+"""Ctrl-C and SIGTERM, wherever the main thread is, and closing that no signal cuts short.
 
-A Python signal handler runs in the main thread between two bytecodes, so never while TensorFlow
-blocks it. But the byte that Python writes to the wakeup descriptor is written at once, and a
-thread that reads it can close the sessions, which cancels their runs: a run that reacts to that
-ends within milliseconds, and the main thread unwinds. A run that does not react, such as a large
-matrix product or a graph on a device, is waited for as long as the backend allows; then the signal
-ends the process. The guard is there from before the initialisation until the shutdown, in the main
-thread only, and only over the default handlers.
+A signal is an exception in the main thread: KeyboardInterrupt or `Terminated`. The blocks are left
+by it, which closes what is open; after SIGTERM the process then ends by that signal. What happens
+depends on where the main thread is when the signal comes:
 
-In an interactive Python, whose variables are somebody's work, the first Ctrl-C while a run blocks
-closes nothing: it says that the run is waited for, and KeyboardInterrupt comes when that returns.
-Only a second one during the same run does what the first one does in a script. A kernel of Jupyter
-gives each cell Python's own handler; there the guard's thread cannot know from its handler that
-Ctrl-C has been noticed, and looks whether the main thread is in a run.
+- In Python: the exception is raised there.
+- Closing something, `SignalGuard.deferring`: all of it is closed first. Then the exception is
+  raised. So it is at the end of a block, in ``close()`` and at the exit. A second signal meanwhile
+  says so and ends the process at once.
+- Blocked in TensorFlow: a handler runs in the main thread between two bytecodes, so not now. But
+  Python writes the number of the signal to the wakeup descriptor at once, and the handler writes
+  there when it runs. The guard's thread reads both. If no handler has run after half a second, it
+  closes the sessions, which cancels their runs: a run that reacts ends within milliseconds, and the
+  exception is raised. One that does not, such as a large matrix product or a graph on a device, is
+  waited for as long as the backend allows; then the signal ends the process.
+- Blocked in TensorFlow in an interactive Python, whose variables are somebody's work: the first
+  Ctrl-C closes nothing. It says that the run is waited for, and KeyboardInterrupt comes when that
+  returns. Only a second one during the same run does what the first one does in a script.
+
+The guard is there from before the initialisation until the shutdown, in the main thread only, and
+only over the default handlers. Jupyter gives these to each cell, and the guard takes them again.
 """
 
 import contextlib
@@ -28,7 +35,7 @@ import threading
 import time
 from traceback import walk_stack
 from types import FrameType
-from typing import Any, Callable, ClassVar, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from ascend_session.backends._tensorflow import is_of_session
 from ascend_session.cluster.variables import GRACE, read_seconds
@@ -38,20 +45,32 @@ from ascend_session.user_code import user_line
 _logger = logging.getLogger(__name__)
 
 _NOTICE_S = 0.5  # in which a main thread that is not blocked notices a signal
-_LATE_S = 0.25  # by which the guard's thread may learn later of a signal that was noticed
 _FORCED_END_S = 2.0  # for what is still to be done once a run was waited for in vain
-_LOOK_S = 0.1  # between two looks at whether a run has returned
-_RESEND_S = 0.01  # after which a signal comes again that could not be raised
 _SHUTDOWN_S = 30.0  # for a shutdown that has begun
 _WRITE_S = 0.5  # for a sentence that nobody may be reading: a full pipe must not keep a process
 _MARGIN_S = 1.0  # by which all of that ends before a launcher kills this process
+
+_NOTICED = 0  # what the handler writes among the numbers of signals, which begin at 1
 
 _DEFAULTS: Dict[int, Any] = {
     signal.SIGINT: signal.default_int_handler,
     signal.SIGTERM: signal.SIG_DFL,
 }
 
+# Files of TensorFlow in which nothing may be raised. In the first, a graph's lock would count as
+# taken for ever (``GroupLock``); in the second, TensorFlow 2 makes a RuntimeError of it ("MISMATCH
+# of original and normalized active exception types"), since its C++ code calls that.
+_WITHOUT_INTERRUPTS = ("util/lock_util.py", "framework/errors_impl.py")
+
+Closer = Tuple[str, Callable[[], object]]
+"""What is closed, as the subject of a sentence, and how."""
+
+Failed = List[Tuple[str, BaseException]]
+"""What failed while closing, each with its exception."""
+
+_guards: "List[SignalGuard]" = []
 _last_words: List[Callable[[], None]] = []
+_has_received = False  # whether a signal has come while the latest guard was there
 
 
 def at_forced_end(say: Callable[[], None]) -> None:
@@ -80,30 +99,30 @@ class SignalGuard:
         shut_down: Shuts the system down, for a main thread that cannot.
 
     Both are called in threads of their own.
+
+    Attributes:
+        is_terminating: Whether SIGTERM has come, so that nothing new should begin in this process.
     """
 
-    has_received: ClassVar[bool] = False  # the guard of the latest system
-
     def __init__(self, interrupt: Callable[[str], None], shut_down: Callable[[], Any]) -> None:
-        SignalGuard.has_received = False
+        global _has_received
+        _has_received = self.is_terminating = False
         self._interrupt = interrupt
         self._shut_down = shut_down
-        self._noticed = threading.Event()
-        self._noticed_at: Dict[int, float] = {}
-        self._known_at: Dict[int, float] = {}
-        self._received_terms = 0
-        self._resent: List[int] = []
-        self._terminating = False
-        self._unwinding = threading.Event()
-        self._done = threading.Event()
-        self._attended = 0
-        self._is_waiting_for_run = False  # after a first Ctrl-C in an interactive Python
         self._run_s = 0.0
         self._previous_fd = -1
-        self._deferring = 0
-        self._deferred: List[BaseException] = []
         self._reader: Optional[socket.socket] = None
         self._writer: Optional[socket.socket] = None
+        # Of the main thread:
+        self._unwinding = threading.Event()  # the system is being closed
+        self._done = threading.Event()  # it is closed
+        self._has_raised_term = False
+        self._deferring = 0  # how deep in blocks
+        self._deferred: Optional[BaseException] = None
+        # Of the guard's thread:
+        self._noticed = threading.Event()  # the handler has run since sessions were closed
+        self._is_attended = False  # sessions were closed
+        self._awaited_run: Optional[FrameType] = None  # after a first Ctrl-C
 
     def install(self, run_s: float) -> None:
         """Take over the default handlers; do nothing outside the main thread.
@@ -116,61 +135,46 @@ class SignalGuard:
             return
         for earlier in [guard for guard in _guards if guard._done.is_set()]:
             earlier.remove()
-        own = [
-            number for number, default in _DEFAULTS.items() if signal.getsignal(number) == default
-        ]
-        if not own:
+        if not any(signal.getsignal(number) == default for number, default in _DEFAULTS.items()):
             return
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)
         _guards.append(self)  # first, for a process that another thread forks meanwhile
         fd = self._writer.fileno()
         self._previous_fd = signal.set_wakeup_fd(fd, warn_on_full_buffer=False)
-        for number in own:
-            signal.signal(number, self._handle)
+        self._take_handlers()
+        shell = _shell()
+        if shell is not None:
+            shell.events.register("pre_run_cell", self._take_handlers)
         threading.Thread(target=self._watch, name="ascend-session-signals", daemon=True).start()
 
     def begin_unwinding(self) -> None:
-        """Tell the guard's thread that the main thread is shutting the system down itself."""
+        """Tell the guard's thread that the system is being shut down."""
         self._unwinding.set()
 
-    @property
-    def is_terminating(self) -> bool:
-        """Whether SIGTERM has come, so that nothing new should begin in this process."""
-        return self._terminating or self._received_terms > 0
-
-    def cause_of(self, error: Optional[BaseException]) -> Optional[BaseException]:
-        """Return ``error``, or the interrupt for which the guard's thread closed the sessions.
-
-        TensorFlow 2 turns an exception that a handler raises while it reports another into a
-        RuntimeError ("MISMATCH of original and normalized active exception types"), and a body
-        may have swallowed the error of the run that was ended.
-        """
-        other = error is not None and not isinstance(error, Exception)
-        if not self._attended or other or not _in_main_thread():
-            return error
-        number, self._attended = self._attended, 0
-        return KeyboardInterrupt() if number == signal.SIGINT else Terminated(number)
-
     @contextlib.contextmanager
-    def deferring(self) -> Iterator[List[BaseException]]:
-        """Put off interrupts while something is closed that has to be closed to the end.
+    def deferring(self) -> Iterator[None]:
+        """Close to the end what is closed in the block; then raise a signal that came meanwhile.
 
-        Yields:
-            The list in which they wait when the block has ended; whoever closes raises them.
+        An error that ends the block is attached to it. Blocks may be nested; the outermost raises.
         """
-        waiting: List[BaseException] = []
         if not _in_main_thread():  # where no handler runs
-            yield waiting
+            yield
             return
         self._deferring += 1
         try:
-            yield waiting
-        finally:
-            self._deferring -= 1
-            if not self._deferring:
-                waiting += self._deferred
-                self._deferred = []
+            yield
+        except BaseException as error:
+            self._end_deferring(error)
+            raise
+        self._end_deferring(None)
+
+    def _end_deferring(self, error: Optional[BaseException]) -> None:
+        self._deferring -= 1
+        if not self._deferring and self._deferred is not None:
+            deferred, self._deferred = self._deferred, None
+            join_errors(deferred, [] if error is None else [error])
+            raise deferred from error
 
     def remove(self) -> None:
         """Give the default handlers back; do nothing if they were not taken."""
@@ -179,57 +183,62 @@ class SignalGuard:
         if self._writer is None or not _in_main_thread():
             return  # handlers belong to the main thread: the next signal or guard removes this one
         self._restore()
-        self._writer.close()  # ends the thread, whose recv returns nothing
-        self._writer = None
-        if self in _guards:
-            _guards.remove(self)
+
+    def _take_handlers(self, *cell: Any) -> None:
+        for number, default in _DEFAULTS.items():
+            if signal.getsignal(number) == default:
+                signal.signal(number, self._handle)
 
     def _restore(self) -> None:
         """Give back what is still ours; what the body has installed stays."""
+        self._restore_handlers()
+        shell = _shell()
+        if shell is not None:
+            with contextlib.suppress(ValueError):
+                shell.events.unregister("pre_run_cell", self._take_handlers)
+        if self._writer is not None:
+            replaced_fd = signal.set_wakeup_fd(self._previous_fd)
+            if replaced_fd != self._writer.fileno():
+                signal.set_wakeup_fd(replaced_fd)
+            self._writer.close()  # ends the thread, whose recv returns nothing
+            self._writer = None
+        if self in _guards:
+            _guards.remove(self)
+
+    def _restore_handlers(self) -> None:
         for number, default in _DEFAULTS.items():
-            if self._owns(number):
+            if signal.getsignal(number) == self._handle:
                 signal.signal(number, default)
-        replaced_fd = signal.set_wakeup_fd(self._previous_fd)
-        if self._writer is not None and replaced_fd != self._writer.fileno():
-            signal.set_wakeup_fd(replaced_fd)
-
-    def _owns(self, number: int) -> bool:
-        return signal.getsignal(number) == self._handle
-
-    def _is_interactive_default(self, number: int) -> bool:
-        is_default = signal.getsignal(number) == signal.default_int_handler
-        return number == signal.SIGINT and is_default and is_interactive()
 
     def abandon(self) -> None:
         """Give a forked child, in which this runs, the default handlers; it has no thread."""
-        self._restore()
+        self._restore_handlers()
         signal.set_wakeup_fd(-1)
 
     def _handle(self, number: int, frame: Optional[FrameType]) -> None:
-        if _is_taking_lock(frame):
-            self._resent.append(number)
-            again = threading.Timer(_RESEND_S, os.kill, (os.getpid(), number))
-            again.daemon = True
-            again.start()
-            return
-        self._noticed_at[number] = time.monotonic()
-        self._noticed.set()
-        SignalGuard.has_received = True
-        if self._done.is_set():  # the system was closed by another thread
-            self.remove()
-            if signal.getsignal(number) == self._handle:  # somebody has put it back since
-                signal.signal(number, _DEFAULTS[number])
+        """Raise the exception in the main thread, where Python calls this, or defer it."""
+        global _has_received
+        _has_received = True
+        writer = self._writer
+        if writer is not None:
+            with contextlib.suppress(OSError):
+                writer.send(bytes([_NOTICED]))
+        if self._done.is_set():  # another thread has closed the system
+            self._restore()
             os.kill(os.getpid(), number)
             return
-        if number == signal.SIGTERM:
-            if self._terminating:
-                self._end_at_once(number)
-            self._terminating = True
-            on_close("signal", functools.partial(self._end_by, number))
         error = KeyboardInterrupt() if number == signal.SIGINT else Terminated(number)
+        if number == signal.SIGTERM:
+            if self._has_raised_term:
+                _end_at_once(number)
+            self._has_raised_term = self.is_terminating = True
+            on_close("signal", functools.partial(self._end_by, number))
         if not self._deferring:
-            raise error
-        self._deferred.append(error)
+            _raise_after_tensorflow(error, frame)
+        elif self._deferred is not None:
+            _end_at_once(number)
+        else:
+            self._deferred = error
 
     def _end_by(self, number: int) -> None:
         """Shut down what is still open at exit, then end the process by its signal."""
@@ -237,74 +246,85 @@ class SignalGuard:
         _die_of(number)
 
     def _watch(self) -> None:
+        """Attend to signals that the main thread does not notice; this is the guard's thread."""
         assert self._reader is not None
+        unnoticed: List[int] = []
+        until = 0.0
+        terms = 0
         with self._reader:
             while True:
-                numbers = self._reader.recv(64)
+                remaining_s = max(until - time.monotonic(), 0.001)
+                self._reader.settimeout(remaining_s if unnoticed else None)
+                try:
+                    numbers = self._reader.recv(64)
+                except socket.timeout:
+                    for number in unnoticed:
+                        self._attend(number)
+                    unnoticed = []
+                    continue
                 if not numbers:
                     return
-                if self._previous_fd != -1:
-                    with contextlib.suppress(OSError):  # nobody may be reading there any more
-                        os.write(self._previous_fd, numbers)
+                self._pass_on(numbers)
                 for number in numbers:
-                    is_owned = self._owns(number) or self._is_interactive_default(number)
-                    if is_owned and not self._done.is_set():
+                    if number == _NOTICED:
+                        unnoticed = []
+                        self._note_noticed()
+                    elif signal.getsignal(number) == self._handle and not self._done.is_set():
+                        terms += number == signal.SIGTERM
+                        if self._is_attended or terms > 1:
+                            _end_at_once(number)
                         self._receive(number)
+                        until = until if unnoticed else time.monotonic() + _NOTICE_S
+                        unnoticed.append(number)
+
+    def _pass_on(self, numbers: bytes) -> None:
+        """Give the numbers of signals to whoever had the wakeup descriptor before."""
+        if self._previous_fd != -1:
+            with contextlib.suppress(OSError):  # nobody may be reading there any more
+                os.write(self._previous_fd, numbers.replace(bytes([_NOTICED]), b""))
+
+    def _note_noticed(self) -> None:
+        self._noticed.set()
+        self._awaited_run = None
+        if is_interactive():
+            self._is_attended = False  # Python goes on
 
     def _receive(self, number: int) -> None:
-        if number in self._resent:  # by the handler: of all these only the user's own counts
-            self._resent.remove(number)
-            return
-        SignalGuard.has_received = True
-        if number == signal.SIGINT and is_interactive() and not self._is_waiting_for_run:
-            _start_thread(self._wait_for_run, number)
-            return
-        self._received_terms += number == signal.SIGTERM
-        if self._attended or self._received_terms > 1:
-            self._end_at_once(number)
-        _start_thread(self._attend, number)
-        grace_s = read_seconds(os.environ, GRACE)
-        if number == signal.SIGTERM and grace_s is not None:
-            _start_thread(_end_where_nobody_reads, number, grace_s - _MARGIN_S)
-
-    def _end_at_once(self, number: int) -> None:
-        log(_logger.error, "Second signal (%s): ending at once.", _name(number))
-        _die_of(number)
-
-    def _wait_for_run(self, number: int) -> None:
-        """Say that the run in which Ctrl-C has come is waited for, and wait until it returns."""
-        run = _run_of_main_thread()
-        if self._main_thread_notices(number) or self._is_waiting_for_run:
-            return
-        if run is None or _run_of_main_thread() is not run:
-            return
-        self._is_waiting_for_run = True
-        log(
-            _logger.warning,
-            "%s: waiting for the call in %s to return; KeyboardInterrupt comes then. A second "
-            "Ctrl-C closes the sessions, and ends this Python with all its variables if the call "
-            "does not return within %g s.",
-            *(_name(number), user_line(run) or "a run", self._run_s),
-        )
-        while _run_of_main_thread() is run:
-            time.sleep(_LOOK_S)
-        self._is_waiting_for_run = False
-        self._noticed.wait(_NOTICE_S)
-        self._known_at[number] = self._noticed_at.get(number, float("-inf"))
-        if self._attended:
-            time.sleep(_NOTICE_S)  # in which the block is left that is told of the interrupt
-            self._attended = 0
+        global _has_received
+        _has_received = True
+        if number == signal.SIGTERM:
+            self.is_terminating = True
+            grace_s = read_seconds(os.environ, GRACE)
+            if grace_s is not None:
+                _start_thread(_end_where_nobody_reads, number, grace_s - _MARGIN_S)
 
     def _attend(self, number: int) -> None:
-        if self._main_thread_notices(number):
-            return  # it runs Python and unwinds by itself
-        if self._attended:
-            self._end_at_once(number)
-        self._attended = number
-        is_waited_for = self._is_waiting_for_run
-        run_s = self._time_for_run()
+        """Free a main thread that is blocked, or say that it is waited for."""
+        if self._is_attended:
+            _end_at_once(number)
+        run = _run_of_main_thread()
+        if number == signal.SIGINT and is_interactive() and run is not self._awaited_run:
+            self._awaited_run = run
+            if run is not None:
+                log(
+                    _logger.warning,
+                    "%s: waiting for the call in %s to return; KeyboardInterrupt comes then. A "
+                    "second Ctrl-C closes the sessions, and ends this Python with all its "
+                    "variables if the call does not return within %g s.",
+                    *(_name(number), user_line(run) or "a run", self._run_s),
+                )
+            return
+        self._is_attended = True
+        self._noticed.clear()
+        _start_thread(self._close_sessions, number)
+
+    def _close_sessions(self, number: int) -> None:
+        """Close the sessions, and end the process if that does not free the main thread."""
         line = user_line(sys._current_frames().get(threading.main_thread().ident or 0))
         call = f"the call in {line}" if line else "the call that blocks"
+        run_s = self._time_for_run()
+        if self._unwinding.is_set():
+            call, run_s = "the shutdown", _SHUTDOWN_S
         closing = _start_thread(self._interrupt, _name(number))
         log(
             _logger.warning,
@@ -316,14 +336,12 @@ class SignalGuard:
             if self._done.wait(_SHUTDOWN_S):
                 return
             call = "the shutdown"
-        elif self._noticed.is_set() or (is_waited_for and not self._is_waiting_for_run):
-            return  # the run has ended meanwhile, and what the user does then may take its time
+        elif self._noticed.is_set():
+            return  # the run has ended, and what the user does then may take its time
         else:
             _start_thread(self._end_forcedly, closing).join(_FORCED_END_S)
-            if is_waited_for and not self._is_waiting_for_run:
-                return  # it has ended after all, and Python goes on
-            if self._noticed.is_set() and self._done.is_set():
-                return  # it has ended after all, and the system is closed
+            if self._noticed.is_set() and (self._done.is_set() or is_interactive()):
+                return  # it has ended after all
         if not self._done.is_set():
             log(
                 _logger.error,
@@ -345,21 +363,61 @@ class SignalGuard:
         if not closing.is_alive():  # else a run is still on, and the shutdown would wait for it
             self._shut_down()
 
-    def _main_thread_notices(self, number: int) -> bool:
-        """Wait for the handler to run; it may have been quicker than this thread.
 
-        A run of the handler that is not known yet belongs to this signal, however late this thread
-        is; one that is known may stand for two signals that came together.
-        """
-        noticed_at = self._noticed_at.get(number, float("-inf"))
-        news = noticed_at != self._known_at.get(number, float("-inf"))
-        self._known_at[number] = noticed_at
-        if news or time.monotonic() - noticed_at < _LATE_S:
-            return True
-        self._noticed.clear()
-        noticed = self._noticed.wait(_NOTICE_S)
-        self._known_at[number] = self._noticed_at.get(number, float("-inf"))
-        return noticed
+def close_all(closers: List[Closer]) -> Failed:
+    """Run every closer, whatever the others do; return what failed, with its exception."""
+    failed: Failed = []
+    for what, closer in closers:
+        try:
+            closer()
+        except BaseException as error:  # an interrupt must not keep the device from closing
+            failed.append((what, error))
+    return failed
+
+
+def close_at_once(closers: List[Closer], head_start_s: float = 0) -> None:
+    """Run every closer in a thread of its own, and wait for all; the others wait for the first.
+
+    For a signal: closing a session waits for its run, which may not react, and must not keep the
+    others from being closed. What fails here fails again when the blocks are left.
+    """
+    threads: List[threading.Thread] = []
+    for closer in closers:
+        threads.append(_start_thread(close_all, [closer]))
+        threads[0].join(0 if threads[1:] else head_start_s)
+    for thread in threads:
+        thread.join()
+
+
+def join_errors(
+    first: Optional[BaseException], others: List[BaseException]
+) -> Optional[BaseException]:
+    """Return what the user sees of several errors: ``first``, else an interrupt, else any.
+
+    The others are attached to it in the attribute ``closing_errors``. Those that are failures, and
+    not interrupts, are logged, and from Python 3.11 on they are in its notes.
+    """
+    others = sorted(others, key=lambda error: isinstance(error, Exception))
+    if first is None:
+        if not others:
+            return None
+        first = others.pop(0)
+    for error in others:
+        earlier = getattr(first, "closing_errors", None) or ()
+        first.closing_errors = [*earlier, error]  # type: ignore[attr-defined]
+        if not isinstance(error, Exception):
+            continue
+        name = type(first).__name__
+        log(_logger.error, "Closing failed after %s: %s", name, error, exc_info=error)
+        if hasattr(first, "add_note"):
+            first.add_note(f"Closing failed as well: {error}")
+    return first
+
+
+def log_failures(failed: Failed) -> None:
+    """Log what failed while closing, where nobody is left to catch it."""
+    for what, error in failed:
+        log(_logger.error, "%s failed: %s", what, error, exc_info=error)
 
 
 def log(function: Callable[..., Any], *args: Any, **named: Any) -> None:
@@ -367,11 +425,26 @@ def log(function: Callable[..., Any], *args: Any, **named: Any) -> None:
 
     Nothing that has to be closed may wait for a pipe that is full.
     """
-    if SignalGuard.has_received:
+    if _has_received:
         with contextlib.suppress(RuntimeError):  # at exit Python may start no thread any more
             _start_thread(functools.partial(function, *args, **named)).join(_WRITE_S)
             return
     function(*args, **named)
+
+
+def _raise_after_tensorflow(error: BaseException, frame: Optional[FrameType]) -> None:
+    """Raise an exception at once, or as soon as TensorFlow's `_WITHOUT_INTERRUPTS` are left."""
+    frames = [each for each, _ in walk_stack(frame)] if frame is not None else []
+    inside = [each for each in frames if each.f_code.co_filename.endswith(_WITHOUT_INTERRUPTS)]
+    caller = inside[-1].f_back if inside else None
+    if caller is None:
+        raise error
+
+    def raise_in_caller(*event: Any) -> None:
+        raise error  # after which Python traces no more
+
+    caller.f_trace = raise_in_caller
+    sys.settrace(lambda *event: None)
 
 
 def _end_where_nobody_reads(number: int, seconds: float) -> None:
@@ -392,21 +465,14 @@ def _start_thread(function: Callable[..., Any], *args: Any) -> threading.Thread:
     return thread
 
 
-def _is_taking_lock(frame: Optional[FrameType]) -> bool:
-    """Tell whether a thread is taking or releasing a graph's lock, as each run does.
-
-    An exception there leaves the lock counted as taken, and the next thing that changes the graph
-    waits for ever (TensorFlow's ``GroupLock`` in python/util/lock_util.py).
-    """
-    if frame is None:
-        return False
-    files = (each.f_code.co_filename for each, _ in walk_stack(frame))
-    return any(file.endswith("util/lock_util.py") for file in files)
-
-
 def is_interactive() -> bool:
     """Tell whether somebody types into this Python: a REPL, ``python -i``, IPython, Jupyter."""
     return hasattr(sys, "ps1") or bool(sys.flags.interactive)
+
+
+def _shell() -> Optional[Any]:
+    """Return the IPython that runs the cells of this process, if there is one."""
+    return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
 
 
 def _run_of_main_thread() -> Optional[FrameType]:
@@ -426,6 +492,11 @@ def _name(number: int) -> str:
     return signal.Signals(number).name
 
 
+def _end_at_once(number: int) -> None:
+    log(_logger.error, "Second signal (%s): ending at once.", _name(number))
+    _die_of(number)
+
+
 def _die_of(number: int) -> None:
     """Restore the default action, from any thread, and raise the signal again."""
     with contextlib.suppress(RuntimeError):  # at exit Python may start no thread any more
@@ -438,9 +509,6 @@ def _flush_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):  # a closed terminal does not matter now
             stream.flush()
-
-
-_guards: List[SignalGuard] = []
 
 
 def _abandon() -> None:

@@ -23,12 +23,11 @@ fork, in a child   abandon   abandon  abandon  refuse   abandon
 
 - A block that fails to open, or is interrupted, ends while the system is opening.
 - Who waits goes on as the next state says; in the thread that opens or closes it is refused.
-- A signal is an exception in the main thread, so that the blocks are left; one that comes while a
-  block is left waits until the system is closed. One that comes while `close` or the exit closes
-  it is raised there, and what was being closed then is not closed to its end. A system that
-  another thread has opened leaves signals to whoever has them. Where TensorFlow blocks the main
-  thread, the guard's thread has the runs end first (`ascend_session.session.signals`). By default
-  a signal does what it would do without this package.
+- A signal is an exception in the main thread, so that the blocks are left. One that comes while
+  something is closed, by the end of a block, by `close` or by the exit, waits until that is done.
+  Where TensorFlow blocks the main thread, the guard's thread has the runs end first
+  (`ascend_session.session.signals`). A system that another thread has opened leaves signals to
+  whoever has them. By default a signal does what it would do without this package.
 - After a fork from a process whose system is closed there is nothing to abandon, but TensorFlow's
   threads are missing in the child: opening and running are refused.
 """
@@ -59,13 +58,6 @@ from ascend_session.failures.graph_error import describe_error
 from ascend_session.failures.scanner import translate
 from ascend_session.process import on_close, on_fork
 from ascend_session.rank_folder import RANK_FOLDER
-from ascend_session.session.closing import (
-    Closer,
-    Failed,
-    close_all,
-    close_at_once,
-    log_failures,
-)
 from ascend_session.session.conditions import (
     Leftovers,
     check_init_options,
@@ -73,7 +65,15 @@ from ascend_session.session.conditions import (
     init_options,
     on_device,
 )
-from ascend_session.session.signals import SignalGuard, log
+from ascend_session.session.signals import (
+    Closer,
+    Failed,
+    SignalGuard,
+    close_all,
+    close_at_once,
+    log,
+    log_failures,
+)
 from ascend_session.session.use import Use
 from ascend_session.text import format_count
 
@@ -314,7 +314,7 @@ class AscendSystem:
             probe: Initialise in another process first, as often as this says; not if None.
 
         Raises:
-            AscendError: If something is in the way; nothing is open afterwards.
+            AscendError: If something is in the way.
             InitializationError: If the initialisation itself fails.
         """
         self.choice = backends.choose(backend, os.environ)
@@ -334,13 +334,9 @@ class AscendSystem:
             self._set_place(self._backend.confirm_job(self.job))
             on_close("system", _close_at_exit)
             self._set_state(State.OPEN)
-        except BaseException as error:
-            log_failures(self.close())
-            cause = self.signals.cause_of(error) or error
-            if cause is not error:
-                raise cause from error
-            if isinstance(error, AscendError) or not isinstance(error, Exception):
-                raise
+        except AscendError:
+            raise
+        except Exception as error:
             raise translate(error, action=f"initialize_system on the {self.backend}") from error
 
     def _initialize(self, wait_s: float, probe: Optional[RetryPolicy]) -> None:
@@ -515,11 +511,12 @@ class AscendSystem:
         A second call does nothing, but waits for a first one that is still at it: a process whose
         main thread leaves the last block while a signal shuts the system down ends after that.
         While another thread opens the system this does nothing: that thread closes what it opens.
+        A signal that comes meanwhile is raised when all is closed.
 
         Returns:
             What failed, each with its exception.
         """
-        with self._closing:
+        with self.signals.deferring(), self._closing:
             is_opener = self._thread is threading.current_thread()
             if not self._opened or (self.state is State.OPENING and not is_opener):
                 return []
@@ -611,8 +608,7 @@ def use_system(
         system.open(backend, wait_s, probe)
         return use
     except BaseException:  # an interrupt may arrive after the last line of open()
-        log_failures(system.close())
-        _make_way(system)
+        _close_and_log(system)
         raise
 
 
@@ -652,6 +648,11 @@ def _shut_down() -> None:
     """Close what is open where nobody is left to catch what fails."""
     system = current_system()
     if system is not None:
+        _close_and_log(system)
+
+
+def _close_and_log(system: AscendSystem) -> None:
+    with system.signals.deferring():
         log_failures(system.close())
 
 

@@ -15,6 +15,7 @@ from common import blocking_op, say
 
 from ascend_session import LifecycleError, ascend_session, ascend_system, backends, current_system
 from ascend_session.backends.stub import StubBackend
+from ascend_session.backends.stub_job import find_open_job
 
 
 def refused(what: str) -> None:
@@ -51,6 +52,7 @@ def in_child() -> None:
             refused(what)
         say(f"handlers: {signal.getsignal(signal.SIGTERM) == signal.SIG_DFL}")
         say(f"wakeup: {signal.set_wakeup_fd(-1)}")
+        say(f"job: {find_open_job()}")
     elif sys.argv[1] == "signal":
         os.kill(os.getpid(), signal.SIGTERM)
         say("not killed")

@@ -39,6 +39,10 @@ def test_the_child_has_the_default_signal_handlers(left: List[str]) -> None:
     assert left[7:9] == ["handlers: True", "wakeup: -1"]
 
 
+def test_the_child_is_in_no_job(left: List[str]) -> None:
+    assert left[9] == "job: None"
+
+
 def test_a_signal_kills_the_child_only(programs: Host) -> None:
     ended = programs.run("forking", "signal")
     assert (ended.code, ended.lines) == (0, ["child ended -15", "parent runs 7", SHUT_DOWN])

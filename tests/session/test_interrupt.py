@@ -185,12 +185,11 @@ class TestTheMainThread:
         assert (ended.code, ended.lines) == (INTERRUPTED, ["outer finally"]), ended.log
         assert ended.log.rstrip().endswith("KeyboardInterrupt")
 
-    def test_a_body_that_swallows_the_error_of_its_run_does_not_swallow_the_signal(
+    def test_a_body_that_swallows_errors_does_not_swallow_the_signal(
         self, interrupted: Any
     ) -> None:
         ended = interrupted("in_tensorflow_and_swallow", signal.SIGTERM)
-        assert ended.code == TERMINATED, ended.log
-        assert "outer finally" in ended.lines
+        assert (ended.code, ended.lines) == (TERMINATED, ["outer finally"]), ended.log
 
     def test_a_wakeup_descriptor_that_nobody_reads_any_more(self, interrupted: Any) -> None:
         ended = interrupted("in_tensorflow_with_a_broken_wakeup", signal.SIGTERM)
@@ -319,6 +318,39 @@ class TestTheWakeupDescriptor:
             with ascend_system():
                 signal.set_wakeup_fd(writer.fileno())
             assert signal.set_wakeup_fd(-1) == writer.fileno()
+
+
+class TestClosing:
+    @pytest.mark.parametrize("how", ["block", "close()", "close() of the system"])
+    @SIGNALS
+    def test_a_signal_waits_until_all_is_closed(
+        self, programs: Host, how: str, number: int, code: int
+    ) -> None:
+        name = signal.Signals(number).name
+        ended = programs.run("closing", how, name, "1")
+        raised = {"SIGTERM": "Terminated", "SIGINT": "KeyboardInterrupt"}[name]
+        assert (ended.code, ended.lines) == (code, ["shut down", raised]), ended.log
+        assert ended.events[-2:] == ["session close", "shutdown"]
+
+    def test_so_it_does_at_exit(self, programs: Host) -> None:
+        ended = programs.run("closing", "exit", "SIGTERM", "1")
+        assert (ended.code, ended.lines) == (TERMINATED, ["shut down"]), ended.log
+
+    def test_ctrl_c_at_exit_is_shown_when_all_is_closed(self, programs: Host) -> None:
+        ended = programs.run("closing", "exit", "SIGINT", "1")
+        assert ended.lines == ["shut down"]
+        assert "KeyboardInterrupt" in ended.log
+        assert " failed" not in ended.log
+
+    @pytest.mark.parametrize("how", ["block", "close()", "close() of the system", "exit"])
+    @SIGNALS
+    def test_a_second_signal_ends_the_process_at_once_and_says_so(
+        self, programs: Host, how: str, number: int, code: int
+    ) -> None:
+        name = signal.Signals(number).name
+        ended = programs.run("closing", how, name, "2")
+        assert (ended.code, ended.lines) == (-number, []), ended.log
+        assert f"Second signal ({name}): ending at once." in ended.log
 
 
 class TestASystemLeftOpen:

@@ -5,7 +5,7 @@ from typing import Any, List
 
 import pytest
 
-from ascend_session.session.closing import close_all, join_errors
+from ascend_session.session.signals import close_all, join_errors
 
 
 def test_each_thing_is_closed_whatever_the_others_do() -> None:

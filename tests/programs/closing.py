@@ -1,0 +1,41 @@
+"""Gets signals in the midst of closing; arguments: what closes, which signal, and how often."""
+
+import os
+import signal
+import sys
+from typing import Any
+
+from common import say
+
+from ascend_session import ascend_session, ascend_system
+from ascend_session.backends.stub import StubBackend
+
+HOW, NAME, TIMES = sys.argv[1:4]
+shut_down = StubBackend.shutdown
+
+
+def get_signals_and_shut_down(stub: Any) -> None:
+    for _ in range(int(TIMES)):
+        os.kill(os.getpid(), signal.Signals[NAME])
+    shut_down(stub)
+    say("shut down")
+
+
+StubBackend.shutdown = get_signals_and_shut_down
+try:
+    if HOW == "block":
+        with ascend_session():
+            pass
+    elif HOW == "close()":
+        session = ascend_session()
+        session.open()
+        session.close()
+    elif HOW == "close() of the system":
+        system = ascend_system().open()
+        system.session().open()
+        system.close()
+    else:
+        ascend_session().open()
+except BaseException as error:
+    say(type(error).__name__)
+    raise
