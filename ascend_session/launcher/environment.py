@@ -39,7 +39,7 @@ LOG_PATH = "ASCEND_PROCESS_LOG_PATH"
 WORK_PATH = "ASCEND_WORK_PATH"
 
 HIGHEST_PORT = 65520
-"""Of ``CM_CHIEF_PORT``."""
+"""Largest port allowed for ``CM_CHIEF_PORT``."""
 
 _LONGEST_GIVEN_ID = 128 - 8  # a later attempt adds its number
 

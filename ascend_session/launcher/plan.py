@@ -229,7 +229,7 @@ def plan_job(
 
     Raises:
         BackendError: If the backend is not known, or ASCEND_SESSION_STUB_DEVICES is not a number.
-        ConfigError: If output of ranks is to be shown that there are not.
+        ConfigError: If ``show`` or ``attach`` names a rank that this job does not have.
         DeviceError: If the devices are not there, or cannot be one job on this product.
         JobError: If the ranks could not be one job, or there is nothing to start.
     """

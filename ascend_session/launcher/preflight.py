@@ -29,7 +29,7 @@ _logger = logging.getLogger(__name__)
 
 _PLAN = "launch"  # the rule of what the plan refuses
 _RULES_OF_THE_CALL = (_PLAN, FOLDER, PROGRAM)
-"""What another call would mend; all else is the host's."""
+"""Rules that the user fixes by another command line; the others concern the host."""
 
 
 def planned_or_refused(
