@@ -24,7 +24,12 @@ from ascend_session.launcher.devices import not_bound
 from ascend_session.launcher.lines import clean
 from ascend_session.launcher.output import Latest, Outlet, Output
 from ascend_session.launcher.preflight import checked_plan
-from ascend_session.launcher.process import Signals, drop_signals_for_ranks, signal_name
+from ascend_session.launcher.process import (
+    Signals,
+    drop_signals_for_ranks,
+    is_in_front,
+    signal_name,
+)
 from ascend_session.launcher.pump import Notices
 from ascend_session.text import format_count, format_duration, format_ranges
 
@@ -66,7 +71,7 @@ def run_job(
         complain("Interrupted before anything was started.")
         return 128 + signal.SIGINT
     with Signals() as signals:
-        screen = _Screen(config.grace, signals, observe)
+        screen = _Screen(config.grace, signals, observe, has_status=config.attach is None)
         result = launch_within(
             plan,
             signals,
@@ -121,7 +126,10 @@ class _Screen:
     What happens as it should is not worth a sentence.
     """
 
-    def __init__(self, grace_s: float, signals: Signals, observe: Optional[Observer]) -> None:
+    def __init__(
+        self, grace_s: float, signals: Signals, observe: Optional[Observer], has_status: bool
+    ) -> None:
+        self._has_status = has_status
         self._grace_s = grace_s
         self._signals = signals
         self._observe = observe
@@ -137,7 +145,7 @@ class _Screen:
         """Take the output of the job, below which the status line stands."""
         self._output = output
         output.hides_traceback = True
-        if not _is_dumb(output.fd):
+        if self._has_status and not _is_dumb(output.fd):
             self._status = StatusLine(output.fd, output.latest, self._grace_s)
             output.set_footer(self._status.draw)
 
@@ -273,6 +281,8 @@ def _describe_passed_on(event: events.PassedOn) -> str:
     name = signal_name(event.signal)
     if not event.processes:
         return f"{name} was passed on to nobody: no rank catches it."
+    if event.signal == signal.SIGINT:
+        return "Ctrl-C went to the rank that has the terminal; another one ends the job."
     noun = "process" if len(event.processes) == 1 else "processes"
     return f"{name} was passed on to {noun} {format_ranges(event.processes)}."
 
@@ -319,7 +329,7 @@ class StatusLine:
 
     def draw(self) -> bytes:
         """Give the line as it is to stand there now; empty for none."""
-        if time.monotonic() - self._began < _FIRST_S or not _is_in_front(self._fd):
+        if time.monotonic() - self._began < _FIRST_S or not is_in_front(self._fd):
             return b""
         try:
             columns = os.get_terminal_size(self._fd).columns or _COLUMNS
@@ -376,14 +386,6 @@ def _last_line(text: bytes) -> str:
     lines: List[bytes] = [line for line in re.split(rb"[\r\n]", whole) if line.strip()]
     line = clean(lines[-1] + b"\n", colour=False) if lines else b""
     return " ".join(line.decode("utf-8", "replace").split())
-
-
-def _is_in_front(fd: int) -> bool:
-    """Tell whether the terminal is this job's; in the background its line would be in the way."""
-    try:
-        return os.tcgetpgrp(fd) == os.getpgrp()
-    except OSError:  # a terminal, but not one that controls this process
-        return True
 
 
 def _format_clock(seconds: float) -> str:

@@ -104,6 +104,12 @@ _CHECKS = OptionGroup("Checks, waits and failures")
 @OUTPUT.value(
     "--show", "LIST", "Show the output of these ranks: all, none, or a list such as 0,4-7."
 )
+@_PROCESSES.value(
+    "--attach",
+    "K",
+    "Give rank K the terminal, for a debugger; the others write to files only.",
+    type=int,
+)
 @OUTPUT.flag("--timestamps", "Begin each line with the time.")
 @OUTPUT.value("--events", "FILE", "Write the job's events as JSON lines.")
 @_CHECKS.flag("--no-preflight", "Start without checking the host first.")
@@ -162,6 +168,9 @@ def launch(
         raise click.BadParameter(message, param_hint="--assume")
     if assume is not None and settings["backend"] not in (None, "auto", "npu"):
         raise click.BadParameter("is for devices; give --backend npu.", param_hint="--assume")
+    if as_json and settings["attach"] is not None:
+        message = "needs stdout for the result, which is that of a rank with --attach."
+        raise click.BadParameter(message, param_hint="--json")
     kind = "module" if as_module else "program" if no_python else "script"
     given: Dict[str, Any] = {kind: what}
     given.update((name, value) for name, value in settings.items() if value is not None)
@@ -284,6 +293,8 @@ def _plan_facts(plan: "Plan") -> Iterator[Tuple[str, str]]:
     if plan.nodes.count > 1:
         yield "Node", f"{plan.nodes.place}; {plan.size} ranks in all"
     yield "Logs", plan.folder
+    if plan.config.attach is not None:
+        yield "Terminal", f"rank {plan.config.attach}"
     if len(plan.shown) == count:
         yield "Shown", "all"
     else:

@@ -85,6 +85,12 @@ _KEEP_PATH = (
     "The ranks do not find the stub's packages, which `launch` puts on PYTHONPATH: the script has "
     'replaced that. Let it add to it: export PYTHONPATH="FOLDER:$PYTHONPATH".'
 )
+# What a debugger and input() raise at the end of standard input.
+_WITHOUT_TERMINAL = (("bdb.BdbQuit", ""), ("EOFError", "EOF when reading a line"))
+_NO_TERMINAL = (
+    "A rank has no terminal to be debugged at: launch with --attach {0} (in Python, attach={0}) to "
+    "give it yours."
+)
 _NOT_STARTED = (
     "See that the program runs when it is started by hand in the ranks' folder, and that 'ulimit "
     "-a' leaves room for so many processes."
@@ -327,6 +333,10 @@ class _Judge:
                 advice = f"{_OUT_OF_MEMORY} {_OUT_OF_TIME.format(limit_s)}"
         elif failure is None and has_crashed:
             advice = _CRASHED if stacks else _CRASHED_SILENTLY
+        error = rank.error
+        wants_terminal = error is not None and (error.type, error.message) in _WITHOUT_TERMINAL
+        if wants_terminal and self._plan.config.attach is None:
+            advice = _NO_TERMINAL.format(rank.rank)
         if rank.outcome == Outcome.NOT_STARTED:
             program = os.path.normpath(planned.command[0])
             is_script = rank.start_errno == errno.ENOEXEC and lacks_interpreter(program)

@@ -52,6 +52,9 @@ class LaunchConfig:
         bind: Which CPUs a rank may use: ``auto``, those near its device, as far as the launcher may
             use them, on the stub all; ``even``, an equal part of the launcher's; ``none``, all.
         show: Whose output is shown: ``all``, ``none`` or ranks as in ``0,4-7``.
+        attach: The rank of this node that gets the launcher's standard streams, for a debugger or
+            ``input()``. What the others write goes to their files only, Ctrl-C goes to this rank
+            first, and no time limit counts as a stall. Standard input must be a terminal.
         timestamps: Whether shown lines begin with the time.
         events: File for one JSON line per event; None means no such file.
         preflight: Whether to check first what the job needs, and to start nothing if it would fail.
@@ -87,6 +90,7 @@ class LaunchConfig:
     max_restarts: int = 0
     bind: str = "auto"
     show: str = "all"
+    attach: Optional[int] = None
     timestamps: bool = False
     events: Optional[str] = None
     preflight: bool = True
@@ -156,6 +160,7 @@ _VALUES: Tuple[Tuple[Tuple[str, ...], Callable[[Any], bool], str], ...] = (
     (("chief_port",), _is_whole(1, HIGHEST_PORT), f"a port, 1 to {HIGHEST_PORT}"),
     (("nnodes",), _is_whole(1, _MOST), f"a number of nodes, 1 to {_MOST}"),
     (("node_rank",), _is_whole(0), "the number of a node, 0 or more"),
+    (("attach",), _is_whole(0), "the number of a rank, 0 or more"),
     (("max_restarts",), _is_whole(0), "a number of restarts, 0 or more"),
     (("grace", "wait_for_devices", "wait_for_table"), _is_seconds, _SECONDS),
     (
@@ -240,6 +245,12 @@ def _check_together(config: LaunchConfig) -> Iterator[Finding]:
         table = option("rank_table", config.rank_table)
         message = f"{table} and {option('no_rank_table')} are both given."
         yield Finding(ERROR, message, "Give one of them.", option="rank_table")
+    if config.attach is not None and config.show not in ("all", "none"):
+        message = (
+            f"{option('show', config.show)} has no effect: with {option('attach', config.attach)} "
+            "only that rank is shown."
+        )
+        yield Finding(ERROR, message, f"Leave {option('show')} out.", option="show")
     for name in ("chief_ip", "chief_port"):
         value = getattr(config, name)
         if value is not None and not config.no_rank_table:

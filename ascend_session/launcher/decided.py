@@ -8,10 +8,11 @@ place among the nodes and the device of each rank: None, `Nodes()` or empty if t
 """
 
 import functools
+import os
 from dataclasses import dataclass
 from typing import Any, Callable, Generic, Optional, Tuple, TypeVar, cast
 
-from ascend_session.errors import AscendError
+from ascend_session.errors import AscendError, JobError
 
 _T = TypeVar("_T")
 _Decide = TypeVar("_Decide", bound="Callable[..., Decided[Any]]")
@@ -58,3 +59,18 @@ def decision(decide: _Decide) -> _Decide:
             return Decided(problems=(problem,))
 
     return cast(_Decide, decide_or_refuse)
+
+
+def make_absolute(path: str) -> str:
+    """Make a path absolute, which counts from the launcher's working directory.
+
+    Raises:
+        JobError: If that directory has been removed.
+    """
+    try:
+        return os.path.abspath(path)
+    except FileNotFoundError:
+        raise JobError(
+            "The working directory has been removed.",
+            hint="Change to another one, and launch again.",
+        ) from None

@@ -66,12 +66,9 @@ def list_physical(devices: Sequence[RankDevice]) -> Tuple[PhysicalDeviceId, ...]
 
 
 def _refuse_uncounted_program(config: LaunchConfig, environ: Mapping[str, str]) -> None:
-    """Refuse a program of which nothing says how many ranks it is.
+    """Refuse a program if nothing says how many ranks are to run it (JobError).
 
     Most shell scripts start a rank for each device themselves, and would do so once for each.
-
-    Raises:
-        JobError: If it is one.
     """
     is_counted = config.rank_table or environ.get(STUB_DEVICES_VARIABLE) or has_scheduler(environ)
     if config.program is None or is_counted:
@@ -153,33 +150,17 @@ def decide_devices(
         )
     devices = tuple(RankDevice(number, visible.physical[int(number)]) for number in ids)
     physical = list_physical(devices)
-    is_alone = nodes.count == 1
-    of_ranks = {**environ, **config.env}
-    checked = check_devices(physical, of_ranks, is_alone, assumed) if backend.holds_npus else []
-    if part is not None and physical:
-        _check_against_table(physical, part.name, table)
-    return Decided(devices, (*visible.notes, *checked))
-
-
-def _check_against_table(
-    physical: Sequence[PhysicalDeviceId], server: str, table: Sequence[PhysicalDeviceId]
-) -> None:
-    """Check that the ranks of this node have the devices that the rank table gives it, in order.
-
-    Args:
-        physical: The device of each rank.
-        server: What the table calls this node.
-        table: The devices that the table gives it.
-
-    Raises:
-        JobError: If they have others.
-    """
-    if list(physical) != list(table):
+    checked: List[str] = []
+    if backend.holds_npus:
+        of_ranks = {**environ, **config.env}
+        checked = check_devices(physical, of_ranks, nodes.count == 1, assumed)
+    if part is not None and physical and list(physical) != table:
         raise JobError(
             f"The ranks of this node would run on the physical devices {list(map(int, physical))}, "
-            f"but the rank table gives {server} {list(map(int, table))}; HCCL would end them.",
+            f"but the rank table gives {part.name} {list(map(int, table))}; HCCL would end them.",
             hint=f"Leave {option('devices')} out to follow the table.",
         )
+    return Decided(devices, (*visible.notes, *checked))
 
 
 def parse_devices(given: Union[str, Sequence[int]]) -> Tuple[LogicalDeviceId, ...]:

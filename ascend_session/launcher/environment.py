@@ -39,7 +39,7 @@ LOG_PATH = "ASCEND_PROCESS_LOG_PATH"
 WORK_PATH = "ASCEND_WORK_PATH"
 
 HIGHEST_PORT = 65520
-"""Of ``CM_CHIEF_PORT``."""
+"""Largest port allowed for ``CM_CHIEF_PORT``."""
 
 _LONGEST_GIVEN_ID = 128 - 8  # a later attempt adds its number
 
@@ -84,6 +84,10 @@ OWNED: Dict[str, str] = {name: as_message(hint) for name, hint in {**_SET, **_KE
 
 # What is shared, and yet says which job a rank belongs to; the others differ by rank.
 _OF_SCRIPT = ("LOCAL_SIZE", "RANK_SIZE", *CHIEF_FAMILY)
+
+# The longest that HCCL takes on every product, for ranks that wait for one in a debugger.
+# Source: guides/facts/launch.md#variables-of-a-rank
+_PATIENT = {"HCCL_CONNECT_TIMEOUT": "7200", "HCCL_EXEC_TIMEOUT": "17340"}
 
 # Where Pythons find the stand-ins for the vendor's packages.
 _STAND_INS = os.path.join(
@@ -175,6 +179,7 @@ def decide_environments(
         variables = {
             "TF_CPP_MIN_LOG_LEVEL": "1",  # without what TensorFlow says of itself when all is well
             **cpus.threads,
+            **({} if config.attach is None else _PATIENT),
             **{name: value for name, value in environ.items() if name not in removed},
             "PYTHONUNBUFFERED": "1",
             RANK_FOLDER: folder,

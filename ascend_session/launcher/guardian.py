@@ -21,6 +21,7 @@ launcher may send
 * ``("stop", signal, grace)``: ask everyone to end, and end them ``grace`` seconds later;
 * ``("kill",)``: end everyone now;
 * ``("pass on", signal)``: send it to the processes that catch it;
+* ``("interrupt", rank)``: send SIGINT to a rank and its group;
 * ``("pause",)`` and ``("continue",)``: stop everyone, and let everyone go on;
 
 and the guardian sends the events of `events.EVENTS` that are its own, under their names there and
@@ -93,8 +94,8 @@ def _become(rank: Dict[str, Any], parent: int, write: int) -> None:
         os.setsid()
         if not _die_with_parent(signal.SIGKILL, parent):
             os._exit(128 + signal.SIGKILL)
-        null = os.open(os.devnull, os.O_RDONLY)
-        for number, fd in enumerate((null, rank["stdout"], rank["stderr"])):
+        stdin = 0 if rank["keeps_stdin"] else os.open(os.devnull, os.O_RDONLY)
+        for number, fd in enumerate((stdin, rank["stdout"], rank["stderr"])):
             os.dup2(fd, number)
         for number in _RESET_IN_RANKS:
             signal.signal(number, signal.SIG_DFL)
@@ -273,10 +274,10 @@ class GuardedJob:
 
     Args:
         channel: The way to the launcher.
-        job: ``ranks``, each with ``command``, ``cwd``, ``environment``, ``cpus``, ``stdout``,
-            ``stderr`` and ``open_files``; ``grace``; ``size``, the number of ranks of the job on
-            all nodes, and ``folder``, that of the first one, if they may be scripts that start
-            ranks; else ``size`` is 0.
+        job: ``ranks``, each with ``command``, ``cwd``, ``environment``, ``cpus``, ``keeps_stdin``,
+            ``stdout``, ``stderr`` and ``open_files``; ``grace``; ``size``, the number of ranks of
+            the job on all nodes, and ``folder``, that of the first one, if they may be scripts
+            that start ranks; else ``size`` is 0.
     """
 
     def __init__(self, channel: MessageChannel, job: Dict[str, Any]) -> None:
@@ -469,6 +470,8 @@ class GuardedJob:
                 self._kill_at = time.monotonic()
             elif message[0] == "pass on":
                 self._pass_on(message[1])
+            elif message[0] == "interrupt":
+                self._interrupt(message[1])
             elif not self._is_stopping:  # who is to end has to run for it
                 self._is_paused = message[0] == "pause"
                 self._signal_all(signal.SIGSTOP if self._is_paused else signal.SIGCONT)
@@ -484,6 +487,14 @@ class GuardedJob:
                     process.send_signal(number)
                     told.append(process.pid)
         self._channel.send(("passed_on", number, tuple(told), time.time()))
+
+    def _interrupt(self, rank: int) -> None:
+        """Send SIGINT to a rank and its group, if it lives."""
+        pids = [pid for pid, (number, _) in self._alive.items() if number == rank]
+        for pid in pids:
+            with contextlib.suppress(OSError):  # it has no group yet, or is somebody else's
+                os.killpg(pid, signal.SIGINT)
+        self._channel.send(("passed_on", int(signal.SIGINT), tuple(pids), time.time()))
 
     def _signal_all(self, number: int) -> None:
         """Send a signal to every process of the job, first to the ranks' groups at once."""

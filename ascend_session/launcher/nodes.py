@@ -93,7 +93,7 @@ class Nodes:
 
 
 class _Source(NamedTuple):
-    """What one source says: how many nodes there are, and which this is; None if it does not."""
+    """The number of nodes by one source, and which of them this is; None if it does not say."""
 
     name: str
     nodes: Optional[SourcedNumber]
@@ -136,7 +136,7 @@ def decide_nodes(
     problems = [] if node_rank is None else _check_node_rank(node_rank, count)
     rank = node_rank if problems else _agree([(each.rank, each.name) for each in sources])
     if not problems and (count is None or count.value == 1):
-        return Decided(Nodes(table=table), tuple(_note_single_node(claim, environ)))
+        return Decided(Nodes(table=table), _note_single_node(claim, environ))
     if count is None:
         raise ConfigError.from_problems(problems, "the launch")
     if rank is None:
@@ -161,13 +161,12 @@ def decide_nodes(
         problems.append(Finding(ERROR, message, "Leave it out.", option="max_restarts"))
     if rank is None or problems:
         raise ConfigError.from_problems(problems, "the launch")
-    seed = claim.seed if claim is not None else ""
-    if not seed and table is not None:
-        seed = table.seed
+    seed = (claim.seed if claim else "") or (table.seed if table else "")
     notes: Tuple[str, ...] = ()
     if backend.needs_rendezvous:  # by HCCL they meet through the rank table
         _check_one_machine(claim, table, environ)
-        seed = seed or _name_rehearsal(config, count.value)
+        program = config.script or config.module or config.program or ""
+        seed = seed or f"{count.value}_nodes_of_{os.path.basename(program)}"
         notes = (
             f"The {count.value} nodes are rehearsed on this machine, {socket.gethostname()}: on "
             "the stub, launchers of other machines cannot join.",
@@ -240,12 +239,6 @@ def _check_one_machine(
         check_first_host(table.nodes[0].address, f"the rank table {table.path}", environ)
 
 
-def _name_rehearsal(config: LaunchConfig, count: int) -> str:
-    """Name a job of several nodes that nobody else names, the same on each of them."""
-    program = config.script or config.module or config.program or ""
-    return f"{count}_nodes_of_{os.path.basename(program)}"
-
-
 def _check_one_launcher_per_node(detected: Identity, claim: Scheduler) -> None:
     if detected.size is None:
         raise JobError(
@@ -271,15 +264,15 @@ def _join(numbers: Sequence[Optional[SourcedNumber]]) -> str:
     return ", ".join(str(number) for number in numbers if number is not None)
 
 
-def _note_single_node(claim: Optional[Scheduler], environ: Mapping[str, str]) -> List[str]:
-    notes = []
+def _note_single_node(claim: Optional[Scheduler], environ: Mapping[str, str]) -> Tuple[str, ...]:
+    """Note that Slurm's job has more nodes than this launch uses."""
     allocated = 0 if claim is not None else count_allocated_nodes(environ)
-    if allocated > 1 and environ.get(CHOICE) != "none":
-        notes.append(
-            f"Slurm's job has {allocated} nodes, and this launch uses one of them: it is not a "
-            f"task of a step. To use all: {_START_ONE_PER_NODE['Slurm']}"
-        )
-    return notes
+    if allocated <= 1 or environ.get(CHOICE) == "none":
+        return ()
+    return (
+        f"Slurm's job has {allocated} nodes, and this launch uses one of them: it is not a task of "
+        f"a step. To use all: {_START_ONE_PER_NODE['Slurm']}",
+    )
 
 
 def _read_table(

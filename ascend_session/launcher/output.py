@@ -350,10 +350,13 @@ class Output:
         """Keep a line below the ranks' lines; see `Outlet.set_footer`."""
         self._outlets[0].set_footer(footer)
 
-    def pump(self, ranks: "Sequence[RankPlan]") -> Tuple[Pump, List[Tuple[int, int]]]:
+    def pump(
+        self, ranks: "Sequence[RankPlan]", attached: Optional[int] = None
+    ) -> Tuple[Pump, List[Tuple[int, int]]]:
         """Make the pipes and folders of an attempt, and a pump that is not started yet.
 
-        A folder that cannot be made is reported once; the job goes on without its log files.
+        A folder that cannot be made is reported once; the job goes on without its log files. The
+        attached rank writes where the launcher does, and has no pipes.
 
         Returns:
             The pump, and the ends at which each rank writes to its standard output and error.
@@ -371,6 +374,9 @@ class Output:
                         f"The folder {folder} cannot be made: {failure.strerror}. The job goes on "
                         "without the files that belong there.",
                     )
+            if rank.rank == attached:
+                pipes.append((os.dup(1), os.dup(2)))
+                continue
             stdout, stderr = os.pipe(), os.pipe()
             sources += [
                 Source(stdout[0], rank.rank, "stdout", LogFile(rank.stdout, self.notices)),

@@ -35,7 +35,7 @@ from ascend_session.findings import ERROR, Finding
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 from ascend_session.launcher.assumed import AssumedDevices
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.decided import UNDECIDED, Decided, decision
+from ascend_session.launcher.decided import UNDECIDED, Decided, decision, make_absolute
 from ascend_session.launcher.devices import (
     RankDevice,
     decide_cpus,
@@ -229,7 +229,7 @@ def plan_job(
 
     Raises:
         BackendError: If the backend is not known, or ASCEND_SESSION_STUB_DEVICES is not a number.
-        ConfigError: If output of ranks is to be shown that there are not.
+        ConfigError: If ``show`` or ``attach`` names a rank that this job does not have.
         DeviceError: If the devices are not there, or cannot be one job on this product.
         JobError: If the ranks could not be one job, or there is nothing to start.
     """
@@ -279,9 +279,11 @@ def decide_job(
     folders = decide_folders(config, cwd.value, node, job_id, attempt, run)
     command = decide_command(config, cwd.value, given)
     known_size = 0 if nodes.value is None else size
-    shown = decide_shown(config.show, (known_size or len(devices)) if devices else 0)
+    attached = check_attached(config, node, len(devices), known_size)
+    show = config.show if config.attach is None else "none"
+    shown = decide_shown(show, (known_size or len(devices)) if devices else 0)
     made: List[Decided[Any]] = [chosen, nodes, local, task, rendezvous, stall_note]
-    made += [cwd, folders, command, shown]
+    made += [cwd, folders, command, shown, attached]
     ranks: Tuple[RankPlan, ...] = ()
     plan = None
     if not list_problems(made):
@@ -470,6 +472,7 @@ class Folders(NamedTuple):
         return os.path.join(self.attempt, f"rank_{rank}")
 
 
+@decision
 def decide_folders(
     config: LaunchConfig,
     cwd: Optional[str],
@@ -489,7 +492,7 @@ def decide_folders(
         run: `Folders.run` of the first attempt; None for the first.
     """
     if config.log_dir is not None:
-        logs = os.path.abspath(config.log_dir)
+        logs = make_absolute(config.log_dir)
     elif cwd is not None:
         logs = os.path.join(cwd, LOGS_FOLDER)
     else:
@@ -515,13 +518,7 @@ def _find_new_name(logs: str, job_id: str) -> str:
 @decision
 def decide_working_directory(config: LaunchConfig) -> Decided[str]:
     """Decide where the ranks run, as an absolute path; a folder that is not there is refused."""
-    try:
-        folder = os.path.abspath(config.cwd or os.curdir)
-    except FileNotFoundError:
-        raise JobError(
-            "The working directory has been removed.",
-            hint="Change to another one, and launch again.",
-        ) from None
+    folder = make_absolute(config.cwd or os.curdir)
     if not os.path.isdir(folder):
         message = f"{option('cwd', config.cwd)}: there is no folder {folder}."
         raise JobError(message, hint="Make it first.")
@@ -585,6 +582,36 @@ def _find_program(role: str, name: str, folder: str, environ: Mapping[str, str])
         reason = f"no folder of PATH={searched!r} has it"
     message = f"{option(role, name)}: {reason}."
     raise JobError(message, hint="Give the path of an executable file.")
+
+
+@decision
+def check_attached(config: LaunchConfig, nodes: Nodes, local_size: int, size: int) -> Decided[None]:
+    """Refuse to attach a rank that the job does not have on this node (ConfigError).
+
+    Args:
+        config: The options of the launch.
+        nodes: This node among those of the job.
+        local_size: Number of ranks on this node; 0 if it is not known.
+        size: Number of ranks on all nodes; 0 if it is not known.
+    """
+    rank = config.attach
+    if rank is None or not local_size or not size:
+        return Decided()
+    first = nodes.first_rank(local_size)
+    last = first + local_size - 1
+    if first <= rank <= last:
+        return Decided()
+    asked = option("attach", rank)
+    problem = Finding(
+        ERROR,
+        f"{asked}: there is no rank {rank}, the job has {size}.",
+        f"Its ranks are 0 to {size - 1}.",
+        option="attach",
+    )
+    if rank < size:
+        message = f"{asked}: rank {rank} runs on another node; this one has {first} to {last}."
+        problem = Finding(ERROR, message, f"Give {option('attach')} there.", option="attach")
+    raise ConfigError.of([problem])
 
 
 @decision

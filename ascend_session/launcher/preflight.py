@@ -22,13 +22,14 @@ from ascend_session.findings import ERROR, NOT_CHECKED, Finding, errors_of, rema
 from ascend_session.launcher.assumed import AssumedDevices
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.plan import Decisions, Plan, decide_job
+from ascend_session.launcher.process import check_terminal
 from ascend_session.spelling import Message, option, template_of
 
 _logger = logging.getLogger(__name__)
 
 _PLAN = "launch"  # the rule of what the plan refuses
 _RULES_OF_THE_CALL = (_PLAN, FOLDER, PROGRAM)
-"""What another call would mend; all else is the host's."""
+"""Rules that the user fixes by another command line; the others concern the host."""
 
 
 def planned_or_refused(
@@ -97,6 +98,8 @@ def checked_plan(
         DeviceTimeoutError: If devices were waited for and are still held.
         AscendError: If there is no plan, for one reason; see `plan.plan_job`.
     """
+    if config.attach is not None:
+        check_terminal()
     decisions = decide_job(config, environ, on_wait=say or _logger.warning)
     plan = decisions.plan or _refuse_all(decisions)
     findings = _check_files(decisions) if config.preflight else []

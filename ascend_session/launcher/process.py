@@ -4,10 +4,12 @@ import contextlib
 import os
 import resource
 import signal
+import termios
 import threading
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ascend_session.errors import JobError
+from ascend_session.spelling import option
 
 PASSED_ON = (signal.SIGUSR1, signal.SIGUSR2)
 """Signals that mean something to the ranks that catch them, and nothing to the launcher."""
@@ -106,6 +108,10 @@ class Signals:
         """Take those of them that end the job."""
         return [number for number in self.take() if number not in (*PASSED_ON, signal.SIGTSTP)]
 
+    def forget(self, number: int) -> None:
+        """Let a signal that was noted not end the job: it was for a rank."""
+        self.noted.remove(number)
+
     def raise_again(self) -> None:
         """Send this process the first signal that was noted, for whoever else waits for it."""
         if self.noted:
@@ -159,6 +165,64 @@ def drop_signals_for_ranks() -> Iterator[None]:
     finally:
         for number in numbers:
             signal.signal(number, signal.SIG_DFL)
+
+
+def is_in_front(fd: int) -> bool:
+    """Tell whether a terminal is this job's, which does not run in a shell's background."""
+    try:
+        return os.tcgetpgrp(fd) == os.getpgrp()
+    except OSError:  # a terminal, but not one that controls this process
+        return True
+
+
+class LentTerminal:
+    """The terminal on standard input, which a rank uses within the block.
+
+    The rank is in a session of its own, to which the terminal does not belong: so the kernel stops
+    it for no read, and what is typed as a signal comes to the launcher. Settings that the rank
+    leaves behind, such as no echo, are taken back with the block.
+    """
+
+    def __enter__(self) -> "LentTerminal":
+        self._settings = termios.tcgetattr(0)
+        return self
+
+    def __exit__(self, *failure: Any) -> None:
+        self._set(self._settings)
+
+    def stop_process(self, signals: Signals) -> None:
+        """Stop this process until it is continued in front; others find the old settings."""
+        ranks_settings = termios.tcgetattr(0)
+        self._set(self._settings)
+        signals.stop_process()
+        while not is_in_front(0) and not signals.noted:  # as who reads in the background
+            signals.stop_process()
+        self._set(ranks_settings)
+
+    @staticmethod
+    def _set(settings: List[Any]) -> None:
+        if is_in_front(0):  # else it is somebody else's by now
+            with contextlib.suppress(termios.error):  # it has been closed
+                termios.tcsetattr(0, termios.TCSANOW, settings)
+
+
+def check_terminal() -> None:
+    """Refuse to attach a rank where there is no terminal for it.
+
+    Raises:
+        JobError: If standard input is not a terminal, or this process runs in the background.
+    """
+    asked = option("attach")
+    if not os.isatty(0):
+        raise JobError(
+            f"{asked}: standard input is not a terminal.",
+            hint=f"Launch from a terminal, or leave {asked} out.",
+        )
+    if not is_in_front(0):
+        raise JobError(
+            f"{asked}: the launcher runs in the background of its terminal.",
+            hint="Launch without & at the end.",
+        )
 
 
 _FILES_PER_RANK, _OTHER_FILES = 6, 64

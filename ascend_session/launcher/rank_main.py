@@ -264,11 +264,12 @@ def _can_import_from(path: str) -> bool:
 def _compiled(path: str) -> "Any":
     """Load the code of a script or of a compiled one; return it with its loader."""
     external = sys.modules["_frozen_importlib_external"]  # type: Any
-    if path.endswith(".pyc"):
+    with open(path, "rb") as file:
+        content = file.read()
+    if path.endswith(".pyc") or content[:2] == external.MAGIC_NUMBER[:2]:  # as Python knows it
         loader = external.SourcelessFileLoader("__main__", path)
         return loader.get_code("__main__"), loader
-    with open(path, "rb") as file:
-        code = compile(file.read(), path, "exec", 0, True)
+    code = compile(content, path, "exec", 0, True)
     return code, external.SourceFileLoader("__main__", path)
 
 

@@ -24,7 +24,7 @@ from ascend_session.cluster.variables import RENDEZVOUS
 from ascend_session.errors import JobError
 from ascend_session.launcher.assumed import AssumedDevices
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.decided import UNDECIDED, Decided, decision
+from ascend_session.launcher.decided import UNDECIDED, Decided, decision, make_absolute
 from ascend_session.launcher.devices import RankDevice, find_product, list_physical
 from ascend_session.launcher.nodes import Nodes
 from ascend_session.spelling import Message, option
@@ -131,7 +131,7 @@ def _note_ignored(table: str, why: str) -> str:
 
 def _check_table(given: str, source: str) -> str:
     """Return the absolute path of a rank table, which has to be a file."""
-    path = os.path.abspath(given)
+    path = make_absolute(given)
     if not os.path.isfile(path):
         problem = f"there is no file {path}; HCCL would end the ranks"
         if os.path.exists(path):

@@ -84,7 +84,9 @@ class ScriptWatch:
         done nothing since the last look, because it waits. Anything else may: a shell that works,
         or one that waits for a program which prepares something.
         """
-        ranks, sizes, activity = set(), set(), []
+        ranks: Set[str] = set()
+        sizes: Set[str] = set()
+        activity = []
         for pid, name, environ in _walk(os.getpid()):
             is_rank = is_rank_of_script(environ)
             if is_rank:
@@ -95,10 +97,7 @@ class ScriptWatch:
             elif name not in _READERS and not (is_rank and self._is_idle(pid, name)):
                 return []
         is_quiet, self._activity = activity == self._activity, activity
-        numbers = {
-            rank for rank in (*ranks, *sizes) if rank.isdecimal() and len(rank) <= _MOST_DIGITS
-        }
-        if not is_quiet or len(sizes) != 1 or numbers != ranks | sizes:
+        if not is_quiet or len(sizes) != 1 or not all(map(_is_number, ranks | sizes)):
             return []
         return sorted(set(range(int(sizes.pop()))) - {int(rank) for rank in ranks})
 
@@ -175,8 +174,7 @@ class RepeatWatch:
         for child in _list_children(pid):
             name, environ = _name(child), _read_environ(child)
             number = environ.get("RANK_ID", "")
-            is_of_job = number.isdecimal() and len(number) <= _MOST_DIGITS
-            is_of_job = is_of_job and int(number) < self._size
+            is_of_job = _is_number(number) and int(number) < self._size
             is_rank = is_of_job and not is_alone(environ.get("RANK_SIZE", "1"))
             is_own = number == own
             if is_own and _is_python(name):
@@ -228,6 +226,10 @@ def _read_activity(pid: int) -> str:
 def _has_shell(pid: int) -> bool:
     """Tell whether a shell lives right below a process."""
     return any(_name(child) in _SHELLS and _read(child, "cmdline") for child in _list_children(pid))
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
 def _is_python(name: str) -> bool:
@@ -286,11 +288,7 @@ def read_announced_size(words: Sequence[str], folder: str) -> Optional[int]:
     numbers = {name: value for name, value in assigned if value.isdecimal()}
     sizes = [value.strip("${") for name, value in assigned if name == "RANK_SIZE"]
     counts = [numbers.get(size, size) for size in sizes]
-    large = [
-        int(count)
-        for count in counts
-        if count.isdecimal() and len(count) <= _MOST_DIGITS and int(count) > 1
-    ]
+    large = [int(count) for count in counts if _is_number(count) and int(count) > 1]
     sets_rank = any(name == "RANK_ID" for name, _ in assigned)
     return max(large) if large and sets_rank else None
 

@@ -54,7 +54,13 @@ from ascend_session.launcher.events import (
 from ascend_session.launcher.guardian import MessageChannel
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, RankPlan
-from ascend_session.launcher.process import ASKING, PASSED_ON, Signals, enough_open_files
+from ascend_session.launcher.process import (
+    ASKING,
+    PASSED_ON,
+    LentTerminal,
+    Signals,
+    enough_open_files,
+)
 from ascend_session.launcher.pump import Pump
 from ascend_session.launcher.result import Attempt, judge_ranks
 from ascend_session.rank_folder import RANK_FOLDER, read_first_step
@@ -76,6 +82,7 @@ class GuardianProcess:
         pipes: Where each writes its standard output and error; the guardian gets them.
         grace: Seconds from SIGTERM to SIGKILL.
         open_files: The limits of open files that the ranks get; None means the launcher's.
+        attached: The rank that keeps this process's standard input; None if nobody does.
         size: The number of ranks of the job on all nodes, if they may be scripts that start
             ranks themselves; else 0.
 
@@ -90,6 +97,7 @@ class GuardianProcess:
         grace: float,
         open_files: Optional[Tuple[int, int]] = None,
         size: int = 0,
+        attached: Optional[int] = None,
     ) -> None:
         self._grace = grace
         self._ranks = [rank.rank for rank in ranks]
@@ -103,6 +111,7 @@ class GuardianProcess:
                 "cwd": as_bytes(rank.cwd),
                 "environment": {as_bytes(n): as_bytes(v) for n, v in rank.environment.items()},
                 "cpus": None if rank.cpus is None else list(rank.cpus),
+                "keeps_stdin": rank.rank == attached,
                 "stdout": stdout,
                 "stderr": stderr,
                 "open_files": open_files,
@@ -116,7 +125,7 @@ class GuardianProcess:
                 unless_started.callback(self._socket.close)
                 self._process = subprocess.Popen(
                     [sys.executable, "-S", "-m", _GUARDIAN, str(theirs.fileno()), str(os.getpid())],
-                    stdin=subprocess.DEVNULL,
+                    stdin=subprocess.DEVNULL if attached is None else None,
                     stdout=subprocess.DEVNULL,
                     cwd="/",  # where no module can hide one that it imports
                     env=_guardian_environment(),
@@ -169,6 +178,10 @@ class GuardianProcess:
     def pass_on(self, number: int) -> None:
         """Send a signal to the processes that catch it."""
         self._send(("pass on", int(number)))
+
+    def interrupt(self, rank: int) -> None:
+        """Send SIGINT to a rank and its group, as its terminal would."""
+        self._send(("interrupt", self._ranks.index(rank)))
 
     def pause(self) -> None:
         """Stop every process of the job, until `resume`."""
@@ -224,7 +237,10 @@ def supervise(
         began = time.time()
         on_event(Planned(plan, began))
         attempt = Attempt.begin(plan, began)
-        pump, pipes = output.pump(plan.ranks)
+        attached, terminal = plan.config.attach, None
+        if attached is not None:
+            terminal = stack.enter_context(LentTerminal())
+        pump, pipes = output.pump(plan.ranks, attached)
         with contextlib.ExitStack() as until_started:  # then the guardian has them
             for end in itertools.chain.from_iterable(pipes):
                 until_started.callback(os.close, end)
@@ -233,10 +249,10 @@ def supervise(
             stack.callback(_end_orphans_of, attempt, plan.folder)
             watched = plan.size if plan.size == 1 or plan.config.program is not None else 0
             guardian = stack.enter_context(
-                GuardianProcess(plan.ranks, pipes, plan.config.grace, open_files, watched)
+                GuardianProcess(plan.ranks, pipes, plan.config.grace, open_files, watched, attached)
             )
         stack.enter_context(signals.over_ranks())
-        _Supervision(plan, attempt, guardian, signals, on_event, pump, output).run()
+        _Supervision(plan, attempt, guardian, signals, on_event, pump, output, terminal).run()
     return attempt
 
 
@@ -262,7 +278,10 @@ class _Supervision:
         on_event: Callable[[Event], None],
         pump: Pump,
         output: Output,
+        terminal: Optional[LentTerminal],
     ) -> None:
+        self._terminal = terminal
+        self._was_interrupted = False  # SIGINT went to the attached rank, and the job goes on
         self._plan = plan
         self._attempt = attempt
         self._guardian = guardian
@@ -308,10 +327,18 @@ class _Supervision:
         elif number == signal.SIGTSTP:
             self._pause()
         elif self._attempt.signal is None:
+            attached = self._plan.config.attach
+            if number == signal.SIGINT and attached is not None and not self._was_interrupted:
+                self._was_interrupted = True
+                self._signals.forget(number)
+                self._guardian.interrupt(attached)
+                return
             self._attempt.signal = number
             self._filter.note_stop()
-            # At a terminal, Ctrl-C means an interruption; whatever else comes means the end.
-            self._guardian.stop(number if number == signal.SIGINT else signal.SIGTERM)
+            # At a terminal, Ctrl-C means an interruption; whatever else comes means the end. A
+            # debugger would go on after an interruption.
+            is_interruption = number == signal.SIGINT and attached is None
+            self._guardian.stop(signal.SIGINT if is_interruption else signal.SIGTERM)
         elif number in ASKING:  # the kernel repeats some others, such as SIGXCPU
             self._guardian.kill()
 
@@ -320,7 +347,10 @@ class _Supervision:
         self._on_event(Paused(time.time()))
         began = time.monotonic()
         self._guardian.pause()
-        self._signals.stop_process()
+        if self._terminal is None:
+            self._signals.stop_process()
+        else:
+            self._terminal.stop_process(self._signals)
         self._guardian.resume()
         ended = time.monotonic()
         if self._stall is not None:
@@ -379,6 +409,8 @@ class _Supervision:
     def _watch_for_stalls(self) -> None:
         from ascend_session.launcher.stall import StallWatch, note_after_s
 
+        if self._terminal is not None:
+            return  # a rank stands still as long as somebody likes
         first = self._plan.ranks[0]
         timeout_s, note_s = self._plan.config.stall_timeout, note_after_s(first.environment)
         if timeout_s is not None or note_s:

@@ -46,6 +46,18 @@ def test_a_program_is_looked_for_as_in_a_shell(bench: Bench) -> None:
         assert bench.plan(processes=1, **asked).ranks[0].command == (str(tool),)
 
 
+@pytest.mark.parametrize("asked", [{}, {"log_dir": "logs"}])
+def test_a_relative_path_in_a_folder_that_was_removed_is_refused(
+    bench: Bench, tmp_path_factory: Any, monkeypatch: Any, asked: Dict[str, Any]
+) -> None:
+    gone = tmp_path_factory.mktemp("gone")
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    own_folder = {"cwd": str(bench.folder)} if asked else {"cwd": None}
+    with pytest.raises(JobError, match="working directory has been removed"):
+        bench.plan(processes=1, script="train.py", **own_folder, **asked)
+
+
 @pytest.mark.parametrize("name", ["-c", "-m"])
 def test_a_script_that_begins_with_a_dash_is_no_option(bench: Bench, name: str) -> None:
     (bench.folder / name).write_text("print('ran')")

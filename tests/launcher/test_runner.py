@@ -127,6 +127,8 @@ def place(tmp_path_factory: Any) -> Path:
         archive.writestr("__main__.py", "import sys; print(sys.argv, sys.path[0], __file__); 1 / 0")
     code = "import py_compile; py_compile.compile('chained.py', cfile='compiled.pyc')"
     subprocess.run([sys.executable, "-c", code], cwd=str(folder), check=True, timeout=PATIENCE)
+    code = "import py_compile; py_compile.compile('names.py', cfile='compiled')"
+    subprocess.run([sys.executable, "-c", code], cwd=str(folder), check=True, timeout=PATIENCE)
     return folder
 
 
@@ -184,6 +186,7 @@ def test_a_script_does_what_it_does_below_python(place: Path, tmp_path: Path, na
         ["link.py"],
         ["end.py", "well"],
         ["compiled.pyc"],
+        ["compiled"],
         ["broken.pyc"],
         ["no_such_script.py"],
     ],
@@ -254,7 +257,9 @@ def test_programs_that_never_ran_and_codes_are_recorded(
     assert (found.type, found.exit_code) == (kind, code)
 
 
-@pytest.mark.parametrize("name", ["code_none.py", "code_now.py", "terminated.py", "names.py"])
+@pytest.mark.parametrize(
+    "name", ["code_none.py", "code_now.py", "terminated.py", "names.py", "compiled"]
+)
 def test_other_ends_leave_no_record(place: Path, tmp_path: Path, name: str) -> None:
     run(place, [name], tmp_path)
     assert os.listdir(str(tmp_path)) == ["stacks.log"]

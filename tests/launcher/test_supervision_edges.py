@@ -30,7 +30,8 @@ import os, signal
 from ascend_session.launcher import guardian
 signal.signal(signal.SIGINT, lambda number, frame: None)
 os.chdir = lambda folder: os.kill(os.getpid(), signal.SIGINT)
-rank = {"stdout": 1, "stderr": 2, "open_files": None, "cpus": None, "cwd": b"/",
+rank = {"stdout": 1, "stderr": 2, "open_files": None, "cpus": None,
+         "keeps_stdin": False, "cwd": b"/",
         "command": [b"/bin/true"], "environment": {}}
 pid, pipe = guardian.start_rank(rank)
 print(os.waitpid(pid, 0)[1])
@@ -47,7 +48,8 @@ def slowly(rank):
     return pid, pipe
 guardian.start_rank = slowly
 ours, theirs = socket.socketpair()
-ranks = [{"stdout": os.dup(2), "stderr": os.dup(2), "open_files": None, "cpus": None, "cwd": b"/",
+ranks = [{"stdout": os.dup(2), "stderr": os.dup(2), "open_files": None, "cpus": None,
+         "keeps_stdin": False, "cwd": b"/",
           "command": [b"/bin/" + name], "environment": {}} for name in (b"true", b"false", b"true")]
 asked = {"ranks": ranks, "grace": 1.0, "size": 0}
 guardian.GuardedJob(guardian.MessageChannel(theirs.fileno()), asked).run([])
