@@ -10,6 +10,7 @@
 | `name_process` | `cluster.member`, and `cluster.script_rank` before it | `cluster.member` |
 | `name_waiting`, `ABSENT_NAME` | `cluster.member` | the same |
 | `FIRST_STEP_NAME` | `write_first_step`, for `training.progress` | `read_first_step` |
+| `STEP_NAME` | `write_step`, for `training.progress` | `read_step` |
 | `SESSIONS_NAME` | `compat.life` | the same, in rank 0 |
 
 The runner loads this file by its path before the program starts, and imports nothing with it that
@@ -26,7 +27,7 @@ from _thread import get_ident
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, List, Optional
+    from typing import Any, List, Optional, Tuple
 
 RANK_FOLDER = "ASCEND_SESSION_RANK_FOLDER"
 """Variable with the folder's absolute path; set in processes launched by this package."""
@@ -38,7 +39,8 @@ STDOUT_NAME, STDERR_NAME = "stdout.log", "stderr.log"
 PLOG_FOLDER, WORK_FOLDER = "plog", "work"
 RECORD_NAME, STACKS_NAME = "error.json", "stacks.log"
 PROCESS_PREFIX, PROCESS_SUFFIX = "process_", ".json"
-ABSENT_NAME, FIRST_STEP_NAME, SESSIONS_NAME = "absent_ranks.json", "first_step", "sessions.json"
+ABSENT_NAME, SESSIONS_NAME = "absent_ranks.json", "sessions.json"
+FIRST_STEP_NAME, STEP_NAME = "first_step", "step"
 
 STACK_SIGNAL = int(__import__("_signal").SIGRTMIN) + 7  # signal itself is slow to load
 """Number of the signal that makes a rank write its stacks; it ends a program that has no runner."""
@@ -81,6 +83,42 @@ def read_first_step(folder: str) -> "Optional[int]":
     except (OSError, ValueError):
         return None
     return int(text) if text.isdigit() else None
+
+
+_STEP_BYTES = 64  # always as many, so that a shorter one leaves nothing of the one before
+
+
+def write_step(folder: str, step: int, of: "Optional[int]", now: float) -> None:
+    """Write at which step a rank is; trouble with the file is no matter.
+
+    Args:
+        folder: The rank's.
+        step: The step that it has made last.
+        of: How many it will make in all; None if that is not known.
+        now: The time, as `time.monotonic` counts.
+    """
+    record = f"{step} {-1 if of is None else of} {now:.3f}"
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+        fd = os.open(os.path.join(folder, STEP_NAME), flags, 0o666)
+    except OSError:
+        return
+    try:
+        os.pwrite(fd, f"{record:<{_STEP_BYTES - 1}}\n".encode(), 0)
+    except OSError:
+        return
+    finally:
+        os.close(fd)
+
+
+def read_step(folder: str) -> "Optional[Tuple[int, Optional[int], float]]":
+    """Read what `write_step` has written: step, of and now; None if there is nothing."""
+    try:
+        with open(os.path.join(folder, STEP_NAME)) as file:
+            step, of, now = file.read(_STEP_BYTES).split()
+        return int(step), None if of == "-1" else int(of), float(now)
+    except (OSError, ValueError):
+        return None
 
 
 # Descriptors that no program reaches. If one closes all that it does not know, what it opens then

@@ -1,8 +1,8 @@
 """Runs a job for the command ``launch``: the ranks' lines, sentences about them, a live line.
 
-The live line below the output says who runs, for how long, and what the slowest said last. A rank
-starts until it has written something or opens a system: before that it loads TensorFlow, and
-nobody can tell.
+The live line below the output says who runs, for how long, at which step training is, and the
+newest line of any rank. A rank starts until it has written something or opens a system: before that
+it loads TensorFlow, and nobody can tell.
 """
 
 import dataclasses
@@ -13,7 +13,19 @@ import re
 import shlex
 import signal
 import time
-from typing import TYPE_CHECKING, Callable, Dict, FrozenSet, List, Mapping, Optional, Set
+from collections import deque
+from typing import (
+    TYPE_CHECKING,
+    Callable,
+    Deque,
+    Dict,
+    FrozenSet,
+    List,
+    Mapping,
+    Optional,
+    Set,
+    Tuple,
+)
 
 from ascend_session.cli._output import complain, in_command
 from ascend_session.cli._parameters import exit_on_signals
@@ -31,6 +43,8 @@ from ascend_session.launcher.process import (
     signal_name,
 )
 from ascend_session.launcher.pump import Notices
+from ascend_session.launcher.render import can_redraw
+from ascend_session.rank_folder import read_step
 from ascend_session.text import format_count, format_duration, format_ranges
 
 if TYPE_CHECKING:
@@ -43,6 +57,8 @@ Observer = Callable[[events.Event, Callable[[str], None]], None]
 _STDOUT, _STDERR = 1, 2
 _FIRST_S = 1.0  # a job that ends before gets no live line
 _RECENT_S = 2.0  # silence that is not worth a number
+_LONG_S = 60.0  # silence of a rank that is worth the line
+_PACE_S = 60.0  # in which steps are counted for their pace
 _COLUMNS = 80  # of a terminal that does not say how many it has
 _MARGIN = 3  # columns that stay free: for ^C, and so that the cursor never leaves the line
 _CONTINUATION = bytes(range(0x80, 0xC0))
@@ -71,11 +87,12 @@ def run_job(
         complain("Interrupted before anything was started.")
         return 128 + signal.SIGINT
     with Signals() as signals:
-        screen = _Screen(config.grace, signals, observe, has_status=config.attach is None)
+        fd = _STDERR if as_json else _STDOUT
+        screen = _Screen(fd, config, signals, observe)
         result = launch_within(
             plan,
             signals,
-            _STDERR if as_json else _STDOUT,
+            fd,
             screen.note,
             words=_STDERR,
             on_output=screen.begin,
@@ -127,10 +144,10 @@ class _Screen:
     """
 
     def __init__(
-        self, grace_s: float, signals: Signals, observe: Optional[Observer], has_status: bool
+        self, fd: int, config: "LaunchConfig", signals: Signals, observe: Optional[Observer]
     ) -> None:
-        self._has_status = has_status
-        self._grace_s = grace_s
+        self._fd = fd
+        self._config = config
         self._signals = signals
         self._observe = observe
         self._status: Optional[StatusLine] = None
@@ -145,14 +162,14 @@ class _Screen:
         """Take the output of the job, below which the status line stands."""
         self._output = output
         output.hides_traceback = True
-        if self._has_status and not _is_dumb(output.fd):
-            self._status = StatusLine(output.fd, output.latest, self._grace_s)
-            output.set_footer(self._status.draw)
+        if output.is_terminal and self._config.attach is None:
+            self._status = StatusLine(self._fd, output.latest, self._config.grace)
+            output.set_status(self._status.draw)
 
     def note(self, event: events.Event) -> None:
         """Show an event."""
         if isinstance(event, events.Started):  # while the ranks begin
-            importlib.import_module("ascend_session.cli._launch_summary")
+            importlib.import_module("ascend_session.launcher.summary")
         if isinstance(event, events.Finished):
             self._known_signals = len(self._signals.noted)
         self._describe(event)
@@ -163,14 +180,14 @@ class _Screen:
 
     def summarize(self, result: "LaunchResult") -> str:
         """Draw what became of the launch."""
-        from ascend_session.cli._launch_summary import summarize
+        from ascend_session.launcher.summary import summarize
 
         # What happened to the output after the result was made is news, too.
         troubles = [] if self._output is None else self._output.troubles
         notes = map(in_command, dict.fromkeys([*result.notes, *troubles]))
         complete = dataclasses.replace(result, notes=tuple(notes))
         known = [*self._sentences, *troubles]
-        if _is_dumb(_STDERR):
+        if not can_redraw(_STDERR):
             return summarize(complete, known)
         columns = os.get_terminal_size(_STDERR).columns or None
         return summarize(complete, known, columns, not os.environ.get("NO_COLOR"))
@@ -229,7 +246,7 @@ class _Screen:
         elif isinstance(event, events.StallNote):
             self._say(f"note: {event.note}")
         elif isinstance(event, events.Stalled):
-            then = f"SIGKILL in {self._grace_s:g} s"
+            then = f"SIGKILL in {self._config.grace:g} s"
             self._say(f"The job has stalled: every rank is asked to end, and gets {then}.")
 
     def _describe_plan(self, plan: "Plan") -> None:
@@ -248,7 +265,7 @@ class _Screen:
             )
 
     def _describe_stop(self, event: events.Stopping) -> None:
-        then = f"SIGKILL in {self._grace_s:g} s"
+        then = f"SIGKILL in {self._config.grace:g} s"
         if event.why == "failure" and self._alive > 0:
             failure = "A rank has failed"
             if event.rank is not None:
@@ -305,6 +322,8 @@ class StatusLine:
         self._alive: FrozenSet[int] = frozenset()  # replaced, never changed
         self._folders: Dict[int, str] = {}
         self._joined: Set[int] = set()
+        self._paced = 0  # the rank whose steps are counted
+        self._steps: Deque[Tuple[float, int]] = deque()  # when it made some, in `_PACE_S`
         self._until: Optional[float] = None  # until ranks are killed, or another attempt
         self._is_waiting = self._is_killing = False
 
@@ -315,6 +334,7 @@ class StatusLine:
             self._attempt_began = time.monotonic()
             self._folders = {rank.rank: rank.folder for rank in event.plan.ranks}
             self._joined = set()
+            self._steps.clear()
             self._until, self._is_waiting, self._is_killing = None, False, False
         elif isinstance(event, events.Started):
             self._alive = self._alive | {event.rank}
@@ -361,23 +381,61 @@ class StatusLine:
             return f"{attempt}{starting} of {self._size} ranks starting, {elapsed}"
         head = f"{attempt}{len(running)} of {self._size} ranks running, "
         head += f"{starting} starting, {elapsed}" if starting else elapsed
-        return f"{head} | {self._describe_slowest(alive, lines)}" if alive else head
+        return " | ".join(filter(None, [head, self._describe_step(alive), _describe_line(lines)]))
 
     def _has_joined(self, rank: int) -> bool:
         if rank not in self._joined and read_members(self._folders[rank]):
             self._joined.add(rank)
         return rank in self._joined
 
-    def _describe_slowest(self, alive: FrozenSet[int], lines: Mapping[int, Latest]) -> str:
-        """Name the rank that has been silent longest, and give its last line."""
-        began = self._attempt_began
-        times = {rank: lines[rank].time if rank in lines else began for rank in alive}
-        rank = min(sorted(alive), key=times.__getitem__)
-        if rank not in lines:
-            return f"[{rank}] has said nothing yet"
-        silent_s = time.monotonic() - times[rank]
-        ago = f" {_format_clock(silent_s)} ago:" if silent_s >= _RECENT_S else ""
-        return f"[{rank}]{ago} {_last_line(lines[rank].text)}"
+    def _describe_step(self, alive: FrozenSet[int]) -> str:
+        """Say at which step the first rank is that tells, at which pace, and what is left."""
+        told = ((rank, read_step(self._folders[rank])) for rank in sorted(alive))
+        rank, progress = next((each for each in told if each[1] is not None), (0, None))
+        if progress is None:
+            return ""
+        step, of, at = progress
+        if self._steps and (rank != self._paced or step < self._steps[-1][1]):
+            self._steps.clear()  # something else is counted now
+        if not self._steps or at > self._steps[-1][0]:
+            self._steps.append((at, step))
+        self._paced = rank
+        while at - self._steps[0][0] > _PACE_S and len(self._steps) > 2:
+            self._steps.popleft()
+        text = f"step {step}" if of is None else f"step {step} of {of}"
+        silent_s = time.monotonic() - at
+        if silent_s >= _LONG_S:
+            return f"{text}, {_format_clock(silent_s)} ago"
+        began, first = self._steps[0]
+        if step == first or at <= began:
+            return text
+        pace = (step - first) / (at - began)
+        text += f", {pace:.0f} steps/s" if pace >= 100 else f", {pace:.3g} steps/s"
+        left_s = 0.0 if of is None else (of - step) / pace
+        return f"{text}, {_format_clock(left_s)} left" if left_s > 0 else text
+
+
+def _describe_line(lines: Mapping[int, Latest]) -> str:
+    """Give the newest line of any rank, or the last one of a rank that is silent for long.
+
+    A rank counts as silent if it wrote over a longer time than it has written nothing. What each
+    rank says once at its beginning makes none silent where only rank 0 goes on.
+    """
+    if not lines:
+        return ""
+    now = time.monotonic()
+    silent_s = {
+        rank: now - line.time
+        for rank, line in lines.items()
+        if _LONG_S <= now - line.time < line.time - line.began
+    }
+    if silent_s:
+        rank = max(sorted(silent_s), key=silent_s.__getitem__)
+    else:
+        rank = max(sorted(lines), key=lambda rank: lines[rank].time)
+    ago_s = now - lines[rank].time
+    ago = f" {_format_clock(ago_s)} ago:" if ago_s >= _RECENT_S else ""
+    return f"[{rank}]{ago} {_last_line(lines[rank].text)}"
 
 
 def _last_line(text: bytes) -> str:
@@ -393,8 +451,3 @@ def _format_clock(seconds: float) -> str:
     minutes, second = divmod(int(seconds), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02d}:{second:02d}" if hours else f"{minute}:{second:02d}"
-
-
-def _is_dumb(fd: int) -> bool:
-    """Tell whether it is no terminal, or one that only takes text."""
-    return not os.isatty(fd) or os.environ.get("TERM") in (None, "", "dumb")

@@ -7,6 +7,7 @@ Source of the waits between attempts: guides/facts/failures.md#waits
 
 import contextlib
 import errno
+import io
 import os
 import select
 import signal
@@ -22,14 +23,16 @@ from ascend_session.launcher.events import (
     Event,
     EventFile,
     Finished,
+    Located,
     Restarting,
     Resumed,
     Waiting,
 )
-from ascend_session.launcher.output import Output
+from ascend_session.launcher.output import Output, Target
 from ascend_session.launcher.plan import Plan, plan_job
 from ascend_session.launcher.preflight import checked_plan
 from ascend_session.launcher.process import Signals, standard_streams
+from ascend_session.launcher.render import can_redraw
 from ascend_session.launcher.result import Attempt, Cause, LaunchResult, judge
 from ascend_session.launcher.supervisor import supervise
 from ascend_session.spelling import Message, option, template_of
@@ -53,8 +56,8 @@ def launch(
 
     Args:
         config: The options of the launch.
-        output: File descriptor to which the ranks' lines are written; None means that of
-            ``sys.stdout``.
+        output: File descriptor to which the ranks' lines are written; None means
+            ``sys.stdout``: its descriptor, or itself if it is none of a file, as in a notebook.
         on_event: Takes what happens, in this thread, see ``launcher.events``. What it raises
             ends the job, and comes out here.
 
@@ -81,17 +84,30 @@ def launch(
     with standard_streams():
         first = checked_plan(config, environ, None if on_event is None else wait)
         with Signals() as signals:
-            if output is None:  # Python has no sys.stdout if it was started with none
-                output = int(getattr(sys.stdout, "fileno", lambda: 1)())
-            result = launch_within(first, signals, output, pass_on)
+            target = _find_stdout() if output is None else output
+            result = launch_within(first, signals, target, pass_on)
     signals.raise_again()
     return result
+
+
+def _find_stdout() -> Target:
+    """Find where ``print`` writes: a descriptor, or a stream that has none of its own.
+
+    A notebook's stream names the descriptor of the server's log, and is not written to that.
+    """
+    stream = sys.stdout
+    if stream is None:  # as Python was started without one
+        return 1
+    if isinstance(stream, io.TextIOWrapper):
+        with contextlib.suppress(OSError):  # UnsupportedOperation: a buffer in memory
+            return stream.fileno()
+    return stream
 
 
 def launch_within(
     first: Plan,
     signals: Signals,
-    output: int,
+    output: Target,
     on_event: Callable[[Event], None],
     words: Optional[int] = None,
     on_output: Optional[Callable[[Output], None]] = None,
@@ -102,19 +118,28 @@ def launch_within(
         first: The plan of the first attempt. It is made before the signals are taken over, for
             that may wait for others and nothing is to be ended yet.
         signals: The signals that end it.
-        output: File descriptor to which the ranks' lines are written.
+        output: File descriptor, or stream of text, to which the ranks' lines are written.
         on_event: Takes what happens.
         words: File descriptor to which the launcher's own lines are written; None means
             ``output``.
         on_output: Takes the `Output` before anything happens.
     """
     config = first.config
-    colour = os.isatty(output) and not first.environ.get("NO_COLOR")
+    is_terminal = isinstance(output, int) and can_redraw(output)
+    colour = is_terminal and not first.environ.get("NO_COLOR")
     stack = contextlib.ExitStack()
     try:
         events = None if config.events is None else stack.enter_context(EventFile(config.events))
         _make_folder(config, first.folder)
-        job_output = Output(output, first.size, first.shown, config.timestamps, colour, words)
+        job_output = Output(
+            output,
+            first.size,
+            first.shown,
+            config.timestamps,
+            colour,
+            words,
+            is_terminal=is_terminal,
+        )
         stack.callback(job_output.close, signals)
         if on_output is not None:
             on_output(job_output)
@@ -126,6 +151,7 @@ def launch_within(
 def _make_folder(config: LaunchConfig, folder: str) -> None:
     try:
         os.makedirs(folder, exist_ok=True)
+        _point_latest_to(os.path.dirname(folder))
     except OSError as failure:
         if failure.errno in (errno.ENOSPC, errno.EDQUOT):
             return  # the job can go on without logs, and will say so
@@ -134,6 +160,25 @@ def _make_folder(config: LaunchConfig, folder: str) -> None:
             f"{prefix}the folder {folder} cannot be made: {failure.strerror}.",
             hint=f"Give {option('log_dir')}, a folder in which this user may write.",
         ) from None
+
+
+def _point_latest_to(job_folder: str) -> None:
+    """Have the link ``latest`` beside a job's folder lead there, unless that cannot be.
+
+    What else has that name is the user's, and stays.
+    """
+    logs, job = os.path.split(job_folder)
+    link = os.path.join(logs, "latest")
+    temporary = f"{link}.{os.getpid()}"
+    with contextlib.suppress(OSError):
+        if os.path.lexists(link) and os.sep in os.readlink(link):  # raises for what is no link
+            return
+        os.symlink(job, temporary)
+        try:
+            os.replace(temporary, link)
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
 
 
 class _InterruptedError(Exception):
@@ -242,6 +287,9 @@ class _Launch:
     def _pass_on(self, event: Event) -> None:
         if isinstance(event, Resumed):
             self._output.say(f"Attempt {len(self._attempts) + 1} resumed at step {event.step}.")
+        elif isinstance(event, Located):
+            places = event.places or ("no rank runs",)
+            self._output.say("\n  ".join(["Where the ranks are:", *places]))
         if self._events is not None:
             self._events.write(event, self._output.notices)
         self._on_event(event)

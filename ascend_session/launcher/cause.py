@@ -110,7 +110,10 @@ def find_cause(plan: "Plan", attempt: Attempt) -> Cause:
     if attempt.stall:
         return judge.blame_stall(*attempt.stall)
     if attempt.signal is not None:
-        return Cause(None, 128 + attempt.signal, describe_interrupt(attempt.signal))
+        sentence = describe_interrupt(attempt.signal)
+        if attempt.standing:
+            sentence += f" The job stood still: {attempt.standing}."
+        return Cause(None, 128 + attempt.signal, sentence)
     code = 128 + (signal.SIGKILL if attempt.guardian_died else signal.SIGTERM)
     return Cause(None, code, describe_guardian(attempt.guardian_died))
 

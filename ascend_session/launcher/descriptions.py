@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ascend_session.launcher.plan import RankPlan
 
 _MOST_PEERS_NAMED = 8
-_KEYS = {signal.SIGINT: " (Ctrl-C)", signal.SIGQUIT: " (Ctrl-\\)"}
 
 
 def describe_not_started(planned: "RankPlan", event: "NotStarted") -> str:
@@ -149,7 +148,7 @@ def describe_left(ranks: Sequence[int]) -> str:
 
 def describe_interrupt(number: int) -> str:
     """Report that the launcher got a signal."""
-    key = next((text for of, text in _KEYS.items() if of == number), "")
+    key = " (Ctrl-C)" if number == signal.SIGINT else ""
     return f"The launcher was stopped by {signal_name(number)}{key}."
 
 

@@ -149,6 +149,13 @@ class StallNote(NamedTuple):
     time: float
 
 
+class Located(NamedTuple):
+    """Somebody has asked where the ranks are (SIGQUIT); a part of a sentence for each place."""
+
+    places: Tuple[str, ...]
+    time: float
+
+
 class Resumed(NamedTuple):
     """Rank 0 has begun with this global step, which is above 0: training goes on there."""
 
@@ -220,6 +227,7 @@ Event = Union[
     Continued,
     Resumed,
     StallNote,
+    Located,
     Stalled,
     Restarting,
     Waiting,
@@ -242,6 +250,7 @@ EVENTS: Dict[str, Type[Any]] = {
     "killing": Killing,
     "left_behind": LeftBehind,
     "stall_note": StallNote,
+    "located": Located,
     "resumed": Resumed,
     "stall": Stalled,
     "over": Over,

@@ -1,4 +1,4 @@
-"""Where the lines of the ranks are shown: a file descriptor that all share.
+"""Where the lines of the ranks are shown: a descriptor or a stream that all share.
 
 `Outlet` shows them fairly, and without making anyone wait. A thread does the writing, because a
 terminal may take its time: forever, after Ctrl-S. Each rank has a queue. The queues are served in
@@ -6,11 +6,10 @@ turn, a block at a time, so a quiet rank's line waits for one block of each floo
 rank whose queue is full should not be read until there is room; so a slow terminal holds up only
 ranks that write more than it takes, as it does without a launcher, and memory stays bounded.
 
-On a terminal there can be a footer: a line below all others, without an end. As this thread alone
-writes, a footer never tears a line and is never torn.
+How they are drawn there is `render`'s.
 
-`Output` is all of that for one launch: it puts a rank's number before each line, gives whole lines
-only to the outlet, and makes the log files of its attempts.
+`Output` is all of that for one launch: it gives whole lines only to the outlet, and makes the log
+files of its attempts.
 """
 
 import contextlib
@@ -29,7 +28,9 @@ from typing import (
     NamedTuple,
     Optional,
     Sequence,
+    TextIO,
     Tuple,
+    Union,
 )
 
 from ascend_session.launcher.lines import LineSplitter
@@ -41,21 +42,21 @@ from ascend_session.launcher.pump import (
     Pump,
     Source,
 )
+from ascend_session.launcher.render import LAUNCHER, Block, PlainRenderer, TerminalRenderer
 
 if TYPE_CHECKING:
     from ascend_session.launcher.plan import RankPlan
 
+Target = Union[int, TextIO]
+Renderer = Union[PlainRenderer, TerminalRenderer]
 
 QUEUE_BYTES = 256 * 1024
 _WRITE_BYTES = 64 * 1024
-_FOOTER_EVERY_S = 1.0  # when nothing else is written
-_FOOTER_LEAST_S = 0.1  # and when much is
-_ERASE = b"\r\x1b[2K"
 
 
 class _Queue:
     def __init__(self) -> None:
-        self.blocks: Deque[bytes] = deque()
+        self.blocks: Deque[Block] = deque()
         self.size = 0
 
     @property
@@ -66,28 +67,34 @@ class _Queue:
 class Outlet:
     """Where the lines of all ranks go.
 
-    A descriptor that takes no more (a closed terminal, a reader that has gone, a full disk) is
+    A target that takes no more (a closed terminal, a reader that has gone, a full disk) is
     reported once; from then on everything is thrown away, and nobody has to wait.
 
     Args:
-        fd: The file descriptor; it stays open. If it does not block, it is waited for.
+        target: The file descriptor, or a stream of text such as a notebook's; it stays open. A
+            descriptor that does not block is waited for.
         notices: Takes the report.
         what: What is written here, as the beginning of a sentence.
+        renderer: Draws the lines; None for lines without a rank before them.
 
     Attributes:
         written: Bytes that were written, so that whoever waits sees whether somebody reads.
         on_room: Is called, in the thread that writes, when a queue may have room again.
     """
 
-    def __init__(self, fd: int, notices: Notices, what: str = "What the ranks say") -> None:
+    def __init__(
+        self,
+        target: Target,
+        notices: Notices,
+        what: str = "What the ranks say",
+        renderer: Optional[Renderer] = None,
+    ) -> None:
         self.written = 0
         self.on_room: Callable[[], None] = lambda: None
-        self._fd = fd
+        self._target = target
         self._notices = notices
         self._what = what
-        self._footer: Optional[Callable[[], bytes]] = None
-        self._is_footer_new = False  # the thread may be busy when it is set
-        self._drawn, self._drawn_at = b"", 0.0
+        self._renderer = renderer or PlainRenderer()
         self._changed = threading.Condition()
         self._queues: Dict[int, _Queue] = {}
         self._turns: Deque[_Queue] = deque()  # those with blocks, the next one first
@@ -96,34 +103,30 @@ class Outlet:
         self._thread = threading.Thread(target=self._run, name="launch-outlet", daemon=True)
         start_thread(self._thread)
 
-    def put(self, key: int, block: bytes) -> bool:
+    def put(self, rank: int, lines: bytes, stamp: bytes = b"") -> bool:
         """Queue whole lines of a rank; False if its queue is full now, though they are in it."""
         with self._changed:
-            if self._is_broken or self._is_closing or not block:
+            if self._is_broken or self._is_closing or not lines:
                 return True
-            queue = self._queues.setdefault(key, _Queue())
+            queue = self._queues.setdefault(rank, _Queue())
             if not queue.blocks:
                 self._turns.append(queue)
-            queue.blocks.append(block)
-            queue.size += len(block)
+            queue.blocks.append(Block(rank, lines, stamp))
+            queue.size += len(lines)
             if len(self._turns) == 1 and len(queue.blocks) == 1:
                 self._changed.notify()
             return queue.size < QUEUE_BYTES
 
-    def has_room(self, key: int) -> bool:
+    def has_room(self, rank: int) -> bool:
         """Tell whether the queue of a rank that was full is at most half full again."""
         with self._changed:
-            return key not in self._queues or self._queues[key].has_room
+            return rank not in self._queues or self._queues[rank].has_room
 
-    def set_footer(self, footer: Optional[Callable[[], bytes]]) -> None:
-        """Keep a line below all others from now on, or take it away.
-
-        Args:
-            footer: Draws it, in the thread that writes: without an end and not wider than the
-                terminal; empty for none now. It must not wait. None means none any more.
-        """
+    def set_status(self, draw: Callable[[], bytes]) -> None:
+        """Keep a status line below all others; see `TerminalRenderer.set_status`."""
         with self._changed:
-            self._footer, self._is_footer_new = footer, True
+            if isinstance(self._renderer, TerminalRenderer):
+                self._renderer.set_status(draw)
             self._changed.notify()
 
     def close(self, timeout_s: Optional[float] = None) -> bool:
@@ -143,26 +146,26 @@ class Outlet:
         is_open = True
         while is_open:
             with self._changed:
-                if not (self._turns or self._is_closing or self._is_footer_new):
-                    self._changed.wait(None if self._footer is None else _FOOTER_EVERY_S)
-                self._is_footer_new = False
+                if not (self._turns or self._is_closing):
+                    self._changed.wait(self._renderer.due_s())
                 is_open = bool(self._turns) or not self._is_closing
-                data, has_room = self._take_blocks()
+                blocks, has_room = self._take_blocks()
             if has_room:  # outside the lock, and before the write: reading goes on meanwhile
                 self.on_room()
+            data = self._renderer.render(blocks, is_open)
             try:
-                self._write(self._with_footer(data, is_open))
-            except OSError as failure:
+                self._write(data)
+            except Exception as failure:  # a stream of the user's may raise anything
                 self._give_up(failure)
                 return
 
-    def _take_blocks(self) -> Tuple[bytes, bool]:
+    def _take_blocks(self) -> Tuple[List[Block], bool]:
         """Take a block of each rank in turn, until there is enough for one write.
 
         Returns:
             The blocks, and whether there is room in a queue that had none.
         """
-        blocks: List[bytes] = []
+        blocks: List[Block] = []
         has_room = False
         size = 0
         while self._turns and size < _WRITE_BYTES:
@@ -170,51 +173,41 @@ class Outlet:
             had_room = queue.has_room
             block = queue.blocks.popleft()
             blocks.append(block)
-            size += len(block)
-            queue.size -= len(block)
+            size += len(block.lines)
+            queue.size -= len(block.lines)
             if queue.blocks:
                 self._turns.append(queue)
             has_room = has_room or (queue.has_room and not had_room)
-        return b"".join(blocks), has_room
-
-    def _with_footer(self, data: bytes, is_open: bool) -> bytes:
-        """Put the data above the footer; empty if neither has changed."""
-        if self._footer is None and not self._drawn:
-            return data
-        before, now = self._drawn, time.monotonic()
-        if self._footer is None or not is_open:
-            self._drawn = b""
-        elif not data or not before or now - self._drawn_at >= _FOOTER_LEAST_S:
-            try:
-                self._drawn = self._footer()
-            except Exception as failure:  # it must not leave the job without a reader
-                self._footer, self._drawn = None, b""
-                self._notices.once("footer", f"The status line is switched off: {failure!r}.")
-            self._drawn_at = now
-        if not data and self._drawn == before:
-            return b""
-        return (_ERASE if before else b"") + data + self._drawn
+        return blocks, has_room
 
     def _write(self, data: bytes) -> None:
+        if not isinstance(self._target, int):
+            if data:
+                self._target.write(data.decode("utf-8", "backslashreplace"))
+                self._target.flush()
+                self.written += len(data)
+            return
         view = memoryview(data)
         while view:
             try:
-                written = os.write(self._fd, view)
+                written = os.write(self._target, view)
                 view = view[written:]
                 self.written += written
             except BlockingIOError:
-                select.select([], [self._fd], [])
+                select.select([], [self._target], [])
 
-    def _give_up(self, failure: OSError) -> None:
+    def _give_up(self, failure: Exception) -> None:
         with self._changed:
             self._is_broken = True
             self._queues.clear()
             self._turns.clear()
         self.on_room()
+        why = getattr(failure, "strerror", None) or str(failure)
+        where = f"file descriptor {self._target}" if isinstance(self._target, int) else "sys.stdout"
         self._notices.once(
             "outlet",
-            f"{self._what} is no longer shown: {failure.strerror} (file descriptor {self._fd}). "
-            "The job goes on, and so do its log files.",
+            f"{self._what} is no longer shown: {why} ({where}). The job goes on, and so do its log "
+            "files.",
         )
 
 
@@ -224,7 +217,6 @@ _READER_S, _HURRIED_READER_S, _QUIET_PIPE_S = 30.0, 1.0, 1.0
 _SLICE_S = 0.1
 
 
-_LAUNCHER = -1  # the key of its own lines
 _LATEST_BYTES = 512
 
 
@@ -234,29 +226,31 @@ class Latest(NamedTuple):
     Attributes:
         time: When the last of it was read, as `time.monotonic` counts.
         text: At most `_LATEST_BYTES`, as they were written; the last line may not be whole yet.
+        began: When the first of it was read.
     """
 
     time: float
     text: bytes
+    began: float
 
 
 class Output:
     """What is shown and logged of a job's ranks; one for all attempts.
 
-    Lines appear as ``[3] text``, the numbers as wide as the highest one. Lines of different ranks,
-    and of a rank's two streams, never mix within a line. What a rank writes to both streams at the
-    same time may change places, because two pipes carry it. One thread feeds; `say` and `latest`
-    may be called from any.
+    Lines of different ranks, and of a rank's two streams, never mix within a line. What a rank
+    writes to both streams at the same time may change places, because two pipes carry it. One
+    thread feeds; `say` and `latest` may be called from any.
 
     Args:
-        fd: The file descriptor to which lines are written.
+        target: The file descriptor, or the stream of text, to which lines are written.
         size: Number of ranks in the job.
         show: The ranks that are shown.
         timestamps: Whether lines begin with the local time at which they were read.
         colour: Whether the ranks' colours stay; they should only on a terminal.
         words: The file descriptor to which the launcher's own lines are written; None means
-            ``fd``.
+            ``target``.
         now: The time in seconds since 1970.
+        is_terminal: Whether equal lines stand there once, and a status line can.
 
     Attributes:
         filter: Knows what happens in the attempt, and which lines are shown because of it.
@@ -267,28 +261,36 @@ class Output:
 
     def __init__(
         self,
-        fd: int,
+        target: Target,
         size: int,
         show: Collection[int],
         timestamps: bool = False,
         colour: bool = False,
         words: Optional[int] = None,
         now: Callable[[], float] = time.time,
+        is_terminal: bool = False,
     ) -> None:
-        self.fd = fd
+        self.is_terminal = is_terminal
         self.filter = FailureFilter({})
         self.hides_traceback = False
         self.troubles: List[str] = []
         self.notices = Notices(self._report)
-        self._outlets = [Outlet(fd, self.notices)]
+        digits = len(str(size - 1))
+        renderer: Renderer = PlainRenderer(digits)
+        if is_terminal:
+            renderer = TerminalRenderer(digits, len(show), self.notices)
+        self._outlets = [Outlet(target, self.notices, renderer=renderer)]
         # Two writers to one pipe or terminal would tear each other's lines.
-        if words is not None and not os.path.sameopenfile(fd, words):
+        if (
+            words is not None
+            and isinstance(target, int)
+            and not os.path.sameopenfile(target, words)
+        ):
             self._outlets.append(Outlet(words, self.notices, "What the launcher says"))
         self._show = show
         self._timestamps = timestamps
         self._colour = colour
         self._now = now
-        self._prefixes = [f"[{rank:{len(str(size - 1))}}] ".encode() for rank in range(size)]
         self._splitters: Dict[Tuple[int, str], LineSplitter] = {}
         self._latest: Dict[int, Latest] = {}
 
@@ -304,10 +306,9 @@ class Output:
         Returns:
             False if the rank should not be read before it `has_room` again.
         """
-        end = chunk
-        if len(chunk) < _LATEST_BYTES and rank in self._latest:
-            end = self._latest[rank].text + chunk
-        self._latest[rank] = Latest(time.monotonic(), end[-_LATEST_BYTES:])
+        now = time.monotonic()
+        _, before, began = self._latest.get(rank, Latest(now, b"", now))
+        self._latest[rank] = Latest(now, (before + chunk)[-_LATEST_BYTES:], began)
         if rank not in self._show:
             return True
         chunk = self.filter.admit(rank, stream, chunk, self.hides_traceback)
@@ -337,18 +338,16 @@ class Output:
 
     def say(self, text: str) -> None:
         """Show lines of the launcher itself, without waiting."""
-        prefix = self._time()
-        lines = f"ascend-session: {text}".encode("utf-8", "backslashreplace").split(b"\n")
-        block = b"".join(prefix + line + b"\n" for line in lines)
-        self._outlets[-1].put(_LAUNCHER, block)
+        lines = f"ascend-session: {text}\n".encode("utf-8", "backslashreplace")
+        self._outlets[-1].put(LAUNCHER, lines, self._time())
 
     def latest(self, rank: int) -> Optional[Latest]:
         """Return the end of what a rank has written in this attempt; from any thread."""
         return self._latest.get(rank)
 
-    def set_footer(self, footer: Optional[Callable[[], bytes]]) -> None:
-        """Keep a line below the ranks' lines; see `Outlet.set_footer`."""
-        self._outlets[0].set_footer(footer)
+    def set_status(self, draw: Callable[[], bytes]) -> None:
+        """Keep a status line below all others; see `TerminalRenderer.set_status`."""
+        self._outlets[0].set_status(draw)
 
     def pump(
         self, ranks: "Sequence[RankPlan]", attached: Optional[int] = None
@@ -410,12 +409,7 @@ class Output:
                 return
 
     def _put(self, rank: int, lines: bytes) -> bool:
-        if not lines:
-            return True
-        prefix = self._time() + self._prefixes[rank]
-        newlines = lines.count(b"\n") - 1
-        block = prefix + lines.replace(b"\n", b"\n" + prefix, newlines)
-        return self._outlets[0].put(rank, block)
+        return self._outlets[0].put(rank, lines, self._time())
 
     def _time(self) -> bytes:
         if not self._timestamps:

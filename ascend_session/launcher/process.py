@@ -14,6 +14,9 @@ from ascend_session.spelling import option
 PASSED_ON = (signal.SIGUSR1, signal.SIGUSR2)
 """Signals that mean something to the ranks that catch them, and nothing to the launcher."""
 
+ASKING_WHERE = signal.SIGQUIT
+"""Signal to the launcher (Ctrl-\\) by which somebody asks where the ranks are."""
+
 ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 """Signals by which a person or a program asks a process to end."""
 
@@ -106,7 +109,8 @@ class Signals:
 
     def take_ending(self) -> List[int]:
         """Take those of them that end the job."""
-        return [number for number in self.take() if number not in (*PASSED_ON, signal.SIGTSTP)]
+        others = (*PASSED_ON, ASKING_WHERE, signal.SIGTSTP)
+        return [number for number in self.take() if number not in others]
 
     def forget(self, number: int) -> None:
         """Let a signal that was noted not end the job: it was for a rank."""
@@ -147,7 +151,7 @@ class Signals:
             if self._is_to_stop:  # twice at once stops a process once
                 return
             self._is_to_stop = True
-        elif number not in PASSED_ON:
+        elif number not in (*PASSED_ON, ASKING_WHERE):
             self.noted.append(number)
         with contextlib.suppress(BlockingIOError):  # thousands of them wait
             os.write(self._write, bytes([number]))

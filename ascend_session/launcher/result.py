@@ -145,6 +145,8 @@ class Attempt:
         first_failed: The rank whose failure explained those of the others then, if that was clear.
         signal: The signal to the launcher because of which everyone was, or None.
         stall: What the ranks were doing when they stalled, in sentences; empty if they did not.
+        standing: Who waited for whom when ``signal`` came to a job that stood still, as parts of a
+            sentence; else empty.
         guardian_died: Whether the guardian did not live to the end.
         not_bound: The ranks that could not be bound to their CPUs.
         script_ranks: The ranks that its only rank, a script, was seen to start.
@@ -168,6 +170,7 @@ class Attempt:
     first_failed: Optional[int] = None
     signal: Optional[int] = None
     stall: Tuple[str, ...] = ()
+    standing: str = ""
     guardian_died: bool = False
     not_bound: Tuple[NotBound, ...] = ()
     script_ranks: Tuple[ScriptRank, ...] = ()
@@ -231,6 +234,12 @@ class LaunchResult:
     backend: str
     attempts: Tuple[Attempt, ...]
     notes: Tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Write the summary with which the command ends, without a newline at its end."""
+        from ascend_session.launcher.summary import summarize
+
+        return summarize(self).strip("\n")
 
     @property
     def ok(self) -> bool:

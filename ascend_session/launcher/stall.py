@@ -74,6 +74,15 @@ def note_after_s(environ: Mapping[str, str]) -> float:
     return NOTE_S if given is None else given
 
 
+class _Standing(NamedTuple):
+    """What stands still: a wait or, with None, all ranks; since when, for how long and too long."""
+
+    wait: Optional[CollectiveWait]
+    about: Any
+    age_s: float
+    limit_s: float
+
+
 class StallWatch:
     """Looks now and then whether ranks wait long for others, and for signs of life.
 
@@ -151,29 +160,60 @@ class StallWatch:
             meter.add(seconds, now)
             self._sign = max(self._sign, meter.last)
 
+    def locate_all(self, alive: Mapping[int, int]) -> List[str]:
+        """Say where each rank is now and who waits for whom, in parts of a sentence."""
+        self._note_alive(alive, time.monotonic())
+        with contextlib.suppress(OSError, psutil.Error):
+            members = _read_members(self._plan, self._alive)
+            for wait in (_find_longest_wait(members), None):
+                _, parts = self._describe(members, wait, time.monotonic(), is_about_all=True)
+                if parts:
+                    return parts
+        return []
+
+    def describe_standing(self, alive: Mapping[int, int]) -> str:
+        """Say who waits for whom in a job that stands still; empty for one that does not."""
+        now = time.monotonic()
+        self._note_alive(alive, now)
+        with contextlib.suppress(OSError, psutil.Error):
+            members = _read_members(self._plan, self._alive)
+            standing = self._find_standing(members, now)
+            if standing is not None:
+                return "; ".join(self._describe(members, standing.wait, now)[1])
+        return ""
+
+    def _note_alive(self, alive: Mapping[int, int], now: float) -> None:
+        if dict(alive) != self._alive:  # the end of a rank is a sign of life
+            self._sign, self._alive = now, dict(alive)
+
     def _note(self, now: float) -> Optional[StallNote]:
         """Note what stands still for long, once and then after twice the time."""
         members = _read_members(self._plan, self._alive)
-        first = _find_longest_wait(members)
-        waited_s = 0.0 if first is None else self._elapsed_s(first.since, now)
-        if first is not None and waited_s >= self._note_s:
-            about: Any = (first.key, first.since)
-            age_s, limit_s = waited_s, self._note_s
-        elif now - self._sign >= _SILENCE_FACTOR * self._note_s:
-            first, about = None, self._sign
-            age_s, limit_s = now - self._sign, _SILENCE_FACTOR * self._note_s
-        else:
+        standing = self._find_standing(members, now)
+        if standing is None:
             return None
+        wait, about, age_s, limit_s = standing
         if age_s < self._asked.get(about, limit_s):
             return None
         self._asked = {about: _next_limit(limit_s, age_s)}
-        subject, sentence = self._describe(members, first, now)
-        if not sentence or age_s < self._noted.get(subject, limit_s):
+        subject, parts = self._describe(members, wait, now)
+        if not parts or age_s < self._noted.get(subject, limit_s):
             return None
         self._noted[subject] = _next_limit(limit_s, age_s)
-        if first is None:
-            sentence = f"{_describe_silence(now - self._sign)}; {sentence}"
-        return StallNote(f"{sentence}.", time.time())
+        if wait is None:
+            parts = [_describe_silence(now - self._sign), *parts]
+        return StallNote("; ".join(parts) + ".", time.time())
+
+    def _find_standing(self, members: Sequence[JoinedProcess], now: float) -> "Optional[_Standing]":
+        """Find what stands still for long enough to be noted: a wait, or else all ranks."""
+        first = _find_longest_wait(members)
+        waited_s = 0.0 if first is None else self._elapsed_s(first.since, now)
+        if first is not None and waited_s >= self._note_s:
+            return _Standing(first, (first.key, first.since), waited_s, self._note_s)
+        limit_s = _SILENCE_FACTOR * self._note_s
+        if now - self._sign >= limit_s:
+            return _Standing(None, self._sign, now - self._sign, limit_s)
+        return None
 
     def _elapsed_s(self, since: float, now: float) -> float:
         """Compute the seconds since then in which the ranks were not stopped."""
@@ -198,9 +238,9 @@ class StallWatch:
         if ended:
             lines.append(f"Ended with exit code 0 before that: {_name(ended)}.")
         members = _read_members(self._plan, self._alive)
-        _, sentence = self._describe(members, _find_longest_wait(members), now, stacks)
+        _, parts = self._describe(members, _find_longest_wait(members), now, stacks)
         head = f"The job stalled: {_describe_silence(self._timeout_s or 0.0)}"
-        sentence = f"{head}; {sentence}." if sentence else f"{head}."
+        sentence = "; ".join([head, *parts]) + "."
         path = os.path.join(self._plan.folder, REPORT_NAME)
         advice = f"Read what each rank was doing, with its stacks, in {path}."
         try:
@@ -217,7 +257,8 @@ class StallWatch:
         wait: Optional[CollectiveWait],
         now: float,
         stacks: Optional[Mapping[int, str]] = None,
-    ) -> Tuple[Any, str]:
+        is_about_all: bool = False,
+    ) -> Tuple[Any, List[str]]:
         """Say who waits for whom, or where everybody is.
 
         Args:
@@ -225,9 +266,12 @@ class StallWatch:
             wait: The wait that it is about; None if none is known.
             now: The time.
             stacks: What processes have written, if they were asked already.
+            is_about_all: Whether ranks that have no part in the wait are of interest, and none is
+                left out because there are many places.
 
         Returns:
-            What it is about, without numbers of seconds; and the sentence, without a full stop.
+            What it is about, without numbers of seconds; and the parts of the sentence, of which
+            there are none if the wait is over.
         """
         waiting = {
             member.rank: each
@@ -240,17 +284,17 @@ class StallWatch:
         if self._plan.size > 1 or not members:  # else a script below the rank starts them
             known |= self._alive.keys()
         late = sorted(known - waiting.keys())
-        if wait is not None:
-            late = [rank for rank in late if rank in wait.ranks]
+        awaited = [rank for rank in late if wait is not None and rank in wait.ranks]
         is_elsewhere = wait is not None and bool(set(wait.ranks) - known)
-        if wait is not None and not late and not is_elsewhere:
-            return None, ""  # they have come meanwhile
-        places = self._locate(late, others, stacks)
+        if wait is not None and not awaited and not is_elsewhere:
+            return None, []  # they have come meanwhile
+        is_part = wait is not None and not is_about_all
+        places = self._locate(awaited if is_part else late, others, stacks)
         line = "" if wait is None else _shorten(wait.place, self._plan)
         is_same = bool(line) and {place.line for place in places.values()} == {line}
         if is_same and not is_elsewhere and wait is not None and wait.is_first:
             text = f"all ranks are in the same run for the first time, {line}: probably compiling"
-            return text, text
+            return text, [text]
         groups: Dict[str, List[int]] = {}
         for rank, place in places.items():
             groups.setdefault(place.text, []).append(rank)
@@ -258,19 +302,21 @@ class StallWatch:
             f"{_name(ranks)} {'is' if len(ranks) == 1 else 'are'} {text}"
             for text, ranks in groups.items()
         ]
-        if len(parts) > _MOST_PLACES:
+        if len(parts) > _MOST_PLACES and not is_about_all:
             parts[_MOST_PLACES - 1 :] = ["the others are elsewhere"]
         subject = (tuple(groups), None if wait is None else wait.what)
         if wait is None:
-            return subject, "; ".join(parts)
+            return subject, parts
         ranks, time_s = sorted(waiting), format_duration(self._elapsed_s(wait.since, now))
-        whom = "it" if len(late) == 1 else "them"
+        whom = "it" if len(awaited) == 1 else "them"
+        if len(parts) > 1 and is_about_all:
+            whom = _name(awaited)
         if is_elsewhere:
             whom = f"{_name(sorted(set(wait.ranks) - waiting.keys()))}, some on other nodes"
         have = "has" if len(ranks) == 1 else "have"
         where = f"{wait.what}, {line}" if line else wait.what
         parts.append(f"{_name(ranks)} {have} waited {time_s} for {whom} in {where}")
-        return subject, "; ".join(parts)
+        return subject, parts
 
     def _locate(
         self,

@@ -39,6 +39,7 @@ from ascend_session.launcher.events import (
     Event,
     FromGuardian,
     LeftBehind,
+    Located,
     NotBound,
     NotStarted,
     Over,
@@ -56,6 +57,7 @@ from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, RankPlan
 from ascend_session.launcher.process import (
     ASKING,
+    ASKING_WHERE,
     PASSED_ON,
     LentTerminal,
     Signals,
@@ -298,14 +300,15 @@ class _Supervision:
         poll.register(self._signals, select.POLLIN)
         is_ready = False
         while not self._guardian.is_over:
-            timeouts = [] if self._stall is None else [self._stall.next_look_s()]
+            watch = self._active_watch()
+            timeouts = [] if watch is None else [watch.next_look_s()]
             timeouts += [] if is_ready else [_QUIET_S]
             if self._attempt.first_step is None and self._attempt.number > 1:
                 timeouts.append(_STEP_LOOK_S)
             if not poll.poll(1000 * min(timeouts) if timeouts else None) and not is_ready:
                 # While nothing happens, load what judges a failure: it takes longer than ranks do.
                 importlib.import_module("ascend_session.launcher.cause")
-                self._watch_for_stalls()
+                self._stall_watch()
                 is_ready = True
             for number in self._signals.take():
                 self._obey(number)
@@ -324,6 +327,9 @@ class _Supervision:
     def _obey(self, number: int) -> None:
         if number in PASSED_ON:
             self._guardian.pass_on(number)
+        elif number == ASKING_WHERE:
+            places = self._stall_watch().locate_all(self._attempt.alive)
+            self._on_event(Located(tuple(places), time.time()))
         elif number == signal.SIGTSTP:
             self._pause()
         elif self._attempt.signal is None:
@@ -334,6 +340,8 @@ class _Supervision:
                 self._guardian.interrupt(attached)
                 return
             self._attempt.signal = number
+            if self._stall is not None:
+                self._attempt.standing = self._stall.describe_standing(self._attempt.alive)
             self._filter.note_stop()
             # At a terminal, Ctrl-C means an interruption; whatever else comes means the end. A
             # debugger would go on after an interruption.
@@ -406,28 +414,34 @@ class _Supervision:
             self._filter.note_first_failed(rank)
         return rank
 
-    def _watch_for_stalls(self) -> None:
-        from ascend_session.launcher.stall import StallWatch, note_after_s
+    def _stall_watch(self) -> "StallWatch":
+        """Return the watch, which takes its time to load."""
+        if self._stall is None:
+            from ascend_session.launcher.stall import StallWatch, note_after_s
 
-        if self._terminal is not None:
-            return  # a rank stands still as long as somebody likes
-        first = self._plan.ranks[0]
-        timeout_s, note_s = self._plan.config.stall_timeout, note_after_s(first.environment)
-        if timeout_s is not None or note_s:
+            first = self._plan.ranks[0]
+            timeout_s, note_s = self._plan.config.stall_timeout, note_after_s(first.environment)
             self._stall = StallWatch(self._pump, self._plan, timeout_s, note_s)
+        return self._stall
+
+    def _active_watch(self) -> "Optional[StallWatch]":
+        """Return the watch if there is one, and the job is not ending."""
+        if self._terminal is not None:
+            return None  # a rank in a debugger stands still as long as somebody likes
+        attempt = self._attempt
+        was_asked = attempt.signal is not None or bool(attempt.stall)
+        is_ending = was_asked or attempt.stopped is not None or self._guardian.is_over
+        return None if is_ending or attempt.awaited else self._stall
 
     def _look_for_stall(self) -> None:
-        is_ending = self._attempt.stopped is not None or self._guardian.is_over
-        if self._stall is None or is_ending or self._attempt.awaited:
-            return
-        event = self._stall.look(self._attempt.alive)
+        watch = self._active_watch()
+        event = None if watch is None else watch.look(self._attempt.alive)
         if event is not None:
             self._on_event(event)
         if isinstance(event, Stalled):
             self._attempt.stall = event.report
             self._filter.note_stop()
             self._guardian.stop(signal.SIGTERM)
-            self._stall = None
 
 
 _ORPHANS_S = 10.0

@@ -10,3 +10,4 @@ from .loss_scale import LossScaleManager as LossScaleManager
 from .optimizer import DistributedOptimizer as DistributedOptimizer
 from .preemption import SaveOnPreemptionHook as SaveOnPreemptionHook
 from .progress import note_first_step as note_first_step
+from .progress import note_step as note_step

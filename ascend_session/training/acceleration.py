@@ -10,6 +10,7 @@ from typing import Any, Dict, Optional
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.errors import ConfigError
+from ascend_session.training.progress import note_step
 
 _Hook: Any = tf1().train.SessionRunHook
 
@@ -49,6 +50,7 @@ class TellMeStepOrLossHook(_Hook):  # type: ignore[misc]
         _check_pair("loss", loss, "final_loss", final_loss)
         self._sources: Dict[str, Any] = {}
         self._tensors: Dict[str, Any] = {}
+        self._total_step = total_step
         variables: Dict[str, str] = {}
         if step is not None:
             self._sources["STEP_NOW"] = step
@@ -75,6 +77,7 @@ class TellMeStepOrLossHook(_Hook):  # type: ignore[misc]
         for name, value in run_values.results.items():
             if name == "STEP_NOW":
                 os.environ[name] = str(int(value))
+                note_step(int(value), self._total_step)
             else:
                 os.environ[name] = repr(float(value)) if float(value) else _ALMOST_ZERO
 

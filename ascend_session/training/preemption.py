@@ -1,4 +1,4 @@
-"""Training that somebody ends with SIGTERM: it is saved at a step boundary, and resumed there.
+"""Training that somebody ends with a signal: it is saved at a step boundary, and resumed there.
 
 Schedulers send SIGTERM to a job whose machine they take away, and SIGKILL some time later. Each
 rank gets it at another moment, so every training step has an allreduce of four bytes by which the
@@ -9,20 +9,20 @@ import logging
 import os
 import signal
 import threading
-from typing import Any, List, Optional, Set
+from typing import Any, Dict, List, Optional, Set
 
 from ascend_session import hccl
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.cluster.job import Job
 from ascend_session.errors import CollectiveError, LifecycleError
+from ascend_session.rank_folder import RANK_FOLDER
 from ascend_session.session.graphs import job_size, note_size
 from ascend_session.session.system import current_system
-from ascend_session.training.progress import note_first_step
+from ascend_session.training.progress import note_first_step, note_step
 
 _logger = logging.getLogger(__name__)
 _Hook: Any = tf1().train.SessionRunHook
 _NAME = "SaveOnPreemptionHook"
-_EXIT_CODE = 128 + signal.SIGTERM
 
 
 class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
@@ -32,10 +32,10 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
     the same on each of them, at most one later, and rank 0 saves. Save and step have to fit into
     the time until SIGKILL: ``ascend-session launch --grace``. The hook takes SIGTERM from its
     session's beginning to its end, also from a handler of your own; further SIGTERMs change
-    nothing, while Ctrl-C ends the process as it does without the hook.
+    nothing. Ctrl-C ends the process as it does without the hook, unless it is asked for.
 
-    It also tells the launcher with which step the job begins, and sees that this is the same on
-    all ranks, so it comes after `BroadcastGlobalVariablesHook`.
+    It also tells the launcher at which step the job is, and with which one it begins. It sees that
+    this is the same on all ranks, so it comes after `BroadcastGlobalVariablesHook`.
 
     Args:
         checkpoint_dir: Folder of the checkpoint. Only rank 0 writes there; others may have None.
@@ -44,6 +44,8 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
             of the same variables is made that is not (guides/facts/adapter.md#checkpoints).
         scaffold: The ``tf.train.Scaffold`` of the session, if it was given one.
         checkpoint_basename: As in ``tf.train.CheckpointSaverHook``.
+        on_interrupt: Whether Ctrl-C (SIGINT) saves as well; the process then ends with 130. A
+            second one ends it as without the hook.
 
     Raises:
         TypeError: If the folder is no path; on rank 0 also if it is None or empty, when the session
@@ -57,6 +59,7 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
         saver: Optional[Any] = None,
         scaffold: Optional[Any] = None,
         checkpoint_basename: str = "model.ckpt",
+        on_interrupt: bool = False,
     ) -> None:
         folder: Any = checkpoint_dir
         if isinstance(folder, os.PathLike):
@@ -69,6 +72,7 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
         self._given_saver = saver
         self._scaffold = scaffold
         self._basename = checkpoint_basename
+        self._signals = (signal.SIGTERM, signal.SIGINT) if on_interrupt else (signal.SIGTERM,)
         self._saver: Any = None
         self._is_new = False  # a saver of this hook's own, not the session's
         self._saved: Optional[Set[str]] = None  # the variables, if it is to save all
@@ -81,8 +85,8 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
         self._steps: Any = None
         self._training_runs: Any = None
         self._coord: Any = None
-        self._previous: Any = None
-        self._is_requested = False
+        self._previous: Dict[int, Any] = {}
+        self._requested = 0  # the number of the signal that came
         self._is_ending = False
 
     def set_params(self, params: Any = None) -> None:
@@ -141,7 +145,7 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
             self._saving_hook.begin()
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Compare the ranks' global steps, and take SIGTERM.
+        """Compare the ranks' global steps, and take the signals.
 
         Raises:
             CollectiveError: If a rank begins with another step than rank 0.
@@ -160,46 +164,55 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
         if self._is_first_rank:
             note_first_step(int(session.run(self._step)))
         self._coord = coord
-        if signal.getsignal(signal.SIGTERM) != self._note_signal:
-            self._previous = signal.signal(signal.SIGTERM, self._note_signal)
+        for number in self._signals:
+            if signal.getsignal(number) != self._note_signal:
+                self._previous[number] = signal.signal(number, self._note_signal)
 
     def before_run(self, run_context: Any) -> Any:
-        """Add the ranks' agreement to a run that makes a training step."""
-        if self._size == 1 or run_context.original_args.fetches not in self._training_runs:
+        """Add the ranks' agreement, and the step, to a run that makes a training step."""
+        if run_context.original_args.fetches not in self._training_runs:
             return None
-        return tf1().train.SessionRunArgs(self._agreed, {self._request: [int(self._is_requested)]})
+        fetches = {}
+        if RANK_FOLDER in os.environ:
+            fetches["step"] = self._step
+        if self._size == 1:
+            return tf1().train.SessionRunArgs(fetches)
+        fetches["agreed"] = self._agreed
+        return tf1().train.SessionRunArgs(fetches, {self._request: [self._requested]})
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        """Save and end, if a rank got SIGTERM.
+        """Save and end, if a rank got a signal.
 
         Raises:
-            SystemExit: Then, with code 143.
+            SystemExit: Then, with code 143, or 130 after Ctrl-C.
         """
-        if self._size == 1:
-            is_agreed = self._is_requested
-        else:
-            is_agreed = run_values.results is not None and bool(run_values.results[0])
-        if is_agreed:
+        results = run_values.results or {}
+        if "step" in results:
+            note_step(int(results["step"]))
+        agreed = self._requested
+        if self._size > 1:
+            agreed = int(results["agreed"][0]) if "agreed" in results else 0
+        if agreed:
             self._is_ending = True
-            self._save(run_context.session)
-            raise SystemExit(_EXIT_CODE)
+            self._save(run_context.session, signal.Signals(agreed))
+            raise SystemExit(128 + agreed)
 
     def end(self, session: Any) -> None:
-        """Give SIGTERM back; one that came after the last step ends the process now."""
-        self._give_signal_back()
-        if self._is_requested:
-            os.kill(os.getpid(), signal.SIGTERM)
+        """Give the signals back; one that came after the last step ends the process now."""
+        self._give_signals_back()
+        if self._requested:
+            os.kill(os.getpid(), self._requested)
 
-    def _save(self, session: Any) -> None:
+    def _save(self, session: Any, reason: signal.Signals) -> None:
         if self._saving_hook is not None:
             self._keep_earlier_checkpoints()
             self._saving_hook.end(session)
             _logger.warning(
-                "SIGTERM: saved step %d in %s; the job ends with exit code %d.",
-                *(int(session.run(self._step)), self._directory, _EXIT_CODE),
+                "%s: saved step %d in %s; the job ends with exit code %d.",
+                *(reason.name, int(session.run(self._step)), self._directory, 128 + reason),
             )
         if self._size > 1:  # nobody ends before it is saved: the first end is that of all
-            session.run(self._agreed, {self._request: [1]})
+            session.run(self._agreed, {self._request: [int(reason)]})
 
     def _find_saver(self, graph: Any) -> Any:
         """Find the saver of this hook, before the session has made its own."""
@@ -244,21 +257,23 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
             self._saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
 
     def _note_signal(self, number: int, frame: Any) -> None:
-        if self._is_ending:
+        is_second = number == signal.SIGINT and bool(self._requested)
+        if self._is_ending and not is_second:
             return
-        if self._coord is None or not self._coord.should_stop():
-            self._is_requested = True
+        if not is_second and (self._coord is None or not self._coord.should_stop()):
+            self._requested = number
             return
-        previous = self._give_signal_back()  # an exception has ended the training
+        self._give_signals_back()  # an exception has ended the training, or is to end it
+        previous = self._previous.get(number)
         if callable(previous):
             previous(number, frame)
         else:
             os.kill(os.getpid(), number)
 
-    def _give_signal_back(self) -> Any:
-        if signal.getsignal(signal.SIGTERM) == self._note_signal:
-            signal.signal(signal.SIGTERM, self._previous or signal.SIG_DFL)
-        return self._previous
+    def _give_signals_back(self) -> None:
+        for number, previous in self._previous.items():
+            if signal.getsignal(number) == self._note_signal:
+                signal.signal(number, previous or signal.SIG_DFL)
 
 
 class _TrainingRuns:

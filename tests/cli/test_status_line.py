@@ -27,6 +27,7 @@ from ascend_session.launcher.events import (
 )
 from ascend_session.launcher.output import Latest
 from ascend_session.launcher.plan import plan_job
+from ascend_session.rank_folder import write_step
 from tests.cli.screen import Screen
 from tests.cli.terminal import Terminal
 
@@ -52,8 +53,12 @@ class Watched:
         asked = {"program": sys.executable, "processes": 3, "backend": "stub"}
         return plan_job(LaunchConfig(log_dir=str(tmp_path), **asked), dict(os.environ))
 
-    def says(self, rank, text, ago=0.0):
-        self.said[rank] = Latest(_NOW - ago, text)
+    def says(self, rank, text, ago=0.0, since=0.0):
+        self.said[rank] = Latest(_NOW - ago, text, _NOW - ago - since)
+
+    def trains(self, rank, step, of=None, ago=0.0):
+        os.makedirs(self.plan.ranks[rank].folder, exist_ok=True)
+        write_step(self.plan.ranks[rank].folder, step, of, _NOW - ago)
 
     def shown(self):
         return self.line.draw().decode("utf-8")
@@ -76,21 +81,61 @@ def watch(tmp_path, monkeypatch):
         one.terminal.close()
 
 
-def test_it_says_who_runs_for_how_long_and_what_the_slowest_said_last(watch):
+def test_it_says_who_runs_for_how_long_and_the_newest_line_of_any_rank(watch):
     watched = watch()
-    watched.says(0, b"step 8\n")
+    watched.says(0, b"step 8\n", ago=13.0)
     watched.says(1, b"step 6\nstep 7\n", ago=12.5)
+    assert watched.shown() == ("2 of 3 ranks running, 1 starting, 0:42 | [1] 0:12 ago: step 7")
     watched.says(2, b"step 9\n", ago=1.0)
-    assert watched.shown() == "3 of 3 ranks running, 0:42 | [1] 0:12 ago: step 7"
-    watched.says(1, b"step 8\n")
     assert watched.shown() == "3 of 3 ranks running, 0:42 | [2] step 9"
 
 
-def test_a_rank_that_has_said_nothing_is_the_slowest(watch):
+def test_a_rank_that_wrote_for_long_and_is_silent_for_long_is_named(watch):
     watched = watch()
-    watched.says(0, b"one\n")
-    watched.says(2, b"two\n")
-    assert watched.shown() == "2 of 3 ranks running, 1 starting, 0:42 | [1] has said nothing yet"
+    watched.line._attempt_began -= 1000
+    watched.says(0, b"step 8\n", since=900.0)
+    watched.says(1, b"step 6\n", ago=130.0, since=800.0)
+    watched.says(2, b"step 7\n", ago=59.0, since=800.0)
+    assert watched.shown() == "3 of 3 ranks running, 0:42 | [1] 2:10 ago: step 6"
+
+
+def test_a_rank_that_wrote_only_at_its_beginning_is_not_missed(watch):
+    watched = watch()
+    watched.line._attempt_began -= 1000
+    watched.says(0, b"step 8\n", since=900.0)
+    watched.says(1, b"a warning\n", ago=880.0, since=2.0)
+    assert watched.shown() == "2 of 3 ranks running, 1 starting, 0:42 | [0] step 8"
+
+
+def test_the_step_comes_with_pace_and_time_left(watch):
+    watched = watch()
+    watched.says(0, b"loss 1\n")
+    watched.trains(1, 100, of=1000, ago=10.0)
+    shown = "1 of 3 ranks running, 2 starting, 0:42 | step {} | [0] loss 1"
+    assert watched.shown() == shown.format("100 of 1000")
+    watched.trains(1, 140, of=1000)
+    assert watched.shown() == shown.format("140 of 1000, 4 steps/s, 3:35 left")
+    watched.trains(0, 500)  # the first rank that tells
+    assert watched.shown() == shown.format("500")
+
+
+def test_a_step_of_long_ago_has_no_pace(watch):
+    watched = watch()
+    watched.says(0, b"evaluating\n")
+    watched.trains(0, 100, ago=90.0)
+    watched.shown()
+    watched.trains(0, 140, of=1000, ago=70.0)
+    assert "| step 140 of 1000, 1:10 ago | [0] evaluating" in watched.shown()
+
+
+def test_another_count_of_steps_begins_its_own_pace(watch):
+    watched = watch()
+    watched.says(0, b"x\n")
+    for step, ago in ((100, 9.0), (140, 5.0), (1, 4.0)):
+        watched.trains(0, step, ago=ago)
+        watched.shown()
+    watched.trains(0, 3)
+    assert "| step 3, 0.5 steps/s |" in watched.shown()
 
 
 def test_ranks_that_have_written_nothing_yet_are_starting(watch):
@@ -104,12 +149,12 @@ def test_a_silent_rank_that_has_opened_a_system_is_running(watch, monkeypatch):
         monkeypatch.setenv("ASCEND_SESSION_RANK_FOLDER", rank.folder)
         code = f"from ascend_session.cluster import member; member.join({rank.rank})"
         subprocess.run([sys.executable, "-c", code], cwd=str(_ROOT), check=True)
-    assert watched.shown() == "3 of 3 ranks running, 0:42 | [0] has said nothing yet"
+    assert watched.shown() == "3 of 3 ranks running, 0:42"
 
 
-def test_ranks_that_have_ended_are_not_the_slowest(watch):
+def test_the_lines_of_ranks_that_have_ended_are_not_the_newest(watch):
     watched = watch()
-    watched.says(0, b"one\n", ago=30.0)
+    watched.says(0, b"one\n", ago=10.0)
     watched.says(1, b"two\n", ago=20.0)
     watched.line.note(Ended(0, 0, _NOW))
     watched.line.note(NotStarted(2, "x", 2, "No such file", _NOW))
@@ -196,7 +241,7 @@ with open(os.environ["GATE"]) as gate:
     say("begin " + rank + chr(10))
     gate.read()
 for number in range(200):
-    say("line %d %s%s" % (number, "x" * (number % 70), chr(10)))
+    say("line %d of %s %s%s" % (number, rank, "x" * (number % 70), chr(10)))
 """
 
 
@@ -251,7 +296,7 @@ def test_a_terminal_shows_it_and_in_the_end_only_whole_lines(start_on, tmp_path)
     assert re.match("ascend-session: all 2 ranks succeeded in [0-9.]+ s; logs in /", last)
     assert empty == ""
     wanted = [f"[{rank}] begin {rank}" for rank in range(2)]
-    wanted += [f"[{r}] line {n} {'x' * (n % 70)}" for r in range(2) for n in range(200)]
+    wanted += [f"[{r}] line {n} of {r} {'x' * (n % 70)}" for r in range(2) for n in range(200)]
     assert sorted(line.rstrip() for line in lines) == sorted(line.rstrip() for line in wanted)
 
 

@@ -130,6 +130,32 @@ def test_a_shell_that_does_not_catch_a_signal_is_no_obstacle_for_it(
     assert "SIGUSR1 was passed on to process " in said
 
 
+def test_ctrl_backslash_at_the_terminal_says_where_the_ranks_are_and_ends_nothing(
+    tmp_path: Path,
+) -> None:
+    gate = Gate(tmp_path)
+    words = command(tmp_path, 2, sys.executable, "-c", _RANK + "tell('ready')\nwait()\n")
+    pid, terminal = pty.fork()
+    if not pid:
+        os.execve(words[0], words, environment(gate))
+    gate.lines(2)
+    os.write(terminal, b"\x1c")
+    shown = b""
+    while b"Where the ranks are" not in shown:
+        shown += os.read(terminal, 65536)
+    (tmp_path / "gate.end").touch()
+    while True:
+        try:
+            shown += os.read(terminal, 65536)
+        except OSError:  # the launcher has ended
+            break
+    os.close(terminal)
+    gate.close()
+    assert os.WEXITSTATUS(os.waitpid(pid, 0)[1]) == 0, shown
+    assert b"  rank 0 is sleeping (process " in shown
+    assert b"  rank 1 is sleeping (process " in shown
+
+
 def test_a_signal_for_ranks_does_not_end_a_launcher_that_has_none_yet() -> None:
     with drop_signals_for_ranks():
         os.kill(os.getpid(), signal.SIGUSR1)

@@ -15,10 +15,18 @@ import pytest
 
 from ascend_session import LaunchConfig, launch
 from ascend_session.cluster.member import read_members
-from ascend_session.launcher.events import Event, EventFile, Planned, Stalled, StallNote
+from ascend_session.launcher.events import (
+    Event,
+    EventFile,
+    Located,
+    Planned,
+    Stalled,
+    StallNote,
+)
 from ascend_session.launcher.pump import Notices
+from ascend_session.launcher.result import judge
 from ascend_session.launcher.stall import StallWatch
-from tests.launcher.supervised import job
+from tests.launcher.supervised import JobRun, job
 from tests.launcher.test_stall import Ranks
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -89,6 +97,25 @@ class Jobs:
         assert not any(isinstance(event, Stalled) for event in run.events)
         return notes[:count]
 
+    def asked(self, code: str, number: signal.Signals, ranks: int = 4) -> JobRun:
+        """Sends the launcher a signal when there is a note, and releases the ranks on an answer."""
+        script = self._folder / "train.py"
+        script.write_text(code)
+        env = {
+            "PYTHONPATH": self._path,
+            "HELD": str(self._folder / "held"),
+            "ASCEND_SESSION_STALL_NOTE": "1",
+        }
+
+        def hear(event: Event) -> None:
+            if isinstance(event, StallNote):
+                os.kill(os.getpid(), number)
+            if isinstance(event, Located):
+                self.release()
+
+        options = {"args": [str(script)], "cwd": str(self._folder)}
+        return job(self._folder, "", ranks, on_event=hear, env=env, **options)
+
     def _before_release(self, note: str) -> None:
         stopped = re.search(r"kill -CONT ([0-9]+)", note)
         if stopped is not None:
@@ -115,6 +142,46 @@ def train():
 
 load_batch() if rank == 2 else train()
 """
+
+
+def test_where_everybody_is_is_said_when_it_is_asked_for_and_the_job_goes_on(jobs: Jobs) -> None:
+    run = jobs.asked(_LATE, signal.SIGQUIT)
+    assert run.statuses == [0] * 4
+    (located, *_) = [event for event in run.events if isinstance(event, Located)]
+    late, waiting = located.places
+    assert late == "rank 2 is at train.py:5 (load_batch)"
+    assert re.fullmatch(
+        r"ranks 0-1 and 3 have waited \d+ s for it in allreduce 'gradients', train\.py:8", waiting
+    )
+
+
+def test_each_rank_is_located_also_where_they_are_many_and_only_some_wait(jobs: Jobs) -> None:
+    code = "from helper import *\nif rank < 2: wait_in(ranks=range(3))\n"
+    code += "".join(f"if rank == {rank}: wait_for_the_test()\n" for rank in range(2, 8))
+    run = jobs.asked(code, signal.SIGQUIT, ranks=8)
+    assert run.statuses == [0] * 8
+    (located, *_) = [event for event in run.events if isinstance(event, Located)]
+    *elsewhere, waiting = located.places
+    assert elsewhere == [
+        f"rank {rank} is at train.py:{rank + 1} (<module>)" for rank in range(2, 8)
+    ]
+    assert re.fullmatch(
+        r"ranks 0-1 have waited \d+ s for rank 2 in allreduce 'gradients', train\.py:2", waiting
+    )
+
+
+def test_the_end_of_a_job_that_stood_still_repeats_who_waits_for_whom(jobs: Jobs) -> None:
+    run = jobs.asked(_LATE, signal.SIGINT)
+    judge(run.plan, run.attempt)
+    assert run.attempt.cause is not None
+    assert re.fullmatch(
+        r"The launcher was stopped by SIGINT \(Ctrl-C\)\. The job stood still: rank 2 is at "
+        r"train\.py:5 \(load_batch\); ranks 0-1 and 3 have waited \d+ s for it in allreduce "
+        r"'gradients', train\.py:8\.",
+        run.attempt.cause.said,
+    )
+    notes = [event for event in run.events if isinstance(event, StallNote)]
+    assert len(notes) == 1
 
 
 def test_the_others_wait_for_a_rank_which_is_said_ever_more_rarely(jobs: Jobs) -> None:

@@ -321,7 +321,7 @@ def test_a_killed_guardian_leaves_nothing_behind(tmp_path: Path, gate: Gate) -> 
     assert alive(told) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_the_launcher_ends_the_job(
     tmp_path: Path, gate: Gate, number: signal.Signals
 ) -> None:

@@ -1,6 +1,7 @@
 """Trains until SIGTERM comes: ``preempted.py WHEN FOLDER``.
 
-It says that it is ready, and waits until somebody opens FOLDER/gate.
+If WHEN is ``interrupted``, it is SIGINT that comes during a step. It says that it is ready, and
+waits until somebody opens FOLDER/gate.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ from common import say
 from ascend_session import ascend_system, training
 
 when, folder = sys.argv[1:]
+is_during_a_step = when in ("during_a_step", "interrupted")
 
 
 def wait() -> None:
@@ -34,7 +36,7 @@ class WaitAtTheEnd(tf.train.SessionRunHook):
 
 def begin_step(number: int) -> bool:
     """Wait in the third step."""
-    if number == 2 and when == "during_a_step":
+    if number == 2 and is_during_a_step:
         wait()
     return True
 
@@ -46,8 +48,8 @@ def train() -> None:
         train_op = step.assign_add(1)
     hooks = [
         WaitAtTheEnd(),
-        training.SaveOnPreemptionHook(folder),
-        tf.train.StopAtStepHook(10 if when == "during_a_step" else 3),
+        training.SaveOnPreemptionHook(folder, on_interrupt=when == "interrupted"),
+        tf.train.StopAtStepHook(10 if is_during_a_step else 3),
     ]
     with ascend_system() as system, tf.train.MonitoredTrainingSession(
         master=system.target,

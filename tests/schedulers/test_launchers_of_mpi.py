@@ -35,7 +35,10 @@ def test_ranks_of_two_launchers_meet_and_have_all_cpus(
     asked = [*_LAUNCH, "--log-dir", str(logs), str(script)]
     ran = mpi.run("--bind-to", "none", *on_two_nodes, *asked, MEETING_SECONDS="60")
     assert ran.returncode == 0, ran.stderr
-    said = [path.read_text().splitlines() for path in sorted(logs.glob("*/attempt_1/*/stdout.log"))]
+    said = [
+        path.read_text().splitlines()
+        for path in sorted(logs.glob("*.node_*/attempt_1/*/stdout.log"))
+    ]
     assert len({path.parent for path in logs.glob("*.node_[01]/attempt_1/*/stdout.log")}) == 4
     assert sorted(json.loads(place)[:2] for place, _ in said) == [[rank, 4] for rank in range(4)]
     cpus = sorted(os.sched_getaffinity(0))

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any, Callable, Iterator, List, Sequence
 
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 
 from ascend_session import LaunchConfig, LaunchResult, LifecycleError, launch
-from ascend_session.training import SaveOnPreemptionHook, note_first_step
+from ascend_session.rank_folder import read_step
+from ascend_session.training import SaveOnPreemptionHook, note_first_step, note_step
 from tests.running import Ended, Host
 from tests.training.conftest import Equals, install
 
@@ -20,15 +22,15 @@ _REPOSITORY = Path(__file__).resolve().parents[2]
 class TestOneProcess:
     @pytest.fixture
     def preempted(self, programs: Host, tmp_path: Path) -> Callable[..., Ended]:
-        """Sends SIGTERM to a program that trains, and says how it ended."""
+        """Sends a signal to a program that trains, and says how it ended."""
 
-        def run(when: str, *trained: str, signals: int = 1) -> Ended:
+        def run(when: str, *trained: str, signals: int = 1, number: int = signal.SIGTERM) -> Ended:
             os.mkfifo(str(tmp_path / "gate"))
             with programs.start("preempted", when, str(tmp_path)) as program:
                 for line in (*trained, "ready"):
                     program.expect(line)
                 for _ in range(signals):
-                    program.send(signal.SIGTERM)
+                    program.send(number)
                 # Also for reading: then it waits for nobody, if the program has ended already.
                 gate = os.open(str(tmp_path / "gate"), os.O_RDWR)
                 ended = program.end()
@@ -48,6 +50,22 @@ class TestOneProcess:
         assert tf.train.latest_checkpoint(str(tmp_path)) == str(tmp_path / "model.ckpt-3")
         assert tf.train.load_variable(str(tmp_path), "global_step") == 3
         assert ended.events[-1] == "shutdown"
+
+    def test_ctrl_c_saves_too_where_it_is_asked_for_and_ends_with_130(
+        self, tf: Any, preempted: Any, tmp_path: Path
+    ) -> None:
+        ended = preempted("interrupted", "trained", "trained", number=signal.SIGINT)
+        assert (ended.code, ended.lines) == (130, []), ended.log
+        assert f"SIGINT: saved step 3 in {tmp_path}; the job ends with exit code 130" in ended.log
+        assert tf.train.load_variable(str(tmp_path), "global_step") == 3
+        assert ended.events[-1] == "shutdown"
+
+    def test_ctrl_c_saves_nothing_where_it_is_not_asked_for(
+        self, tf: Any, preempted: Any, tmp_path: Path
+    ) -> None:
+        ended = preempted("during_a_step", "trained", "trained", number=signal.SIGINT)
+        assert "KeyboardInterrupt" in ended.log
+        assert tf.train.latest_checkpoint(str(tmp_path)) == str(tmp_path / "model.ckpt-0")
 
     def test_a_signal_after_the_last_step_ends_the_process_when_that_is_saved(
         self, tf: Any, preempted: Any, tmp_path: Path
@@ -119,6 +137,37 @@ def test_training_goes_on_where_the_launchers_folder_is_gone(
     monkeypatch.setenv("ASCEND_SESSION_RANK_FOLDER", str(tmp_path / "gone"))
     note_first_step(40)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_launcher_hears_of_steps_twice_a_second_and_of_the_last_one(
+    monkeypatch: Any, tmp_path: Path
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setattr("ascend_session.training.progress._next_at", 0.0)
+    note_step(1)  # outside of a launch nobody hears of it
+    monkeypatch.setenv("ASCEND_SESSION_RANK_FOLDER", str(tmp_path))
+    assert read_step(str(tmp_path)) is None
+    heard = []
+    for step in range(98, 101):
+        now += 0.3
+        note_step(np.int64(step), of=100)
+        heard.append(read_step(str(tmp_path)))
+    assert heard == [None, (99, 100, 100.6), (100, 100, 100.9)]
+    now += 1
+    note_step(7)
+    assert read_step(str(tmp_path)) == (7, None, 101.9)
+
+
+def test_steps_of_training_reach_the_launcher(tf: Any, monkeypatch: Any, tmp_path: Path) -> None:
+    monkeypatch.setattr("ascend_session.training.progress._next_at", 0.0)
+    monkeypatch.setenv("ASCEND_SESSION_RANK_FOLDER", str(tmp_path))
+    train_op = tf.train.get_or_create_global_step().assign_add(1)
+    with tf.train.MonitoredSession(hooks=[SaveOnPreemptionHook(str(tmp_path))]) as sess:
+        sess.run(train_op)
+    progress = read_step(str(tmp_path))
+    assert progress is not None
+    assert progress[0] in (0, 1)  # read beside the step
 
 
 class TestTheGraph:

@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 
-from ascend_session.cli._launch_summary import summarize
 from ascend_session.failures.failure import FailureClass
 from ascend_session.failures.record import ErrorRecord
 from ascend_session.launcher.result import Attempt, Cause, LaunchResult, Outcome, RankResult
+from ascend_session.launcher.summary import summarize
 
 FOLDER = "/logs/job_1"
 

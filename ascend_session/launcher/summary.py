@@ -7,11 +7,8 @@ on the screen then. Paths are never folded, so that they can be copied.
 import os
 import signal
 import textwrap
-from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-import click
-
-from ascend_session.cli._output import label_first
 from ascend_session.launcher.process import signal_name
 from ascend_session.launcher.result import Attempt, Cause, LaunchResult, Outcome, RankResult
 from ascend_session.text import format_duration, format_ranges
@@ -24,6 +21,7 @@ _CLASSES = {
     "hardware": "hardware: an administrator has to look at the device",
     "ambiguous": "ambiguous: see who holds the device, then try once more",
 }
+_CODES = {"bold": "\x1b[1m", "dim": "\x1b[2m", "red": "\x1b[31m", "yellow": "\x1b[33m"}
 _WIDEST_LABEL = 12  # a longer one pushes on its own line only
 
 
@@ -33,9 +31,10 @@ class _Style(NamedTuple):
     width: Optional[int]
     is_coloured: bool
 
-    def emphasize(self, text: str, **look: object) -> str:
-        """Put the codes of ``click.style`` around a text, if there are any here."""
-        return click.style(text, **look) if self.is_coloured else text  # type: ignore[arg-type]
+    def emphasize(self, text: str, *looks: str) -> str:
+        """Put codes of a terminal around a text, if there are any here."""
+        codes = "".join(_CODES[look] for look in looks)
+        return f"{codes}{text}\x1b[0m" if self.is_coloured else text
 
     def fold(self, text: str, indent: int) -> List[str]:
         """Fold a text that stands behind ``indent`` columns."""
@@ -72,16 +71,16 @@ def summarize(
     lines = []
     if cause is not None and cause.place:
         first, *more = cause.place
-        lines += ["", style.emphasize(first, bold=True), *more]
+        lines += ["", style.emphasize(first, "bold"), *more]
     if cause is not None and cause.tail and not _is_explained(cause, result.ranks):
         whose = "" if cause.rank is None else f" of rank {cause.rank}"
-        lines += ["", style.emphasize(f"Last lines{whose}:", dim=True)]
+        lines += ["", style.emphasize(f"Last lines{whose}:", "dim")]
         lines += [f"  {line}" for line in cause.tail]
     why = "It is not known why." if cause is None else cause.said
     by_user = cause is not None and cause.rank is None and cause.exit_code == 128 + signal.SIGINT
     fate, color = ("was interrupted", "yellow") if by_user else ("failed", "red")
     verdict = f"ascend-session: the job {fate}. {why}"
-    lines += ["", style.emphasize(verdict, fg=color, bold=True)]
+    lines += ["", style.emphasize(verdict, color, "bold")]
     return "\n".join([*lines, *_grid(list(_list_facts(result)), style)]) + "\n"
 
 
@@ -121,7 +120,7 @@ def _list_facts(result: LaunchResult) -> Iterator[Tuple[str, str]]:
             rank = ranks[cause.rank - ranks[0].rank]
             paths = [f"{path}{_describe_size(path)}" for path in (rank.stderr, rank.stdout)]
             paths += [cause.stacks] if cause.stacks else []
-            yield from label_first(f"Rank {cause.rank}", [*paths, *cause.plogs])
+            yield from _label_first(f"Rank {cause.rank}", [*paths, *cause.plogs])
     if cause is not None and cause.exit_code != result.code:
         end = "because the launcher was told to end before it tried again"
     else:
@@ -129,9 +128,9 @@ def _list_facts(result: LaunchResult) -> Iterator[Tuple[str, str]]:
     yield "Exit code", f"{result.code}, {end}"
     yield from _list_others(cause, ranks)
     if len(result.attempts) > 1:
-        yield from label_first("Attempts", _list_attempts(result.attempts))
+        yield from _label_first("Attempts", _list_attempts(result.attempts))
     yield from _list_processes(result)
-    yield from label_first("Notes", result.notes)
+    yield from _label_first("Notes", result.notes)
     yield "All logs", _folder_of(result)
 
 
@@ -163,7 +162,7 @@ def _list_others(cause: Optional[Cause], ranks: Sequence[RankResult]) -> Iterato
         Outcome.SUCCEEDED: "Succeeded",
     }
     for outcome, label in labels.items():
-        yield from label_first(
+        yield from _label_first(
             label,
             (
                 f"rank{'' if len(numbers) == 1 else 's'} {format_ranges(numbers, ',')}{end}"
@@ -208,8 +207,8 @@ def _list_processes(result: LaunchResult) -> List[Tuple[str, str]]:
     swept = [name for attempt in result.attempts for name in attempt.swept]
     left = [name for attempt in result.attempts for name in attempt.left]
     return [
-        *label_first("Left behind by ranks, ended", swept),
-        *label_first("STILL RUNNING, could not be ended", left),
+        *_label_first("Left behind by ranks, ended", swept),
+        *_label_first("STILL RUNNING, could not be ended", left),
     ]
 
 
@@ -217,6 +216,11 @@ def _folder_of(result: LaunchResult) -> str:
     """Give the folder of the launch, or of its only attempt."""
     last = result.attempts[-1].folder
     return last if len(result.attempts) == 1 else os.path.dirname(last)
+
+
+def _label_first(label: str, items: Iterable[str]) -> Iterator[Tuple[str, str]]:
+    """Put a label before the first item, and none before the others."""
+    return (("" if number else label, item) for number, item in enumerate(items))
 
 
 def _format_seconds(seconds: float) -> str:
@@ -232,7 +236,7 @@ def _grid(facts: Sequence[Tuple[str, str]], style: _Style) -> List[str]:
     lines: List[str] = []
     for label, text in facts:
         first, *more = style.fold(text, width + 4)
-        name = style.emphasize(f"{label:<{width}}", bold=True)
+        name = style.emphasize(f"{label:<{width}}", "bold")
         lines.append(f"  {name}  {first}".rstrip())
         lines += [f"{'':{width + 4}}{line}" for line in more]
     return lines

@@ -1,0 +1,95 @@
+"""`launch` from Python: where the lines go, what the result says, and the link to the job."""
+
+import io
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ascend_session import LaunchResult, launch
+from tests.launcher.supervised import config
+
+_SAYS = "print('rank', rank)"
+_LINES = ["[0] rank 0", "[1] rank 1"]
+
+
+def run(folder: Path, code: str = _SAYS, **asked: Any) -> LaunchResult:
+    return launch(config(folder, code, 2, **asked))
+
+
+def test_lines_go_to_a_stdout_that_is_kept_in_memory(tmp_path: Path, monkeypatch: Any) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", stream)
+    assert run(tmp_path).ok
+    assert sorted(stream.getvalue().splitlines()) == _LINES
+
+
+class Cell(io.TextIOBase):
+    """What a notebook has as sys.stdout: its descriptor is that of the server's log."""
+
+    def __init__(self, log: int) -> None:
+        self.log = log
+        self.text = ""
+
+    def fileno(self) -> int:
+        return self.log
+
+    def write(self, text: str) -> int:
+        self.text += text
+        return len(text)
+
+
+def test_lines_go_to_the_cell_of_a_notebook(tmp_path: Path, monkeypatch: Any) -> None:
+    read, write = os.pipe()
+    cell = Cell(write)
+    monkeypatch.setattr(sys, "stdout", cell)
+    assert run(tmp_path).ok
+    os.close(write)
+    assert os.read(read, 100) == b""
+    os.close(read)
+    assert sorted(cell.text.splitlines()) == _LINES
+
+
+def test_lines_go_to_what_pytest_captures(tmp_path: Path, capsys: Any) -> None:
+    assert run(tmp_path).ok
+    assert sorted(capsys.readouterr().out.splitlines()) == _LINES
+
+
+def test_a_python_without_stdout_can_launch(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    assert run(tmp_path).ok
+
+
+def test_a_result_prints_as_the_summary_of_the_command(tmp_path: Path) -> None:
+    null = os.open(os.devnull, os.O_WRONLY)
+    result = launch(config(tmp_path, "", 2), output=null)
+    failed = launch(config(tmp_path, "if rank == 1: sys.exit(3)", 2), output=null)
+    os.close(null)
+    assert str(result).startswith("ascend-session: all 2 ranks succeeded in ")
+    assert str(failed).startswith("ascend-session: the job failed. Rank 1 ")
+    assert f"  All logs    {failed.attempts[0].folder}" in str(failed).splitlines()
+
+
+class TestTheLinkToTheNewestJob:
+    def test_leads_to_it(self, tmp_path: Path) -> None:
+        for job in ("one", "two"):
+            run(tmp_path, job_id=job)
+            assert os.readlink(str(tmp_path / "logs" / "latest")) == job
+        assert sorted(os.listdir(str(tmp_path / "logs"))) == ["latest", "one", "two"]
+
+    @pytest.mark.parametrize("kind", ["folder", "file", "link"])
+    def test_leaves_what_else_has_the_name_alone(self, tmp_path: Path, kind: str) -> None:
+        latest = tmp_path / "logs" / "latest"
+        latest.parent.mkdir()
+        if kind == "folder":
+            latest.mkdir()
+        elif kind == "file":
+            latest.touch()
+        else:
+            latest.symlink_to("/elsewhere")
+        before = os.lstat(str(latest))
+        assert run(tmp_path, job_id="one").ok
+        assert os.lstat(str(latest)).st_ino == before.st_ino
+        assert sorted(os.listdir(str(tmp_path / "logs"))) == ["latest", "one"]
