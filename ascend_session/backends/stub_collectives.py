@@ -1,7 +1,7 @@
 """HCCL's collectives as operators of CPU graphs, between the processes of a job.
 
 The functions have the names and parameters of the vendor's ``hccl_ops``; fusion has no effect here.
-What the operators do when they run is in ``exchange``.
+``exchange`` has what the operators do when they run.
 """
 
 import collections
@@ -22,28 +22,28 @@ from ascend_session.errors import CollectiveError
 from ascend_session.vendor import WORLD_GROUP
 
 Describe = Callable[[StubJob, str, Sequence[Any]], Operation]
-"""Gets the open job, an operator's name and this rank's arrays; says which operation that is."""
+"""Function of the open job, an operator's name and this rank's arrays; returns the operation."""
 
 Work = Callable[[Communicator, Sequence[Any]], Sequence[Any]]
-"""What a collective does: gets the ranks and this rank's arrays, gives this rank's results."""
+"""Function of a communicator and this rank's arrays; returns this rank's results."""
 
 _GRADIENT = "AscendSessionHcomAllReduce"
 _SHOWN = 4  # arrays that a signature spells out
 
 
 def allreduce(tensor: Any, reduction: str, group: str, **fusion: int) -> Any:
-    """One exchange; its gradient is the sum of the gradients of all ranks of the job."""
+    """Add an allreduce, whose gradient is the sum of the gradients of all ranks of the job."""
     _register_gradient()
     return _allreduce([tensor], reduction, group, _GRADIENT)[0]
 
 
 def allreduce_many(tensors: Sequence[Any], reduction: str, group: str, **fusion: int) -> List[Any]:
-    """All in one exchange, as the device fuses gradients."""
+    """Add one allreduce for all tensors, as the device fuses gradients."""
     return _allreduce(tensors, reduction, group, NO_GRADIENT) if tensors else []
 
 
 def allgather(tensor: Any, rank_size: int, group: str, **fusion: int) -> Any:
-    """One exchange."""
+    """Add an allgather."""
 
     def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
         collectives.check_size(comm, "rank_size", rank_size)
@@ -56,7 +56,7 @@ def allgather(tensor: Any, rank_size: int, group: str, **fusion: int) -> Any:
 
 
 def broadcast(tensors: Sequence[Any], root_rank: int, group: str, **fusion: int) -> List[Any]:
-    """All in one exchange."""
+    """Add one broadcast for all tensors."""
 
     def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
         collectives.check_root(comm, root_rank)
@@ -71,7 +71,7 @@ def broadcast(tensors: Sequence[Any], root_rank: int, group: str, **fusion: int)
 
 
 def reduce(tensor: Any, reduction: str, root_rank: int, group: str, **fusion: int) -> Any:
-    """One exchange; the other ranks get zeros, where the device leaves what was there."""
+    """Add a reduce. The other ranks get zeros; the device leaves the memory as it was."""
 
     def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
         import numpy as np
@@ -85,7 +85,7 @@ def reduce(tensor: Any, reduction: str, root_rank: int, group: str, **fusion: in
 
 
 def reduce_scatter(tensor: Any, reduction: str, rank_size: int, group: str, **fusion: int) -> Any:
-    """One exchange of the whole, of which each rank keeps its part."""
+    """Add an allreduce, of which each rank keeps its part."""
 
     def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
         collectives.check_size(comm, "rank_size", rank_size)
@@ -104,7 +104,7 @@ def all_to_all_v(
     recv_displacements: Any,
     group: str,
 ) -> Any:
-    """Two exchanges: who sends how much to whom, and the data."""
+    """Add an exchange of the counts, then of the data."""
 
     def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
         return [collectives.all_to_all_v(comm, arrays)]
@@ -116,7 +116,7 @@ def all_to_all_v(
 def all_to_all_v_c(
     send_data: Any, send_count_matrix: Any, rank: int, group: str, **fusion: int
 ) -> Any:
-    """Two exchanges: the matrix, which has to be the same on all, and the data."""
+    """Add an exchange of the matrix, to compare it, then of the data."""
 
     def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
         return [collectives.all_to_all_v_c(comm, arrays, rank)]
@@ -126,7 +126,7 @@ def all_to_all_v_c(
 
 
 def send(tensor: Any, sr_tag: int, dest_rank: int, group: str) -> Any:
-    """One exchange between two ranks; it ends when the other one has the data."""
+    """Add a send, which ends when the other rank has the data."""
     what = _described("send", [tensor.dtype])
 
     def describe(job: StubJob, name: str, arrays: Sequence[Any]) -> Operation:
@@ -142,7 +142,7 @@ def send(tensor: Any, sr_tag: int, dest_rank: int, group: str) -> Any:
 
 
 def receive(shape: Any, data_type: Any, sr_tag: int, src_rank: int, group: str) -> Any:
-    """The other end of `send`."""
+    """Add the other end of a `send`."""
     import numpy as np
 
     tf = tf1()
@@ -209,12 +209,12 @@ def _collective(
     Args:
         kind: The vendor's name of the operator.
         group: Name of the ranks that take part.
-        what: Beginning of its signature, the same on all ranks: ``allreduce sum``.
+        what: Beginning of its signature: ``allreduce sum``.
         inputs: Its tensors.
         work: What it does.
-        shapes: Of what it gives; the dtypes are those of the inputs, in their order.
+        shapes: Shapes of its results; their dtypes are those of the inputs, in order.
         gradient: See `blocking_op`.
-        of_shape: Whether all ranks have to give the same shapes.
+        of_shape: Whether the shapes have to be the same on all ranks.
     """
     own_key = _next_key(group)
 
@@ -229,7 +229,7 @@ def _collective(
 
 
 def _begin(describe: Describe, work: Work) -> Function:
-    """Make what an operator calls when it runs, in whatever job is open then."""
+    """Return the function that an operator calls when it runs, in the job that is open then."""
 
     def begin(name: str, arrays: Sequence[Any], iteration: Optional[Iteration]) -> Collective:
         job = current_job(f'The collective "{name}"')
@@ -265,7 +265,7 @@ def _exchange(kind: str, what: str, data: Any, counts: Sequence[Any], work: Any,
 
 
 def _between(name: str, signature: str, way: Tuple[int, int], tag: int, group: str) -> Operation:
-    """Describe what two ranks do, the first of whom sends."""
+    """Return the operation with which the first of two ranks sends to the second."""
     sender, receiver = way
     if sender == receiver:
         raise CollectiveError(f'"{name}": rank {sender} of the job cannot send to itself.')
@@ -274,7 +274,7 @@ def _between(name: str, signature: str, way: Tuple[int, int], tag: int, group: s
 
 
 def _signature(what: str, arrays: Sequence[Any]) -> str:
-    """Write ``allreduce sum float32 [4, 3]``; of many arrays the first are spelt out."""
+    """Write ``allreduce sum float32 [4, 3]``; a digest stands for more than four arrays."""
     return _write_signature(what, tuple((array.dtype, array.shape) for array in arrays))
 
 
@@ -289,18 +289,18 @@ def _write_signature(what: str, arrays: Tuple[Tuple[Any, Tuple[int, ...]], ...])
 
 
 def _described(what: str, dtypes: Sequence[Any]) -> str:
-    """Give ``what``, and say if it is about bfloat16, which travels as something else."""
+    """Add the dtypes to ``what`` if bfloat16 is among them, which travels as another dtype."""
     names = [dtype.base_dtype.name for dtype in dtypes]
     return f"{what} of {', '.join(names)} as" if "bfloat16" in names else what
 
 
 def _as_list(shape: Any) -> Shape:
-    """Give a `tf.TensorShape` as plain numbers."""
+    """Return a `tf.TensorShape` as numbers."""
     return None if shape.rank is None else list(shape.as_list())
 
 
 def _as_bits(tensor: Any) -> Any:
-    """Give ``tensor`` in a dtype of NumPy's own, bit by bit; `_from_bits` is the way back."""
+    """Bitcast bfloat16, which NumPy lacks, to int16; `_from_bits` is the way back."""
     tf = tf1()
     return tf.bitcast(tensor, tf.int16) if tensor.dtype.base_dtype == tf.bfloat16 else tensor
 
@@ -311,7 +311,7 @@ def _from_bits(tensor: Any, dtype: Any) -> Any:
 
 
 def _wide(tensor: Any) -> Any:
-    """Give ``tensor`` in a dtype that NumPy can compute with."""
+    """Cast bfloat16 to float32, with which NumPy can compute."""
     tf = tf1()
     return tf.cast(tensor, tf.float32) if tensor.dtype.base_dtype == tf.bfloat16 else tensor
 
@@ -320,7 +320,7 @@ _registered = False
 
 
 def _register_gradient() -> None:
-    """As the vendor's: a sum over the whole job, whatever was reduced how and in which group.
+    """Register the vendor's gradient: a sum over the whole job, whatever the reduction and group.
 
     Source: npu_bridge/hccl/hccl_ops.py, ``_allreduce_grad``.
     """

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ascend_session.backends.collectives import Groups
 from ascend_session.backends.exchange.group import ProcessGroup, Rank
-from ascend_session.backends.exchange.rendezvous import Meeting
+from ascend_session.backends.exchange.rendezvous import Rendezvous
 from ascend_session.backends.exchange.sentences import name_ranks
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.machine import check_first_host, check_removed
@@ -195,7 +195,7 @@ def open_job(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]
     return _open
 
 
-def find_meeting(job: Job, environ: Mapping[str, str]) -> Meeting:
+def find_meeting(job: Job, environ: Mapping[str, str]) -> Rendezvous:
     """Find out where the ranks of a job meet, on this machine.
 
     Raises:
@@ -210,8 +210,8 @@ def find_meeting(job: Job, environ: Mapping[str, str]) -> Meeting:
     job_id = environ.get("JOB_ID") or seed
     name = environ.get(RENDEZVOUS) or seed
     if name:
-        return Meeting.named(job_id, name)
-    return Meeting.started_together(job_id, [job.rank, job.device_id])
+        return Rendezvous.named(job_id, name)
+    return Rendezvous.started_together(job_id, [job.rank, job.device_id])
 
 
 def _make_process_group(

@@ -40,8 +40,8 @@ NO_GRADIENT = "HcomHasNoGradient"
 # TensorFlow's graph of a loop's body under control flow version 2; its first input is the counter.
 _BODY = "WhileBodyFuncGraph"
 _FOREVER = 1 << 60  # elements of an iterator
-_PATIENCE_S = 0.05  # for which a thread of the session waits for other ranks
-_REST_S = 0.1  # for which none does after one has waited in vain
+_ATTEMPT_TIMEOUT_S = 0.05  # how long a thread of the session waits for other ranks
+_REST_S = 0.1  # pause after an attempt that timed out, in which there is no other
 
 _loop_numbers = itertools.count()
 
@@ -101,9 +101,8 @@ def blocking_op(
     return list(passed[: len(results)])
 
 
-# With other ranks, in a thread of a session: one operator of the process has it at a time, and for
-# a while none after one has waited in vain, for the ranks are apart then.
-_patience = threading.Lock()
+# Held by the operator that waits for other ranks in a thread of a session: only one does at a time.
+_attempt_lock = threading.Lock()
 _rests_until = 0.0
 
 
@@ -134,7 +133,7 @@ class _Calls:
             self._begun = [earlier for earlier in self._begun if earlier.is_entered]
             is_alone = not self._begun and not self._taken
             may_wait = is_short and is_alone and time.monotonic() >= _rests_until
-            is_attempt = may_wait and _patience.acquire(blocking=False)
+            is_attempt = may_wait and _attempt_lock.acquire(blocking=False)
             self._is_attempting = is_attempt
             if not is_attempt:
                 self._begun.append(collective)
@@ -149,15 +148,15 @@ class _Calls:
         left: List[Collective] = []
         begun = time.monotonic()
         try:
-            results: Sequence[Any] = collective.run(_PATIENCE_S)
+            results: Sequence[Any] = collective.run(_ATTEMPT_TIMEOUT_S)
             return results
         except NotYetError:
             left = [collective]
-            if time.monotonic() - begun >= _PATIENCE_S:
+            if time.monotonic() - begun >= _ATTEMPT_TIMEOUT_S:
                 _rests_until = time.monotonic() + _REST_S
             return None
         finally:
-            _patience.release()
+            _attempt_lock.release()
             with self._lock:
                 self._is_attempting, self._begun = False, left
 

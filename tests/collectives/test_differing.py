@@ -18,7 +18,7 @@ TOLD = {
     "one_less": ["rank 1 has left", '"HcomAllReduce_1" (allreduce sum float32 [3])'],
     "one_less_in_each_step": [
         "wait for different collectives",
-        'rank 1 waits in "HcomAllReduce" (allreduce sum float32 [2]) for the 2nd time',
+        'rank 1 waits in "HcomAllReduce" (allreduce sum float32 [2]) for the second time',
         'rank 0 and rank 2 wait in "HcomAllReduce_1"',
     ],
     "twice_at_once": ["rank 1 failed", '"HcomAllReduce" began again before it had ended'],

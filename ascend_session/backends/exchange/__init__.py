@@ -2,12 +2,12 @@
 
 Read it in this order:
 
-- `wire`: a message is a JSON header and raw bytes; `sentences` and `reductions` are what both ends
-  say and compute alike.
-- `hub`: what the ranks have told each other and what follows from it. It knows nothing of sockets.
-- `server`: the thread in rank 0's process that carries messages to the hub and back.
+- `wire`: messages, which are a line of JSON and raw bytes. `sentences` and `reductions` are what
+  the hub and the ranks have in common.
+- `hub`: the state of all ranks, and what follows from their messages. It has no sockets.
+- `server`: the thread in rank 0's process that connects the hub with the ranks.
 - `rendezvous`: where rank 0 listens, and how the others find it.
-- `group`: one rank's part: it joins, takes part in exchanges, leaves; `order` says which operator
-  may run, and `memory` makes the shared memory through which large tensors pass.
-- `communicator` and `collectives`: HCCL's collectives, made of two exchanges: share, and reduce.
+- `group`: one rank's part: it joins, exchanges tensors, leaves. `order` says which operator may
+  run, and `memory` creates the shared memory through which large tensors pass.
+- `communicator` and `collectives`: HCCL's collectives, made of two exchanges: share and reduce.
 """

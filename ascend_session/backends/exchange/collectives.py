@@ -1,4 +1,4 @@
-"""HCCL's collectives, made of what a communicator does: share bytes, and reduce arrays."""
+"""HCCL's collectives, made of a communicator's two exchanges: share bytes and reduce arrays."""
 
 import functools
 from typing import Any, Dict, List, Sequence, Tuple
@@ -21,7 +21,7 @@ def all_reduce(comm: Communicator, arrays: Sequence[Any], reduction: str) -> Lis
     dtypes = tuple(array.dtype for array in arrays)
     for dtype, places in _places_by_dtype(dtypes, reduction):
         flat = [arrays[place].reshape(-1).astype(dtype, copy=False) for place in places]
-        # Several exchanges need names of their own; one has the collective's.
+        # One exchange has the collective's own key.
         part = "" if len(places) == len(arrays) else dtype
         reduced = comm.all_reduce(_joined(flat), reduction, dtype, part)
         end = 0
@@ -50,7 +50,7 @@ def reduce_scatter(comm: Communicator, array: Any, reduction: str) -> Any:
 
 
 def all_gather(comm: Communicator, array: Any) -> Any:
-    """Put all ranks' arrays, of the same shape, one behind the other along the first dimension."""
+    """Concatenate all ranks' arrays, of the same shape, along the first dimension."""
     if not array.shape:
         raise CollectiveError("a scalar cannot be gathered; give it a dimension: [x].")
     rows = _gather(comm, array)
@@ -65,22 +65,18 @@ def broadcast(
     Args:
         comm: The ranks.
         forms: dtypes and shapes, the same on each.
-        arrays: This rank's; only the root's are looked at.
+        arrays: This rank's; only the root's matter.
         root: The root's index among the ranks.
     """
     import numpy as np
 
     results = [comm.buffers.take(shape, dtype) for dtype, shape in forms]
-    flat = [_as_bytes(result) for result in results]
-    ends = np.cumsum([len(piece) for piece in flat])
-
-    def take(index: int, start: int, piece: Any) -> None:
-        """Copy bytes of all arrays one behind the other to where they belong."""
-        for target, end in zip(flat, ends):
-            _copy_overlap(target, end - len(target), piece, start)
-
-    is_root = comm.me == root
-    comm.share(_joined([_as_bytes(array) for array in arrays]) if is_root else flat[0][:0], take)
+    targets = [_as_bytes(result) for result in results]
+    ends = np.cumsum([len(target) for target in targets])
+    # The root's arrays travel one behind the other, the others send nothing.
+    own = [_as_bytes(array) for array in arrays] if comm.me == root else [targets[0][:0]]
+    wanted = [(root, int(end) - len(target), target) for target, end in zip(targets, ends)]
+    comm.share(_joined(own), wanted)
     return results
 
 
@@ -113,7 +109,7 @@ def all_to_all_v_c(comm: Communicator, arrays: Sequence[Any], rank: int) -> Any:
     Args:
         comm: The ranks.
         arrays: The data, then the matrix.
-        rank: What this process says is its rank in the group.
+        rank: This process's rank in the group, according to the script.
     """
     import numpy as np
 
@@ -162,27 +158,16 @@ def _places_by_dtype(dtypes: Tuple[Any, ...], reduction: str) -> List[Tuple[str,
     return list(places.items())
 
 
-def _gather(comm: Communicator, array: Any, part: str = "") -> Any:
-    """Give the ranks' arrays, of the same dtype and shape on each, as ``[size, *shape]``."""
+def _gather(comm: Communicator, array: Any, name: str = "") -> Any:
+    """Return the ranks' arrays, of the same dtype and shape on each, as ``[size, *shape]``."""
     result = comm.buffers.take((comm.size, *array.shape), array.dtype)
-    flat = _as_bytes(result)
-
-    def take(index: int, start: int, piece: Any) -> None:
-        flat[index * array.nbytes + start :][: len(piece)] = piece
-
-    comm.share(_as_bytes(array), take, part)
+    rows = _as_bytes(result).reshape(comm.size, array.nbytes)
+    comm.share(_as_bytes(array), [(index, 0, row) for index, row in enumerate(rows)], name)
     return result
 
 
-def _copy_overlap(target: Any, begin: int, piece: Any, start: int) -> None:
-    """Copy what one stretch of bytes, from ``start`` on, has of another, from ``begin`` on."""
-    first, last = max(begin, start), min(begin + len(target), start + len(piece))
-    if first < last:
-        target[first - begin : last - begin] = piece[first - start : last - start]
-
-
 def _all_to_all(comm: Communicator, data: Any, sent: Any, starts: Any, received: Any) -> List[Any]:
-    """Give what each rank has for this one, an array from each.
+    """Return what each rank has for this one, an array from each.
 
     Args:
         comm: The ranks.
@@ -199,12 +184,12 @@ def _all_to_all(comm: Communicator, data: Any, sent: Any, starts: Any, received:
     _check_counts(comm, sent, received)
     me, itemsize = comm.me, data.dtype.itemsize
     results = [np.empty(int(count), data.dtype) for count in sent[:, me]]
-
-    def take(index: int, start: int, piece: Any) -> None:
-        begin = int(starts[index][me]) * itemsize
-        _copy_overlap(_as_bytes(results[index]), begin, piece, start)
-
-    comm.share(_as_bytes(data), take, "data")
+    wanted = [
+        (index, int(starts[index][me]) * itemsize, _as_bytes(result))
+        for index, result in enumerate(results)
+        if result.size
+    ]
+    comm.share(_as_bytes(data), wanted, "data")
     return results
 
 

@@ -1,6 +1,6 @@
-"""One collective on one rank, and what it gives the other ranks and gets of them."""
+"""One run of a collective on this rank, and its exchanges with the other ranks."""
 
-from typing import Any, Callable, Optional
+from typing import Any, Callable, ContextManager, Iterator, Optional, Sequence, Tuple
 
 from ascend_session.backends.exchange.group import Exchange, NotYetError, ProcessGroup
 from ascend_session.backends.exchange.order import Iteration
@@ -9,8 +9,10 @@ from ascend_session.backends.exchange.wire import Operation
 from ascend_session.errors import CollectiveError
 from ascend_session.failures.graph_error import describe_error
 
-Take = Callable[[int, int, Any], None]
-"""Takes a rank's index, where its bytes begin in what it has, and the bytes, a uint8 array."""
+Part = Tuple[int, int, Any]
+"""Part of a rank's data: the rank's index, the first byte, and the uint8 array to copy it to."""
+
+_BLOCK_BYTES = 2 << 20  # that one rank exchanges at once at most
 
 
 class Collective:
@@ -19,8 +21,8 @@ class Collective:
     Args:
         group: This rank and the others.
         operation: Which one.
-        work: Gets a communicator to the ranks that take part. It is called again if they were not
-            ready before, and until then does nothing that must not be done twice.
+        work: Function of a communicator of its ranks. It is called again after a `NotYetError`, so
+            it does nothing before its first exchange that must not be done twice.
         iteration: In which it runs, see `RunOrder`.
     """
 
@@ -39,21 +41,19 @@ class Collective:
 
     @property
     def is_entered(self) -> bool:
-        """Whether the other ranks may count on it: it has begun, and their system is still open."""
+        """Whether the other ranks rely on it: it has begun, and their system is still open."""
         return self._has_begun and not self._group.ended
 
-    def run(self, patience_s: Optional[float] = None) -> Any:
-        """Do it.
+    def run(self, timeout_s: Optional[float] = None) -> Any:
+        """Run it and return what ``work`` returns.
 
         Args:
-            patience_s: How long the other ranks may take to be ready for it; None for as long as
-                the group's limit.
+            timeout_s: After how long to give up for now; None for the group's limit.
 
         Raises:
-            NotYetError: If they take longer, or if it is more than one exchange, or a large one.
-                The others may see that this rank is ready, and so `run` has to be called again.
-            CollectiveError: If the job cannot go on, with the sentence that says why, or if this
-                rank does what the others cannot follow, which ends the job for all.
+            NotYetError: After ``timeout_s``, or if it is more than one exchange, or a large one.
+                The others may know that this rank has entered, so `run` has to be called again.
+            CollectiveError: If the job cannot go on. Whatever ``work`` raises ends it for all.
         """
         group, operation = self._group, self._operation
         try:
@@ -62,7 +62,7 @@ class Collective:
                 self._has_begun = True
             if group.ended:
                 raise CollectiveError(group.ended)
-            results = self._work(Communicator(group, operation, patience_s))
+            results = self._work(Communicator(group, operation, timeout_s))
         except NotYetError:
             raise
         except BaseException as error:
@@ -88,7 +88,7 @@ class Communicator:
     """
 
     def __init__(
-        self, group: ProcessGroup, operation: Operation, patience_s: Optional[float]
+        self, group: ProcessGroup, operation: Operation, timeout_s: Optional[float]
     ) -> None:
         self.ranks = operation.ranks
         self.size = len(operation.ranks)
@@ -96,71 +96,93 @@ class Communicator:
         self.buffers = group.buffers
         self._group = group
         self._operation = operation
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
 
-    def share(self, data: Any, take: Take, part: str = "") -> None:
-        """Give all ranks what each of them has.
+    def share(self, data: Any, wanted: Sequence[Part], name: str = "") -> None:
+        """Give each rank's data to all.
 
         Args:
-            data: What this one has, uint8 array of one dimension; each may have another length.
-            take: Called for each rank that has anything, block by block. The bytes it gets are
-                only there during the call.
-            part: Which of several exchanges of the same collective this is.
+            data: This rank's, uint8 array of one dimension; each may have another length.
+            wanted: What this rank needs of it.
+            name: Name of this exchange if the collective has several.
         """
         if self.size == 1:
-            take(0, 0, data)
+            for _, begin, target in wanted:
+                target[:] = data[begin : begin + len(target)]
             return
-        with self._exchange("gather", data, part) as exchange:
+        with self._exchange("gather", data, name) as exchange:
             if exchange.result is not None:
-                end = 0
-                for index, size_bytes in enumerate(exchange.sizes):
-                    if size_bytes:
-                        take(index, 0, exchange.result[end : end + size_bytes])
-                    end += size_bytes
+                for index, begin, target in wanted:
+                    begin += sum(exchange.sizes[:index])
+                    target[:] = exchange.result[begin : begin + len(target)]
                 return
-            for block, rows in exchange.split():
+            for block, rows in self._split(exchange):
                 own = data[block]
                 rows[self.me, : len(own)] = own
-                exchange.step()
-                for index, size_bytes in enumerate(exchange.sizes):
-                    end = min(size_bytes - block.start, rows.shape[1])
-                    if end > 0:
-                        take(index, block.start, rows[index, :end])
+                self._group.complete_step(exchange)
+                for index, begin, target in wanted:
+                    first, last = max(begin, block.start), min(begin + len(target), block.stop)
+                    if first < last:
+                        piece = rows[index, first - block.start : last - block.start]
+                        target[first - begin : last - begin] = piece
 
-    def all_reduce(self, numbers: Any, reduction: str, dtype: str, part: str = "") -> Any:
+    def all_reduce(self, numbers: Any, reduction: str, dtype: str, name: str = "") -> Any:
         """Reduce the ranks' arrays, with the same bits on each.
 
         Args:
             numbers: This rank's, of one dimension, as long and of the same dtype on each.
             reduction: ``sum``, ``prod``, ``max`` or ``min``.
             dtype: The name of their dtype.
-            part: See `share`.
+            name: See `share`.
 
         Returns:
             An array as long, which must not be written to.
         """
         if self.size == 1:
             return numbers.copy()
-        with self._exchange(f"{reduction} {dtype}", numbers.view("u1"), part) as exchange:
+        with self._exchange(f"{reduction} {dtype}", numbers.view("u1"), name) as exchange:
             if exchange.result is not None:
                 return exchange.result.view(numbers.dtype)
             result = self.buffers.take(numbers.shape, numbers.dtype)
-            for block, rows in exchange.split(numbers.itemsize):
+            for block, rows in self._split(exchange, numbers.itemsize):
                 own = numbers[block]
                 places = rows.view(numbers.dtype)[:, : len(own)]
                 places[self.me] = own
-                exchange.step()
+                self._group.complete_step(exchange)
                 # Each rank reduces a part of the block, in place, which all then read.
                 ends = [len(own) * each // self.size for each in (self.me, self.me + 1)]
                 reduce_arrays(reduction, places[:, slice(*ends)])
-                exchange.step()
+                self._group.complete_step(exchange)
                 result[block] = places[0]
             return result
 
-    def _exchange(self, plan: str, data: Any, part: str) -> Exchange:
+    def _exchange(self, plan: str, data: Any, name: str) -> ContextManager[Exchange]:
         operation = self._operation
-        if part:  # of several
-            if self._patience_s is not None:
+        if name:  # of several
+            if self._timeout_s is not None:
                 raise NotYetError
-            operation = operation._replace(key=f"{operation.key}, {part}")
-        return self._group.exchange(operation, plan, data, self._patience_s)
+            operation = operation._replace(key=f"{operation.key}, {name}")
+        return self._group.exchange(operation, plan, data, self._timeout_s)
+
+    def _split(self, exchange: Exchange, itemsize: int = 1) -> Iterator[Tuple[slice, Any]]:
+        """Split an exchange through the shared memory into blocks, the same on all ranks.
+
+        Each rank has two places in the memory, which take turns: whoever writes a block does not
+        disturb those that still read the one before.
+
+        Args:
+            exchange: One that has begun.
+            itemsize: Bytes of an element.
+
+        Yields:
+            Which elements of a rank belong to the block, and its place in the shared memory: a
+            uint8 array with a row for each rank.
+        """
+        memory = self._group.memory
+        # A multiple of 64 bytes, at which any dtype may begin.
+        block_bytes = min(len(memory) // (2 * self.size), _BLOCK_BYTES) // 64 * 64
+        half_bytes = self.size * block_bytes
+        for number, begin in enumerate(range(0, max(exchange.sizes), block_bytes)):
+            half = memory[number % 2 * half_bytes :][:half_bytes]
+            elements = slice(begin // itemsize, (begin + block_bytes) // itemsize)
+            yield elements, half.reshape(self.size, block_bytes)

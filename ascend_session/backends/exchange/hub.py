@@ -1,18 +1,18 @@
-"""What the ranks of one system have told their hub, and what follows: who goes on, and why not.
+"""The state of one system's ranks: who has joined, entered a collective, left or failed.
 
-Messages come in, messages go out; there are no sockets, threads or clocks here (`server` has them).
-A rank says, in this order:
+Messages come in, messages go out; sockets, threads and clocks are in `server`. A rank sends:
 
 - ``hello``: who it is. The answer is ``refused``, or ``together`` once all ranks are there.
-- ``enter``: it is ready for a collective. Once all of its ranks are, each hears ``go``. If their
-  tensors came with the entries, the result comes with that. Otherwise it is a *run* in the shared
-  memory, of which there is one: runs take turns.
-- ``step``: it has come to the end of a step of the run. Once all have, each hears ``step``.
+- ``enter``: it is ready for a collective. Once all of its ranks are, each is sent ``go``. If their
+  tensors came with the entries, the result comes with that. Otherwise it is a *run* through the
+  shared memory, of which there is one: runs take turns.
+- ``step``: it has completed a step of the run. Once all have, each is sent ``step``.
 - ``finish``: it needs the shared memory no longer. Once no rank does, the next run begins.
-- ``leave``: it ends its part in order. Once all have, each hears ``over``.
+- ``leave``: it ends its part in order. Once all have, each is sent ``over``.
+- ``time_out``: others did not join, or did not enter a collective, in time.
+- ``fail``: it cannot go on.
 
-``give_up``, ``time_out`` and ``fail`` say that it cannot go on. The first thing that goes wrong is
-told to all in one sentence, ``end``, and nothing else happens after it.
+The first failure is sent to all ranks in one sentence, ``end``, and nothing happens after it.
 """
 
 import collections
@@ -32,11 +32,10 @@ from typing import (
 )
 
 from ascend_session.backends.exchange.reductions import check_plan, combine
-from ascend_session.backends.exchange.rendezvous import Meeting, same_starter
+from ascend_session.backends.exchange.rendezvous import Rendezvous, same_starter
 from ascend_session.backends.exchange.sentences import (
     list_groups,
     name_ranks,
-    ordinal,
     rank_ended,
     rank_failed,
     rank_has_left,
@@ -44,20 +43,19 @@ from ascend_session.backends.exchange.sentences import (
 from ascend_session.backends.exchange.wire import Header, Operation, is_small
 from ascend_session.errors import AscendError
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
-from ascend_session.text import format_count
+from ascend_session.text import format_count, format_ordinal
 
 LOOK_S = 0.5
 """Seconds between two calls of `Hub.judge`."""
 
-_STANDSTILL_LOOKS = 7  # without any change, after which it is judged whether ranks can go on
-_IDLE_S = 0.1  # of a processor that a process uses in that time at most if it only waits
+_STANDSTILL_LOOKS = 8  # without any message, before the ranks' processor time is looked at
+_IDLE_S = 0.1  # processor time, in that period, of a process that only waits
 
 
 class Message(NamedTuple):
-    """What is to be sent to clients, by the numbers of their connections.
+    """A message to clients, which are numbers of connections.
 
-    A client's first ``go`` of a run brings the shared memory; after ``refused`` the connection
-    ends.
+    The shared memory is sent with a client's first run; ``refused`` ends the connection.
     """
 
     clients: List[int]
@@ -66,15 +64,7 @@ class Message(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A rank that has joined, as it describes itself.
-
-    Attributes:
-        client: The number of its connection.
-        pid: Its process.
-        node: The same for all ranks of a node, and for no others, as the job's variables have it.
-        local_size: How many ranks its node has, by its own account.
-        device: The device that it was given; empty if it was given none.
-    """
+    """A rank that has joined, as it describes itself; see `Rank` in `group`."""
 
     client: int
     pid: int
@@ -89,14 +79,16 @@ class Entry(NamedTuple):
     Attributes:
         operation: Which one.
         plan: How the ranks do it: ``gather``, or the reduction and dtype, ``sum float32``.
-        size_bytes: How much it has for the others.
-        is_small: Whether that comes with the message.
+        size_bytes: The size of its tensor.
+        is_small: Whether the tensor has come with the message.
+        payload: The tensor then.
     """
 
     operation: Operation
     plan: str
     size_bytes: int
     is_small: bool
+    payload: bytes = b""
 
     @property
     def meaning(self) -> Any:
@@ -123,39 +115,37 @@ class Run:
 
 
 class Hub:
-    """The ranks of one system, from the first that joins to the last that leaves.
+    """The state of one system's ranks, from the first that joins to the last that leaves.
 
     Args:
         size: How many ranks there are.
-        meeting: What a rank has to know to be let in.
+        rendezvous: What a rank has to know to be let in.
         pid: The process of the hub, for messages.
-        provide_memory: Makes the shared memory, once it is needed; raises an AscendError or OSError
-            if there is none.
+        provide_memory: Creates the shared memory if it does not exist yet; raises an AscendError or
+            OSError if there is no room.
 
     Attributes:
-        outbox: What is to be sent; whoever sends it empties the list.
+        outbox: Messages that the server has to send, and remove.
         ended: Why the job cannot go on; empty while it can.
         members: The ranks that have joined.
     """
 
     def __init__(
-        self, size: int, meeting: Meeting, pid: int, provide_memory: Callable[[], None]
+        self, size: int, rendezvous: Rendezvous, pid: int, provide_memory: Callable[[], None]
     ) -> None:
         self.outbox: List[Message] = []
         self.ended = ""
         self.members: Dict[int, Member] = {}
         self._size = size
-        self._meeting = meeting
+        self._rendezvous = rendezvous
         self._pid = pid
         self._provide_memory = provide_memory
         self._ranks: Dict[int, int] = {}  # by client
         self._left: Set[int] = set()
         self._entered: Dict[str, Dict[int, Entry]] = {}
-        self._payloads: Dict[str, Dict[int, bytes]] = {}  # what came with that
         self._completed: Counter[str] = collections.Counter()  # by key
         self._runs: Deque[Run] = collections.deque()  # the first one has the memory
-        self._has_changed = False  # since the last look of `judge`
-        self._looks = 0
+        self._looks = 0  # of `judge` since the last message
         self._used_then: Mapping[int, float] = {}
 
     @property
@@ -170,7 +160,7 @@ class Hub:
 
     @property
     def is_needed(self) -> bool:
-        """Whether anybody is there, or may still come and has to hear why nobody else will."""
+        """Whether ranks are connected, or may still come and have to be told why the job ended."""
         return bool(self._ranks) or not (self.is_over and self.is_complete)
 
     @property
@@ -183,7 +173,7 @@ class Hub:
         )
 
     def has_joined(self, client: int) -> bool:
-        """Whether this client has said which rank it is, and was let in."""
+        """Whether this client has joined as a rank."""
         return client in self._ranks
 
     def receive(self, client: int, header: Header, payload: bytes) -> None:
@@ -197,9 +187,9 @@ class Hub:
             self._greet(client, header)
             return
         rank = self._ranks[client]
-        self._has_changed = True
+        self._looks = 0
         if kind == "enter":
-            self._enter(rank, _read_entry(rank, header, payload), payload)
+            self._enter(rank, _read_entry(rank, header, payload))
         elif kind == "step":
             self._step(rank)
         elif kind == "finish":
@@ -208,8 +198,6 @@ class Hub:
             self._leave(rank)
         elif kind == "fail":
             self.end(rank_failed(rank, str(header["reason"])), rank)
-        elif kind == "give_up":
-            self._give_up(float(header["seconds"]))
         elif kind == "time_out":
             self._time_out(rank, str(header["key"]), float(header["seconds"]))
         else:
@@ -222,11 +210,10 @@ class Hub:
             self.end(rank_ended(rank, self.is_complete), rank)
 
     def end(self, reason: str, rank: Any = None) -> None:
-        """Tell all ranks that are there why the job cannot go on, once, and whose failure it is."""
+        """End the job, if it has not ended yet, because of a failure, which may be a rank's."""
         if not self.is_over:
             self.ended = reason
             self._entered.clear()
-            self._payloads.clear()
             self._runs.clear()
             # Rank 0 hears it last: the process of the hub may end then.
             ranks = sorted(self.members, reverse=True)
@@ -235,22 +222,19 @@ class Hub:
     def judge(self, measure_used_s: Callable[[], Mapping[int, float]]) -> None:
         """End the job if every rank waits, and none can ever go on; called every `LOOK_S`.
 
-        A rank that waits may have other threads that compute their way to the next collective, so
-        that waiting alone proves nothing. What counts is that every rank waits, that none of the
-        collectives has all its ranks, and that for some seconds no rank said anything, nor used a
-        processor. A rank whose other thread sleeps all that time on something slow looks the same;
-        then the ranks run independent collectives in different orders, which the device does not
-        forgive either.
+        That is so if every rank waits, none of the collectives has all its ranks, and for some
+        seconds no rank has sent anything or used a processor: a rank that waits in one thread may
+        compute its way to the next collective in another.
 
         Args:
             measure_used_s: Returns the processor seconds that each client's process has used, as
-                far as that is known. It is called only if nothing has changed for a while.
+                far as known. It is called only if nothing has changed for a while.
         """
         waits = self.waits
         waiting = {wait.rank for wait in waits}
         staying = set(self.members) - self._left
-        if self._has_changed or self._runs or self.is_over or not staying <= waiting:
-            self._has_changed, self._looks = False, 0
+        if self._runs or self.is_over or not staying <= waiting:
+            self._looks = 0
             return
         self._looks += 1
         if self._looks == 1:
@@ -261,7 +245,7 @@ class Hub:
         used, then = measure_used_s(), self._used_then
         idle = {client for client in used if used[client] - then.get(client, 0.0) <= _IDLE_S}
         if waits and staying <= {self._ranks.get(client) for client in idle}:
-            times = {count: f"for the {ordinal(count)} time" for _, _, count in waits}
+            times = {count: f"for the {format_ordinal(count)} time" for _, _, count in waits}
             times[1] = "to begin it"
             where = ((rank, f"in {operation} {times[count]}") for rank, operation, count in waits)
             self.end(
@@ -273,14 +257,14 @@ class Hub:
     # Joining
 
     def _greet(self, client: int, hello: Header) -> None:
-        """Let a process in that says which rank it is, or tell it why not."""
+        """Let a process join as a rank, or refuse it."""
         if hello["kind"] != "hello":
-            raise ValueError("a process says first who it is")
+            raise ValueError("the first message has to be a hello")
         rank, size = int(hello["rank"]), int(hello["size"])
         local_size, device = int(hello["local_size"]), str(hello["device"])
         member = Member(client, int(hello["pid"]), str(hello["node"]), local_size, device)
-        is_of_job = str(hello["job"]) == self._meeting.job
-        is_started_alike = same_starter(self._meeting.starter, hello["starter"])
+        is_of_job = str(hello["job"]) == self._rendezvous.job
+        is_started_alike = same_starter(self._rendezvous.starter, hello["starter"])
         refusal = self._find_refusal(rank, size, is_of_job, is_started_alike)
         if refusal:
             self.outbox.append(Message([client], {"event": "refused", "reason": refusal}))
@@ -296,8 +280,8 @@ class Hub:
             self._tell(self.members, {"event": "together", "nodes": nodes, "notes": notes})
 
     def _find_refusal(self, rank: int, size: int, is_of_job: bool, is_started_alike: bool) -> str:
-        """Say why a process is none of this job's ranks, by the first rule; empty if it is one."""
-        named = f"with JOB_ID={self._meeting.job}" if self._meeting.job else ""
+        """Return why a process cannot join as this rank; empty if it can."""
+        named = f"with JOB_ID={self._rendezvous.job}" if self._rendezvous.job else ""
         known = self.members.get(rank)
         rules = [
             (
@@ -345,7 +329,7 @@ class Hub:
         return next((sentence for is_broken, sentence in rules if is_broken), "")
 
     def _compare_devices(self) -> List[str]:
-        """Note which ranks would open the same device, if this machine had any."""
+        """Return a note for each device that several ranks would open on a server."""
         owners: Dict[Any, List[int]] = {}
         for rank, member in sorted(self.members.items()):
             owners.setdefault((member.node, member.device), []).append(rank)
@@ -363,8 +347,7 @@ class Hub:
             if len(ranks) > 1
         ]
 
-    def _give_up(self, seconds: float) -> None:
-        """End the job because a rank has waited so long for the others to join."""
+    def _time_out_joining(self, seconds: float) -> None:
         absent = [rank for rank in range(self._size) if rank not in self.members]
         if absent:
             nodes = self._find_whole_nodes(set(absent))
@@ -390,15 +373,14 @@ class Hub:
 
     # Collectives
 
-    def _enter(self, rank: int, entry: Entry, payload: bytes) -> None:
-        """Note that a rank is ready for a collective; when it is the last one, that begins."""
+    def _enter(self, rank: int, entry: Entry) -> None:
+        """Note that a rank is ready for a collective; the last one begins it."""
         if self.is_over or rank in self._left:
             return
         operation = entry.operation
         entered = self._entered.setdefault(operation.key, {})
         first = next(iter(entered.values()), entry)
         entered[rank] = entry
-        self._payloads.setdefault(operation.key, {})[rank] = payload
         if entry is not first and entry.meaning != first.meaning:
             among = len({other.operation.ranks for other in entered.values()}) > 1
             what = (
@@ -425,12 +407,11 @@ class Hub:
     def _begin(self, operation: Operation) -> None:
         """Begin a collective that all of its ranks have entered."""
         entered = self._entered.pop(operation.key)
-        payloads = self._payloads.pop(operation.key)
         self._completed[operation.key] += 1
         entries = [entered[rank] for rank in operation.ranks]
         sizes = [entry.size_bytes for entry in entries]
         if all(entry.is_small for entry in entries):
-            result = combine(entries[0].plan, [payloads[rank] for rank in operation.ranks])
+            result = combine(entries[0].plan, [entry.payload for entry in entries])
             header = {"event": "go", "key": operation.key, "sizes": sizes, "is_run": False}
             self._tell(operation.ranks, header, result)
             return
@@ -439,7 +420,7 @@ class Hub:
             self._start_run()
 
     def _start_run(self) -> None:
-        """Have the first of the runs begin; the job ends if there is no shared memory for it."""
+        """Begin the first of the runs."""
         try:
             self._provide_memory()
         except (AscendError, MemoryError, OSError) as error:
@@ -450,7 +431,7 @@ class Hub:
         self._tell(run.operation.ranks, header)
 
     def _step(self, rank: int) -> None:
-        """Note that a rank is at the end of a step; when it is the last one, the next begins."""
+        """Note that a rank has completed a step; the last one completes it for all."""
         run = self._runs[0] if self._runs else None
         if run is not None and rank in run.unfinished:
             run.arrived.add(rank)
@@ -459,7 +440,7 @@ class Hub:
                 self._tell(run.operation.ranks, {"event": "step", "key": run.operation.key})
 
     def _finish(self, rank: int) -> None:
-        """Note that a rank needs the memory no longer; when none does, the next run begins."""
+        """Note that a rank needs the memory no longer; the last one begins the next run."""
         run = self._runs[0] if self._runs else None
         if run is not None and rank in run.unfinished:
             run.unfinished.discard(rank)
@@ -469,7 +450,9 @@ class Hub:
                     self._start_run()
 
     def _time_out(self, rank: int, key: str, seconds: float) -> None:
-        """End the job because a rank has waited so long for the others to enter."""
+        """End the job because a rank has waited so long for others to join or to enter."""
+        if not key:
+            self._time_out_joining(seconds)
         entered = self._entered.get(key, {})
         if rank in entered:
             operation = entered[rank].operation
@@ -483,15 +466,14 @@ class Hub:
     # Leaving
 
     def _leave(self, rank: int) -> None:
-        """Note that a rank ends its part in order; after the last one all hear that it is over."""
+        """Note that a rank ends its part in order; the last one ends the system."""
         if self.is_over or rank in self._left or not self.is_complete:
             return
         self._left.add(rank)
         for key, entered in list(self._entered.items()):
             entered.pop(rank, None)
-            self._payloads[key].pop(rank, None)
             if not entered:
-                del self._entered[key], self._payloads[key]
+                del self._entered[key]
         if rank == 0:  # the hub may end with its process
             self._tell(self.members, {"event": "left"})
         if self.is_over:
@@ -500,7 +482,7 @@ class Hub:
             self._check_left()
 
     def _check_left(self) -> None:
-        """End the job if somebody waits for a rank that has left, and so will never come."""
+        """End the job if somebody waits for a rank that has left."""
         for run in self._runs:
             for rank in run.unfinished & self._left:
                 others = sorted(run.unfinished - {rank}) or [rank]
@@ -527,19 +509,19 @@ def _read_entry(rank: int, header: Header, payload: bytes) -> Entry:
     fields = (header[name] for name in ("key", "name", "signature", "plan", "size_bytes"))
     entry = _make_entry(tuple(header["ranks"]), *fields)
     if rank not in entry.operation.ranks:
-        raise ValueError("a rank enters collectives of its own")
+        raise ValueError(f"rank {rank} enters a collective of other ranks")
     if len(payload) != entry.size_bytes * entry.is_small:
-        raise ValueError("a rank sends as many bytes as it says, if they are few")
-    return entry
+        raise ValueError(f"the payload has {len(payload)} bytes")
+    return entry._replace(payload=payload)
 
 
-@functools.lru_cache(maxsize=256, typed=True)  # a training step has the same as the one before
+@functools.lru_cache(maxsize=256, typed=True)  # training steps repeat their entries
 def _make_entry(
     ranks: Tuple[Any, ...], key: Any, name: Any, signature: Any, plan: Any, size_bytes: Any
 ) -> Entry:
     ranks = tuple(map(int, ranks))
     if list(ranks) != sorted(set(ranks)):
-        raise ValueError("a collective names each of its ranks once, ascending")
+        raise ValueError(f"{ranks} are not ascending")
     operation = Operation(str(key), str(name), ranks, str(signature))
     check_plan(str(plan), int(size_bytes))
     is_message = is_small(str(plan), int(size_bytes), len(ranks))

@@ -1,4 +1,4 @@
-"""Shared memory without a name, through which large tensors pass, and memory for their results.
+"""Shared memory, through which large tensors pass, and memory for their results.
 
 Writing to a page of ``/dev/shm`` that the file system cannot provide is SIGBUS, not an error, and
 containers often have 64 MB of it. All pages are therefore allocated before the file is mapped.
@@ -15,23 +15,23 @@ from typing import Any, List, Sequence
 from ascend_session.errors import CollectiveError
 
 FOLDERS = ("/dev/shm", "/tmp", "/var/tmp")
-"""Where the file is made; the first that has room is taken."""
+"""Where the file is created: in the first folder that has room."""
 
 MEMORY_BYTES = 32 << 20
-"""How large it is, for all ranks together."""
+"""Its size, for all ranks together."""
 
 SMALLEST_BYTES = 64 * 1024
-"""Below which it is not worth trying."""
+"""Its least size."""
 
-_WORTH_KEEPING_BYTES = 128 << 10
+_REUSED_BYTES = 128 << 10  # least size of memory that is worth keeping
 _KEPT_COUNT = 3
 
 
 def create_shared_memory(size_bytes: int = MEMORY_BYTES) -> int:
-    """Make a file for shared memory, smaller where there is not so much room.
+    """Create an unlinked file for shared memory, a smaller one where there is less room.
 
     Returns:
-        Its descriptor; its size is that of the file.
+        Its descriptor.
 
     Raises:
         CollectiveError: If no folder has room for `SMALLEST_BYTES`.
@@ -72,7 +72,7 @@ def _allocate(folder: str, size_bytes: int) -> int:
 
 
 def _open_unnamed(folder: str) -> int:
-    """Open a file of which nothing is left, whichever process is killed when."""
+    """Open a file that vanishes with the processes that have it open."""
     try:
         return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError:  # not every file system can
@@ -82,10 +82,10 @@ def _open_unnamed(folder: str) -> int:
 
 
 class Buffers:
-    """Memory for results, handed out again once nobody refers to what is in it.
+    """Memory for results, reused once nothing refers to them.
 
-    New memory has to be cleared by the kernel page by page, which takes longer than to fill it; and
-    TensorFlow copies what does not begin at a multiple of 64 bytes.
+    The kernel clears new memory page by page, which takes longer than to fill it; and TensorFlow
+    copies arrays that do not begin at a multiple of 64 bytes.
     """
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class Buffers:
         import numpy as np
 
         size_bytes = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-        if size_bytes < _WORTH_KEEPING_BYTES:
+        if size_bytes < _REUSED_BYTES:
             return np.empty(shape, dtype)
         with self._lock:
             memory = self._find_free(size_bytes)
@@ -105,7 +105,7 @@ class Buffers:
         return memory[begin : begin + size_bytes].view(dtype).reshape(shape)
 
     def _find_free(self, size_bytes: int) -> Any:
-        """Return memory to which nothing but this list refers: views refer to it, too."""
+        """Return memory that no array refers to any more."""
         import numpy as np
 
         for memory in self._kept:

@@ -1,7 +1,7 @@
-"""In which order the collectives of one rank run.
+"""The order in which the collectives of one rank run.
 
-The n-th run of an operator on one rank belongs to the n-th on the others. So their order must be
-the same, and no two of them may go at once.
+The n-th run of an operator on one rank belongs to the n-th on the others. So the order must be the
+same on all ranks, and two runs of an operator may not overlap.
 """
 
 import threading
@@ -9,15 +9,15 @@ from typing import Callable, Dict, NamedTuple, Optional, Set, Tuple
 
 from ascend_session.errors import CollectiveError
 
-_LATE_S = 10.0  # for which nothing happens before a predecessor counts as missing
+_LATE_S = 10.0  # without any progress, before the previous iteration counts as missing
 
 
 class Iteration(NamedTuple):
     """One iteration of a loop that runs an operator in each of its iterations.
 
     Attributes:
-        loop: Another number for each run of the loop.
-        number: Of the iteration, from 0.
+        loop: A number that no other run of a loop has.
+        number: The iteration's number, from 0.
     """
 
     loop: int
@@ -25,11 +25,11 @@ class Iteration(NamedTuple):
 
 
 class RunOrder:
-    """Which operator may run, on this rank.
+    """The order of one rank's collectives.
 
     Args:
-        changed: Notified when a run ends, and when there is nothing to wait for any more.
-        is_stopped: Whether that is so.
+        changed: Notified when a run ends, and when ``is_stopped`` becomes true.
+        is_stopped: Whether there is nothing to wait for any more.
     """
 
     def __init__(self, changed: threading.Condition, is_stopped: Callable[[], bool]) -> None:
@@ -40,10 +40,10 @@ class RunOrder:
         self._ended_count = 0
 
     def begin(self, key: str, name: str, iteration: Optional[Iteration]) -> None:
-        """Wait until a run may go.
+        """Wait until a run may begin.
 
         Args:
-            key: What the ranks know the run by; one at a time.
+            key: The collective's key; it has one run at a time.
             name: The operator's name in the graph.
             iteration: For loops whose iterations begin in any order; None where they cannot.
 
@@ -73,7 +73,7 @@ class RunOrder:
             self._changed.notify_all()
 
     def _wait_for_end(self) -> bool:
-        """Wait until some run ends, and tell whether one did, be it while the wait timed out."""
+        """Wait until some run ends; return False if none did in time."""
         before = self._ended_count
         return self._changed.wait_for(
             lambda: self._is_stopped() or self._ended_count > before, _LATE_S
@@ -86,7 +86,7 @@ class RunOrder:
 
 
 def overlap(name: str) -> CollectiveError:
-    """Make the error for two runs that overlap."""
+    """Return the error for two runs that overlap."""
     return CollectiveError(
         f'"{name}" began again before it had ended: two threads run it, or a loop does whose '
         "iterations do not wait for each other. The other ranks could not tell the two apart.",

@@ -10,28 +10,28 @@ _WIDER: Dict[Any, str] = {("sum", "float16"): "float32", ("prod", "float16"): "f
 
 
 def check_plan(plan: str, size_bytes: int) -> None:
-    """Raise ValueError if so many bytes cannot be exchanged by such a plan.
+    """Raise ValueError for an unknown plan, or one that does not fit the size.
 
     A plan is ``gather``, or a reduction and a dtype: ``sum float32``.
     """
     import numpy as np
 
     if size_bytes < 0:
-        raise ValueError(f"{size_bytes} is no number of bytes")
+        raise ValueError(f"{size_bytes} is not a number of bytes")
     if plan != "gather":
         reduction, dtype = plan.split()
         if reduction not in _FUNCTIONS or dtype not in _DTYPES:
-            raise ValueError(f"{plan!r} is no plan for an exchange")
+            raise ValueError(f"unknown plan {plan!r}")
         if size_bytes % np.dtype(dtype).itemsize:
-            raise ValueError(f"{size_bytes} bytes are no whole number of {dtype}")
+            raise ValueError(f"{size_bytes} bytes are not a whole number of {dtype}")
 
 
 def combine(plan: str, payloads: Sequence[bytes]) -> bytes:
-    """Do a collective with all that its ranks have, in their order.
+    """Compute the result of a collective from its ranks' tensors, in their order.
 
     Args:
         plan: ``gather``, or a reduction and a dtype.
-        payloads: What each rank has; for a reduction, all of one length.
+        payloads: The tensors; for a reduction, all of one length.
     """
     import numpy as np
 
@@ -49,11 +49,11 @@ def reduction_dtype(reduction: str, dtype: str) -> str:
 
 
 def reduce_arrays(reduction: str, arrays: Any) -> None:
-    """Reduce the rows of an array, one after the other, into the first of them."""
+    """Reduce the rows of an array into the first one, in order: the bits depend on it."""
     import numpy as np
 
     function = getattr(np, _FUNCTIONS[reduction])
     total = arrays[0]
-    with np.errstate(all="ignore"):  # gradients may overflow: that is what loss scales look for
+    with np.errstate(all="ignore"):  # loss scales look for gradients that overflow
         for array in arrays[1:]:
             function(total, array, out=total)

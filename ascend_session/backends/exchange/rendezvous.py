@@ -1,9 +1,9 @@
-"""Where the ranks of a job meet: at a Unix socket, in a folder that only this user may enter.
+"""Where the ranks of a job meet: a Unix socket in a folder that only this user may enter.
 
-Rank 0 listens there and holds a lock beside the socket. A lock that nobody holds belongs to a
-process that was killed: whoever comes next removes it and the socket. The folder is the same for
-all processes of a user, whatever TMPDIR says, and its names are short: a socket's path has 107
-bytes at most (unix(7)). The lock names the machine, for ranks of another one that share the folder.
+Rank 0 listens there and holds a lock file beside the socket. If nobody holds the lock, its process
+was killed, and the next one removes both files. The folder is the same for all processes of a user,
+whatever TMPDIR says, and the names are short: a socket's path has at most 107 bytes (unix(7)). The
+lock file names the machine, for ranks of another one that share the folder.
 """
 
 import contextlib
@@ -23,19 +23,19 @@ from ascend_session.errors import InitializationError
 
 _PARENTS = ("/tmp", "/dev/shm", "/var/tmp")
 _LOCK = ".lock"
-_BACKLOG = 128  # and no more processes connect at once; the others try again
+_BACKLOG = 128  # processes that connect at once; more of them try again
 
 Starter = Dict[str, Any]
 
 
-class Meeting(NamedTuple):
-    """What the ranks of a job have in common before they know each other.
+class Rendezvous(NamedTuple):
+    """What the ranks of a job have in common before they meet.
 
     Attributes:
         job: Names the job: ``JOB_ID``, what a scheduler calls it, or the launcher's token.
         names: Files in the folder at which rank 0 listens; the others try one after the other.
-        starter: Who started this process, if the ranks also have to agree on that: where ``job``
-            is not made up anew for each job.
+        starter: Who started this process, if ``job`` may be the same for several jobs: then the
+            ranks have to agree on that too.
     """
 
     job: str
@@ -43,18 +43,17 @@ class Meeting(NamedTuple):
     starter: Optional[Starter] = None
 
     @classmethod
-    def named(cls, job: str, *parts: str) -> "Meeting":
-        """Meet under a name that no other job has."""
+    def named(cls, job: str, *parts: str) -> "Rendezvous":
+        """Make the rendezvous of a job whose name no other job has."""
         return cls(job, (_digest(job, *parts),))
 
     @classmethod
-    def started_together(cls, job: str, numbers: Sequence[int]) -> "Meeting":
-        """Meet with processes that the same parent or process group has started.
+    def started_together(cls, job: str, numbers: Sequence[int]) -> "Rendezvous":
+        """Make the rendezvous of processes that the same parent or process group has started.
 
         Args:
             job: ``JOB_ID``, which most scripts set to a constant; may be empty.
-            numbers: This process's own, its rank and its device: they may be part of the names of
-                its folders.
+            numbers: This process's rank and device, which may be in the names of its folders.
         """
         starter = describe_starter(numbers)
         if job:
@@ -62,43 +61,51 @@ class Meeting(NamedTuple):
         names = tuple(_digest(kind, *starter[kind]) for kind in ("parent", "group"))
         return cls("", names, starter)
 
-    def of_system(self, number: int) -> "Meeting":
-        """Return the meeting for the job's n-th system: each has a socket of its own."""
+    def of_system(self, number: int) -> "Rendezvous":
+        """Return the rendezvous of the job's n-th system: each has a socket of its own."""
         return self._replace(names=tuple(f"{name}.{number}" for name in self.names))
 
 
 def describe_starter(numbers: Sequence[int]) -> Starter:
-    """Describe who started this process: its parent and process group, its folder and script."""
+    """Describe who started this process: its parent, process group, working directory and script.
+
+    Scripts often give each rank a folder of its own, so each part of a path comes with a second
+    spelling, in which ``#`` replaces this process's numbers.
+    """
     script = os.path.realpath(sys.argv[0]) if sys.argv and sys.argv[0] else ""
+    own = {str(number) for number in numbers}
     return {
         "parent": _describe_process(os.getppid()),
         "group": _describe_process(os.getpgrp()),
-        "folder": os.getcwd(),
-        "script": script,
-        "numbers": sorted({str(number) for number in numbers}),
+        "path": [
+            [part, re.sub("[0-9]+", lambda match: "#" if match[0] in own else match[0], part)]
+            for part in f"{os.getcwd()}{os.sep}{script}".split(os.sep)
+        ],
     }
 
 
 def same_starter(mine: Optional[Starter], other: Any) -> bool:
     """Tell whether two processes belong to one job, by who started them.
 
-    Parent or process group have to be the same; so have folder and script, but for a rank's or a
-    device's number in their names: scripts often give each rank a folder of its own.
+    They need the same parent or the same process group, and the same working directory and script
+    except for their own numbers.
     """
     if mine is None:
         return True
     try:
         together = mine["parent"] == other["parent"] or mine["group"] == other["group"]
-        return together and all(
-            _same_path(mine[part], mine["numbers"], other[part], other["numbers"])
-            for part in ("folder", "script")
+        paths = mine["path"], other["path"]
+        return (
+            together
+            and len(paths[0]) == len(paths[1])
+            and all(a == c or b == d for (a, b), (c, d) in zip(*paths))
         )
     except MALFORMED:
         return False
 
 
 def boot_id() -> str:
-    """Return what only processes of one running machine have in common; empty if unknown."""
+    """Return the id of this boot of the machine; empty if unknown."""
     with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
         return file.read().strip()
     return ""
@@ -148,11 +155,11 @@ class Listening:
         self._closing = threading.Lock()
 
     def open(self, names: Sequence[str]) -> None:
-        """Listen under each of these names; what has failed half way is to be closed, too.
+        """Listen under each of these names; after an error, call `close`.
 
         Raises:
-            BlockingIOError: If a process that lives listens there.
-            InitializationError: As from `find_folder`; or if there is no room, as on a full disk.
+            BlockingIOError: If a live process listens there.
+            InitializationError: As from `find_folder`, or on a full disk.
         """
         folder = find_folder()
         try:
@@ -176,7 +183,7 @@ class Listening:
             ) from error
 
     def close(self) -> None:
-        """Leave nothing in the folder; twice does nothing."""
+        """Remove the sockets and locks; calling it again does nothing."""
         with self._closing:  # a process that ends meanwhile waits for it
             for path in self._paths:
                 _remove(path)
@@ -221,7 +228,7 @@ def connect(names: Sequence[str]) -> socket.socket:
 
 
 def remove_abandoned() -> None:
-    """Remove what processes that live no more have left in the folder; never raises."""
+    """Remove what dead processes have left in the folder; never raises."""
     with contextlib.suppress(OSError, InitializationError):
         where = find_folder()
         for name in os.listdir(where):
@@ -236,7 +243,7 @@ def remove_abandoned() -> None:
 
 
 def _check_machine(path: str) -> None:
-    """Raise InitializationError if the lock at which nobody answers is another machine's."""
+    """Raise InitializationError if a lock file was written on another machine."""
     try:
         with open(path, "rb") as file:
             machine = json.loads(file.read(4096).decode())
@@ -259,7 +266,7 @@ def _remove(path: str) -> None:
 
 
 def _lock(path: str) -> int:
-    """Hold a lock file, made if it is not there.
+    """Create and hold a lock file.
 
     Raises:
         BlockingIOError: If another process holds it.
@@ -279,24 +286,12 @@ def _lock(path: str) -> int:
 
 
 def _describe_process(pid: int) -> List[str]:
-    """Name a process so that no later one with the same pid is taken for it."""
+    """Return a process's pid and start time, which no later process has both."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             return [str(pid), file.read().rpartition(")")[2].split()[19]]
     except (OSError, IndexError):
         return [str(pid), ""]
-
-
-def _same_path(mine: str, own: Sequence[str], other: str, its: Sequence[str]) -> bool:
-    mine_parts, other_parts = mine.split(os.sep), other.split(os.sep)
-    return len(mine_parts) == len(other_parts) and all(
-        part == its_part or _without(part, own) == _without(its_part, its)
-        for part, its_part in zip(mine_parts, other_parts)
-    )
-
-
-def _without(name: str, numbers: Sequence[str]) -> str:
-    return re.sub("[0-9]+", lambda match: "#" if match[0] in numbers else match[0], name)
 
 
 def _digest(*parts: str) -> str:

@@ -1,10 +1,10 @@
-"""The thread in rank 0's process that carries messages to a `Hub` and back.
+"""The thread in rank 0's process that connects a `Hub` with its ranks.
 
-It never blocks: whatever arrives, from a socket or from the clock, is handled before the next. A
-process that connects has some seconds to say who it is, and only so many may be connected that have
-not. What cannot be read ends the connection.
+It never blocks on one of them. A process that connects has some seconds to say which rank it is,
+and the number of those that have not is limited. A malformed message ends the connection.
 """
 
+import array
 import collections
 import contextlib
 import logging
@@ -17,7 +17,7 @@ from typing import Deque, Dict, List, Optional, Set, Tuple
 
 from ascend_session.backends.exchange.hub import LOOK_S, Hub
 from ascend_session.backends.exchange.memory import create_shared_memory
-from ascend_session.backends.exchange.rendezvous import Listening, Meeting, remove_abandoned
+from ascend_session.backends.exchange.rendezvous import Listening, Rendezvous, remove_abandoned
 from ascend_session.backends.exchange.wire import (
     LARGEST,
     MALFORMED,
@@ -25,29 +25,32 @@ from ascend_session.backends.exchange.wire import (
     encode,
     find_user,
     receive,
-    send,
 )
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.process import on_close, on_fork
 
 _logger = logging.getLogger(__name__)
 
-_HELLO_S = 5.0  # in which a process that connects has to say who it is
-_MOST_STRANGERS = 64  # that may be connected without having said it
-_REST_S = 0.05  # for which nothing happens if no more files can be opened
+_HELLO_TIMEOUT_S = 5.0  # until a process that connects says which rank it is
+_MOST_STRANGERS = 64  # processes that are connected and have not said it
+_REST_S = 0.05  # pause if no more files can be opened
+
+
+Rights = List[Tuple[int, int, "array.array[int]"]]
+"""Open files that are sent with a message, as for `socket.sendmsg`."""
 
 
 class Client:
-    """A process that is connected, and what it could not take yet."""
+    """A process that is connected, with the messages that it could not take yet."""
 
     def __init__(self, number: int, connection: socket.socket) -> None:
         self.number = number
         self.connection = connection
         self.pid, _ = find_user(connection)
         self.since = time.monotonic()
-        self.outbox: Deque[Tuple[bytes, Optional[int]]] = collections.deque()
+        self.outbox: Deque[Tuple[bytes, Rights]] = collections.deque()
         self.has_memory = False
-        self.events = selectors.EVENT_READ  # that are waited for
+        self.events = selectors.EVENT_READ
 
 
 class Server:
@@ -55,7 +58,7 @@ class Server:
 
     Args:
         size: How many ranks it has.
-        meeting: What they have in common.
+        rendezvous: Where they meet.
 
     Attributes:
         listening: Its sockets in the file system; ranks that are connected need them no longer.
@@ -65,9 +68,9 @@ class Server:
         InitializationError: If it cannot listen.
     """
 
-    def __init__(self, size: int, meeting: Meeting) -> None:
+    def __init__(self, size: int, rendezvous: Rendezvous) -> None:
         remove_abandoned()
-        self._hub = Hub(size, meeting, os.getpid(), self._provide_memory)
+        self._hub = Hub(size, rendezvous, os.getpid(), self._provide_memory)
         self._most_strangers = max(_MOST_STRANGERS, size)
         self._clients: Dict[int, Client] = {}  # by number
         self._count = 0
@@ -77,7 +80,7 @@ class Server:
         self.listening = Listening()
         _servers.add(self)  # a child that is forked from here on forgets it
         try:
-            self.listening.open(meeting.names)
+            self.listening.open(rendezvous.names)
         except BaseException:
             self._close()
             raise
@@ -114,7 +117,7 @@ class Server:
                 if time.monotonic() - looked_at >= LOOK_S:
                     looked_at = time.monotonic()
                     for client in self._find_strangers():
-                        if looked_at - client.since >= _HELLO_S:
+                        if looked_at - client.since >= _HELLO_TIMEOUT_S:
                             self._drop(client)
                     self._hub.judge(self._measure_used_s)
                     self._send_all()
@@ -141,15 +144,14 @@ class Server:
         return used_s
 
     def _find_strangers(self) -> List[Client]:
-        """List the clients that have not said who they are, those that came first at first."""
-        clients = list(self._clients.items())
-        return [client for number, client in clients if not self._hub.has_joined(number)]
+        """List the clients that have not joined, oldest first."""
+        return [each for each in self._clients.values() if not self._hub.has_joined(each.number)]
 
     def _accept(self, listening: socket.socket) -> None:
         try:
             connection, _ = listening.accept()
         except (BlockingIOError, ConnectionAbortedError):
-            return  # nobody any more
+            return  # the process has gone
         except OSError as error:
             _logger.debug("A process could not be accepted: %s", error)
             time.sleep(_REST_S)
@@ -183,21 +185,21 @@ class Server:
                 self._hub.receive(client.number, *decode(message))
                 return
         except MALFORMED as error:
-            _logger.debug("A process sent what is no message of a rank: %r", error)
+            _logger.debug("A process sent a malformed message: %r", error)
             if not self._hub.has_joined(client.number):
-                reason = "That is no message of a rank of this job."
-                self._send(client, encode({"event": "refused", "reason": reason}))
+                reason = "Malformed message: this connection is not from a rank of this job."
+                self._send(client, encode({"event": "refused", "reason": reason}), [])
         self._drop(client)
 
     def _drop(self, client: Client) -> None:
-        """End a connection, which the hub hears."""
+        """End a connection, and tell the hub."""
         if self._clients.pop(client.number, None) is not None:
             self._selector.unregister(client.connection)
             client.connection.close()  # what was sent before can still be read
             self._hub.disconnect(client.number)
 
     def _send_all(self) -> None:
-        """Send what the hub has to say."""
+        """Send the hub's messages."""
         while self._hub.outbox:
             numbers, header, payload = self._hub.outbox.pop(0)
             message = encode(header, payload)
@@ -206,28 +208,30 @@ class Server:
                 client = self._clients.get(number)
                 if client is None:  # it has ended meanwhile
                     continue
-                if is_run and not client.has_memory:
+                rights: Rights = []
+                if is_run and not client.has_memory and self._memory is not None:
                     client.has_memory = True
-                    self._send(client, message, self._memory)
-                else:
-                    self._send(client, message)
+                    files = array.array("i", [self._memory])
+                    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)]
+                self._send(client, message, rights)
                 if is_refusal:
                     self._drop(client)
 
-    def _send(self, client: Client, message: bytes, memory: Optional[int] = None) -> None:
-        client.outbox.append((message, memory))
+    def _send(self, client: Client, message: bytes, rights: Rights) -> None:
+        client.outbox.append((message, rights))
         if len(client.outbox) == 1:
             self._flush(client)
 
     def _flush(self, client: Client) -> None:
-        """Send what there is, as far as the process takes it."""
+        """Send waiting messages, as many as the process can take now."""
         try:
             while client.outbox:
-                send(client.connection, *client.outbox[0])
+                message, rights = client.outbox[0]
+                client.connection.sendmsg([message], rights)
                 client.outbox.popleft()
         except BlockingIOError:
             pass
-        except (BrokenPipeError, ConnectionResetError):  # what it has said last is still to be read
+        except (BrokenPipeError, ConnectionResetError):  # its last messages can still be read
             client.outbox.clear()
         except OSError as error:  # without this message it would wait for ever
             _logger.warning("A rank cannot be told how to go on: %s", error)

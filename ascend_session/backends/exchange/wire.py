@@ -1,8 +1,7 @@
-"""Messages between the ranks and their hub: a JSON header, and raw bytes behind it.
+"""Messages between the ranks and their hub: a line of JSON followed by raw bytes.
 
-They travel through sockets of the kind SOCK_SEQPACKET, which keep messages apart: each is there as
-a whole or not at all. So a rank that is stopped in the middle of one never holds up the hub, as it
-would with the length-prefixed stream of `multiprocessing.connection`. Nothing is pickled.
+They travel through SOCK_SEQPACKET sockets, which deliver each message whole or not at all: a rank
+that is stopped while it sends one does not hold up the hub. Nothing is pickled.
 """
 
 import array
@@ -10,29 +9,27 @@ import functools
 import json
 import socket
 import struct
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Tuple
 
 LARGEST = 128 * 1024
-"""Bytes that a message has at most."""
+"""Size limit of a message in bytes."""
 
 MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""Exceptions raised while reading something that is not a valid message."""
+"""Exceptions raised while parsing something that is not a valid message."""
 
 Header = Dict[str, Any]
 
-_SMALL_BYTES = 64 * 1024  # what a collective gives at most if its tensors travel in messages
-_ALL_SMALL_BYTES = 512 * 1024  # what all of its ranks have together then: the hub holds it
-_LENGTH = struct.Struct("<I")
+_SMALL_RESULT_BYTES = 64 * 1024  # largest result of a collective whose tensors travel in messages
+_SMALL_TOTAL_BYTES = 512 * 1024  # largest sum of its tensors, which the hub holds
 _CREDENTIALS = struct.Struct("3i")  # SO_PEERCRED: pid, uid, gid
 _DESCRIPTOR_SPACE = socket.CMSG_SPACE(array.array("i").itemsize)
-_TRUNCATED = int(socket.MSG_TRUNC)
 
 
 class Operation(NamedTuple):
     """One collective in the program.
 
     Attributes:
-        key: Its place in the program, the same on all ranks: ``graph 1, hccl_world_group,
+        key: Its place in the program, the same on all ranks, such as ``graph 1, hccl_world_group,
             collective 3``.
         name: The operator's name in the graph, for messages.
         ranks: World ranks that take part, ascending.
@@ -50,39 +47,34 @@ class Operation(NamedTuple):
 
 def encode(header: Header, payload: bytes = b"") -> bytes:
     """Write a message."""
-    text = json.dumps(header, separators=(",", ":")).encode()
-    return b"".join((_LENGTH.pack(len(text)), text, payload))
+    return json.dumps(header, separators=(",", ":")).encode() + b"\n" + payload
 
 
 @functools.lru_cache(maxsize=256)
 def encode_entry(operation: Operation, plan: str, size_bytes: int) -> bytes:
-    """Write that a rank enters a collective; a small tensor is to be put behind it."""
+    """Write that a rank enters a collective; its tensor follows if that is small."""
     return encode({"kind": "enter", **operation._asdict(), "plan": plan, "size_bytes": size_bytes})
 
 
 def decode(message: bytes) -> Tuple[Header, bytes]:
-    """Read a message; raise ValueError if it is not one. The header must not be changed."""
-    if len(message) < _LENGTH.size:
-        raise ValueError("a message begins with the length of its header")
-    end = _LENGTH.size + _LENGTH.unpack_from(message)[0]
-    if end > len(message):
-        raise ValueError("a message is as long as it says")
-    return _parse(message[_LENGTH.size : end]), message[end:]
+    """Read a message; raise ValueError if it is malformed. The header must not be changed."""
+    text, _, payload = message.partition(b"\n")
+    return _parse(text), payload
 
 
-@functools.lru_cache(maxsize=256)  # a training step has the same headers as the one before
+@functools.lru_cache(maxsize=256)  # training steps repeat their headers
 def _parse(text: bytes) -> Header:
     try:
         header = json.loads(text.decode())
     except RecursionError as error:
-        raise ValueError("a header is not nested so deeply") from error
+        raise ValueError("the header is nested too deeply") from error
     if not isinstance(header, dict):
-        raise ValueError("a header is a JSON object")
+        raise ValueError("the header is not a JSON object")
     return header
 
 
 def is_small(plan: str, size_bytes: int, rank_count: int) -> bool:
-    """Tell whether a tensor of so many bytes travels in the message that enters its collective.
+    """Tell whether a tensor travels in the message with which its rank enters the collective.
 
     Args:
         plan: ``gather``, which gives what all ranks have together, or a reduction.
@@ -91,7 +83,7 @@ def is_small(plan: str, size_bytes: int, rank_count: int) -> bool:
     """
     all_bytes = size_bytes * rank_count
     result_bytes = all_bytes if plan == "gather" else size_bytes
-    return result_bytes <= _SMALL_BYTES and all_bytes <= _ALL_SMALL_BYTES
+    return result_bytes <= _SMALL_RESULT_BYTES and all_bytes <= _SMALL_TOTAL_BYTES
 
 
 def make_socket() -> socket.socket:
@@ -111,47 +103,23 @@ def find_user(connection: socket.socket) -> Tuple[int, int]:
     return pid, uid
 
 
-def send(connection: socket.socket, message: bytes, descriptor: Optional[int] = None) -> None:
-    """Send a message, and an open file with it.
-
-    Raises:
-        BlockingIOError: If the other end cannot take it now, on a socket that does not block.
-    """
-    if descriptor is None:
-        connection.send(message)
-    else:
-        files = array.array("i", [descriptor])
-        connection.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
-
-
-def pack_time(seconds: Optional[float]) -> bytes:
-    """Write a time limit of a socket, at least 1 µs; to the kernel 0 is none, as None is here."""
-    if seconds is None:
-        return struct.pack("@ll", 0, 0)
-    return struct.pack("@ll", int(seconds), max(int(seconds % 1 * 1e6), 1))
-
-
-def receive(
-    connection: socket.socket, buffer: memoryview, must_wait: bool = True
-) -> Tuple[bytes, List[int]]:
+def receive(connection: socket.socket, buffer: memoryview) -> Tuple[bytes, List[int]]:
     """Receive a message, and the open files that came with it, which the caller has to close.
 
     Args:
         connection: Where from.
-        buffer: Room for a message of `LARGEST` bytes. One that is longer counts as the end.
-        must_wait: Whether to wait for one, if the socket blocks.
+        buffer: Room for a message of `LARGEST` bytes. A longer one counts as the end.
 
     Returns:
         The message; empty at the end of the connection.
 
     Raises:
-        BlockingIOError: If there is none now, or within the socket's time limit.
+        BlockingIOError: If there is none now, on a socket that does not block.
     """
-    flags_now = socket.MSG_CMSG_CLOEXEC | (0 if must_wait else socket.MSG_DONTWAIT)
     while True:
         try:
             size_bytes, rights, flags, _ = connection.recvmsg_into(
-                [buffer], _DESCRIPTOR_SPACE, flags_now
+                [buffer], _DESCRIPTOR_SPACE, socket.MSG_CMSG_CLOEXEC
             )
             break
         except ConnectionResetError:  # comes once, before what was sent last
@@ -164,4 +132,4 @@ def receive(
     for level, kind, data in rights:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
             files.frombytes(data[: len(data) - len(data) % files.itemsize])
-    return b"" if flags & _TRUNCATED else bytes(buffer[:size_bytes]), list(files)
+    return b"" if flags & socket.MSG_TRUNC else bytes(buffer[:size_bytes]), list(files)

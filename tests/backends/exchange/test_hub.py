@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional
 import pytest
 
 from ascend_session.backends.exchange.hub import LOOK_S, Hub, Message
-from ascend_session.backends.exchange.rendezvous import Meeting
+from ascend_session.backends.exchange.rendezvous import Rendezvous
 from ascend_session.backends.exchange.wire import MALFORMED, Header, decode, encode, is_small
 from ascend_session.errors import CollectiveError
 
@@ -19,7 +19,7 @@ class Ranks:
         self.size = size
         self.memory = memory
         self.memory_count = 0
-        self.hub = Hub(size, Meeting("job", ("name",)), 4711, self._provide_memory)
+        self.hub = Hub(size, Rendezvous("job", ("name",)), 4711, self._provide_memory)
         self.told: Dict[int, List[Message]] = {}
 
     def hello(self, rank: int, client: Optional[int] = None, **other: Any) -> None:
@@ -235,7 +235,7 @@ def test_fifty_thousand_random_messages_neither_break_it_nor_let_anybody_in() ->
     hello.update(node="0", local_size=2, device="")
     entry: Header = {"kind": "enter", "key": "k", "name": "n", "ranks": [0, 1]}
     entry.update(signature="s", plan="sum int32", size_bytes=4)
-    kinds = ("step", "finish", "leave", "fail", "give_up", "time_out", "what")
+    kinds = ("step", "finish", "leave", "fail", "time_out", "what")
     ranks = together(2)
     malformed = joined = 0
     for number in range(50_000):
@@ -268,7 +268,7 @@ def test_a_message_is_what_was_written() -> None:
 
 
 @pytest.mark.parametrize(
-    "message", [b"", b"\1\0\0", b"\5\0\0\0{}", b"\2\0\0\0[]", b"\1\0\0\0{", b"\2\0\0\0\xff\xff"]
+    "message", [b"", b"\n", b"\n{}", b"[]\n", b"{\n}", b"\xff\xff\n", b"{} {}"]
 )
 def test_what_is_no_message_is_refused(message: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
@@ -276,13 +276,12 @@ def test_what_is_no_message_is_refused(message: bytes) -> None:
 
 
 def test_a_header_that_is_nested_very_deeply_is_refused() -> None:
-    text = (b"[" * 100_000) + (b"]" * 100_000)
     with pytest.raises(ValueError, match=r"nested|object"):
-        decode(len(text).to_bytes(4, "little") + text)
+        decode((b"[" * 100_000) + (b"]" * 100_000))
 
 
 def test_a_header_is_readable_json() -> None:
-    text = encode({"kind": "step"})[4:]
+    text = encode({"kind": "step"}, b"\xff").partition(b"\n")[0]
     assert json.loads(text.decode()) == {"kind": "step"}
 
 
