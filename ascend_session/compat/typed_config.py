@@ -31,7 +31,6 @@ _INDENT = "    "
 _SETS_OPTION = re.compile(r"""parameter_map\[\s*[bu]?["']([^"']+)["']""")
 _NOT_IN_ENTRY = ("graph_options", "allow_soft_placement")  # of a ConfigProto: what a session sets
 
-
 _printed: Dict[str, str] = {}  # place -> text: each is printed once
 
 
@@ -45,9 +44,10 @@ def print_config(proto: Any, verdict: EntryVerdict, line: UserLine) -> None:
         verdict: What the adapter makes of it.
         line: Where the script opens the session.
     """
+    if os.environ.get(PRINT_VARIABLE, "") in ("", "0") or not verdict.has_entry:
+        return
     rank = read_identity(os.environ).rank
-    is_asked = os.environ.get(PRINT_VARIABLE, "") not in ("", "0")
-    if not is_asked or not verdict.has_entry or (rank is not None and rank.value != 0):
+    if rank is not None and rank.value != 0:
         return
     text = write_config(proto, verdict, _find_source(line))
     place = str(line)

@@ -10,11 +10,12 @@ import pytest
 
 import ascend_session
 from ascend_session import AscendConfig, AscendConfigWarning, ConfigError
-from ascend_session.compat.typed_config import PRINT_VARIABLE, write_config
+from ascend_session.compat.typed_config import PRINT_VARIABLE, print_config, write_config
 from ascend_session.compat.verdicts import judge_entry
 from ascend_session.config.entry import check_value
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
+from ascend_session.user_code import UserLine
 from tests.compat.run_scripts import PREFACE, run_script
 from tests.compat.surface import has_estimators, module
 from tests.compat.test_verdicts import ENDING
@@ -205,3 +206,13 @@ def test_the_command_prints_each_configuration_once_with_its_place(
     assert read_back(expression) == AscendConfig(precision_mode="force_fp16")
     assert "no key 'no_such'" in text
     assert head not in run_script(*run, python=forking_python).stderr
+
+
+def test_of_a_job_rank_0_prints(monkeypatch: Any, capsys: Any) -> None:
+    proto = base(deterministic=("i", 1))
+    monkeypatch.setenv(PRINT_VARIABLE, "1")
+    monkeypatch.setenv("RANK_SIZE", "2")
+    for rank, line in (("1", 1), ("0", 2)):
+        monkeypatch.setenv("RANK_ID", rank)
+        print_config(proto, judge_entry(proto, {}), UserLine("job.py", line))
+    assert re.findall("job.py:[0-9]", capsys.readouterr().err) == ["job.py:2"]
