@@ -1,4 +1,5 @@
 from . import hccl as hccl
+from . import ops as ops
 from . import training as training
 from .cluster.rank_table import RankTable as RankTable
 from .config.ascend_config import AscendConfig as AscendConfig

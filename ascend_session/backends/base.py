@@ -219,6 +219,13 @@ class Backend(abc.ABC):
         """
         raise UnsupportedError(f"The {self.name} backend has no collectives.")
 
+    @property
+    def training_operators(self) -> Any:
+        """The functions ``gelu`` and ``dropout``; here TensorFlow computes them."""
+        from ascend_session.backends import training_operators
+
+        return training_operators
+
     def allreduce_many(self, tensors: Sequence[Any], **settings: Any) -> List[Any]:
         """Add the allreduce of several tensors, in their order; here one operator for each."""
         return [self.operators.allreduce(tensor, **settings) for tensor in tensors]

@@ -10,6 +10,7 @@ import contextlib
 import importlib.util
 import io
 import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ascend_session.backends._tensorflow import interrupt_afterwards, outermost, tf1
@@ -120,6 +121,13 @@ class NpuBackend(Backend):
         from npu_bridge.hccl import hccl_ops
 
         return hccl_ops
+
+    @property
+    def training_operators(self) -> Any:
+        """The vendor's own."""
+        from npu_bridge.helper import helper
+
+        return SimpleNamespace(gelu=helper.get_gen_ops().gelu, dropout=self._ops.dropout)
 
     @property
     def groups(self) -> Groups:

@@ -16,7 +16,7 @@ REMOVED: Dict[str, str] = {
     "aoe report --force": "leave it out, for the report writes no file",
     "aoe report --html": "redirect the text to a file, or make a page from the output of --json",
     "audit --baseline": _KNOWN,
-    "audit --port": "call AscendConfig.from_config_proto(config) in the script",
+    "audit --port": "use `ascend-session run --print-config SCRIPT`",
     "audit --sarif": "use --json, which has the file, line and column of each finding",
     "audit --update-baseline": _KNOWN,
     "config check-file insert_op_file": "GE checks the content of an AIPP file itself",

@@ -23,6 +23,7 @@ from ascend_session.cli._parameters import (
 @BACKEND
 @MODULE
 @OPTIONS.flag("--strict", "Also refuse what the adapter ignores silently (stub only).")
+@OPTIONS.flag("--print-config", "Print each session's AscendConfig (stub only).")
 @OPTIONS.value("--json json_file", "FILE", "Also write the report to FILE.")
 def run(
     what: str,
@@ -30,6 +31,7 @@ def run(
     backend: Optional[str],
     as_module: bool,
     strict: bool,
+    print_config: bool,
     json_file: Optional[str],
 ) -> None:
     """Run a script written for npu_bridge, unchanged.
@@ -71,6 +73,10 @@ def run(
         from ascend_session.compat.sessions import STRICT_VARIABLE
 
         environ[STRICT_VARIABLE] = "1"
+    if print_config:
+        from ascend_session.compat.typed_config import PRINT_VARIABLE
+
+        environ[PRINT_VARIABLE] = "1"
     if backend is not None and backend != "auto":
         environ[BACKEND_VARIABLE] = backend
     # A script called -m would be taken for a module.

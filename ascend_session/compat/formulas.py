@@ -2,37 +2,28 @@
 
 Each function is one operator of the adapter's library: the same inputs, outputs and types, and the
 gradient that the vendor registers for it. The numbers are those of the formula, not those of a
-device's rounding. The positions that dropout draws are random: with a seed they are the same in
-each run here, but other ones than a device draws with the same seed.
+device's rounding. `ascend_session.ops` has gelu and dropout, too; `backends.training_operators`
+defines them.
 
 Sources: ops/aicore/npu_unary_ops.cc and ops/npu_ops.cc; npu_cpu_ops.py and npu_ops.py. For the
 formulas CANN's operator specifications (that of DenseImageWarp is TensorFlow's dense_image_warp)
-and its public gelu, fast_gelu and lars_v2_update (TBE).
+and its public fast_gelu and lars_v2_update (TBE).
 """
 
-import math
-import numbers
 from typing import Any, List, Optional, Sequence
 
-from ascend_session.compat.operators import HALF_OR_FLOAT, SAME, checked, operator
+from ascend_session.backends.training_operators import HALF_OR_FLOAT, REAL, compute_gelu
+from ascend_session.compat.operators import SAME, operator
 from ascend_session.compat.tensorflow_names import tf
 
-_REAL = ("bfloat16", "float16", "float32", "float64")
 _FLOAT = ("float32",)
 
-_TANH_SCALE = math.sqrt(2.0 / math.pi)
-_TANH_CUBIC = 0.044715
 _SIGMOID_SCALE = 1.702
 
-
-@operator("Gelu", features=_REAL)
-def gelu(features: Any) -> Any:
-    """Compute ``0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))``."""
-    x = features
-    return 0.5 * x * (1.0 + tf.tanh(_TANH_SCALE * (x + _TANH_CUBIC * x * x * x)))
+gelu = operator("Gelu", features=REAL)(compute_gelu)
 
 
-@operator("FastGelu", features=_REAL)
+@operator("FastGelu", features=REAL)
 def fast_gelu(features: Any) -> Any:
     """Compute ``x / (1 + exp(-1.702 x))``."""
     return features * tf.sigmoid(_SIGMOID_SCALE * features)
@@ -99,42 +90,6 @@ def lars_v2(
 # ops/npu_ops.cc, DropOutGenMask: a bit for each element, in whole groups of so many
 _GROUP = 128
 _BITS = (1, 2, 4, 8, 16, 32, 64, 128)
-
-
-def dropout(
-    x: Any, keep_prob: Any, noise_shape: Any = None, seed: Any = None, name: Any = None
-) -> Any:
-    """Give ``x / keep_prob`` where a random number is below ``keep_prob``, else 0.
-
-    Args:
-        x: float16 or float32.
-        keep_prob: A number in (0, 1] or a scalar tensor.
-        noise_shape: The shape in which positions are drawn, broadcast to x; that of x if None.
-        seed: With one, the positions are the same in each run; others than on a device.
-        name: Of the operator.
-
-    Raises:
-        ValueError: If x is no floating point tensor, or ``keep_prob`` no probability.
-        TypeError: If x is of another floating type.
-    """
-    x = tf.convert_to_tensor(x, name="x")
-    if not x.dtype.is_floating:
-        raise ValueError(f"x must be a floating point tensor. Got a {x.dtype} tensor instead.")
-    if isinstance(keep_prob, numbers.Real) and not 0 < float(keep_prob) <= 1.0:
-        raise ValueError(
-            "keep_prob must be a float value or a scalar tensor in the range (0, 1], "
-            f"got {float(keep_prob):g}"
-        )
-    if isinstance(keep_prob, float) and keep_prob == 1.0:
-        return x
-    x = checked("DropOutDoMask", "x", x, HALF_OR_FLOAT)
-    kept = keep_prob
-    if not isinstance(keep_prob, numbers.Real):
-        # the vendor registers no gradient by it
-        kept = tf.stop_gradient(
-            checked("DropOutDoMask", "keep_prob", keep_prob, HALF_OR_FLOAT, x.dtype.base_dtype)
-        )
-    return tf.nn.dropout(x, rate=1 - kept, noise_shape=noise_shape, seed=seed, name=name)
 
 
 def _joined_seed(seed: int, seed2: int) -> Optional[int]:

@@ -10,12 +10,10 @@ import re
 from types import ModuleType
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence
 
+from ascend_session.backends.training_operators import check_input
 from ascend_session.compat.signatures import bind_arguments, signature_of
 from ascend_session.compat.tensorflow_names import tf
 from ascend_session.errors import UnsupportedError
-
-HALF_OR_FLOAT = ("float16", "float32")
-"""Attribute T of most operators for the device's cores."""
 
 SAME = ()
 """Of an input: the type of the first input."""
@@ -101,10 +99,10 @@ def _convert_inputs(kind: str, given: Dict[str, Any], inputs: Mapping[str, Seque
     first_dtype = None
     for name, types in inputs.items():
         if types == SAME:
-            given[name] = checked(kind, name, given[name], first_types, first_dtype)
+            given[name] = check_input(kind, name, given[name], first_types, first_dtype)
             continue
         only = tf.as_dtype(types[0]) if len(types) == 1 else None
-        given[name] = checked(kind, name, given[name], types, only)
+        given[name] = check_input(kind, name, given[name], types, only)
         if first_dtype is None:
             first_types, first_dtype = types, given[name].dtype.base_dtype
 
@@ -113,38 +111,6 @@ def _without_gradient(kind: str, tensor: Any) -> Any:
     """Refuse a gradient through a tensor, as TensorFlow does for the vendor's own."""
     with tf.get_default_graph().gradient_override_map({"Identity": f"NoGradientOf{kind}"}):
         return tf.identity(tensor, name=kind)
-
-
-def checked(
-    operator: str, name: str, value: Any, types: Sequence[str], dtype: Optional[Any] = None
-) -> Any:
-    """Convert an input to a tensor of a type that the operator takes.
-
-    Args:
-        operator: The operator's type, ``PRelu``.
-        name: Its input, ``weight``.
-        value: What was given.
-        types: The types that it takes.
-        dtype: The type that it must have because another input has it.
-
-    Raises:
-        TypeError: If it takes no such type, as TensorFlow of its registered operators.
-    """
-    # A number or a list takes the type of the other inputs.
-    is_plain = isinstance(value, (bool, int, float, list, tuple))
-    tensor = tf.convert_to_tensor(value, name=name, dtype=dtype if is_plain else None)
-    given = tensor.dtype.base_dtype
-    if given.name not in types:
-        raise TypeError(
-            f"Value passed to parameter '{name}' of {operator} has DataType {given.name} not in "
-            f"list of allowed values: {', '.join(types)}"
-        )
-    if dtype is not None and given != dtype:
-        raise TypeError(
-            f"Input '{name}' of '{operator}' Op has type {given.name} that does not match type "
-            f"{dtype.name} of the other inputs."
-        )
-    return tensor
 
 
 def last_only(steps: Any) -> Any:

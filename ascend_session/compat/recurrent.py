@@ -7,7 +7,8 @@ those by the states count for the last step alone, those by the gates not at all
 
 from typing import Any, Dict, List, Optional
 
-from ascend_session.compat.operators import HALF_OR_FLOAT, SAME, last_only, operator
+from ascend_session.backends.training_operators import HALF_OR_FLOAT
+from ascend_session.compat.operators import SAME, last_only, operator
 from ascend_session.compat.tensorflow_names import tf
 from ascend_session.errors import UnsupportedError
 

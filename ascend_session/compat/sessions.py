@@ -23,6 +23,7 @@ from typing import (
 )
 
 from ascend_session.compat import life
+from ascend_session.compat.typed_config import print_config
 from ascend_session.compat.verdicts import EntryVerdict, judge_entry
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.hints import SIBLINGS
@@ -429,6 +430,7 @@ def _open(
         proto = config if hasattr(config, "graph_options") else None
         verdict = judge_entry(proto, os.environ)
         log.check_initialised(verdict)
+        print_config(proto, verdict, line)
         refused = list(verdict.refused)
         if os.environ.get(STRICT_VARIABLE, "") not in ("", "0"):
             refused += [*verdict.ignored, *verdict.late]

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Optional, Tuple, Union
 
 from ascend_session.failures.failure import Code, Definition, FailureClass, Family, KnownText
+from ascend_session.requirements import VENDOR_WHEEL_COMMAND
 
 JOB_CANNOT_GO_ON = "The job cannot go on: "
 """Beginning of the stub's message that another rank ended the collectives.
@@ -54,6 +55,12 @@ def _stage(stage: str, keyword: str) -> KnownText:
     # Port clashes are printed as [InitChannelStage][RanktableDetect]: either stage is taken.
     pattern = rf"\[Init(?:Group|Channel)Stage\]\[{keyword}\]"
     return KnownText(f"Stage][{keyword}]", f"[{stage}][{keyword}]", pattern)
+
+
+def _missing_module(package: str) -> KnownText:
+    """Make the message of an import that fails; a program that goes on prints no such line."""
+    words = f"No module named '{package}"
+    return KnownText(words, f"{words}'", rf"(?:ModuleNotFound|Import)Error: {words}[.']")
 
 
 _FAULTY_DEVICE = (
@@ -775,6 +782,15 @@ ROWS: Tuple[Definition, ...] = (
         _stage("TaskExecStage", "Not Supported"),
         _stage("TaskExecStage", "RunFailed"),
         is_vague=True,
+    ),
+    # Python
+    _permanent(
+        "Python, ModuleNotFoundError",
+        "This Python does not have the vendor's package. Without a device, start the script with "
+        "'ascend-session run', or its ranks with 'ascend-session launch': they bring a stand-in. "
+        "With a device, source the toolkit's set_env.sh and install the vendor's wheel: "
+        f"{VENDOR_WHEEL_COMMAND}.",
+        *(_missing_module(name) for name in ("npu_bridge", "hccl")),
     ),
     # The stub
     _permanent(

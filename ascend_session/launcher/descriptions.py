@@ -119,7 +119,8 @@ def describe_failure(failure: Optional[Failure], before: str = "") -> str:
         return f" It reported {failure.code}: {failure.meaning}{waited}."
     if JOB_CANNOT_GO_ON in failure.line:
         return "" if JOB_CANNOT_GO_ON in before else f" It reported: {_first_line(failure.line)}"
-    return f" It reported '{failure.code}'."
+    is_said = failure.code in before or failure.line.strip() in before
+    return "" if is_said else f" It reported '{failure.code}'."
 
 
 def describe_stopped(rank: RankResult, failure: Failure, first: RankResult) -> str:

@@ -611,7 +611,7 @@ def check_attached(config: LaunchConfig, nodes: Nodes, local_size: int, size: in
     if rank < size:
         message = f"{asked}: rank {rank} runs on another node; this one has {first} to {last}."
         problem = Finding(ERROR, message, f"Give {option('attach')} there.", option="attach")
-    raise ConfigError.of([problem])
+    raise ConfigError.from_problems([problem])
 
 
 @decision

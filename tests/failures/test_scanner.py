@@ -182,3 +182,15 @@ def test_memory_does_not_grow_with_the_number_of_failures_in_a_block() -> None:
     finally:
         tracemalloc.stop()
     assert peak < 5 * len(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "npu_bridge is left out (No module named 'npu_bridge'), training goes on",
+        "ModuleNotFoundError: No module named 'hccl_tools'",
+        "ModuleNotFoundError: No module named 'my_npu_bridge'",
+    ],
+)
+def test_a_program_that_does_without_a_vendors_package_has_not_failed_for_it(text: str) -> None:
+    assert classify(text) == []

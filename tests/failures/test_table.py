@@ -48,7 +48,8 @@ CLASSES = {
         "CM_CHIEF_IP and RANK_TABLE_FILE cannot be configured at the same time; "
         "[InitGroupStage][EnvConfig]; [InitGroupStage][RanktableConfig]; "
         "[InitGroupStage][RanktableCheck]; [InitChannelStage][ParameterConflict]; "
-        "[InitChannelStage][VersionConflict]; [TaskExecStage][InvalidArgument]"
+        "[InitChannelStage][VersionConflict]; [TaskExecStage][InvalidArgument]; "
+        "No module named 'npu_bridge'; No module named 'hccl'"
     ),
     FailureClass.HARDWARE: (
         "ra hdc message process failed, ret -67; "

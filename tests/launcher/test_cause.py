@@ -181,6 +181,16 @@ def test_a_killed_rank_comes_with_the_limit_of_cpu_time_if_there_is_one(
     assert limited == f"{advice} {more}"
 
 
+@pytest.mark.parametrize("module", ["npu_bridge", "npu_bridge.npu_init", "hccl"])
+def test_a_rank_that_does_not_find_the_vendors_packages_is_told_what_brings_them(
+    tmp_path: Path, module: str
+) -> None:
+    text = f"No module named '{module}'"
+    cause = Situation(tmp_path, 1).raised(0, "ModuleNotFoundError", text, 5.0).cause()
+    assert "ascend-session run" in cause.advice
+    assert cause.said.count("No module named") == 1
+
+
 def test_a_rank_that_was_not_started_comes_with_advice_on_its_program(tmp_path: Path) -> None:
     assert "by hand" in Situation(tmp_path, 1).not_started(0, errno.EAGAIN).cause().advice
 

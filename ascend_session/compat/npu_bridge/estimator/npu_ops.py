@@ -8,6 +8,7 @@ from typing import Any
 
 from tensorflow.python.framework import random_seed
 
+from ascend_session.backends import training_operators
 from ascend_session.compat import formulas, recurrent
 from ascend_session.compat.npu_bridge.helper import helper
 from ascend_session.compat.operators import graph_only
@@ -20,7 +21,7 @@ DEFAULT_GRAPH_SEED = 87654321
 
 LARS = graph_only("tf.LARS")(formulas.lars)
 LARSV2 = graph_only("tf.LARSV2")(formulas.lars_v2)
-dropout = graph_only("npu_ops.dropout")(formulas.dropout)
+dropout = graph_only("npu_ops.dropout")(training_operators.dropout)
 basic_lstm_cell = graph_only("tf.basic_lstm_cell")(
     with_signature(
         "(x, h, c, w, b, keep_prob, forget_bias, state_is_tuple, activation, name=None)"

@@ -40,6 +40,17 @@ class GenOps:
         mark(operation, "NpuClearFloatStatusV2")
         return operation
 
+    def gelu(self, features: Any, name: Any = None) -> Any:
+        """The operator; TensorFlow's own computes it (ops/aicore/npu_unary_ops.cc)."""
+        import tensorflow.compat.v1 as tf
+
+        with tf.name_scope(name or "Gelu"):
+            x = tf.convert_to_tensor(features)
+            inner = 0.7978845608 * (x + 0.044715 * x**3)
+            result = tf.identity(0.5 * x * (1 + tf.tanh(inner)))
+        mark(result.op, "Gelu")
+        return result
+
 
 def device_sat_mode() -> int:
     """0: saturation; 1: Inf and NaN, with the fault inf-nan; -1: not known yet."""

@@ -1,0 +1,216 @@
+"""The typed configuration that says the same as a script's NpuOptimizer entry, as Python text.
+
+``ascend-session run --print-config`` writes it for each session that the script opens. The text is
+one expression with comments: what the adapter takes, and beside it what did nothing.
+"""
+
+import linecache
+import os
+import re
+import sys
+import textwrap
+import warnings
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+
+from ascend_session.cluster.schedulers import read_identity
+from ascend_session.compat.verdicts import EntryVerdict
+from ascend_session.config.ascend_config import AscendConfig
+from ascend_session.config.entry import check_value, read_entries
+from ascend_session.config.model import ConfigModel
+from ascend_session.config.option import keys_by_name, options_by_key
+from ascend_session.config.options import AdapterOptions
+from ascend_session.errors import AscendConfigWarning, ConfigError
+from ascend_session.findings import Finding
+from ascend_session.user_code import UserLine, is_user_file
+
+PRINT_VARIABLE = "ASCEND_SESSION_PRINT_CONFIG"
+"""Environment variable: 1 prints the typed configuration of each session that is opened."""
+
+_WIDTH = 100  # characters of a line
+_INDENT = "    "
+_SETS_OPTION = re.compile(r"""parameter_map\[\s*[bu]?["']([^"']+)["']""")
+_NOT_IN_ENTRY = ("graph_options", "allow_soft_placement")  # of a ConfigProto: what a session sets
+
+_printed: Dict[str, str] = {}  # place -> text: each is printed once
+
+
+def print_config(proto: Any, verdict: EntryVerdict, line: UserLine) -> None:
+    """Print the typed configuration of a session to the standard error, if that is asked for.
+
+    Of the ranks of a job, rank 0 prints.
+
+    Args:
+        proto: The ``tf.ConfigProto`` of the session, or None.
+        verdict: What the adapter makes of it.
+        line: Where the script opens the session.
+    """
+    if os.environ.get(PRINT_VARIABLE, "") in ("", "0") or not verdict.has_entry:
+        return
+    rank = read_identity(os.environ).rank
+    if rank is not None and rank.value != 0:
+        return
+    text = write_config(proto, verdict, _find_source(line))
+    place = str(line)
+    if _printed.get(place) == text:
+        return
+    first = next((where for where, known in _printed.items() if known == text), None)
+    _printed[place] = text
+    body = text if first is None else f"# As at {first}."
+    sys.stderr.write(f"# The session that is opened at {place}, for ascend_session:\n{body}\n")
+
+
+def write_config(proto: Any, verdict: EntryVerdict, source: Mapping[str, str]) -> str:
+    """Write the configuration as an expression with comments.
+
+    Evaluated with the names of `ascend_session`, it is the configuration. Where the adapter ends
+    the run, or the entry lets no configuration be made, there are comments only.
+
+    Args:
+        proto: The session's ``tf.ConfigProto``.
+        verdict: What the adapter makes of it.
+        source: Where the script sets an option, by the vendor's key, as far as that is known.
+    """
+    values = {key: each for key, each in verdict.values.items() if key not in verdict.defaults}
+    config, left_out = _make_config(values)
+    said = {} if config is None else config.parameter_map()
+    options = set(options_by_key(AdapterOptions)) - verdict.defaults
+    is_cut = not options & set(verdict.written) <= set(said)
+    if config is None or (verdict.refused and is_cut):
+        by = "a device ends the run for" if verdict.refused else "AscendConfig refuses"
+        lines = _comment(f"No configuration: {by} these options.")
+        for finding in verdict.refused or left_out.values():
+            lines += _comment(f"{_place(_key_of(finding), source)}{finding}")
+        return "\n".join(lines)
+    misplaced = {
+        key: each for entry in read_entries(proto)[0] for key, each in entry.misplaced.items()
+    }
+    notes: Dict[str, List[str]] = {}
+    others: List[str] = []
+    findings = [*verdict.refused, *verdict.ignored, *verdict.late]
+    for finding in findings:
+        key = _key_of(finding)
+        note = f"{_place(key, source)}{finding}"
+        if finding == misplaced.get(key):
+            meant = _describe_meant(key, verdict)
+            note = f"{_place(key, source)}{meant}" if meant else note
+        known = notes.setdefault(key, []) if key in said else others
+        if note not in known:
+            known.append(note)
+    texts = {str(finding) for finding in findings}
+    others += [
+        f"{_place(key, source)}{key}={values[key]!r} is left out with what it needs."
+        for key, finding in left_out.items()
+        if str(finding) not in texts
+    ]
+    if verdict.defaults:
+        others.append(f"{len(verdict.defaults)} options have the defaults of NPURunConfig.")
+    rest = _list_rest(proto)
+    if rest:
+        others.append(f"The proto also sets {rest}: give it as session_config=tf.ConfigProto(...).")
+    lines = [each for note in others for each in _comment(note)]
+    return "\n".join([*lines, *_write_part(config, notes)])
+
+
+def _make_config(
+    values: Mapping[str, Any],
+) -> Tuple[Optional[AscendConfig], Dict[str, Finding]]:
+    """Make the configuration without the options that it refuses.
+
+    Returns:
+        The configuration, and why which option is left out; None, and why, if there is none.
+    """
+    kept = dict(values)
+    left_out: Dict[str, Finding] = {}
+    while True:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", AscendConfigWarning)
+                return AscendConfig.from_parameter_map(kept), left_out
+        except ConfigError as error:
+            problems = {_key_of(problem): problem for problem in error.problems}
+            refused = {key: problem for key, problem in problems.items() if key in kept}
+            if not refused:
+                return None, problems
+            left_out.update(refused)
+            kept = {key: value for key, value in kept.items() if key not in refused}
+
+
+def _key_of(finding: Finding) -> str:
+    name = finding.option or ""
+    return keys_by_name(AdapterOptions).get(name, name)
+
+
+def _describe_meant(key: str, verdict: EntryVerdict) -> str:
+    """Say what the adapter reads of a value in a wrong field, and what to write if it was meant."""
+    option = options_by_key(AdapterOptions)[key]
+    meant = _convert(verdict.written[key], option.field)
+    read = verdict.values.get(key)
+    if meant is None or meant == read or check_value(key, meant):
+        return ""
+    return f"the adapter read {read!r}; if {meant!r} was meant, {option.name}={meant!r}"
+
+
+def _convert(value: Any, field: Optional[str]) -> Any:
+    """Give what a value in the wrong protobuf field means in the right one; None if nothing."""
+    if field == "s":
+        return str(value)
+    text = str(value).lower()
+    if field == "b":
+        return {"true": True, "1": True, "false": False, "0": False}.get(text)
+    return int(text) if re.fullmatch(r"-?[0-9]+", text) else {"true": 1, "false": 0}.get(text)
+
+
+def _list_rest(proto: Any) -> str:
+    fields = [] if proto is None else [each.name for each, _ in proto.ListFields()]
+    return ", ".join(name for name in fields if name not in _NOT_IN_ENTRY)
+
+
+def _write_part(
+    part: ConfigModel, notes: Mapping[str, List[str]], name: str = "", depth: int = 0
+) -> Iterator[str]:
+    """Write a configuration or a part of it, one option on a line."""
+    margin, start = _INDENT * depth, f"{name}=" if name else ""
+    end = "," if depth else ""
+    given = part.given()
+    if not given:
+        yield f"{margin}{start}{type(part).__name__}(){end}"
+        return
+    yield f"{margin}{start}{type(part).__name__}("
+    keys = {option.name: key for key, option in options_by_key(type(part)).items()}
+    for option_name, value in given.items():
+        if isinstance(value, ConfigModel):
+            yield from _write_part(value, notes, option_name, depth + 1)
+            continue
+        for note in notes.get(keys[option_name], ()):
+            yield from _comment(note, depth + 1)
+        yield f"{margin}{_INDENT}{option_name}={value!r},"
+    yield f"{margin}){end}"
+
+
+def _comment(text: str, depth: int = 0) -> List[str]:
+    start = f"{_INDENT * depth}# "
+    return textwrap.wrap(
+        " ".join(text.split()),
+        _WIDTH,
+        initial_indent=start,
+        subsequent_indent=start,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _place(key: str, source: Mapping[str, str]) -> str:
+    return f"{source[key]}: " if key in source else ""
+
+
+def _find_source(line: UserLine) -> Dict[str, str]:
+    """Find where the script's own files set options: in words, by the vendor's key."""
+    modules = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    others = sorted({file for file in modules if file and is_user_file(file)} - {line.file})
+    source: Dict[str, str] = {}
+    for file in [line.file, *others]:
+        for number, text in enumerate(linecache.getlines(file), 1):
+            for key in _SETS_OPTION.findall(text):
+                place = f"line {number}" if file == line.file else str(UserLine(file, number))
+                source.setdefault(key, place)
+    return source
