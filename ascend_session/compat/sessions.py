@@ -69,8 +69,8 @@ class WatchedSession(NamedTuple):
         settings: Its options.
         notes: What else there is to say, in sentences.
         is_refused: Whether its options kept it from being opened.
-        loops: How many runs of a loop have made how many steps each; 0 runs if a loop was only made
-            ready.
+        loops: How many runs of a loop have made how many steps each, by the number of steps, which
+            is less than the loop's for a run that failed; 0 runs of what was only made ready.
     """
 
     number: int
@@ -142,10 +142,14 @@ class SessionLog:
         """Whether a session was opened, and none of them only refused."""
         return not all(session.is_refused for session in self.sessions)
 
-    def note_loop(self, session: Any, steps: int, runs: int = 0) -> None:
-        """Note that a loop is ready in a session, or that so many runs of it were made."""
+    def note_loop(self, session: Any, steps: int) -> None:
+        """Note that a loop of so many steps is ready in a session."""
+        self._loops.get(session, {}).setdefault(steps, 0)
+
+    def note_run(self, session: Any, steps: int) -> None:
+        """Note a run of a loop that has made so many steps, less than the loop's if it failed."""
         loops = self._loops.get(session, {})
-        loops[steps] = loops.get(steps, 0) + runs
+        loops[steps] = loops.get(steps, 0) + 1
 
     def check_initialised(self, verdict: EntryVerdict) -> None:
         """Compare the options of a new session with what earlier ones have initialised.
@@ -227,9 +231,7 @@ def describe_loops(
     on_device = f" On a device, {option.why}" if option.key in option.why else ""
     if any(loops.values()):
         counts = " and ".join(
-            f"{runs} run{'s' if runs > 1 else ''} made {steps} steps{' each' if runs > 1 else ''}"
-            for steps, runs in sorted(loops.items())
-            if runs
+            _describe_runs(runs, steps) for steps, runs in sorted(loops.items()) if runs
         )
         why = f"{option.key}={option.value} was in force: {counts}.{on_device}"
         return option._replace(effect="device", why=why)
@@ -251,6 +253,13 @@ def describe_loops(
         )
     why = f"{option.key}={option.value} was not in force: {what}"
     return option._replace(effect="silent", why=why)
+
+
+def _describe_runs(runs: int, steps: int) -> str:
+    who, each = ("1 run", "") if runs == 1 else (f"{runs} runs", " each")
+    if steps == 0:
+        return f"{who} ended in the first step"
+    return f"{who} made {steps} step{'s' if steps > 1 else ''}{each}"
 
 
 def describe_options(
