@@ -175,26 +175,26 @@ def _make_step(make: Callable[[], Any], place: str) -> None:
 
 
 def _watch_runs() -> None:
-    """Have the runs of all sessions make the steps of loops, from now on; once in a process."""
+    """Have the runs of all sessions make the steps of loops, from now on; once in a process.
+
+    What is replaced is behind ``session.run``, which a script may have looked up before its
+    argument makes the first loop.
+    """
     from tensorflow.python.client import session as module
 
     base = module.BaseSession
-    if getattr(base.run, _LOOPS, False):
+    if getattr(base._run, _LOOPS, False):
         return
-    original_run, original_callable = base.run, base.make_callable
+    original_run, original_callable = base._run, base.make_callable
     original_setup, original_make = base.partial_run_setup, base._make_callable_from_options
 
     def run(
-        self: Any,
-        fetches: Any,
-        feed_dict: Any = None,
-        options: Any = None,
-        run_metadata: Any = None,
+        self: Any, handle: Any, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any
     ) -> Any:
         operations = _fetched(self.graph, fetches)
         loops = _needed_loops(self.graph, operations)
         if not loops:
-            return original_run(self, fetches, feed_dict, options, run_metadata)
+            return original_run(self, handle, fetches, feed_dict, options, run_metadata)
         if len(loops) > 1:
             names = ", ".join(loop.operation.name for loop in loops)
             raise UnsupportedError(
@@ -204,8 +204,8 @@ def _watch_runs() -> None:
 
         def make(what: Any, feeds: Any) -> Any:
             if what is not None:
-                return original_run(self, what, feeds)
-            return original_run(self, fetches, feeds, options, run_metadata)
+                return original_run(self, None, what, feeds, None, None)
+            return original_run(self, None, fetches, feeds, options, run_metadata)
 
         return loops[0].make_run(self, operations, feed_dict, make)
 
@@ -221,16 +221,15 @@ def _watch_runs() -> None:
         return call
 
     def partial_run_setup(self: Any, fetches: Any, feeds: Any = None) -> Any:
-        _refuse_loops(self.graph, _fetched(self.graph, fetches), "partial_run")
+        _refuse_loops(self.graph, fetches, "partial_run")
         return original_setup(self, fetches, feeds)
 
     def make_from_options(self: Any, options: Any) -> Any:
-        names = [*options.fetch, *options.target]
-        _refuse_loops(self.graph, _fetched(self.graph, names), "a callable of Keras")
+        _refuse_loops(self.graph, [*options.fetch, *options.target], "a callable of Keras")
         return original_make(self, options)
 
     setattr(run, _LOOPS, True)
-    base.run, base.make_callable = run, make_callable
+    base._run, base.make_callable = run, make_callable
     base.partial_run_setup = partial_run_setup
     base._make_callable_from_options = make_from_options
 
@@ -240,8 +239,8 @@ def _needed_loops(graph: Any, operations: Sequence[Any]) -> List[HostLoop]:
     return [loop for loop in loops if any(loop.use_of(each).needs_loop for each in operations)]
 
 
-def _refuse_loops(graph: Any, operations: Sequence[Any], way: str) -> None:
-    for loop in _needed_loops(graph, operations):
+def _refuse_loops(graph: Any, fetches: Any, way: str) -> None:
+    for loop in _needed_loops(graph, _fetched(graph, fetches)):
         raise UnsupportedError(
             f"{loop.operation.name} makes several steps, which {way} cannot on the stub.",
             hint="Run it with session.run.",
