@@ -53,14 +53,15 @@ from ascend_session.user_code import UserLine, user_lines
 # What ---------------------------------------------------------------------------------------------
 
 
-# Of a setting: its effects (`sessions.SessionOption`), and the heading over them.
+# Of a row: its sections, and the heading over each.
 _SECTIONS = (
     ("refused", "Errors, which end the run on a device:"),
     ("host", "Errors on a device whose host has the files of this machine:"),
     ("silent", "Ignored:"),
     ("stub", "Without effect on the stub:"),
     ("unused", "Not used:"),
-    ("device", "Honoured:"),
+    ("device", "Correct; in effect only on a device:"),
+    ("here", "Correct, and in effect here:"),
 )
 _LONGEST_VALUE = 40  # characters
 
@@ -73,7 +74,7 @@ class ReportRow(NamedTuple):
         value: Its value as text.
         sessions: Their numbers: ``1-3,5``.
         why: What becomes of it, in a sentence.
-        effect: As of `sessions.SessionOption`.
+        effect: As of `verdicts.SessionOption`.
     """
 
     key: str
@@ -81,6 +82,12 @@ class ReportRow(NamedTuple):
     sessions: str
     why: str
     effect: str
+
+    @property
+    def section(self) -> str:
+        """Where it stands: under its effect, or ``here`` if the stub does it, too."""
+        is_here = self.effect == "device" and re.search(r"(?<!not )\bin force: ", self.why)
+        return "here" if is_here else self.effect
 
 
 class RunReport(NamedTuple):
@@ -95,12 +102,15 @@ class RunReport(NamedTuple):
     sentences: List[str]
 
 
-def build_report(sessions: Sequence[Mapping[str, Any]], others: Sequence[str] = ()) -> RunReport:
+def build_report(
+    sessions: Sequence[Mapping[str, Any]], others: Sequence[str] = (), has_own: bool = False
+) -> RunReport:
     """Report on sessions, given as `sessions.WatchedSession.as_dict` makes them.
 
     Args:
         sessions: They, in the order of opening.
         others: More sentences.
+        has_own: Whether the script has opened sessions of this package, too.
     """
     rows: Dict[Tuple[str, str, str, str], List[int]] = {}
     notes: Dict[str, List[int]] = {}
@@ -123,16 +133,20 @@ def build_report(sessions: Sequence[Mapping[str, Any]], others: Sequence[str] = 
             for (key, value, why, effect), numbers in ordered
         ],
         [
-            *_list_sessions(sessions),
+            *_list_sessions(sessions, has_own),
             *(f"{_name('Session', numbers)}: {note}" for note, numbers in notes.items()),
             *others,
         ],
     )
 
 
-def _list_sessions(sessions: Sequence[Mapping[str, Any]]) -> List[str]:
+def _list_sessions(sessions: Sequence[Mapping[str, Any]], has_own: bool) -> List[str]:
     opened = [each for each in sessions if not each.get("is_refused")]
-    sentences = [] if opened else ["The script has opened no session."]
+    sentences = []
+    if has_own:
+        sentences = ["The sessions of ascend_session are not listed: it has checked their options."]
+    elif not opened:
+        sentences = ["The script has opened no session."]
     for has_entry, words in (
         (True, "with an NpuOptimizer entry"),
         (False, "without one, which a device leaves on the host, too"),
@@ -217,8 +231,8 @@ def report_lines(report: RunReport, head: str, width: Optional[int] = None) -> L
         width: The longest line, in characters; None leaves each sentence on one line.
     """
     lines = [head]
-    for effect, title in _SECTIONS:
-        rows = [row for row in report.rows if row.effect == effect]
+    for section, title in _SECTIONS:
+        rows = [row for row in report.rows if row.section == section]
         if rows:
             lines += [f"  {title}", *(f"    {line}" for line in _join_rows(rows, report.rows))]
     lines += [f"  {sentence}" for sentence in report.sentences]
@@ -333,7 +347,8 @@ def begin(request: Dict[str, str]) -> None:
             ``replaces_vendor``: ``no`` where the vendor's packages are used. ``child``: whether it
             is a Python that a script has started, which reports nothing if it opens no session.
             ``unread``: lines of the script that open a session with an entry before one of the
-            vendor's packages is imported.
+            vendor's packages is imported. ``uses_package``: whether the script's sessions are
+            those of `ascend_session`.
     """
     if _RunEnd.request is None:
         _RunEnd.request, _RunEnd.pid = {}, os.getpid()
@@ -395,10 +410,16 @@ def finish_unused(request: Mapping[str, str], has_failed: bool) -> None:
         has_failed: Whether an exception has ended it, which is all that it needs to be told then.
     """
     unread = _describe_unread(request)
-    what = (
-        "this process has imported neither npu_bridge nor hccl; it would compute on the host even "
-        "where there is a device."
-    )
+    if "uses_package" in request:
+        has_failed, what = (
+            True,
+            "this script uses ascend_session, which checks its sessions itself.",
+        )
+    else:
+        what = (
+            "this process has imported neither npu_bridge nor hccl; it would compute on the host "
+            "even where there is a device."
+        )
     _write_report(request, RunReport([], [what, *unread]), [])
     if unread or not has_failed:
         head = f"ascend-session: {what}"
@@ -437,7 +458,7 @@ def _report(request: Mapping[str, str]) -> None:
         return
     sessions = record["sessions"]
     others = [*_describe_unread(request), *compare_ranks(record, _read_records())]
-    report = build_report(sessions, others)
+    report = build_report(sessions, others, session_log().has_own)
     _write_report(request, report, sessions)
     if sessions or "child" not in request:
         reason = request.get("reason")
@@ -497,6 +518,8 @@ def advise(error: BaseException, request: Mapping[str, str]) -> Optional[str]:
     return (
         _advise_on_environment(error)
         or _advise_on_packages(error, request)
+        or _advise_on_layout(error)
+        or _advise_on_loss_scale(error)
         or _advise_on_tensorflow1(error)
     )
 
@@ -568,6 +591,40 @@ def _advise_on_packages(error: BaseException, request: Mapping[str, str]) -> Opt
         f"found by this Python ({sys.executable}). Source the toolkit's set_env.sh and install the "
         f"vendor's wheel: {VENDOR_WHEEL_COMMAND}. With --backend stub the script runs on the CPU, "
         "without them."
+    )
+
+
+# The graph ---------------------------------------------------------------------------------------
+
+_NHWC_ONLY = re.compile(r"only supports? (?:the )?NHWC|NHWC tensor format on the CPU")
+_LOSS_SCALE = re.compile(r"uninitialized value (?:\S*/)?(loss_scale|good_steps|bad_steps)\b")
+
+
+def _advise_on_layout(error: BaseException) -> Optional[str]:
+    """Tell what to do about a layout of images that TensorFlow computes on accelerators only."""
+    if not _NHWC_ONLY.search(str(error)):
+        return None
+    operation = getattr(error, "op", None)
+    what = f"The operator {operation.name!r}" if operation is not None else _place(error)
+    return (
+        f"{what} is in NCHW, which TensorFlow cannot compute on this CPU; that says nothing of a "
+        "device. To run it here, give convolutions, poolings and batch normalizations "
+        "data_format='NHWC' ('channels_last' in Keras and tf.layers), and the images in that order."
+    )
+
+
+def _advise_on_loss_scale(error: BaseException) -> Optional[str]:
+    """Tell how Keras comes to know the variables of a loss scale, which the vendor's leaves out."""
+    match = _LOSS_SCALE.search(str(error))
+    if match is None:
+        return None
+    return (
+        f"Nothing has initialised {match.group(1)} of ExponentialUpdateLossScaleManager. Keras "
+        "initialises only what optimizer.variables() gives, and the vendor's optimizers "
+        "(npu_optimizer.py) leave the loss scale out there, on a device, too. After model.compile, "
+        "write `tf.keras.backend.get_session().run(tf.variables_initializer(tf.global_variables("
+        "'loss_scale|good_steps|bad_steps')))`; without Keras, run the initialisers after the "
+        "manager is made."
     )
 
 

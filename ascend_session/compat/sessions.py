@@ -209,12 +209,14 @@ class SessionLog:
         sessions: All sessions so far.
         variables: What stands for the variables before the first step with averaged gradients;
             None if there was none.
+        has_own: Whether sessions of this package were opened, which it checks itself.
         pid: The process.
     """
 
     def __init__(self) -> None:
         self.sessions: List[WatchedSession] = []
         self.variables: Optional[int] = None
+        self.has_own = False
         self.pid = os.getpid()
         self._open: List[Any] = []
         self._initial: Optional[Dict[str, Any]] = None
@@ -439,7 +441,9 @@ def _is_none_of_the_scripts() -> bool:
         is_between = name.startswith("ascend_session.compat.")
         is_between = is_between or name.partition(".")[0] in ("tensorflow", "tensorflow_core")
         if not is_between:
-            return name.startswith("ascend_session.")
+            is_own = name.startswith("ascend_session.")
+            session_log().has_own |= is_own
+            return is_own
         frame = frame.f_back
     return False
 

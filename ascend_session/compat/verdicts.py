@@ -351,7 +351,7 @@ def describe_options(
         elif is_refused:
             effect, why = "unused", "the session was refused for other options"
         else:
-            effect, why = "device", _IN_FORCE.get(key, "checked here; in effect only on a device")
+            effect, why = "device", _IN_FORCE.get(key, "checked here")
         if is_refused and effect == "device":
             effect = "unused"
         options.append(SessionOption(key, value, effect, why))

@@ -55,7 +55,7 @@ def test_the_report_says_what_became_of_the_options(run: Any) -> None:
         "the first."
     )
     assert lines[2:4] == [
-        "Honoured:",
+        "Correct; in effect only on a device:",
         "precision_mode=force_fp32 (session 1): checked here; in effect only on a device",
     ]
     assert lines[4].startswith("Sessions 1-2 with an NpuOptimizer entry: train.py:")
@@ -130,7 +130,7 @@ def test_an_option_that_is_only_deprecated_is_honoured_and_a_missing_file_is_not
         "fusion_switch_file='/no/such.cfg' does not exist; GE fails to initialise without it.",
         "Ignored:",
         "dump_step='1' has no effect: it is read with enable_dump=True.",
-        "Honoured:",
+        "Correct; in effect only on a device:",
         "enable_data_pre_proc is deprecated by the vendor's manual.",
     ]
 
