@@ -11,7 +11,7 @@
 | `name_waiting`, `ABSENT_NAME` | `cluster.member` | the same |
 | `FIRST_STEP_NAME` | `write_first_step`, for `training.progress` | `read_first_step` |
 | `STEP_NAME` | `write_step`, for `training.progress` | `read_step` |
-| `SESSIONS_NAME` | `compat.life` | the same, in rank 0 |
+| `SESSIONS_NAME` | `compat.sessions` | the same, in rank 0 |
 
 The runner loads this file by its path before the program starts, and imports nothing with it that
 the program could have a module of its own for: `json` and `traceback` would stand in its place, or

@@ -62,18 +62,6 @@ class Loop(abc.ABC):
     def load(self, session: Any) -> None:
         """Tell a ``tf.Session`` how many steps a run makes."""
 
-    def make_before(self, session: Any, feeds: Any) -> Optional[Dict[Any, Any]]:
-        """Make all steps but the last now, if the host makes them; the next run makes that one.
-
-        Args:
-            session: A session that was loaded.
-            feeds: What that run is fed, or None.
-
-        Returns:
-            What that run has to be fed besides.
-        """
-        return None
-
 
 class HostDevices(NamedTuple):
     """The devices of which a launch gives one to each rank; the place of one is its logical id.

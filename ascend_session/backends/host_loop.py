@@ -1,29 +1,28 @@
 """Several training steps in one run, without a device: the host makes them one after the other.
 
-The run itself makes one step, and what is fetched beside the operation belongs to that one. An
-operation behind it then runs the training operation in the same session for the others, in its own
-thread: it needs none of the session's, of which there may be only one. Tried under TensorFlow
-1.15.5, 2.15 and 2.21. A hook can make the others before the run, whose step is the last one then,
-unless another hook may feed the step: what that feeds is known only in the run.
+A session's run that needs the looped operation makes all steps but the last before, and that with
+everything that it fetches: what is fetched belongs to the last step, as on a device. This holds for
+each way to such a run: hooks, names, and what depends on the operation. The device has the whole
+run in its loop, so what it updates beside the step is updated in each step, too.
 
 What the host hands to a step is handed to all steps of a run, as by the adapter: what is fed, what
 Python functions give, and the batch, unless ``enable_data_pre_proc`` has the device draw it
 (guides/facts/options.md#iterations-per-loop).
 """
 
-import itertools
 import weakref
 from typing import (
     Any,
     Callable,
     Collection,
     Dict,
-    Iterable,
     Iterator,
     List,
+    Mapping,
     MutableMapping,
     NamedTuple,
     Optional,
+    Sequence,
     Set,
 )
 
@@ -33,23 +32,23 @@ from ascend_session.config.entry import read_entries, values_in_force
 from ascend_session.errors import LifecycleError, UnsupportedError
 from ascend_session.vendor import ITERATION_OP
 
-# Which session a run belongs to; the number is in a local variable, of which each has its own.
-_sessions: MutableMapping[int, Any] = weakref.WeakValueDictionary()
-_session_numbers = itertools.count(1)
+_LOOPS = "_ascend_session_host_loops"  # an attribute of a graph
 
 # What runs on the host and may give something else each time: how the types of operators begin.
 # Queues are not among them, for the device has operators of its own for these.
 _GET_NEXT = "IteratorGetNext"
 _FUNCTIONS = ("PyFunc", "EagerPyFunc")
 _VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
+_UPDATES = ("Assign", "Scatter", "Apply", "SparseApply", "ResourceApply", "ResourceScatter")
 _CANNOT_BE_HANDED_ON = ("resource", "variant")
 
 
 class HostLoop(Loop):
-    """The steps of one training operation.
+    """The steps of one training operation. How many a run makes is in a local variable.
 
     Args:
-        train_op: The operation that makes one step.
+        train_op: The operation that makes one step; if it has the name of looped operations, it is
+            its own.
         steps: How many a run makes.
         session: A session in which it will run, if there is one; the loop is loaded there.
 
@@ -60,89 +59,206 @@ class HostLoop(Loop):
 
     def __init__(self, train_op: Any, steps: int, session: Optional[Any] = None) -> None:
         tf = tf1()
-        self._train_op = weakref.ref(train_op)
-        self._steps = steps
-        self._steps_before: Dict[int, int] = {}  # the next run, by the number of its session
-        self._numbers: MutableMapping[Any, int] = weakref.WeakKeyDictionary()
-        placeholders = _find_placeholders(train_op)
-        self._placeholders: List[Callable[[], Any]] = [weakref.ref(each) for each in placeholders]
+        _check_defaults(train_op)
+        self._train_op = train_op
+        self._configured_steps = steps
         self._inputs = HostInputs(train_op)
+        self._of_step = set(_walk_inputs(train_op))
+        self._uses: MutableMapping[Any, _Use] = weakref.WeakKeyDictionary()
         if session is not None:
             self._inputs.open(session)
-        with outermost(train_op.graph), own_operators(train_op.graph):
-            self._session_number = tf.Variable(
+        graph = train_op.graph
+        with outermost(graph), own_operators(graph):
+            self._steps = tf.Variable(
                 0,
-                name="ascend_session_loop/session",
+                name="ascend_session_loop/steps",
                 dtype=tf.int64,
                 trainable=False,
                 use_resource=True,
                 collections=[tf.GraphKeys.LOCAL_VARIABLES],
             )
-            with tf.control_dependencies([train_op]):
-                number = self._session_number.read_value()
-                others = tf.numpy_function(
-                    self._make_others,
-                    [number, *placeholders, *self._inputs.tensors()],
-                    tf.int64,
-                    name="ascend_session_loop/others",
-                )
-            self.operation = tf.group(others, name=ITERATION_OP)
+            self._read_steps = self._steps.read_value()
+            self.operation = train_op
+            if train_op.name != ITERATION_OP:
+                with tf.control_dependencies([train_op]):
+                    self.operation = tf.no_op(name=ITERATION_OP)
+        setattr(graph, _LOOPS, [*getattr(graph, _LOOPS, ()), self])
+        _watch_runs()
         if session is not None:
             self.load(session)
 
-    def load(self, session: Any) -> None:
+    def load(self, session: Any, steps: int = 0) -> None:
         """Make the operation usable in ``session``, a ``tf.Session``.
+
+        Args:
+            session: The session.
+            steps: How many steps a run makes there, if not as many as elsewhere.
 
         Raises:
             UnsupportedError: If the session's options have the host draw the batch, and it cannot
                 be handed on from one step to the next.
         """
         self._inputs.open(session)
-        number = next(_session_numbers)
-        _sessions[number] = session
-        self._numbers[session] = number
-        initializer = self._session_number.initializer
-        session.run(initializer, {initializer.inputs[1]: number})
+        initializer = self._steps.initializer
+        session.run(initializer, {initializer.inputs[1]: steps or self._configured_steps})
 
-    def make_before(self, session: Any, feeds: Any) -> Optional[Dict[Any, Any]]:
-        """Make all steps but the last, which the next run of the operation makes.
+    def note_run(self, session: Any, steps: int) -> None:
+        """Hear that a run has made so many steps, all of the loop unless it has failed."""
 
-        Does nothing if a placeholder is missing in ``feeds``: other hooks may feed it, which only
-        the run itself sees. Then that makes all steps.
+    def use_of(self, operation: Any) -> "_Use":
+        """Find out what fetching an operation means for the loop."""
+        if operation not in self._uses:
+            needed = set(_walk_inputs(operation))
+            beside = needed - self._of_step - {self.operation}
+            updates = any(each.type.startswith(_UPDATES) for each in beside)
+            self._uses[operation] = _Use(self.operation in needed, updates)
+        return self._uses[operation]
+
+    def make_run(self, session: Any, fetches: Sequence[Any], feeds: Any, run: "_Run") -> Any:
+        """Make all steps of a run.
+
+        Args:
+            session: The session.
+            fetches: The operations that it fetches.
+            feeds: What it is fed, or None.
+            run: Makes a step: runs what it is given, by default all that is fetched, with feeds.
 
         Returns:
-            What that run has to be fed besides, so that its step gets what the others got.
-        """
-        fed = _fed_names(feeds)
-        if not all(tensor().name in fed for tensor in self._placeholders):
-            return None
-        same = self._inputs.draw(session, feeds)
-        for _ in range(self._steps - 1):
-            session.run(self._train_op(), {**(feeds or {}), **same})
-        self._steps_before[self._numbers[session]] = self._steps - 1
-        return same
+            What was fetched, of the last step.
 
-    def _make_others(self, number: Any, *values: Any) -> Any:
-        """Make all steps but the run's own."""
-        tf = tf1()
-        session = _sessions.get(int(number))
-        if session is None:
+        Raises:
+            LifecycleError: If the session was not told the number of steps.
+        """
+        steps = int(run(self._read_steps, None))
+        if steps == 0:
             raise LifecycleError(
                 "This session does not know how many steps a run of IterationOp makes. Call "
                 "training.iterations_per_loop(session, train_op, n) in it, after the variables' "
                 "initialisers, or give IterationsPerLoopHook to a MonitoredTrainingSession."
             )
-        given, drawn = values[: len(self._placeholders)], values[len(self._placeholders) :]
-        feeds = {tensor(): value for tensor, value in zip(self._placeholders, given)}
-        feeds.update(self._inputs.repeat(session, drawn))
-        options = tf.RunOptions(inter_op_thread_pool=-1)  # in this thread
-        for step in range(2 + self._steps_before.pop(int(number), 0), self._steps + 1):
-            try:
-                session.run(self._train_op(), feeds, options=options)
-            except Exception as error:
-                text = f"Step {step} of {self._steps} in this run: {error}"
-                raise _for_py_func(error)(text) from error
-        return self._steps
+        step = [self._train_op, *(each for each in fetches if self.use_of(each).updates)]
+        made = 0
+        try:
+            feeds = {**(feeds or {}), **self._inputs.draw(session, feeds, run)}
+            for made in range(steps - 1):
+                _make_step(lambda: run(step, feeds), f"Step {made + 1} of {steps} in this run")
+            made = steps - 1
+            values = run(None, feeds)
+            made = steps
+        finally:
+            self.note_run(session, made)
+        return values
+
+
+_Run = Callable[[Any, Any], Any]
+
+
+class _Use(NamedTuple):
+    """What fetching an operation means for a loop.
+
+    Attributes:
+        needs_loop: Whether it needs the looped operation.
+        updates: Whether it updates variables beside the step's, which each step does then.
+    """
+
+    needs_loop: bool
+    updates: bool
+
+
+def _make_step(make: Callable[[], Any], place: str) -> None:
+    """Make one step; say which one it was if TensorFlow raises."""
+    try:
+        make()
+    except tf1().errors.OpError as error:
+        message = f"{place}: {error.message}"
+        raise type(error)(error.node_def, error.op, message) from error
+
+
+def _watch_runs() -> None:
+    """Have the runs of all sessions make the steps of loops, from now on; once in a process.
+
+    What is replaced is behind ``session.run``, which a script may have looked up before its
+    argument makes the first loop.
+    """
+    from tensorflow.python.client import session as module
+
+    base = module.BaseSession
+    if getattr(base._run, _LOOPS, False):
+        return
+    original_run, original_callable = base._run, base.make_callable
+    original_setup, original_make = base.partial_run_setup, base._make_callable_from_options
+
+    def run(
+        self: Any, handle: Any, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any
+    ) -> Any:
+        operations = _fetched(self.graph, fetches)
+        loops = _needed_loops(self.graph, operations)
+        if not loops:
+            return original_run(self, handle, fetches, feed_dict, options, run_metadata)
+        if len(loops) > 1:
+            names = ", ".join(loop.operation.name for loop in loops)
+            raise UnsupportedError(
+                f"One run was to make several loops ({names}): the adapter knows one.",
+                hint="Put the training operations together with tf.group, and loop that.",
+            )
+
+        def make(what: Any, feeds: Any) -> Any:
+            if what is not None:
+                return original_run(self, None, what, feeds, None, None)
+            return original_run(self, None, fetches, feeds, options, run_metadata)
+
+        return loops[0].make_run(self, operations, feed_dict, make)
+
+    def make_callable(
+        self: Any, fetches: Any, feed_list: Any = None, accept_options: bool = False
+    ) -> Any:
+        if not _needed_loops(self.graph, _fetched(self.graph, fetches)):
+            return original_callable(self, fetches, feed_list, accept_options)
+
+        def call(*values: Any, **options: Any) -> Any:
+            return self.run(fetches, dict(zip(feed_list or (), values)), **options)
+
+        return call
+
+    def partial_run_setup(self: Any, fetches: Any, feeds: Any = None) -> Any:
+        _refuse_loops(self.graph, fetches, "partial_run")
+        return original_setup(self, fetches, feeds)
+
+    def make_from_options(self: Any, options: Any) -> Any:
+        _refuse_loops(self.graph, [*options.fetch, *options.target], "a callable of Keras")
+        return original_make(self, options)
+
+    setattr(run, _LOOPS, True)
+    base._run, base.make_callable = run, make_callable
+    base.partial_run_setup = partial_run_setup
+    base._make_callable_from_options = make_from_options
+
+
+def _needed_loops(graph: Any, operations: Sequence[Any]) -> List[HostLoop]:
+    loops: Sequence[HostLoop] = getattr(graph, _LOOPS, ())
+    return [loop for loop in loops if any(loop.use_of(each).needs_loop for each in operations)]
+
+
+def _refuse_loops(graph: Any, fetches: Any, way: str) -> None:
+    for loop in _needed_loops(graph, _fetched(graph, fetches)):
+        raise UnsupportedError(
+            f"{loop.operation.name} makes several steps, which {way} cannot on the stub.",
+            hint="Run it with session.run.",
+        )
+
+
+def _fetched(graph: Any, fetches: Any) -> List[Any]:
+    """List the operations of what a run fetches; none where the graph has no loop."""
+    if not getattr(graph, _LOOPS, ()):
+        return []
+    if isinstance(fetches, Mapping):
+        fetches = list(fetches.values())
+    if isinstance(fetches, (list, tuple)):
+        return [operation for fetch in fetches for operation in _fetched(graph, fetch)]
+    if isinstance(fetches, (str, bytes)):
+        fetches = graph.as_graph_element(fetches if isinstance(fetches, str) else fetches.decode())
+    fetched = getattr(fetches, "op", fetches)
+    return [fetched] if isinstance(fetched, tf1().Operation) else []
 
 
 class _Source(NamedTuple):
@@ -172,10 +288,6 @@ class HostInputs:
         self._sources = _find_sources(train_op)
         self._repeated: MutableMapping[Any, List[_Source]] = weakref.WeakKeyDictionary()
 
-    def tensors(self) -> List[Any]:
-        """List what can be handed on from one step to the next."""
-        return [tensor() for source in self._sources for tensor in source.tensors]
-
     def open(self, session: Any) -> None:
         """Find out by the session's options what its steps share.
 
@@ -195,23 +307,18 @@ class HostInputs:
                 )
         self._repeated[session] = repeated
 
-    def draw(self, session: Any, feeds: Any) -> Dict[str, Any]:
+    def draw(self, session: Any, feeds: Any, run: _Run) -> Dict[str, Any]:
         """Draw what the steps of a run share, as what they are to be fed.
 
         Args:
             session: A session that was opened.
             feeds: What the run is fed, or None; what is among it is not drawn.
+            run: Runs what it is given, with feeds.
         """
         names = [tensor().name for each in self._repeated[session] for tensor in each.tensors]
         fed = _fed_names(feeds)
         names = [name for name in names if name not in fed]
-        return dict(zip(names, session.run(names, feeds)))
-
-    def repeat(self, session: Any, values: Iterable[Any]) -> Dict[str, Any]:
-        """Give what the later steps of a run are fed, of the values of all `tensors`."""
-        named = dict(zip((tensor.name for tensor in self.tensors()), values))
-        shared = [tensor().name for each in self._repeated[session] for tensor in each.tensors]
-        return {name: named[name] for name in shared}
+        return dict(zip(names, run(names, feeds))) if names else {}
 
 
 def _draws_on_device(session: Any) -> bool:
@@ -267,52 +374,21 @@ def _dtype(tensor: Any) -> str:
     return str(tensor.dtype.base_dtype.name)
 
 
-def _for_py_func(error: Exception) -> type:
-    """Find the type of exception that leaves a py_func as the type that ``error`` has."""
-    errors = tf1().errors
-    for kind, stands_for in (
-        (errors.OutOfRangeError, StopIteration),
-        (errors.InvalidArgumentError, ValueError),
-        (errors.ResourceExhaustedError, MemoryError),
-        (errors.UnimplementedError, NotImplementedError),
-    ):
-        if isinstance(error, kind):
-            return stands_for
-    return RuntimeError
-
-
-def _find_placeholders(train_op: Any) -> List[Any]:
-    """List the placeholders that the step reads.
+def _check_defaults(train_op: Any) -> None:
+    """Refuse a placeholder with a default that the host would draw although it is fed.
 
     Raises:
-        UnsupportedError: For one whose value cannot be handed on to the other steps.
+        UnsupportedError: For a default that changes from step to step.
     """
-    placeholders = []
-    for operation in _walk_inputs(train_op):
-        if operation.type == "PlaceholderWithDefault":
-            _check_default(operation)
-        elif operation.type not in ("Placeholder", "PlaceholderV2"):
-            continue
-        tensor = operation.outputs[0]
-        if _dtype(tensor) in _CANNOT_BE_HANDED_ON:
-            raise UnsupportedError(
-                f"The host cannot hand on what is fed to {operation.name!r}, a {_dtype(tensor)}, "
-                "from one step of a loop to the next.",
-                hint="Run the training operation itself, one step a run.",
-            )
-        placeholders.append(tensor)
-    return sorted(placeholders, key=lambda tensor: str(tensor.name))
-
-
-def _check_default(placeholder: Any) -> None:
-    """Refuse a default that changes: whether something was fed, the host cannot see."""
-    for operation in _walk_inputs(placeholder.inputs[0].op):
-        if operation.op_def.is_stateful:
-            raise UnsupportedError(
-                f"The placeholder {placeholder.name!r} has a default that changes from step to "
-                f"step ({operation.name!r}): the host cannot see whether it was fed.",
-                hint="Read from the iterator itself, or run one step a run.",
-            )
+    defaults = [each for each in _walk_inputs(train_op) if each.type == "PlaceholderWithDefault"]
+    for placeholder in sorted(defaults, key=lambda operation: str(operation.name)):
+        for operation in _walk_inputs(placeholder.inputs[0].op):
+            if operation.op_def.is_stateful:
+                raise UnsupportedError(
+                    f"The placeholder {placeholder.name!r} has a default that changes from step to "
+                    f"step ({operation.name!r}): the host would draw it although it is fed.",
+                    hint="Read from the iterator itself, or run one step a run.",
+                )
 
 
 def _walk_inputs(operation: Any) -> Iterator[Any]:

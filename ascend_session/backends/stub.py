@@ -3,6 +3,7 @@
 It never pretends: what it cannot do it refuses by name, or says in `StubBackend.capabilities`.
 """
 
+import importlib.util
 import os
 import re
 import sys
@@ -194,16 +195,26 @@ def _without_spinning(proto: Any) -> Any:
 
 def _signs_of_device(environ: Mapping[str, str]) -> List[str]:
     """List what lets one expect a device on this host, in half sentences."""
-    from ascend_session.backends.npu import is_installed
     from ascend_session.hardware.installation import DEFAULT_PREFIX, OPP_VARIABLE, TOOLKIT_VARIABLES
 
     signs = [f"{name} is set" for name in (*TOOLKIT_VARIABLES, OPP_VARIABLE) if environ.get(name)]
     signs = signs[:1]  # set_env.sh sets all of them
     if os.path.isdir(os.path.join(host_root(environ), DEFAULT_PREFIX)):
         signs.append(f"/{DEFAULT_PREFIX} exists")
-    if is_installed("npu_bridge"):
+    if _has_vendors_package():
         signs.append("npu_bridge is installed")
     return signs
+
+
+def _has_vendors_package() -> bool:
+    """Tell whether npu_bridge is installed; the one of `compat` only stands for it."""
+    from ascend_session.backends.npu import is_installed
+
+    if any(type(finder).__name__ == "VendorFinder" for finder in sys.meta_path):
+        return False
+    spec = importlib.util.find_spec("npu_bridge") if is_installed("npu_bridge") else None
+    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return spec is not None and not (spec.origin or "").startswith(own)
 
 
 def _refuse_adapter() -> None:

@@ -88,8 +88,7 @@ class VendorFinder:
             return None
         if not self.started:
             self.started = True
-            watch = "sessions" if self._resolves else "on_device"
-            _import_own(f"{_ROOM}.{watch}").watch_sessions(self._request)
+            _import_own(f"{_ROOM}.report").watch_run(self._request)
         if not self._resolves:
             return None
         import importlib.machinery
@@ -183,7 +182,7 @@ def script_rank() -> "Any":
 
 def run_end() -> "Any":
     """Give the module that ends a run, for a runner that reads this file by its path."""
-    return _import_own(f"{_ROOM}.life")
+    return _import_own(f"{_ROOM}.report")
 
 
 def _is_of_the_script(top: str) -> bool:

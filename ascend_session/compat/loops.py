@@ -3,17 +3,13 @@
 Source: util.py, ``IterationPerLoop``; npu_hook.py, ``SetIterationsVarHook``.
 """
 
-from typing import Any, Dict, Optional
+from typing import Any
 
 from ascend_session.backends.host_loop import HostLoop
 from ascend_session.compat.sessions import session_log
-from ascend_session.compat.tensorflow_names import tf
 from ascend_session.config.entry import ENTRY_NAME, read_entries, values_in_force
 from ascend_session.errors import warn
 from ascend_session.session.conditions import refuse_one_shot
-from ascend_session.training.loops import make_steps_before
-
-_Hook: Any = tf.train.SessionRunHook
 
 
 def plain_session(session: Any) -> Any:
@@ -33,56 +29,15 @@ class LateLoop(HostLoop):
     """A looped operation that learns in each session how many steps a run makes.
 
     Args:
-        train_op: The operation that makes one step; so does a run where `load_with` was not called.
+        train_op: The operation that makes one step.
     """
 
     def __init__(self, train_op: Any) -> None:
-        self._steps_by_session: Dict[int, int] = {}
         super().__init__(train_op, steps=1)
 
-    def load_with(self, session: Any, steps: int) -> None:
-        """Make the operation usable in ``session``, with so many steps a run.
-
-        Hooks of the session see what they would on a device, the last step of each run, unless
-        one of them may feed the step: see `HostLoop.make_before`.
-        """
-        self._add_hook(session)
-        session = plain_session(session)
-        self.load(session)
-        self._steps_by_session[self._numbers[session]] = steps
-
-    def _add_hook(self, session: Any) -> None:
-        """Add a hook to a MonitoredSession, whose list of hooks may be the script's own."""
-        creator = getattr(session, "_coordinated_creator", None)
-        if creator is None or any(getattr(hook, "loop", None) is self for hook in creator._hooks):
-            return
-        inner = session._sess
-        while inner is not None and not hasattr(inner, "_hooks"):  # a recovery, a coordinator
-            inner = inner._sess
-        if inner is not None:
-            inner._hooks = creator._hooks = [*inner._hooks, _StepsBefore(self)]
-
-    def make_before(self, session: Any, feeds: Any) -> Optional[Dict[Any, Any]]:
-        """Make all steps but the last, which the next run of the operation makes."""
-        self._steps = self._steps_by_session.get(self._numbers.get(session, 0), 1)
-        return super().make_before(session, feeds) if self._steps > 1 else None
-
-    def _make_others(self, number: Any, *values: Any) -> Any:
-        self._steps = self._steps_by_session.get(int(number), 1)
-        for session, each in list(self._numbers.items()):
-            if each == int(number):
-                session_log().note_loop(session, self._steps, runs=1)
-        return super()._make_others(number, *values)
-
-
-class _StepsBefore(_Hook):  # type: ignore[misc]
-    """Has the runs of a looped operation make its last step; the others come before the run."""
-
-    def __init__(self, loop: LateLoop) -> None:
-        self.loop = loop
-
-    def before_run(self, run_context: Any) -> Any:
-        return make_steps_before(self.loop, run_context)
+    def note_run(self, session: Any, steps: int) -> None:
+        """Have the report count the run."""
+        session_log().note_run(session, steps)
 
 
 def check_loop(session: Any, steps: int) -> None:

@@ -15,7 +15,7 @@ import zlib
 from typing import Any, Iterable, List, Optional, Sequence, Tuple
 
 from ascend_session import hccl
-from ascend_session.compat import life
+from ascend_session.compat import sessions
 from ascend_session.compat.tensorflow_names import tf
 from ascend_session.errors import UnsupportedError
 from ascend_session.training.gradients import distributed_gradients
@@ -178,11 +178,11 @@ def _record_first_values(variables: Sequence[Any]) -> Any:
         digest = 0
         for value in values:
             digest = zlib.crc32(value.tobytes(), digest)
-        life.record_variables(digest)
+        sessions.record_variables(digest)
         return True
 
     with tf.name_scope("ascend_session_first_values"), tf.device("/device:CPU:0"):
-        is_first = tf.numpy_function(life.has_no_variables, [], tf.bool)
+        is_first = tf.numpy_function(sessions.has_no_variables, [], tf.bool)
         return tf.cond(
             is_first,
             lambda: tf.numpy_function(record, [each.read_value() for each in variables], tf.bool),

@@ -1,12 +1,21 @@
-"""What one process says at the end of its run.
+"""What is said at the end of a run, and when.
 
 That is which options were set, and what became of them; and what to do about an exception that ends
 the script, where its own message does not say it.
+
+At the end of the run the system is closed in order, after the exit handlers that the script has
+registered since it was opened, and after all of them one report is written. The report of a script
+that fails comes before its traceback, which is what people and the launcher look for at the end;
+what to do about it comes after that.
 """
 
+import contextlib
+import functools
+import json
 import linecache
 import os
 import re
+import shutil
 import sys
 import textwrap
 from itertools import groupby
@@ -24,18 +33,34 @@ from typing import (
     Tuple,
 )
 
+from ascend_session.compat.sessions import (
+    close_system,
+    owns_system,
+    session_log,
+    watch_sessions,
+    watch_sessions_on_device,
+    write_json,
+)
+from ascend_session.process import on_close
+from ascend_session.rank_folder import RANK_FOLDER, SESSIONS_NAME
 from ascend_session.requirements import VENDOR_WHEEL_COMMAND
+from ascend_session.session.signals import Terminated, at_forced_end, log_failures
+from ascend_session.session.system import current_system
 from ascend_session.text import format_ranges
 from ascend_session.user_code import UserLine, user_lines
 
-# Of a setting: its effects (`sessions.SessionOption`), and the heading over them.
+# What ---------------------------------------------------------------------------------------------
+
+
+# Of a row: its sections, and the heading over each.
 _SECTIONS = (
     ("refused", "Errors, which end the run on a device:"),
     ("host", "Errors on a device whose host has the files of this machine:"),
     ("silent", "Ignored:"),
     ("stub", "Without effect on the stub:"),
     ("unused", "Not used:"),
-    ("device", "Honoured:"),
+    ("device", "Correct; in effect only on a device:"),
+    ("here", "Correct, and in effect here:"),
 )
 _LONGEST_VALUE = 40  # characters
 
@@ -48,7 +73,7 @@ class ReportRow(NamedTuple):
         value: Its value as text.
         sessions: Their numbers: ``1-3,5``.
         why: What becomes of it, in a sentence.
-        effect: As of `sessions.SessionOption`.
+        effect: As of `verdicts.SessionOption`.
     """
 
     key: str
@@ -56,6 +81,12 @@ class ReportRow(NamedTuple):
     sessions: str
     why: str
     effect: str
+
+    @property
+    def section(self) -> str:
+        """Where it stands: under its effect, or ``here`` if the stub does it, too."""
+        is_here = self.effect == "device" and re.search(r"(?<!not )\bin force: ", self.why)
+        return "here" if is_here else self.effect
 
 
 class RunReport(NamedTuple):
@@ -70,12 +101,15 @@ class RunReport(NamedTuple):
     sentences: List[str]
 
 
-def build_report(sessions: Sequence[Mapping[str, Any]], others: Sequence[str] = ()) -> RunReport:
+def build_report(
+    sessions: Sequence[Mapping[str, Any]], others: Sequence[str] = (), has_own: bool = False
+) -> RunReport:
     """Report on sessions, given as `sessions.WatchedSession.as_dict` makes them.
 
     Args:
         sessions: They, in the order of opening.
         others: More sentences.
+        has_own: Whether the script has opened sessions of this package, too.
     """
     rows: Dict[Tuple[str, str, str, str], List[int]] = {}
     notes: Dict[str, List[int]] = {}
@@ -98,16 +132,20 @@ def build_report(sessions: Sequence[Mapping[str, Any]], others: Sequence[str] = 
             for (key, value, why, effect), numbers in ordered
         ],
         [
-            *_list_sessions(sessions),
+            *_list_sessions(sessions, has_own),
             *(f"{_name('Session', numbers)}: {note}" for note, numbers in notes.items()),
             *others,
         ],
     )
 
 
-def _list_sessions(sessions: Sequence[Mapping[str, Any]]) -> List[str]:
+def _list_sessions(sessions: Sequence[Mapping[str, Any]], has_own: bool) -> List[str]:
     opened = [each for each in sessions if not each.get("is_refused")]
-    sentences = [] if opened else ["The script has opened no session."]
+    sentences = []
+    if has_own:
+        sentences = ["The sessions of ascend_session are not listed: it has checked their options."]
+    elif not opened:
+        sentences = ["The script has opened no session."]
     for has_entry, words in (
         (True, "with an NpuOptimizer entry"),
         (False, "without one, which a device leaves on the host, too"),
@@ -192,8 +230,8 @@ def report_lines(report: RunReport, head: str, width: Optional[int] = None) -> L
         width: The longest line, in characters; None leaves each sentence on one line.
     """
     lines = [head]
-    for effect, title in _SECTIONS:
-        rows = [row for row in report.rows if row.effect == effect]
+    for section, title in _SECTIONS:
+        rows = [row for row in report.rows if row.section == section]
         if rows:
             lines += [f"  {title}", *(f"    {line}" for line in _join_rows(rows, report.rows))]
     lines += [f"  {sentence}" for sentence in report.sentences]
@@ -259,16 +297,228 @@ def _format_value(value: Any) -> str:
     return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
 
 
+# When ---------------------------------------------------------------------------------------------
+
+
+class _RunEnd:
+    """What is to be done at the end of this process.
+
+    Attributes:
+        request: As of `begin`; None if nothing is to be done, or all is done.
+        pid: The process; a fork of it does nothing.
+        is_reported: Whether the report is written.
+        advice: What there is to do about the exception that ends the script.
+    """
+
+    request: Optional[Dict[str, str]] = None
+    pid = -1
+    is_reported = False
+    advice: Sequence[str] = ()
+
+    @classmethod
+    def reset(cls, request: Optional[Dict[str, str]] = None) -> None:
+        cls.request, cls.pid = request, os.getpid()
+        cls.is_reported, cls.advice = False, ()
+
+    @classmethod
+    def is_due(cls) -> bool:
+        return cls.request is not None and cls.pid == os.getpid()
+
+
+def watch_run(request: Dict[str, str]) -> None:
+    """Check the sessions of a script from now on, and report on them; imports TensorFlow.
+
+    Args:
+        request: As of `begin`.
+    """
+    if request.get("replaces_vendor", "yes") != "yes":
+        watch_sessions_on_device()
+        return
+    begin(request)
+    watch_sessions(begin_in_fork)
+
+
+def begin(request: Dict[str, str]) -> None:
+    """Have the report written at exit; a second call adds what it knows.
+
+    Args:
+        request: ``reason``: why this backend was chosen. ``json``: a file for the report.
+            ``replaces_vendor``: ``no`` where the vendor's packages are used. ``child``: whether it
+            is a Python that a script has started, which reports nothing if it opens no session.
+            ``unread``: lines of the script that open a session with an entry before one of the
+            vendor's packages is imported. ``uses_package``: whether the script's sessions are
+            those of `ascend_session`.
+    """
+    if _RunEnd.request is None:
+        _RunEnd.request, _RunEnd.pid = {}, os.getpid()
+        on_close("report", finish)
+        at_forced_end(_report_if_due)
+    _RunEnd.request.update(request)
+
+
+def begin_in_fork() -> None:
+    """Do as `begin` in a process that was forked from one that had opened nothing yet."""
+    _RunEnd.reset({"child": "1"})
+    on_close("report", finish)
+    multiprocessing = sys.modules.get("multiprocessing.util")
+    if multiprocessing is not None:  # whose processes end without exit handlers
+        multiprocessing.Finalize(None, finish, exitpriority=0)
+
+
+def fail(error: BaseException, request: Mapping[str, str]) -> None:
+    """Report before Python prints what ends the program; what to do about it comes after it.
+
+    Args:
+        error: What ends it.
+        request: As of `begin`, which may not have been called.
+    """
+    if isinstance(error, SystemExit) and not error.code:
+        return
+    advice = advise(error, request)
+    if advice is not None:
+        _RunEnd.advice = [advice]
+        on_close("advice", functools.partial(_show, [f"ascend-session: {advice}"]))
+    if not _RunEnd.is_due():
+        return
+    system = current_system()
+    if system is not None and owns_system():
+        system.fail(error)  # which tells the other ranks, before anything is closed
+    _report_if_due()
+    if isinstance(error, Terminated):
+        finish()  # the process ends by its signal before it comes to anything else
+
+
+def finish() -> None:
+    """Close the system and write the report, once; nothing happens in a forked process."""
+    if not _RunEnd.is_due():
+        return
+    request, _RunEnd.request = _RunEnd.request or {}, None
+    _report(request)
+    try:
+        close_system()
+    except Exception as error:
+        log_failures([("closing the system", error)])
+    _RunEnd.reset()
+
+
+def finish_unused(request: Mapping[str, str], has_failed: bool) -> None:
+    """Report on a script that has imported neither of the vendor's packages.
+
+    Args:
+        request: As of `begin`.
+        has_failed: Whether an exception has ended it, which is all that it needs to be told then.
+    """
+    unread = _describe_unread(request)
+    if "uses_package" in request:
+        has_failed, what = (
+            True,
+            "this script uses ascend_session, which checks its sessions itself.",
+        )
+    else:
+        what = (
+            "this process has imported neither npu_bridge nor hccl; it would compute on the host "
+            "even where there is a device."
+        )
+    _write_report(request, RunReport([], [what, *unread]), [])
+    if unread or not has_failed:
+        head = f"ascend-session: {what}"
+        _show(report_lines(RunReport([], unread), head, _terminal_width()))
+
+
+def _describe_unread(request: Mapping[str, str]) -> List[str]:
+    """Name each session whose entry nobody reads, and what to write."""
+    sentences = []
+    for where in dict.fromkeys(request.get("unread", "").splitlines()):
+        file, _, number = where.rpartition(":")
+        texts = enumerate(linecache.getlines(file), 1)
+        lines = [n for n, text in texts if "NpuOptimizer" in text]
+        entry = f" ({UserLine(file, lines[0])})" if lines else ""
+        sentences.append(
+            f"The NpuOptimizer entry{entry} of the session that is opened at "
+            f"{UserLine(file, int(number))} has no effect, because npu_bridge was not imported "
+            "before: on a device, too, the session would run on the host. Write `from "
+            "npu_bridge.npu_init import *` at the top of the script."
+        )
+    return sentences
+
+
+def _report_if_due() -> None:
+    if _RunEnd.is_due():
+        _report(_RunEnd.request or {})
+
+
+def _report(request: Mapping[str, str]) -> None:
+    """Write the report of rank 0, once."""
+    if _RunEnd.is_reported:
+        return
+    _RunEnd.is_reported = True
+    record = session_log().as_dict()
+    if record["rank"] != 0:
+        return
+    sessions = record["sessions"]
+    others = [*_describe_unread(request), *compare_ranks(record, _read_records())]
+    report = build_report(sessions, others, session_log().has_own)
+    _write_report(request, report, sessions)
+    if sessions or "child" not in request:
+        reason = request.get("reason")
+        head = f"ascend-session: this ran on the stub{': ' + reason if reason else ''}."
+        _show(report_lines(report, head, _terminal_width()))
+
+
+def _write_report(
+    request: Mapping[str, str], report: RunReport, sessions: Sequence[Mapping[str, Any]]
+) -> None:
+    if "json" in request:
+        rows = [row._asdict() for row in report.rows]
+        sentences = [*report.sentences, *_RunEnd.advice]
+        contents = {"options": rows, "sentences": sentences, "sessions": sessions}
+        write_json(request["json"], contents)
+
+
+def _terminal_width() -> Optional[int]:
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # nobody reads it any more
+        if sys.stderr.isatty():
+            return shutil.get_terminal_size().columns
+    return None
+
+
+def _show(lines: Sequence[str]) -> None:
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write("\n".join(lines) + "\n")
+        sys.stderr.flush()
+
+
+def _read_records() -> Iterator[Mapping[str, Any]]:
+    """Read what the other ranks of this node have written down about their sessions."""
+    own = os.environ.get(RANK_FOLDER)
+    if not own:
+        return
+    ranks_folder, names = os.path.dirname(own), []
+    with contextlib.suppress(OSError):  # a script may have removed it
+        names = sorted(os.listdir(ranks_folder))
+    for name in names:
+        path = os.path.join(ranks_folder, name, SESSIONS_NAME)
+        if os.path.dirname(path) == own:
+            continue
+        with contextlib.suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
+            yield json.load(file)
+
+
+# What to do about an exception --------------------------------------------------------------------
+
+
 def advise(error: BaseException, request: Mapping[str, str]) -> Optional[str]:
     """Give a sentence or two about what ends a script; None if the error says enough.
 
     Args:
         error: With its traceback.
-        request: What the command was called with (`life.begin`).
+        request: What the command was called with (`begin`).
     """
     return (
         _advise_on_environment(error)
         or _advise_on_packages(error, request)
+        or _advise_on_layout(error)
+        or _advise_on_loss_scale(error)
         or _advise_on_tensorflow1(error)
     )
 
@@ -340,6 +590,40 @@ def _advise_on_packages(error: BaseException, request: Mapping[str, str]) -> Opt
         f"found by this Python ({sys.executable}). Source the toolkit's set_env.sh and install the "
         f"vendor's wheel: {VENDOR_WHEEL_COMMAND}. With --backend stub the script runs on the CPU, "
         "without them."
+    )
+
+
+# The graph ---------------------------------------------------------------------------------------
+
+_NHWC_ONLY = re.compile(r"only supports? (?:the )?NHWC|NHWC tensor format on the CPU")
+_LOSS_SCALE = re.compile(r"uninitialized value (?:\S*/)?(loss_scale|good_steps|bad_steps)\b")
+
+
+def _advise_on_layout(error: BaseException) -> Optional[str]:
+    """Tell what to do about a layout of images that TensorFlow computes on accelerators only."""
+    if not _NHWC_ONLY.search(str(error)):
+        return None
+    operation = getattr(error, "op", None)
+    what = f"The operator {operation.name!r}" if operation is not None else _place(error)
+    return (
+        f"{what} is in NCHW, which TensorFlow cannot compute on this CPU; that says nothing of a "
+        "device. To run it here, give convolutions, poolings and batch normalizations "
+        "data_format='NHWC' ('channels_last' in Keras and tf.layers), and the images in that order."
+    )
+
+
+def _advise_on_loss_scale(error: BaseException) -> Optional[str]:
+    """Tell how Keras comes to know the variables of a loss scale, which the vendor's leaves out."""
+    match = _LOSS_SCALE.search(str(error))
+    if match is None:
+        return None
+    return (
+        f"Nothing has initialised {match.group(1)} of ExponentialUpdateLossScaleManager. Keras "
+        "initialises only what optimizer.variables() gives, and the vendor's optimizers "
+        "(npu_optimizer.py) leave the loss scale out there, on a device, too. After model.compile, "
+        "write `tf.keras.backend.get_session().run(tf.variables_initializer(tf.global_variables("
+        "'loss_scale|good_steps|bad_steps')))`; without Keras, run the initialisers after the "
+        "manager is made."
     )
 
 

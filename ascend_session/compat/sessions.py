@@ -1,62 +1,169 @@
-"""Checks every session that the script opens, whoever makes it for the script.
+"""What a script's sessions have opened in this process, with a device and without.
 
-Every class of sessions ends in ``BaseSession.__init__``: ``tf.Session``, InteractiveSession, and
-what MonitoredTrainingSession, Supervisor, Estimator and Keras make. The adapter reads the
-options in the first run, where it ends the process; here that is reported before the session is
-made. What is known of the sessions is kept for the report.
+Without one, every session is checked before it is made, whoever makes it for the script: each class
+of sessions ends in ``BaseSession.__init__``. The adapter reads the options in the first run, where
+it ends the process. A script opens no system itself; the adapter starts the device with the first
+session, or with the operator ``NPUInit``, and ends it at exit. Here the system opens on the stub at
+first need, with the options of the session that needs it first, and stays open until the run ends
+(`report`).
+
+With a device the vendor's packages are left alone, and what the script leaves open is closed. At
+exit the vendor's package ends GE while the script's sessions are still open; they are destroyed
+after it. When a signal ends the process nothing is closed at all. Here the sessions are closed
+first, that which has run NPUInit last, whose end is the device's.
+
+Sources: the adapter's geop_npu.cc, ge_plugin.cc and npu_sys_ctl_ops.cc;
+guides/facts/process.md#life-of-ge-in-a-process.
 """
 
+import json
 import os
 import sys
+import threading
 import warnings
 import weakref
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    List,
-    Mapping,
-    MutableMapping,
-    NamedTuple,
-    Optional,
-    Sequence,
-)
+from functools import partial
+from typing import Any, Callable, Dict, List, Mapping, MutableMapping, NamedTuple, Optional
 
-from ascend_session.compat import life
+from ascend_session.backends._tensorflow import destroy, disown, is_running
+from ascend_session.cluster.schedulers import read_identity
 from ascend_session.compat.typed_config import print_config
-from ascend_session.compat.verdicts import EntryVerdict, judge_entry
+from ascend_session.compat.verdicts import (
+    EntryVerdict,
+    SessionOption,
+    describe_loops,
+    describe_options,
+    judge_entry,
+)
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.hints import SIBLINGS
-from ascend_session.config.option import keys_by_name, options_by_key
+from ascend_session.config.option import options_by_key
 from ascend_session.errors import AscendConfigWarning, ConfigError, LifecycleError
-from ascend_session.findings import ERROR, HOST, NO_EFFECT, WARNING, Finding
-from ascend_session.process import on_fork
+from ascend_session.files import replace_file
+from ascend_session.findings import ERROR, Finding
+from ascend_session.process import on_close, on_fork
+from ascend_session.rank_folder import RANK_FOLDER, SESSIONS_NAME
+from ascend_session.session.api import ascend_system
 from ascend_session.session.conditions import Leftovers, init_options, refuse_one_shot
-from ascend_session.session.system import current_system
+from ascend_session.session.signals import SignalGuard, close_all, close_at_once, log_failures
+from ascend_session.session.system import AscendSystem, current_system
 from ascend_session.user_code import UserLine, user_line
 
 STRICT_VARIABLE = "ASCEND_SESSION_STRICT"
 """Environment variable: 1 refuses, too, what the adapter ignores without a word."""
 
 
-class SessionOption(NamedTuple):
-    """One option of one session.
+# The system --------------------------------------------------------------------------------------
+
+
+class _Opened:
+    """What this process has opened.
 
     Attributes:
-        key: The vendor's key.
-        value: What stands in the entry.
-        effect: ``device`` (a device would take it), ``default`` (nobody has set it), ``silent``
-            (it does not do what it says there either, and nothing says so), ``stub`` (without
-            effect here), ``unused`` (nothing is wrong with it, but its session was refused),
-            ``host`` (a device ends the run if its machine lacks the same file) or ``refused`` (a
-            device ends the run).
-        why: What becomes of it, in a sentence.
+        context: The block that is entered until `close_system`; None while there is none.
+        pid: The process that entered it.
+        opening: Held by the thread that enters it; others, whose sessions need it, too, wait.
+        opener: That thread: sessions that it makes meanwhile are the system's own.
+        is_kept: Whether the device stays up without a session, by NPUInit or npu_resource_init.
     """
 
-    key: str
-    value: Any
-    effect: str
-    why: str
+    context: Optional[Any] = None
+    pid = -1
+    opening = threading.RLock()
+    opener: Optional[int] = None
+    is_kept = False
+
+
+def system(parameters: Optional[Mapping[str, Any]] = None) -> AscendSystem:
+    """Give the open system of this process; open one on the stub if there is none.
+
+    One that the script has opened itself with `ascend_session` is taken as well.
+
+    Args:
+        parameters: Options of the first session, if this call opens it: keys of the NpuOptimizer
+            entry, and values that were found to be in order.
+
+    Raises:
+        AscendError: If none can be opened in this environment; the leaf that fits.
+        LifecycleError: In a process that was forked after it was opened.
+    """
+    with _Opened.opening:
+        return current_system() or _open_system(parameters or {})
+
+
+def _open_system(parameters: Mapping[str, Any]) -> AscendSystem:
+    close_system()  # what is left of one that something else has closed
+    with warnings.catch_warnings():
+        # What there is to say of the options is said where the session is checked.
+        warnings.simplefilter("ignore", AscendConfigWarning)
+        context = ascend_system(AscendConfig.from_parameter_map(parameters), backend="stub")
+        _Opened.opener = threading.get_ident()
+        try:
+            opened: AscendSystem = context.__enter__()
+        finally:
+            _Opened.opener = None
+    _Opened.context, _Opened.pid = context, os.getpid()
+    on_close("run", close_system)
+    return opened
+
+
+def close_system() -> None:
+    """Close the system that `system` has opened, if any; nothing happens in a forked process.
+
+    Raises:
+        ShutdownError: If something could not be closed.
+    """
+    context, _Opened.context = _Opened.context, None
+    if context is not None and _Opened.pid == os.getpid():
+        context.__exit__(None, None, None)
+
+
+def owns_system() -> bool:
+    """Whether the open system was opened here, and not by the script with `ascend_session`."""
+    return _Opened.context is not None
+
+
+def is_device_up() -> bool:
+    """Whether ranks and groups can be asked for.
+
+    On a device GE, and HCCL with it, is up from the first session that runs something, or from
+    NPUInit, until NPUShutdown or until the last session ends. Here the system opens with the first
+    session, which counts as running from its opening on.
+    """
+    if current_system() is None:
+        return False
+    if _Opened.is_kept or not owns_system():
+        return True
+    return bool(session_log().open_sessions())
+
+
+def bring_up() -> None:
+    """Initialise the device as NPUInit does; nothing happens if that was done before."""
+    system()
+    _Opened.is_kept = True
+
+
+def shut_down() -> None:
+    """End the device as ``NPUShutdown`` and ``npu_close`` do (npu_sys_ctl_ops.cc).
+
+    The runs of all sessions that are open fail from then on. The ranks stay together: a session
+    that is opened later starts the device again.
+    """
+    _Opened.is_kept = False
+    for session in session_log().shut_down():
+        for name in ("run", "partial_run", "partial_run_setup", "make_callable"):
+            setattr(session, name, _refuse_run)
+
+
+def _refuse_run(*arguments: Any, **named: Any) -> None:
+    raise LifecycleError(
+        "This session was open when the device was shut down (NPUShutdown, npu_close); each of its "
+        "runs fails with an InternalError on a device.",
+        hint="Shut down when all sessions have ended.",
+    )
+
+
+# The sessions -------------------------------------------------------------------------------------
 
 
 class WatchedSession(NamedTuple):
@@ -70,8 +177,8 @@ class WatchedSession(NamedTuple):
         settings: Its options.
         notes: What else there is to say, in sentences.
         is_refused: Whether its options kept it from being opened.
-        loops: How many runs of a loop have made how many steps each; 0 runs if a loop was only made
-            ready.
+        loops: How many runs of a loop have made how many steps each, by the number of steps, which
+            is less than the loop's for a run that failed; 0 runs of what was only made ready.
     """
 
     number: int
@@ -100,11 +207,16 @@ class SessionLog:
 
     Attributes:
         sessions: All sessions so far.
+        variables: What stands for the variables before the first step with averaged gradients;
+            None if there was none.
+        has_own: Whether sessions of this package were opened, which it checks itself.
         pid: The process.
     """
 
     def __init__(self) -> None:
         self.sessions: List[WatchedSession] = []
+        self.variables: Optional[int] = None
+        self.has_own = False
         self.pid = os.getpid()
         self._open: List[Any] = []
         self._initial: Optional[Dict[str, Any]] = None
@@ -137,16 +249,31 @@ class SessionLog:
             if self._initial is None:  # so this one has initialised GE
                 self._initial = init_options(verdict.values)
                 self._initial_name = f"session {number} ({where})"
-        life.record_sessions(self.sessions)
+        self.record()
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Give what the ranks tell each other: ``rank``, ``sessions`` and ``variables``."""
+        sessions = [session.as_dict() for session in self.sessions]
+        return {"rank": _rank(), "sessions": sessions, "variables": self.variables}
+
+    def record(self) -> None:
+        """Write it down for the other ranks of this node, where there are any."""
+        folder = os.environ.get(RANK_FOLDER)
+        if folder:
+            write_json(os.path.join(folder, SESSIONS_NAME), self.as_dict())
 
     def has_opened(self) -> bool:
         """Whether a session was opened, and none of them only refused."""
         return not all(session.is_refused for session in self.sessions)
 
-    def note_loop(self, session: Any, steps: int, runs: int = 0) -> None:
-        """Note that a loop is ready in a session, or that so many runs of it were made."""
+    def note_loop(self, session: Any, steps: int) -> None:
+        """Note that a loop of so many steps is ready in a session."""
+        self._loops.get(session, {}).setdefault(steps, 0)
+
+    def note_run(self, session: Any, steps: int) -> None:
+        """Note a run of a loop that has made so many steps, less than the loop's if it failed."""
         loops = self._loops.get(session, {})
-        loops[steps] = loops.get(steps, 0) + runs
+        loops[steps] = loops.get(steps, 0) + 1
 
     def check_initialised(self, verdict: EntryVerdict) -> None:
         """Compare the options of a new session with what earlier ones have initialised.
@@ -206,126 +333,12 @@ class SessionLog:
         return sessions
 
 
-_IN_FORCE = {
-    "hccl_timeout": "in force: collectives wait as long",
-    "session_device_id": "checked; all devices share the CPU",
-}
-
-
-def describe_loops(
-    option: SessionOption, loops: Mapping[int, int], is_estimators: bool = False
-) -> SessionOption:
-    """Tell whether iterations_per_loop was in force in a session.
-
-    Args:
-        option: As `describe_options` has it.
-        loops: As of `WatchedSession`.
-        is_estimators: Whether NPUEstimator has opened the session, which makes loops to train, and
-            none to evaluate, to predict or to export (npu_estimator.py).
-    """
-    if option.effect not in ("device", "silent"):
-        return option
-    on_device = f" On a device, {option.why}" if option.key in option.why else ""
-    if any(loops.values()):
-        counts = " and ".join(
-            f"{runs} run{'s' if runs > 1 else ''} made {steps} steps{' each' if runs > 1 else ''}"
-            for steps, runs in sorted(loops.items())
-            if runs
-        )
-        why = f"{option.key}={option.value} was in force: {counts}.{on_device}"
-        return option._replace(effect="device", why=why)
-    if option.value == 1 and not loops:
-        return option._replace(why="in force: each run makes one step")
-    if is_estimators and not loops:
-        why = f"{option.key}={option.value} is for training; this session makes one step a run."
-        return option._replace(effect="device", why=why)
-    if loops:
-        what = (
-            "the loop that was made was never run. Run what util.set_iteration_per_loop returns, "
-            "or, with SetIterationsVarHook, the operation named IterationOp."
-        )
-    else:
-        what = (
-            "each run made one step, for no loop was made. Run what "
-            f"util.set_iteration_per_loop(sess, train_op, {option.value}) returns, or leave the "
-            "option out."
-        )
-    why = f"{option.key}={option.value} was not in force: {what}"
-    return option._replace(effect="silent", why=why)
-
-
-def describe_options(
-    verdict: EntryVerdict, stub_effects: Mapping[str, str], is_refused: bool = False
-) -> List[SessionOption]:
-    """Tell what becomes of each option of an entry.
-
-    Args:
-        verdict: The entry.
-        stub_effects: Options without effect on the stub alone, and why.
-        is_refused: Whether the session is not opened, so that no option of it is in force.
-    """
-    refused = _first_by_key(verdict.refused)
-    silent = _first_by_key([*verdict.late, *verdict.ignored])
-    options = []
-    for key, value in verdict.written.items():
-        if key in refused:
-            effect, why = "refused", str(refused[key])
-        elif key in silent:
-            effect, why = _effect_of(silent[key]), str(silent[key])
-        elif key in verdict.defaults:
-            effect, why = "default", "the default that NPUEstimator always writes"
-        elif key in stub_effects:
-            effect, why = "stub", stub_effects[key]
-        elif is_refused:
-            effect, why = "unused", "the session was refused for other options"
-        else:
-            effect, why = "device", _IN_FORCE.get(key, "checked here; in effect only on a device")
-        if is_refused and effect == "device":
-            effect = "unused"
-        options.append(SessionOption(key, value, effect, why))
-    return options
-
-
-def _effect_of(finding: Finding) -> str:
-    """Tell an option that is ignored from one that is honoured, but worth a warning."""
-    if finding.effect == HOST:
-        return "host"
-    return "device" if finding.severity == WARNING and finding.effect != NO_EFFECT else "silent"
-
-
-def _first_by_key(findings: Sequence[Finding]) -> Dict[str, Finding]:
-    """Give the first finding about each key."""
-    keys = keys_by_name(AscendConfig)
-    first: Dict[str, Finding] = {}
-    for finding in findings:
-        name = finding.option or ""
-        first.setdefault(keys.get(name, name), finding)
-    return first
-
-
 class _Watch:
-    """What is in place of TensorFlow's own constructor, and what it has seen.
-
-    Attributes:
-        original: TensorFlow's own.
-        log: The sessions.
-        is_kept: Whether the device stays up without a session, by NPUInit or npu_resource_init.
-    """
+    """What is in place of TensorFlow's own constructor, and what it has seen."""
 
     original: Optional[Callable[..., None]] = None
     log = SessionLog()
-    is_kept = False
-
-
-def _refuse_in_child() -> None:
-    """Have a forked process open no session, and run none, if its parent has opened one."""
-    if _Watch.log.has_opened():
-        from ascend_session.backends._tensorflow import refuse_sessions
-
-        refuse_sessions(_Watch.log.pid)
-
-
-on_fork(_refuse_in_child)
+    begin_in_fork: Optional[Callable[[], None]] = None
 
 
 def session_log() -> SessionLog:
@@ -333,58 +346,63 @@ def session_log() -> SessionLog:
     return _Watch.log
 
 
-def is_device_up() -> bool:
-    """Whether ranks and groups can be asked for.
+def record_variables(digest: int) -> None:
+    """Write down what stands for the variables before the first step with averaged gradients."""
+    session_log().variables = digest
+    session_log().record()
 
-    On a device GE, and HCCL with it, is up from the first session that runs something, or from
-    NPUInit, until NPUShutdown or until the last session ends. Here the system opens with the first
-    session, which counts as running from its opening on.
+
+def has_no_variables() -> bool:
+    """Whether `record_variables` is still to be called in this process."""
+    return session_log().variables is None
+
+
+def _rank() -> int:
+    """Give this process's rank: the open system's, else what a variable says."""
+    opened = current_system()
+    if opened is not None:
+        return opened.rank
+    rank = read_identity(os.environ).rank
+    return 0 if rank is None else rank.value
+
+
+def write_json(path: str, data: Any) -> None:
+    """Write a file; a full disk is only told of."""
+    text = json.dumps(data, indent=1, default=repr)
+    try:
+        replace_file(path, f"{text}\n".encode())
+    except OSError as error:
+        sys.stderr.write(f"ascend-session: {path} could not be written: {error.strerror}.\n")
+
+
+def _leave_parents_sessions() -> None:
+    """Have a forked process open no session, and run none, if its parent has opened one.
+
+    It does not wait for a thread that it does not have either.
     """
-    if current_system() is None:
-        return False
-    if _Watch.is_kept or not life.has_opened():
-        return True
-    return bool(_Watch.log.open_sessions())
+    _Opened.opening, _Opened.opener = threading.RLock(), None
+    if session_log().has_opened():
+        from ascend_session.backends._tensorflow import refuse_sessions
+
+        refuse_sessions(session_log().pid)
 
 
-def bring_up() -> None:
-    """Initialise the device as NPUInit does; nothing happens if that was done before."""
-    life.system()
-    _Watch.is_kept = True
+on_fork(_leave_parents_sessions)
 
 
-def shut_down() -> None:
-    """End the device as ``NPUShutdown`` and ``npu_close`` do (npu_sys_ctl_ops.cc).
-
-    The runs of all sessions that are open fail from then on. The ranks stay together: a session
-    that is opened later starts the device again.
-    """
-    _Watch.is_kept = False
-    for session in _Watch.log.shut_down():
-        for name in ("run", "partial_run", "partial_run_setup", "make_callable"):
-            setattr(session, name, _refuse_run)
+# Watching without a device ------------------------------------------------------------------------
 
 
-def _refuse_run(*arguments: Any, **named: Any) -> None:
-    raise LifecycleError(
-        "This session was open when the device was shut down (NPUShutdown, npu_close); each of its "
-        "runs fails with an InternalError on a device.",
-        hint="Shut down when all sessions have ended.",
-    )
-
-
-def watch_sessions(request: Optional[Dict[str, str]] = None) -> None:
+def watch_sessions(begin_in_fork: Callable[[], None]) -> None:
     """Check every session from now on; imports TensorFlow.
 
     Args:
-        request: What the command was called with (`life.begin`).
+        begin_in_fork: Is called in a forked process that opens a session of its own.
     """
-    life.begin(request or {})
+    _Watch.begin_in_fork = begin_in_fork
     if _Watch.original is not None:
         return
-    from tensorflow.python.client import session as module
-
-    original = _Watch.original = module.BaseSession.__init__
+    original = _Watch.original = _original_constructor()
 
     def __init__(self: Any, target: str = "", graph: Any = None, config: Any = None) -> None:  # noqa: N807
         if _is_none_of_the_scripts():
@@ -392,17 +410,31 @@ def watch_sessions(request: Optional[Dict[str, str]] = None) -> None:
         else:
             _open(original, self, target, graph, config)
 
-    __init__.__doc__ = original.__doc__
-    module.BaseSession.__init__ = __init__
+    _replace_constructor(__init__)
+
+
+def _original_constructor() -> Callable[..., None]:
+    from tensorflow.python.client import session as module
+
+    constructor: Callable[..., None] = module.BaseSession.__init__
+    return constructor
+
+
+def _replace_constructor(replacement: Callable[..., None]) -> None:
+    from tensorflow.python.client import session as module
+
+    replacement.__doc__ = module.BaseSession.__init__.__doc__
+    module.BaseSession.__init__ = replacement
 
 
 def _is_none_of_the_scripts() -> bool:
     """Whether the session is one of this package's own."""
-    if life.is_opening():
+    if _Opened.opener == threading.get_ident():
         return True
     if _Watch.log.pid != os.getpid():
         _Watch.log = SessionLog()
-        life.begin_in_fork()
+        if _Watch.begin_in_fork is not None:
+            _Watch.begin_in_fork()
     frame: Any = sys._getframe(2)
     while frame is not None:
         name = str(frame.f_globals.get("__name__", ""))
@@ -410,7 +442,9 @@ def _is_none_of_the_scripts() -> bool:
         is_between = name.startswith("ascend_session.compat.")
         is_between = is_between or name.partition(".")[0] in ("tensorflow", "tensorflow_core")
         if not is_between:
-            return name.startswith("ascend_session.")
+            is_own = name.startswith("ascend_session.")
+            session_log().has_own |= is_own
+            return is_own
         frame = frame.f_back
     return False
 
@@ -424,7 +458,7 @@ def _open(
         ConfigError: With all that ends the run on a device.
         AscendError: If the system cannot be opened, or has no such device.
     """
-    log = _Watch.log
+    log = session_log()
     line = user_line(sys._getframe()) or UserLine(sys.argv[0], 1)  # in a thread of a library
     try:
         proto = config if hasattr(config, "graph_options") else None
@@ -468,12 +502,119 @@ def _system_target(values: Dict[str, Any], graph: Any) -> str:
     # The system needs no more of them, and must not refuse what the adapter takes.
     names = ("hccl_timeout", "session_device_id")
     kept: Dict[str, Any] = {key: values[key] for key in names if key in values}
-    system = life.system(kept)
+    opened = system(kept)
     if "session_device_id" in kept:
-        system.check_device(kept["session_device_id"])
+        opened.check_device(kept["session_device_id"])
     loops = values.get("iterations_per_loop", 1)
     if loops > 1:
         from ascend_session.backends._tensorflow import tf1
 
         refuse_one_shot(graph or tf1().get_default_graph(), loops)
-    return system.target
+    return opened.target
+
+
+# Watching with a device ---------------------------------------------------------------------------
+
+
+class _OnDevice:
+    """The sessions of this process, and what looks after its signals.
+
+    Attributes:
+        closing: Held by whoever closes sessions: a signal, or what is done at exit.
+    """
+
+    references: List[Any] = []  # noqa: RUF012  (there is one of this class)
+    guard: Optional[SignalGuard] = None
+    closing = threading.RLock()
+    pid = -1
+
+
+def watch_sessions_on_device() -> None:
+    """Begin to remember the sessions that are opened; imports TensorFlow."""
+    from ascend_session.backends.npu import NpuBackend
+
+    if _OnDevice.guard is not None:
+        return
+    _OnDevice.pid = os.getpid()
+    original = _original_constructor()
+
+    def __init__(self: Any, target: str = "", graph: Any = None, config: Any = None) -> None:  # noqa: N807
+        original(self, target, graph, config)
+        _OnDevice.references.append(weakref.ref(self, _OnDevice.references.remove))
+        # The vendor's exit handler, which ends GE, comes after what was registered after it.
+        on_close("sessions", finish_on_device)
+
+    _replace_constructor(__init__)
+    _OnDevice.guard = SignalGuard(_interrupt, finish_on_device)
+    _OnDevice.guard.install(NpuBackend.interrupted_run_s)
+    on_fork(_leave_device)
+
+
+def _leave_device() -> None:
+    """Have a forked process leave the device and the parent's sessions alone, also when it ends."""
+    from ascend_session.backends.npu import unregister_exit_handler
+
+    for session in _alive_sessions():
+        disown(session)
+    unregister_exit_handler()
+
+
+def _alive_sessions() -> List[Any]:
+    alive = [reference() for reference in list(_OnDevice.references)]
+    return [session for session in alive if session is not None]
+
+
+def _keeper(sessions: List[Any]) -> Optional[Any]:
+    """Find the session that has run NPUInit; None if there is none.
+
+    Scripts open it first; later ones often have the same graph.
+    """
+    candidates = [each for each in sessions if _system_op(each, "NPUInit") is not None]
+    return next((each for each in candidates if not each._closed), next(iter(candidates), None))
+
+
+def _interrupt(signal_name: str) -> None:
+    """Free threads that are blocked in a session; NPUShutdown needs its own as long as possible."""
+    sessions = _alive_sessions()
+    keeper = _keeper(sessions)
+    blocking = [each for each in sessions if each is not keeper or is_running(each)]
+    with _OnDevice.closing:
+        close_at_once([("closing a session", session.close) for session in blocking])
+
+
+def finish_on_device() -> None:
+    """Close what is open; nothing happens in a forked process. What fails is logged.
+
+    Sessions that are closed already are destroyed, too: the end of NPUInit's ends the device.
+    """
+    if _OnDevice.pid != os.getpid():
+        return
+    if _OnDevice.guard is not None:
+        _OnDevice.guard.begin_unwinding()
+    with _OnDevice.closing:  # nothing is freed that is being closed
+        sessions = _alive_sessions()
+        keeper = _keeper(sessions)
+        closers = [partial(destroy, each) for each in reversed(sessions) if each is not keeper]
+        if keeper is not None:
+            closers.append(partial(_shut_down_device, keeper))
+        log_failures(close_all([("closing a session", closer) for closer in closers]))
+        del _OnDevice.references[:]
+        if _OnDevice.guard is not None:
+            _OnDevice.guard.remove()
+
+
+def _shut_down_device(keeper: Any) -> None:
+    shutdown = _system_op(keeper, "NPUShutdown")
+    try:
+        if shutdown is not None and not keeper._closed:
+            keeper.run(shutdown)  # GE that has ended already is left as it is (ge_plugin.cc)
+    finally:
+        destroy(keeper)
+
+
+def _system_op(session: Any, kind: str) -> Optional[Any]:
+    """Find the operation of this type in the session's graph; None if there is none."""
+    for operation in session.graph.get_operations():
+        if operation.type == kind or operation.name.rpartition("/")[2].split("_")[0] == kind:
+            return operation
+    return None

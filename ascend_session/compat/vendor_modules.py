@@ -28,7 +28,7 @@ _PLACES = {
     "ascend_session.compat.hccl.split.api:": (
         "set_split_strategy_by_idx set_split_strategy_by_size"
     ),
-    "ascend_session.compat.run_config:": (
+    f"{_NPU}npu_init:": (
         "npu_config_proto npu_graph_options npu_optimizer_options npu_run_config_init "
         "npu_session_config_init"
     ),

@@ -4,11 +4,14 @@
 too, because it does not do what it says. A script that runs unchanged is to run here as there, so
 of what `config` objects to only that counts which really ends a run on a device: ``ends`` of the
 options and rules says that (`config.ends`). What was read of it, but not proven, is told.
+
+What becomes of each option in a session, and why, is what the report on a run says of it.
 """
 
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set
 
+from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.ends import AdapterView, Ends, Stage
 from ascend_session.config.entry import (
     RESET_OPTIONS,
@@ -23,7 +26,7 @@ from ascend_session.config.options import AdapterOptions
 from ascend_session.config.proto import left_on
 from ascend_session.config.rules import RULES, RULES_OF_OPENING, paths
 from ascend_session.config.rules.rule import FlatOptions
-from ascend_session.findings import ERROR, HOST, Finding, errors_of
+from ascend_session.findings import ERROR, HOST, NO_EFFECT, WARNING, Finding, errors_of
 
 _MOST_BY_HAND = 25  # options
 
@@ -248,3 +251,125 @@ def _forgive_defaults(verdict: EntryVerdict, values: Mapping[str, Any]) -> None:
         for finding in verdict.ignored
         if keys.get(finding.option or "") not in verdict.defaults
     ]
+
+
+class SessionOption(NamedTuple):
+    """One option of one session.
+
+    Attributes:
+        key: The vendor's key.
+        value: What stands in the entry.
+        effect: ``device`` (a device would take it), ``default`` (nobody has set it), ``silent``
+            (it does not do what it says there either, and nothing says so), ``stub`` (without
+            effect here), ``unused`` (nothing is wrong with it, but its session was refused),
+            ``host`` (a device ends the run if its machine lacks the same file) or ``refused`` (a
+            device ends the run).
+        why: What becomes of it, in a sentence.
+    """
+
+    key: str
+    value: Any
+    effect: str
+    why: str
+
+
+_IN_FORCE = {
+    "hccl_timeout": "in force: collectives wait as long",
+    "session_device_id": "checked; all devices share the CPU",
+}
+
+
+def describe_loops(
+    option: SessionOption, loops: Mapping[int, int], is_estimators: bool = False
+) -> SessionOption:
+    """Tell whether iterations_per_loop was in force in a session.
+
+    Args:
+        option: As `describe_options` has it.
+        loops: As of `WatchedSession`.
+        is_estimators: Whether NPUEstimator has opened the session, which makes loops to train, and
+            none to evaluate, to predict or to export (npu_estimator.py).
+    """
+    if option.effect not in ("device", "silent"):
+        return option
+    on_device = f" On a device, {option.why}" if option.key in option.why else ""
+    if any(loops.values()):
+        counts = " and ".join(
+            _describe_runs(runs, steps) for steps, runs in sorted(loops.items()) if runs
+        )
+        why = f"{option.key}={option.value} was in force: {counts}.{on_device}"
+        return option._replace(effect="device", why=why)
+    if option.value == 1 and not loops:
+        return option._replace(why="in force: each run makes one step")
+    if is_estimators and not loops:
+        why = f"{option.key}={option.value} is for training; this session makes one step a run."
+        return option._replace(effect="device", why=why)
+    if loops:
+        what = (
+            "the loop that was made was never run. Run what util.set_iteration_per_loop returns, "
+            "or, with SetIterationsVarHook, the operation named IterationOp."
+        )
+    else:
+        what = (
+            "each run made one step, for no loop was made. Run what "
+            f"util.set_iteration_per_loop(sess, train_op, {option.value}) returns, or leave the "
+            "option out."
+        )
+    why = f"{option.key}={option.value} was not in force: {what}"
+    return option._replace(effect="silent", why=why)
+
+
+def _describe_runs(runs: int, steps: int) -> str:
+    who, each = ("1 run", "") if runs == 1 else (f"{runs} runs", " each")
+    if steps == 0:
+        return f"{who} ended in the first step"
+    return f"{who} made {steps} step{'s' if steps > 1 else ''}{each}"
+
+
+def describe_options(
+    verdict: EntryVerdict, stub_effects: Mapping[str, str], is_refused: bool = False
+) -> List[SessionOption]:
+    """Tell what becomes of each option of an entry.
+
+    Args:
+        verdict: The entry.
+        stub_effects: Options without effect on the stub alone, and why.
+        is_refused: Whether the session is not opened, so that no option of it is in force.
+    """
+    refused = _first_by_key(verdict.refused)
+    silent = _first_by_key([*verdict.late, *verdict.ignored])
+    options = []
+    for key, value in verdict.written.items():
+        if key in refused:
+            effect, why = "refused", str(refused[key])
+        elif key in silent:
+            effect, why = _effect_of(silent[key]), str(silent[key])
+        elif key in verdict.defaults:
+            effect, why = "default", "the default that NPUEstimator always writes"
+        elif key in stub_effects:
+            effect, why = "stub", stub_effects[key]
+        elif is_refused:
+            effect, why = "unused", "the session was refused for other options"
+        else:
+            effect, why = "device", _IN_FORCE.get(key, "checked here")
+        if is_refused and effect == "device":
+            effect = "unused"
+        options.append(SessionOption(key, value, effect, why))
+    return options
+
+
+def _effect_of(finding: Finding) -> str:
+    """Tell an option that is ignored from one that is honoured, but worth a warning."""
+    if finding.effect == HOST:
+        return "host"
+    return "device" if finding.severity == WARNING and finding.effect != NO_EFFECT else "silent"
+
+
+def _first_by_key(findings: Sequence[Finding]) -> Dict[str, Finding]:
+    """Give the first finding about each key."""
+    keys = keys_by_name(AscendConfig)
+    first: Dict[str, Finding] = {}
+    for finding in findings:
+        name = finding.option or ""
+        first.setdefault(keys.get(name, name), finding)
+    return first

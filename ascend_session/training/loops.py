@@ -3,9 +3,7 @@
 On the device the vendor's loop makes them (npu/util.py, ``set_iteration_per_loop``), on the stub
 the host. What the host feeds is the same for each step, and so is the batch, unless
 ``enable_data_pre_proc`` has the device draw it. What is fetched beside the operation belongs to the
-last step, but on the stub to the first, unless the session has an `IterationsPerLoopHook` and the
-run's own ``feed_dict`` has every placeholder of the step; and only what is fed to placeholders
-reaches the later steps there.
+last step.
 """
 
 from typing import Any, NamedTuple, Optional
@@ -162,10 +160,7 @@ def _check_addable(graph: Any) -> None:
 class IterationsPerLoopHook(_Hook):  # type: ignore[misc]
     """Tells a MonitoredTrainingSession how many steps a run of the looped operation makes.
 
-    For an operation that `iterations_per_loop` has made without a session. On the stub all steps
-    but the last are made before the run, so that other hooks see what they would on the device. If
-    the run's own ``feed_dict`` lacks a placeholder of the step, which another hook may feed, they
-    are made in the run, and hooks see the first step.
+    For an operation that `iterations_per_loop` has made without a session.
     """
 
     def after_create_session(self, session: Any, coord: Any) -> None:
@@ -184,29 +179,3 @@ class IterationsPerLoopHook(_Hook):  # type: ignore[misc]
                 "The graph has no looped operation.",
                 hint="Call iterations_per_loop(None, train_op, n) while you build the graph.",
             )
-
-    def before_run(self, run_context: Any) -> Any:
-        """Let the run make the last step, where it has the looped operation and no device."""
-        looped: Optional[_LoopOfGraph] = getattr(run_context.session.graph, _ATTRIBUTE, None)
-        return None if looped is None else make_steps_before(looped.loop, run_context)
-
-
-def make_steps_before(loop: Loop, run_context: Any) -> Any:
-    """Make all steps of a loop but the last, if the run of a hook's context makes that one.
-
-    Returns:
-        What the hook adds to the run: ``SessionRunArgs``, or None.
-    """
-    arguments = run_context.original_args
-    if not _contains(arguments.fetches, loop.operation):
-        return None
-    feeds = loop.make_before(run_context.session, arguments.feed_dict)
-    return tf1().train.SessionRunArgs(None, feeds) if feeds else None
-
-
-def _contains(fetches: Any, operation: Any) -> bool:
-    if isinstance(fetches, dict):
-        fetches = list(fetches.values())
-    if isinstance(fetches, (list, tuple)):
-        return any(_contains(fetch, operation) for fetch in fetches)
-    return fetches is operation or fetches == operation.name

@@ -7,7 +7,7 @@ TensorFlow 2 has no contrib. The names of the variables are the same, so that ch
 import abc
 import contextlib
 import math
-from typing import Any, Callable
+from typing import Any, Callable, List
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.config.grammars import show_value
@@ -112,6 +112,10 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
                 )
             ]
         self._loss_scale = self._variables[0]
+
+    def variables(self) -> List[Any]:
+        """Return the scale's variable and those that count the steps."""
+        return list(self._variables)
 
     def get_loss_scale(self) -> Any:
         """Return the scale as it is at this step."""

@@ -13,7 +13,12 @@ from ascend_session.session.conditions import TAILING, check_tailing
 from ascend_session.session.graphs import job_size
 from ascend_session.session.system import current_system
 from ascend_session.training.gradients import Overflow, averaged, distributed_gradients, is_slices
-from ascend_session.training.loss_scale import apply_if_finite, checks_overflow, scale_loss
+from ascend_session.training.loss_scale import (
+    ExponentialUpdateLossScaleManager,
+    apply_if_finite,
+    checks_overflow,
+    scale_loss,
+)
 
 _TrainOptimizer: Any = tf1().train.Optimizer
 
@@ -184,6 +189,16 @@ class _DistributedTrain(WrappingOptimizer):
 
     def _rank_count(self) -> int:
         return job_size("DistributedOptimizer")
+
+    def variables(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the wrapped optimizer's variables and the loss scale's; Keras initialises these.
+
+        The vendor's leaves those of the scale out.
+        """
+        variables = list(super().variables(*args, **kwargs))
+        if isinstance(self._manager, ExponentialUpdateLossScaleManager):
+            variables += self._manager.variables()
+        return variables
 
 
 class _DistributedKeras:

@@ -91,7 +91,7 @@ def test_a_refused_session_is_in_the_report(run: Any) -> None:
     said = " ".join(ended.stderr.split())
     assert "Errors, which end the run on a device: precision_mode='fp16'" in said
     assert "Not used: deterministic=1: the session was refused for other options" in said
-    assert "Honoured" not in said
+    assert "Correct" not in said
     assert "Session 2 with an NpuOptimizer entry: train.py:" in said
     assert "Session 1 was refused for its options: train.py:" in said
 
@@ -129,3 +129,69 @@ def test_nothing_of_this_package_is_called_deprecated(run: Any) -> None:
     assert ended.stdout == "0.8\n", ended.stderr
     told = [line for line in ended.stderr.splitlines() if "deprecated" in line]
     assert [line for line in told if "ascend_session" in line] == []
+
+
+def test_a_convolution_in_nchw_is_told_apart_from_what_a_device_does(run: Any) -> None:
+    script = NPU + (
+        "x = tf.ones([1, 3, 8, 8])\n"
+        "pooled = tf.nn.max_pool(x, [1, 1, 2, 2], [1, 1, 2, 2], 'SAME', data_format='NCHW')\n"
+        "with tf.Session(config=options()) as s: s.run(pooled)\n"
+    )
+    ended = run(script)
+    assert ended.returncode == 1
+    last = ended.stderr.splitlines()[-1]
+    assert "is in NCHW, which TensorFlow cannot compute on this CPU" in last
+    assert "data_format='NHWC'" in last
+
+
+LOSS_SCALE = (
+    "model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=[1])])\n"
+    "scales = ExponentialUpdateLossScaleManager(2.0**8, 10)\n"
+    "inner = tf.train.GradientDescentOptimizer(0.1)\n"
+    "model.compile(NPUOptimizer(inner, scales, is_loss_scale=True), 'mse')\n"
+)
+FIT = "import numpy; x = numpy.ones([4, 1]); model.fit(x, x, verbose=0); print('fitted')\n"
+
+
+@TF1
+def test_a_loss_scale_that_keras_does_not_initialise_gets_the_line_that_does(run: Any) -> None:
+    ended = run(NPU + LOSS_SCALE + FIT)
+    assert ended.returncode == 1
+    last = ended.stderr.splitlines()[-1]
+    assert "on a device, too" in last
+    line = last.split("`")[1]
+    ended = run(f"{NPU}{LOSS_SCALE}{line}\n{FIT}")
+    assert (ended.returncode, ended.stdout) == (0, "fitted\n"), ended.stderr
+
+
+@TF1
+def test_the_loss_scale_of_this_packages_optimizer_is_initialised_by_keras(run: Any) -> None:
+    script = NPU + (
+        "from ascend_session import training\n"
+        "model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=[1])])\n"
+        "scales = training.ExponentialUpdateLossScaleManager(2.0**8, 10)\n"
+        "inner = tf.train.GradientDescentOptimizer(0.1)\n"
+        "model.compile(training.DistributedOptimizer(inner, scales), 'mse')\n"
+    )
+    ended = run(script + FIT, variables={"RANK_SIZE": "1"})
+    assert (ended.returncode, ended.stdout) == (0, "fitted\n"), ended.stderr
+
+
+OWN = (
+    "from ascend_session import ascend_session\n"
+    "with ascend_session() as s: print(s.run(tf.constant(3)))\n"
+)
+
+
+def test_sessions_of_this_package_count_as_sessions(run: Any) -> None:
+    ended = run(NPU + OWN)
+    assert ended.stdout == "3\n", ended.stderr
+    assert "no session" not in ended.stderr
+    assert "The sessions of ascend_session are not listed" in ended.stderr
+    assert "npu_bridge is installed" not in ended.stderr
+
+
+def test_a_script_of_this_package_alone_is_told_nothing_of_npu_bridge(run: Any) -> None:
+    ended = run(PREFACE + OWN)
+    assert ended.stdout == "3\n", ended.stderr
+    assert "npu_bridge" not in ended.stderr

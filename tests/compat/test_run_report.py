@@ -75,7 +75,7 @@ def test_what_is_wrong_comes_before_what_is_ignored_and_what_is_honoured() -> No
         "    The adapter has no key 'c'.",
         "  Without effect on the stub:",
         "    b=2 has no effect on the stub.",
-        "  Honoured:",
+        "  Correct; in effect only on a device:",
         "    a=1: checked",
     ]
 
@@ -92,7 +92,7 @@ def test_options_that_not_all_sessions_have_name_their_sessions() -> None:
     assert lines[:4] == [
         "  Ignored:",
         "    Session 2: b=2 comes too late.",
-        "  Honoured:",
+        "  Correct; in effect only on a device:",
         "    c=3 (session 2), a=1 (sessions 1-2) (2 options): checked",
     ]
 

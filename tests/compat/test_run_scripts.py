@@ -55,7 +55,7 @@ def test_the_report_says_what_became_of_the_options(run: Any) -> None:
         "the first."
     )
     assert lines[2:4] == [
-        "Honoured:",
+        "Correct; in effect only on a device:",
         "precision_mode=force_fp32 (session 1): checked here; in effect only on a device",
     ]
     assert lines[4].startswith("Sessions 1-2 with an NpuOptimizer entry: train.py:")
@@ -88,6 +88,35 @@ def test_iterations_per_loop_says_of_each_session_whether_the_loop_was_in_force(
     assert [session["loops"] for session in report["sessions"]] == [{"5": 2}, {"5": 0}, {}]
 
 
+def test_a_loop_that_fails_counts_as_the_steps_that_were_made(run: Any, tmp_path: Path) -> None:
+    script = NPU + (
+        "w = tf.Variable(1, use_resource=True)\n"
+        "left = tf.placeholder(tf.int32, [])\n"
+        "with tf.control_dependencies([tf.debugging.assert_less(w.read_value(), left)]):\n"
+        "    step = w.assign_add(1).op\n"
+        "def train(limit):\n"
+        "    with tf.Session(config=options(iterations_per_loop=3)) as s:\n"
+        "        s.run(tf.global_variables_initializer())\n"
+        "        loop = util.set_iteration_per_loop(s, step, 3)\n"
+        "        try:\n"
+        "            s.run(loop, {left: limit})\n"
+        "        except tf.errors.InvalidArgumentError:\n"
+        "            pass\n"
+        "train(1); train(3); train(9)\n"
+    )
+    file = tmp_path / "report.json"
+    ended = run(script, asked=f"backend=stub\njson={file}")
+    assert ended.returncode == 0, ended.stderr
+    report = json.loads(file.read_text())
+    assert sorted(row["why"].split(": ")[1].split(". ")[0] for row in report["options"]) == [
+        "1 run ended in the first step",
+        "1 run made 2 steps",
+        "1 run made 3 steps",
+    ]
+    loops = [session["loops"] for session in report["sessions"]]
+    assert loops == [{"3": 0, "0": 1}, {"3": 0, "2": 1}, {"3": 1}]
+
+
 def test_an_option_that_is_only_deprecated_is_honoured_and_a_missing_file_is_not_ignored(
     run: Any,
 ) -> None:
@@ -101,7 +130,7 @@ def test_an_option_that_is_only_deprecated_is_honoured_and_a_missing_file_is_not
         "fusion_switch_file='/no/such.cfg' does not exist; GE fails to initialise without it.",
         "Ignored:",
         "dump_step='1' has no effect: it is read with enable_dump=True.",
-        "Honoured:",
+        "Correct; in effect only on a device:",
         "enable_data_pre_proc is deprecated by the vendor's manual.",
     ]
 

@@ -9,7 +9,8 @@ from typing import Any, Callable, Iterator
 import pytest
 
 from ascend_session import AscendConfigWarning, ConfigError, ascend_session, current_system
-from ascend_session.compat.sessions import session_log, watch_sessions
+from ascend_session.compat.report import watch_run
+from ascend_session.compat.sessions import session_log
 from ascend_session.config.proto import add_to_entry
 from ascend_session.errors import DeviceError, LifecycleError
 from tests.compat.surface import of_estimator
@@ -19,7 +20,7 @@ from tests.compat.watching import unwatch_sessions
 @pytest.fixture(autouse=True)
 def watch(tf: Any, monkeypatch: Any) -> Iterator[None]:
     monkeypatch.setenv("ASCEND_SESSION_BACKEND", "stub")
-    watch_sessions()
+    watch_run({})
     yield
     unwatch_sessions()
 

@@ -9,13 +9,13 @@ from ascend_session import AscendConfig, AscendConfigWarning, UnsupportedError
 from ascend_session.compat.signatures import signature_of
 from ascend_session.config.option import option_fields, options_by_key
 from ascend_session.config.options import AdapterOptions
-from tests.compat.surface import has_estimators, module, of_estimator
+from tests.compat.surface import has_estimators, of_estimator
 
 npu_config = of_estimator("npu_config")
 NPURunConfig = npu_config.NPURunConfig
-run_config = module("run_config")
-add_entry, parameters = run_config.add_entry, run_config.parameters
-ARGUMENTS = signature_of(run_config.ARGUMENTS).parameters
+estimators = of_estimator("npu_estimator")
+add_entry, parameters = estimators._add_entry, estimators._parameters
+ARGUMENTS = signature_of(of_estimator("npu_config").ARGUMENTS).parameters
 
 
 @pytest.mark.skipif(hasattr(NPURunConfig, "replace"), reason="this TensorFlow has tf.estimator")

@@ -171,14 +171,17 @@ def test_what_else_the_proto_sets_is_named() -> None:
 
 
 @has_estimators
-def test_of_an_npurunconfig_only_what_differs_from_its_defaults_is_written() -> None:
+def test_of_an_npurunconfig_only_what_differs_from_its_defaults_is_written(
+    tmp_path: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("JOB_ID", "10087")
     made = module("npu_bridge.estimator.npu.npu_config").NPURunConfig(
         precision_mode="allow_mix_precision", hcom_parallel=False
     )
-    from ascend_session.compat.run_config import add_entry
-
-    proto = add_entry(made).session_config
-    text = written(proto)
+    estimator = module("npu_bridge.estimator.npu.npu_estimator").NPUEstimator(
+        model_fn=lambda features, labels, mode: None, model_dir=str(tmp_path), config=made
+    )
+    text = written(estimator.config.session_config)
     config = read_back(text)
     given = {name for name, each in config.given().items()}
     assert {"precision_mode", "hcom_parallel"} <= given

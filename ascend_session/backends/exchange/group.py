@@ -283,9 +283,8 @@ class ProcessGroup:
             CollectiveError: If the job cannot go on: the ranks enter different collectives, or
                 some cannot come any more, or not in time.
         """
-        exchange = self._exchanges.get(operation.key)
-        if exchange is None:
-            exchange = self._enter(operation, plan, data)
+        known = self._exchanges.get(operation.key)
+        exchange = self._enter(operation, plan, data) if known is None else known
         if timeout_s is not None:
             has_begun = self._wait(lambda: exchange.sizes, timeout_s)
             if not has_begun or (exchange.sizes and max(exchange.sizes) > SHORT_BYTES):
@@ -455,8 +454,11 @@ class ProcessGroup:
         with self._changed:
             while not is_done():
                 left_s = None if deadline is None else max(deadline - time.monotonic(), 0)
-                wait = self._changed.wait if self._is_receiving else self._receive
-                if not wait(left_s):
+                if self._is_receiving:
+                    has_changed = self._changed.wait(left_s)
+                else:
+                    has_changed = self._receive(left_s)
+                if not has_changed:
                     return bool(is_done())
             return True
 

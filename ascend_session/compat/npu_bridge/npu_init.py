@@ -8,6 +8,7 @@ release, and of those from 2020 on for ``npu_session_config_init``.
 import os
 from typing import Any, List, Tuple
 
+from tensorflow.core.protobuf import config_pb2
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 from tensorflow.python.client import session
 from tensorflow.python.training import session_run_hook
@@ -23,13 +24,16 @@ from ascend_session.compat.npu_bridge.estimator.npu import util
 from ascend_session.compat.npu_bridge.estimator.npu.npu_callbacks import (
     NPUBroadcastGlobalVariablesCallback,
 )
-from ascend_session.compat.npu_bridge.estimator.npu.npu_config import decorator_tf_session
+from ascend_session.compat.npu_bridge.estimator.npu.npu_config import (
+    _add_npu_optimizer,
+    decorator_tf_session,
+)
 from ascend_session.compat.npu_bridge.estimator.npu.npu_hook import NPUBroadcastGlobalVariablesHook
 from ascend_session.compat.npu_bridge.estimator.npu.npu_optimizer import (
     KerasDistributeOptimizer,
     NPUDistributedOptimizer,
 )
-from ascend_session.compat.run_config import npu_config_proto
+from ascend_session.compat.tensorflow_names import RunConfig
 from ascend_session.compat.tensorflow_names import keras_backend as backend
 from ascend_session.compat.vendor_modules import mirror
 
@@ -48,6 +52,45 @@ experimental_options = {
         RewriterConfig.ON,
     ),
 }
+
+
+def npu_config_proto(config_proto: Any = None) -> Any:
+    """Give the proto of a session on the device: what was given, changed, else a new one."""
+    return _add_npu_optimizer(_or_new(config_proto, config_pb2.ConfigProto))
+
+
+def npu_session_config_init(session_config: Any = None) -> Any:
+    """Do as `npu_config_proto`; of releases before 2022."""
+    return npu_config_proto(session_config)
+
+
+def npu_graph_options(graph_options: Any = None) -> Any:
+    """Give options without XLA: what was given, changed, else new ones."""
+    options = _or_new(graph_options, config_pb2.GraphOptions)
+    npu_optimizer_options(options.optimizer_options)
+    return options
+
+
+def npu_optimizer_options(optimizer_options: Any = None) -> Any:
+    """Give options without XLA: what was given, changed, else new ones."""
+    options = _or_new(optimizer_options, config_pb2.OptimizerOptions)
+    options.global_jit_level = config_pb2.OptimizerOptions.OFF
+    return options
+
+
+def _or_new(given: Any, kind: Any) -> Any:
+    return given if isinstance(given, kind) else kind()
+
+
+def npu_run_config_init(run_config: Any = None) -> Any:
+    """Give a RunConfig whose sessions are on the device: what was given, changed, else a new one.
+
+    Raises:
+        UnsupportedError: Without ``tf.estimator``.
+    """
+    config = _or_new(run_config, RunConfig)
+    config.__dict__["_session_config"] = npu_config_proto(config.session_config)
+    return config
 
 
 def npu_hooks_append(hooks_list: Any = ()) -> List[Any]:

@@ -389,7 +389,8 @@ def checkpoints_fall_on_loop_ends(entry: FlatOptions) -> RuleFindings:
     if steps and steps % loops:
         yield warning(
             f"{option('save_checkpoints_steps', steps)} is not a multiple of "
-            f"{option('iterations_per_loop', loops)}: checkpoints are skipped silently."
+            f"{option('iterations_per_loop', loops)}: by the manual, not all "
+            "checkpoints may then be saved as it says."
         )
 
 

@@ -7,7 +7,7 @@ The vendor's errors are ValueErrors, and so are these. Source: hccl/manage/api.p
 from typing import Any, Callable, TypeVar
 
 from ascend_session import hccl
-from ascend_session.compat import life, sessions
+from ascend_session.compat import sessions
 from ascend_session.compat.vendor_modules import mirror
 from ascend_session.errors import CollectiveError, LifecycleError
 from ascend_session.vendor import WORLD_GROUP
@@ -123,7 +123,7 @@ def _ask(what: str, ask: Callable[..., _Answer], *arguments: Any) -> _Answer:
             "shutdown.",
             hint="Run npu_ops.initialize_system() in a session first.",
         )
-    life.system()
+    sessions.system()
     try:
         return ask(*arguments)
     except CollectiveError as error:

@@ -4,6 +4,7 @@ Here the CPU trains. Source: npu_estimator.py.
 """
 
 import contextlib
+import json
 import os
 import random
 import string
@@ -14,12 +15,14 @@ from tensorflow.python.util import function_utils, tf_inspect
 
 from ascend_session.compat.npu_bridge.estimator.npu import npu_hook, util
 from ascend_session.compat.npu_bridge.estimator.npu.npu_common import NPUBasics
-from ascend_session.compat.npu_bridge.estimator.npu.npu_config import NPURunConfig
-from ascend_session.compat.run_config import add_entry
+from ascend_session.compat.npu_bridge.estimator.npu.npu_config import NPURunConfig, _attribute_of
 from ascend_session.compat.signatures import with_signature
 from ascend_session.compat.tensorflow_names import Estimator, EstimatorSpec
 from ascend_session.compat.tensorflow_names import tf as tf1
 from ascend_session.compat.vendor_modules import mirror
+from ascend_session.config.entry import ENTRY_NAME
+from ascend_session.config.option import options_by_key
+from ascend_session.config.options import AdapterOptions, DynamicInputConfig
 from ascend_session.vendor import ITERATION_OP
 
 _Base: Any = Estimator
@@ -114,7 +117,7 @@ class NPUEstimator(_Base):  # type: ignore[misc]
         if not isinstance(config, NPURunConfig):
             raise ValueError("`config` must be provided with type `NPURunConfig`")
         _verify_arguments(model_fn, params)
-        config = add_entry(config)
+        config = _add_entry(config)
         job = NPUBasics(job_start_file)._known_job("NPUEstimator's job")
         model_dir = _checked_folder(model_dir, config)
         restore = warm_start_from or job._local_checkpoint_dir or os.environ.get("RESTORE_FROM")
@@ -242,6 +245,101 @@ def _call_with_tensors(host_call: Any, after: List[Any]) -> List[Any]:
     # What the function makes besides, a writer's initialiser for one, must not wait for a step.
     results = function(*copies) if names is None else function(**dict(zip(names, copies)))
     return [result for result in tf1.nest.flatten(results) if result is not None]
+
+
+_OPTIMIZERS = (
+    "pruning",
+    "function",
+    "constfold",
+    "shape",
+    "arithmetic",
+    "loop",
+    "dependency",
+    "layout",
+    "GradFusionOptimizer",
+)
+
+
+def _add_entry(config: Any) -> Any:
+    """Add an entry to the proto of the sessions of an NPURunConfig.
+
+    As by the vendor's, the proto that was given is changed; an entry that is there already is not
+    added once more, as when several estimators have one configuration.
+    """
+    if config.session_config is None:
+        config = config.replace(session_config=tf1.ConfigProto())
+    rewrite = config.session_config.graph_options.rewrite_options
+    entry = _entry(_parameters(config))
+    if entry not in list(rewrite.custom_optimizers):
+        rewrite.optimizers.extend(_OPTIMIZERS)
+        rewrite.custom_optimizers.add().CopyFrom(entry)
+    return config
+
+
+def _entry(values: Dict[str, Any]) -> Any:
+    entry = tf1.ConfigProto().graph_options.rewrite_options.custom_optimizers.add()
+    entry.name = ENTRY_NAME
+    known = options_by_key(AdapterOptions)
+    for key, value in values.items():
+        field = known[key].field or ""
+        if field == "s" and key != "insert_op_file":  # which the vendor's gives as it is
+            value = tf1.compat.as_bytes(value)
+        setattr(entry.parameter_map[key], field, value)
+    return entry
+
+
+def _parameters(config: Any) -> Dict[str, Any]:
+    """Give the keys of the entry and their values."""
+    known = options_by_key(AdapterOptions)
+    values = {
+        key: _read(config, option.path)
+        for key, option in known.items()
+        if option.field and not option.raw_only
+    }
+    always = {key for key, option in known.items() if option.always}
+    for key in ("graph_memory_max_size", "variable_memory_max_size"):
+        if values[key] is not None:
+            values[key] = str(values[key])
+    if config._dump_config is None:
+        values.update(enable_dump=False, enable_dump_debug=False)
+    elif values["dump_mode"] is None:
+        values["dump_debug_mode"] = None
+    else:
+        always.add("dump_debug_mode")
+    if config._profiling_config is not None:
+        is_on = values["profiling_mode"]
+        values["profiling_options"] = (values["profiling_options"] or "") if is_on else None
+        always.add("profiling_mode")
+    if config._memory_config is not None:
+        always.add("atomic_clean_policy")
+    profile = list(options_by_key(DynamicInputConfig))
+    if any(values[key] is None for key in profile):  # all four or none, as npu_estimator.py does
+        values.update(dict.fromkeys(profile))
+    mode = "experimental_logical_device_cluster_deploy_mode"
+    if config._experimental_config is None:
+        values[mode] = known[mode].adapter
+    if values["aoe_mode"] is None:
+        values.update(work_path=None, distribute_config=None)
+    elif values["work_path"] is None:
+        values["work_path"] = known["work_path"].adapter
+    values.update({key: known[key].adapter for key in always if known[key].raw_only})
+    written = {key: each for key, each in values.items() if each is not None or key in always}
+    return {**written, **_task()}
+
+
+def _read(config: Any, path: str) -> Any:
+    """Give what stands at the path of an option; None where there is no such part."""
+    value = config
+    for name in path.split("."):
+        value = None if value is None else getattr(value, _attribute_of(name))
+    return value
+
+
+def _task() -> Dict[str, Any]:
+    task = json.loads(os.environ.get("TF_CONFIG") or "{}").get("task", {})
+    if not task.get("type"):
+        return {"job": "localhost", "task_index": 0}
+    return {"job": task["type"], "task_index": int(task.get("index", 0))}
 
 
 __getattr__, __all__ = mirror(

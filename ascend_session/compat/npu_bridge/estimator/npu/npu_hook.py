@@ -8,11 +8,9 @@ from typing import Any, Dict, List, Optional
 
 from tensorflow.python.ops import summary_ops_v2
 
-from ascend_session.backends.host_loop import HostInputs
-from ascend_session.compat.loops import check_loop, plain_session
+from ascend_session.compat.loops import LateLoop, check_loop, plain_session
 from ascend_session.compat.npu_bridge.estimator.npu import util
 from ascend_session.compat.optimizers import broadcast_values
-from ascend_session.compat.sessions import session_log
 from ascend_session.compat.signatures import keep_arguments, with_signature
 from ascend_session.compat.tensorflow_names import tf as tf1
 from ascend_session.compat.vendor_modules import mirror
@@ -98,8 +96,7 @@ class NPUCheckpointSaverHook(_SaverHook):  # type: ignore[misc]
 class SetIterationsVarHook(_Hook):  # type: ignore[misc]
     """Has each run of the operation ``IterationOp`` make several steps.
 
-    All but the last are made before the run, so that hooks and other fetches see what they would on
-    a device: the last one.
+    Hooks and other fetches see the last one, as on a device.
 
     Args:
         iterations_per_loop: How many.
@@ -108,44 +105,37 @@ class SetIterationsVarHook(_Hook):  # type: ignore[misc]
     def __init__(self, iterations_per_loop: Any = None) -> None:
         self._iterations_per_loop = iterations_per_loop
         self._variables: List[Any] = []
-        self._inputs: Optional[HostInputs] = None
+        self._loop: Optional[LateLoop] = None
 
     def begin(self) -> None:
-        """Makes the variables of the device's loop, which nothing reads here."""
+        """Makes the variables of the device's loop, which nothing reads here, and the loop.
+
+        Raises:
+            UnsupportedError: For a step that cannot be made several times in a run.
+        """
         self._variables = [util.create_or_get_var(name) for name in util.LOOP_VARIABLES]
+        graph = tf1.get_default_graph()
+        names = [operation.name for operation in graph.get_operations()]
+        if self._iterations_per_loop > 1 and ITERATION_OP in names:
+            self._loop = LateLoop(graph.get_operation_by_name(ITERATION_OP))
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Gives them their values.
 
         Raises:
             LifecycleError: With a one-shot iterator, where the adapter aborts.
-            UnsupportedError: For a step that cannot be made several times in a run.
+            UnsupportedError: For a batch that cannot be handed on from step to step.
 
         Warns:
             AscendConfigWarning: If the session's entry says another number.
         """
         check_loop(plain_session(session), self._iterations_per_loop)
-        names = [operation.name for operation in session.graph.get_operations()]
-        if self._iterations_per_loop > 1 and ITERATION_OP in names:
-            self._inputs = HostInputs(session.graph.get_operation_by_name(ITERATION_OP))
-            self._inputs.open(plain_session(session))
+        if self._loop is not None:
+            self._loop.load(plain_session(session), self._iterations_per_loop)
         for variable, value in zip(self._variables, (self._iterations_per_loop - 1, 0, 0, 1)):
             session.run(variable.initializer, {variable.initializer.inputs[1]: value})
         print("load iterations_per_loop value -----------")
         print(session.run(self._variables[0]))
-
-    def before_run(self, run_context: Any) -> Any:
-        """Makes the steps before the last, which gets what they got from the host."""
-        request = run_context.original_args
-        fetched = tf1.nest.flatten(request.fetches) if request.fetches is not None else []
-        if self._inputs is None or ITERATION_OP not in [getattr(f, "name", f) for f in fetched]:
-            return None
-        session = plain_session(run_context.session)
-        feeds = self._inputs.draw(session, request.feed_dict)
-        for _ in range(self._iterations_per_loop - 1):
-            session.run(ITERATION_OP, {**(request.feed_dict or {}), **feeds})
-        session_log().note_loop(session, self._iterations_per_loop, runs=1)
-        return tf1.train.SessionRunArgs(None, feeds)
 
 
 def broadcast_global_variables(root_rank: Any, index: Any = None) -> Any:

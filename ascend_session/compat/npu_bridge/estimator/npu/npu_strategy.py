@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorflow.python.distribute import distribute_lib, one_device_strategy
 
-from ascend_session.compat import life
+from ascend_session.compat import sessions
 from ascend_session.compat.optimizers import rank_count
 from ascend_session.compat.vendor_modules import mirror
 
@@ -23,7 +23,7 @@ class NPUExtended(_Extended):  # type: ignore[misc]
         return rank_count()
 
     def _experimental_distribute_dataset(self, dataset: Any, *options: Any) -> Any:
-        system = life.system()
+        system = sessions.system()
         return dataset.shard(system.size, system.rank)
 
 

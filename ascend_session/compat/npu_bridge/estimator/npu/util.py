@@ -155,7 +155,7 @@ def create_or_get_var(var_name: str) -> Any:
 def set_iteration_per_loop(sess: Any, train_op: Any, iterations_per_loop: int = 1) -> Any:
     """An operation of which a run makes so many steps.
 
-    What is fetched beside it belongs to the first of them. A graph has one for an operation; for
+    What is fetched beside it belongs to the last of them. A graph has one for an operation; for
     another operation, or another session, call it again.
 
     Raises:
@@ -177,7 +177,7 @@ def set_iteration_per_loop(sess: Any, train_op: Any, iterations_per_loop: int = 
     if train_op.name not in loops:
         loops[train_op.name] = LateLoop(train_op)
     loop = loops[train_op.name]
-    loop.load_with(sess, iterations_per_loop)
+    loop.load(plain_session(sess), iterations_per_loop)
     return loop.operation
 
 
@@ -216,7 +216,7 @@ class IterationPerLoop:
         if self._loop is None:
             raise AttributeError("create_iteration_per_loop_var(train_op) was not called before.")
         check_loop(plain_session(sess), iterations_per_loop)
-        self._loop.load_with(sess, iterations_per_loop)
+        self._loop.load(plain_session(sess), iterations_per_loop)
 
 
 def variable_initializer_in_host(var_list: Any) -> Any:
