@@ -170,6 +170,7 @@ class Running:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         timer.cancel()
+        timer.join()  # or it is seen as left behind while a busy machine lets it end
         return line.rstrip("\n")
 
     def outcome(self) -> Outcome:
