@@ -15,7 +15,7 @@ import socket
 import stat
 import sys
 import threading
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Match, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.backends.exchange.wire import MALFORMED, find_user, make_socket
 from ascend_session.cluster.machine import ONE_MACHINE
@@ -74,6 +74,10 @@ def describe_starter(numbers: Sequence[int]) -> Starter:
     """
     script = os.path.realpath(sys.argv[0]) if sys.argv and sys.argv[0] else ""
     own = {str(number) for number in numbers}
+
+    def hide_number(match: "Match[str]") -> str:
+        return "#" if match.group() in own else match.group()
+
     return {
         "parent": _describe_process(os.getppid()),
         "group": _describe_process(os.getpgrp()),
