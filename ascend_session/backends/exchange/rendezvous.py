@@ -82,12 +82,7 @@ def describe_starter(numbers: Sequence[int]) -> Starter:
         "parent": _describe_process(os.getppid()),
         "group": _describe_process(os.getpgrp()),
         "path": [
-            [
-                part,
-                re.sub(
-                    "[0-9]+", lambda match: "#" if match.group() in own else match.group(), part
-                ),
-            ]
+            [part, re.sub("[0-9]+", hide_number, part)]
             for part in f"{os.getcwd()}{os.sep}{script}".split(os.sep)
         ],
     }
