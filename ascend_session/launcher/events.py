@@ -130,7 +130,7 @@ class PassedOn(NamedTuple):
 
 
 class Paused(NamedTuple):
-    """Every process of the job is stopped, as the launcher is (Ctrl-Z)."""
+    """Every process of the job is stopped (Ctrl-Z), and the launcher stops next."""
 
     time: float
 
@@ -212,6 +212,7 @@ FromGuardian = Union[
     NotStarted,
     Ended,
     PassedOn,
+    Paused,
     ScriptRank,
     Awaiting,
     Repeated,
@@ -223,7 +224,6 @@ FromGuardian = Union[
 Event = Union[
     Planned,
     FromGuardian,
-    Paused,
     Continued,
     Resumed,
     StallNote,

@@ -22,7 +22,8 @@ launcher may send
 * ``("kill",)``: end everyone now;
 * ``("pass on", signal)``: send it to the processes that catch it;
 * ``("interrupt", rank)``: send SIGINT to a rank and its group;
-* ``("pause",)`` and ``("continue",)``: stop everyone, and let everyone go on;
+* ``("pause",)`` and ``("continue",)``: stop everyone, which ``paused`` answers, and let everyone go
+  on;
 
 and the guardian sends the events of `events.EVENTS` that are its own, under their names there and
 with the values of their fields; ranks are counted from 0 in the order of the job. ``over`` is the
@@ -472,9 +473,13 @@ class GuardedJob:
                 self._pass_on(message[1])
             elif message[0] == "interrupt":
                 self._interrupt(message[1])
-            elif not self._is_stopping:  # who is to end has to run for it
-                self._is_paused = message[0] == "pause"
-                self._signal_all(signal.SIGSTOP if self._is_paused else signal.SIGCONT)
+            else:
+                is_pause = message[0] == "pause"
+                if not self._is_stopping:  # who is to end has to run for it
+                    self._is_paused = is_pause
+                    self._signal_all(signal.SIGSTOP if is_pause else signal.SIGCONT)
+                if is_pause:
+                    self._channel.send(("paused", time.time()))
 
     def _pass_on(self, number: int) -> None:
         """Send a signal to what catches it; anything else would end by it."""

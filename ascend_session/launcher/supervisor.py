@@ -186,7 +186,7 @@ class GuardianProcess:
         self._send(("interrupt", self._ranks.index(rank)))
 
     def pause(self) -> None:
-        """Stop every process of the job, until `resume`."""
+        """Stop every process of the job until `resume`; `Paused` says when that is done."""
         self._send(("pause",))
 
     def resume(self) -> None:
@@ -314,6 +314,8 @@ class _Supervision:
                 self._obey(number)
             for event in self._guardian.receive():
                 self._on_event(self._note(event))
+                if isinstance(event, Paused):
+                    self._stop_with_ranks()
             self._look_for_first_step()
             self._look_for_stall()
 
@@ -331,7 +333,7 @@ class _Supervision:
             places = self._stall_watch().locate_all(self._attempt.alive)
             self._on_event(Located(tuple(places), time.time()))
         elif number == signal.SIGTSTP:
-            self._pause()
+            self._guardian.pause()
         elif self._attempt.signal is None:
             attached = self._plan.config.attach
             if number == signal.SIGINT and attached is not None and not self._was_interrupted:
@@ -350,11 +352,9 @@ class _Supervision:
         elif number in ASKING:  # the kernel repeats some others, such as SIGXCPU
             self._guardian.kill()
 
-    def _pause(self) -> None:
-        """Stop the ranks and this process, until it is continued."""
-        self._on_event(Paused(time.time()))
+    def _stop_with_ranks(self) -> None:
+        """Stop this process, as the ranks are, until it is continued; then continue them."""
         began = time.monotonic()
-        self._guardian.pause()
         if self._terminal is None:
             self._signals.stop_process()
         else:

@@ -32,7 +32,7 @@ do
 done
 wait
 cat ${cur_path}/output/*/train_*.log
-"""
+""".replace("10087", str(1008700000000 + os.getpid()))  # other tests may run at the same time
 
 _TRAIN = """
 import os, sys
