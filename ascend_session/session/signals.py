@@ -156,7 +156,8 @@ class SignalGuard:
     def deferring(self) -> Iterator[None]:
         """Close to the end what is closed in the block; then raise a signal that came meanwhile.
 
-        An error that ends the block is attached to it. Blocks may be nested; the outermost raises.
+        An error that ends the block is attached to it, and one that was on its way before stays in
+        the traceback. Blocks may be nested; the outermost raises.
         """
         if not _in_main_thread():  # where no handler runs
             yield
@@ -174,7 +175,7 @@ class SignalGuard:
         if not self._deferring and self._deferred is not None:
             deferred, self._deferred = self._deferred, None
             join_errors(deferred, [] if error is None else [error])
-            raise deferred from error
+            raise deferred
 
     def remove(self) -> None:
         """Give the default handlers back; do nothing if they were not taken."""
