@@ -39,7 +39,11 @@ _LOOPS = "_ascend_session_host_loops"  # an attribute of a graph
 _GET_NEXT = "IteratorGetNext"
 _FUNCTIONS = ("PyFunc", "EagerPyFunc")
 _VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
-_UPDATES = ("Assign", "Scatter", "Apply", "SparseApply", "ResourceApply", "ResourceScatter")
+_UPDATES = (
+    *("Assign", "Scatter", "Apply", "SparseApply", "StridedSliceAssign", "CountUpTo"),
+    *("ResourceScatter", "ResourceApply", "ResourceSparseApply", "ResourceStridedSliceAssign"),
+    "ResourceCountUpTo",
+)
 _CANNOT_BE_HANDED_ON = ("resource", "variant")
 
 

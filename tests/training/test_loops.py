@@ -133,6 +133,16 @@ def test_what_a_run_updates_beside_the_step_is_updated_in_each_step(tf: Any) -> 
         assert sess.run([metric, own.step]) == [4, 4]
 
 
+def test_rows_that_another_optimizer_updates_are_updated_in_each_step(tf: Any) -> None:
+    own = step_of(tf)
+    table = tf.get_variable("table", initializer=[0.0, 0.0], use_resource=True)
+    other = tf.train.MomentumOptimizer(1.0, 0.0).minimize(-tf.reduce_sum(tf.gather(table, [0])))
+    with ascend_session(looping(4)) as sess:
+        start(tf, sess, own)
+        sess.run([iterations_per_loop(sess, own.train, 4), other])
+        assert sess.run(table).tolist() == [4.0, 0.0]
+
+
 def test_what_is_fed_is_fed_to_each_step(tf: Any) -> None:
     x = tf.placeholder(tf.float32, [None])
     scale = tf.placeholder_with_default(2.0, [])
