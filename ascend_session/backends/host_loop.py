@@ -257,10 +257,16 @@ def _fetched(graph: Any, fetches: Any) -> List[Any]:
         return []
     if isinstance(fetches, Mapping):
         fetches = list(fetches.values())
+    elif hasattr(type(fetches), "__attrs_attrs__"):
+        fetches = [getattr(fetches, field.name) for field in type(fetches).__attrs_attrs__]
     if isinstance(fetches, (list, tuple)):
         return [operation for fetch in fetches for operation in _fetched(graph, fetch)]
     if isinstance(fetches, (str, bytes)):
-        fetches = graph.as_graph_element(fetches if isinstance(fetches, str) else fetches.decode())
+        name = fetches if isinstance(fetches, str) else fetches.decode()
+        try:
+            fetches = graph.as_graph_element(name)
+        except (KeyError, ValueError):
+            return []  # the run itself says what is wrong with it
     fetched = getattr(fetches, "op", fetches)
     return [fetched] if isinstance(fetched, tf1().Operation) else []
 
