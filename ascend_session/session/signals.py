@@ -234,12 +234,12 @@ class SignalGuard:
                 _end_at_once(number)
             self._has_raised_term = self.is_terminating = True
             on_close("signal", functools.partial(self._end_by, number))
-        if not self._deferring:
-            _raise_after_tensorflow(error, frame)
-        elif self._deferred is not None:
+        if self._deferred is not None:
             _end_at_once(number)
-        else:
+        elif self._deferring:
             self._deferred = error
+        else:
+            _raise_after_tensorflow(error, frame)
 
     def _end_by(self, number: int) -> None:
         """Shut down what is still open at exit, then end the process by its signal."""
