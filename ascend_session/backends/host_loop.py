@@ -39,7 +39,11 @@ _LOOPS = "_ascend_session_host_loops"  # an attribute of a graph
 _GET_NEXT = "IteratorGetNext"
 _FUNCTIONS = ("PyFunc", "EagerPyFunc")
 _VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
-_UPDATES = ("Assign", "Scatter", "Apply", "SparseApply", "ResourceApply", "ResourceScatter")
+_UPDATES = (
+    *("Assign", "Scatter", "Apply", "SparseApply", "StridedSliceAssign", "CountUpTo"),
+    *("ResourceScatter", "ResourceApply", "ResourceSparseApply", "ResourceStridedSliceAssign"),
+    "ResourceCountUpTo",
+)
 _CANNOT_BE_HANDED_ON = ("resource", "variant")
 
 
@@ -253,10 +257,16 @@ def _fetched(graph: Any, fetches: Any) -> List[Any]:
         return []
     if isinstance(fetches, Mapping):
         fetches = list(fetches.values())
+    elif hasattr(type(fetches), "__attrs_attrs__"):
+        fetches = [getattr(fetches, field.name) for field in type(fetches).__attrs_attrs__]
     if isinstance(fetches, (list, tuple)):
         return [operation for fetch in fetches for operation in _fetched(graph, fetch)]
     if isinstance(fetches, (str, bytes)):
-        fetches = graph.as_graph_element(fetches if isinstance(fetches, str) else fetches.decode())
+        name = fetches if isinstance(fetches, str) else fetches.decode()
+        try:
+            fetches = graph.as_graph_element(name)
+        except (KeyError, ValueError):
+            return []  # the run itself says what is wrong with it
     fetched = getattr(fetches, "op", fetches)
     return [fetched] if isinstance(fetched, tf1().Operation) else []
 

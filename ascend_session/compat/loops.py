@@ -3,13 +3,15 @@
 Source: util.py, ``IterationPerLoop``; npu_hook.py, ``SetIterationsVarHook``.
 """
 
-from typing import Any
+from typing import Any, Dict
 
 from ascend_session.backends.host_loop import HostLoop
 from ascend_session.compat.sessions import session_log
 from ascend_session.config.entry import ENTRY_NAME, read_entries, values_in_force
 from ascend_session.errors import warn
 from ascend_session.session.conditions import refuse_one_shot
+
+_LOOPS = "_ascend_session_late_loops"  # an attribute of a graph: by the name of their steps
 
 
 def plain_session(session: Any) -> Any:
@@ -38,6 +40,15 @@ class LateLoop(HostLoop):
     def note_run(self, session: Any, steps: int) -> None:
         """Have the report count the run."""
         session_log().note_run(session, steps)
+
+
+def find_loop(train_op: Any) -> LateLoop:
+    """Return the looped operation that its graph has for ``train_op``, made if there is none."""
+    loops: Dict[str, LateLoop] = getattr(train_op.graph, _LOOPS, {})
+    setattr(train_op.graph, _LOOPS, loops)
+    if train_op.name not in loops:
+        loops[train_op.name] = LateLoop(train_op)
+    return loops[train_op.name]
 
 
 def check_loop(session: Any, steps: int) -> None:

@@ -585,13 +585,14 @@ def _interrupt(signal_name: str) -> None:
 def finish_on_device() -> None:
     """Close what is open; nothing happens in a forked process. What fails is logged.
 
-    Sessions that are closed already are destroyed, too: the end of NPUInit's ends the device.
+    Sessions that are closed already are destroyed, too: the end of NPUInit's ends the device. A
+    signal that comes meanwhile is raised when all is closed.
     """
-    if _OnDevice.pid != os.getpid():
+    guard = _OnDevice.guard
+    if guard is None or _OnDevice.pid != os.getpid():
         return
-    if _OnDevice.guard is not None:
-        _OnDevice.guard.begin_unwinding()
-    with _OnDevice.closing:  # nothing is freed that is being closed
+    guard.begin_unwinding()
+    with guard.deferring(), _OnDevice.closing:  # nothing is freed that is being closed
         sessions = _alive_sessions()
         keeper = _keeper(sessions)
         closers = [partial(destroy, each) for each in reversed(sessions) if each is not keeper]
@@ -599,8 +600,7 @@ def finish_on_device() -> None:
             closers.append(partial(_shut_down_device, keeper))
         log_failures(close_all([("closing a session", closer) for closer in closers]))
         del _OnDevice.references[:]
-        if _OnDevice.guard is not None:
-            _OnDevice.guard.remove()
+        guard.remove()
 
 
 def _shut_down_device(keeper: Any) -> None:

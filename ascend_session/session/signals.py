@@ -156,7 +156,8 @@ class SignalGuard:
     def deferring(self) -> Iterator[None]:
         """Close to the end what is closed in the block; then raise a signal that came meanwhile.
 
-        An error that ends the block is attached to it. Blocks may be nested; the outermost raises.
+        An error that ends the block is attached to it, and one that was on its way before stays in
+        the traceback. Blocks may be nested; the outermost raises.
         """
         if not _in_main_thread():  # where no handler runs
             yield
@@ -174,7 +175,7 @@ class SignalGuard:
         if not self._deferring and self._deferred is not None:
             deferred, self._deferred = self._deferred, None
             join_errors(deferred, [] if error is None else [error])
-            raise deferred from error
+            raise deferred
 
     def remove(self) -> None:
         """Give the default handlers back; do nothing if they were not taken."""
@@ -233,12 +234,12 @@ class SignalGuard:
                 _end_at_once(number)
             self._has_raised_term = self.is_terminating = True
             on_close("signal", functools.partial(self._end_by, number))
-        if not self._deferring:
-            _raise_after_tensorflow(error, frame)
-        elif self._deferred is not None:
+        if self._deferred is not None:
             _end_at_once(number)
-        else:
+        elif self._deferring:
             self._deferred = error
+        else:
+            _raise_after_tensorflow(error, frame)
 
     def _end_by(self, number: int) -> None:
         """Shut down what is still open at exit, then end the process by its signal."""

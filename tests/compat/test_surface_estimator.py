@@ -272,6 +272,20 @@ def test_its_steps_share_a_batch_unless_the_device_draws_it(
         assert sess.run(total) == expected
 
 
+def test_sessions_of_one_graph_can_follow_one_another_with_such_a_hook(tf: Any) -> None:
+    value = tf.get_variable("value", [], tf.int64, tf.zeros_initializer(), use_resource=True)
+    looped = tf.group(tf.assign_add(value, 1), name="IterationOp")
+    proto = tf.ConfigProto()
+    entry = proto.graph_options.rewrite_options.custom_optimizers.add()
+    entry.name = "NpuOptimizer"
+    entry.parameter_map["iterations_per_loop"].i = 3
+    again = hooks.SetIterationsVarHook(3)
+    for hook in (again, again, hooks.SetIterationsVarHook(3)):
+        with tf.train.MonitoredTrainingSession(config=proto, hooks=[hook]) as sess:
+            sess.run(looped)
+            assert sess.run(value) == 3
+
+
 def test_tensors_are_handed_over_several_runs_at_a_time(tf: Any) -> None:
     number = tf.placeholder(tf.float32, [], name="number")
     got: List[Any] = []

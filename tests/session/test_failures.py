@@ -4,6 +4,7 @@ import atexit
 import logging
 import os
 import signal
+import traceback
 import warnings
 from typing import Any, Callable, Iterator
 
@@ -217,6 +218,22 @@ class TestClosing:
             pass
         (closing,) = raised.value.closing_errors  # type: ignore[attr-defined]
         assert isinstance(closing, ShutdownError)
+
+    def test_ctrl_c_while_closing_leaves_the_error_of_the_body_in_the_traceback(
+        self, stub: Any
+    ) -> None:
+        class Interrupted(StubBackend):
+            """Is interrupted while it shuts down."""
+
+            def shutdown(self) -> None:
+                os.kill(os.getpid(), signal.SIGINT)
+                super().shutdown()
+
+        stub(Interrupted)
+        with pytest.raises(KeyboardInterrupt) as raised, ascend_system():
+            raise ZeroDivisionError("mine")
+        shown = traceback.format_exception(raised.type, raised.value, raised.tb)
+        assert "ZeroDivisionError: mine\n" in shown
 
     def test_the_error_of_opening_comes_before_that_of_closing(self, stub: Any) -> None:
         class Failing(FailingSession, FailingStop):

@@ -5,6 +5,7 @@ import time
 import warnings
 from typing import Any, Iterator, List, NamedTuple
 
+import attr
 import pytest
 
 from ascend_session import (
@@ -90,7 +91,15 @@ def test_what_is_fetched_beside_it_draws_no_batch_and_is_the_last_steps(tf: Any)
         assert sess.run([own.step, own.total]) == [12, sum(range(12))]
 
 
-@pytest.mark.parametrize("way", ["run", "callable", "behind"])
+@attr.s
+class Fetches:
+    """What a run fetches, as TensorFlow takes it of a class of attrs."""
+
+    a: Any = attr.ib()
+    b: Any = attr.ib()
+
+
+@pytest.mark.parametrize("way", ["run", "attrs", "callable", "behind"])
 def test_each_way_to_run_it_makes_all_steps(tf: Any, way: str) -> None:
     x = tf.placeholder(tf.float32, [])
     total = tf.get_variable("total", initializer=0.0)
@@ -100,12 +109,21 @@ def test_each_way_to_run_it_makes_all_steps(tf: Any, way: str) -> None:
         loop = iterations_per_loop(sess, added, 3)
         if way == "callable":
             found = sess.make_callable([loop, added], [x])(2.0)
+        elif way == "attrs":
+            found = attr.astuple(sess.run(Fetches(loop, added), {x: 2.0}))
         elif way == "behind":
             found = sess.run([tf.group(loop, tf.no_op()), added], {x: 2.0})
         else:
             found = sess.run({"a": loop, "b": added}, {x: 2.0})
         assert 6.0 in (found.values() if isinstance(found, dict) else found)
         assert sess.run(total) == 6.0
+
+
+def test_a_name_that_does_not_exist_is_refused_as_without_a_loop(tf: Any) -> None:
+    with ascend_session(looping(3)) as sess:
+        iterations_per_loop(sess, tf.no_op(), 3)
+        with pytest.raises(ValueError, match="cannot be interpreted as a Tensor"):
+            sess.run("IterationOp_2")
 
 
 def test_a_partial_run_of_it_is_refused(tf: Any) -> None:
@@ -131,6 +149,16 @@ def test_what_a_run_updates_beside_the_step_is_updated_in_each_step(tf: Any) -> 
         loop = iterations_per_loop(sess, own.train, 4)
         assert sess.run([loop, updated])[1] == 4
         assert sess.run([metric, own.step]) == [4, 4]
+
+
+def test_rows_that_another_optimizer_updates_are_updated_in_each_step(tf: Any) -> None:
+    own = step_of(tf)
+    table = tf.get_variable("table", initializer=[0.0, 0.0], use_resource=True)
+    other = tf.train.MomentumOptimizer(1.0, 0.0).minimize(-tf.reduce_sum(tf.gather(table, [0])))
+    with ascend_session(looping(4)) as sess:
+        start(tf, sess, own)
+        sess.run([iterations_per_loop(sess, own.train, 4), other])
+        assert sess.run(table).tolist() == [4.0, 0.0]
 
 
 def test_what_is_fed_is_fed_to_each_step(tf: Any) -> None:

@@ -48,6 +48,7 @@ _ANSWER_TIMEOUT_S = 10.0  # for a short answer of the hub
 _SEND_TIMEOUT_S = 60.0  # until the hub takes a message
 _LEAVE_TIMEOUT_S = 2.0  # for which a rank that leaves waits for the others
 _POLL_S = 0.2  # between two looks for ranks that will never join
+_LONGEST_POLL_S = 24 * 86400.0  # a longer limit is none: poll(2) counts milliseconds in 31 bits
 _RETRY_S = 0.1  # between two attempts to connect, after the first few
 _REASON_LIMIT = 8 * 1024  # characters sent to other ranks; JSON needs up to 12 bytes for one
 _NO_MEMORY = (
@@ -474,6 +475,8 @@ class ProcessGroup:
         self._is_receiving = True
         self._changed.release()
         try:
+            if limit_s is not None and limit_s > _LONGEST_POLL_S:
+                limit_s = None
             if not self._poll.poll(None if limit_s is None else limit_s * 1000):
                 return False
             message, files = receive(connection, self._buffer)

@@ -24,12 +24,12 @@ from ascend_session.backends.exchange.wire import Operation
 def say(*words):
     os.write(said, (json.dumps(words) + "\\n").encode())
 
-def all_reduce(key, count=4, ranks=None, fill=None):
+def all_reduce(key, count=4, ranks=None, fill=None, limit_s=None):
     ranks = tuple(ranks or range(size))
     x = np.full(count, rank + 1 if fill is None else fill, np.float32)
     operation = Operation(key, f"op/{key}", ranks, f"allreduce sum float32 [{count}]")
     work = lambda comm: collectives.all_reduce(comm, [x], "sum")
-    return Collective(group, operation, work).run()[0]
+    return Collective(group, operation, work).run(limit_s)[0]
 
 def open_group(**other):
     who = Rank(rank, size, "0", size, Rendezvous.named(job), str(rank))

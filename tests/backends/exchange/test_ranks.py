@@ -63,6 +63,15 @@ for number in range(3):
     assert [found[rank] for rank in range(4)] == [[[3.0, 10.0]]] * 2 + [[[7.0, 10.0]]] * 2
 
 
+def test_a_limit_of_68_years_is_none() -> None:
+    body = """
+group = open_group()
+say(rank, float(all_reduce("a", limit_s=2147483647)[0]))
+group.close()
+"""
+    assert run_members(2, body) == {0: [3.0], 1: [3.0], "codes": [[0, 0]]}
+
+
 @pytest.mark.parametrize("character", ["x", "\N{GRINNING FACE}"])
 def test_a_reason_of_any_length_comes_to_the_others(character: str) -> None:
     failing = f"if rank == 1:\n    group.fail({character!r} * 100_000)\n    os._exit(1)\n"

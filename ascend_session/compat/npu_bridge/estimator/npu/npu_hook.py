@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional
 
 from tensorflow.python.ops import summary_ops_v2
 
-from ascend_session.compat.loops import LateLoop, check_loop, plain_session
+from ascend_session.compat.loops import LateLoop, check_loop, find_loop, plain_session
 from ascend_session.compat.npu_bridge.estimator.npu import util
 from ascend_session.compat.optimizers import broadcast_values
 from ascend_session.compat.signatures import keep_arguments, with_signature
@@ -117,7 +117,7 @@ class SetIterationsVarHook(_Hook):  # type: ignore[misc]
         graph = tf1.get_default_graph()
         names = [operation.name for operation in graph.get_operations()]
         if self._iterations_per_loop > 1 and ITERATION_OP in names:
-            self._loop = LateLoop(graph.get_operation_by_name(ITERATION_OP))
+            self._loop = find_loop(graph.get_operation_by_name(ITERATION_OP))
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Gives them their values.

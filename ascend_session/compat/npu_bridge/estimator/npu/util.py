@@ -12,7 +12,7 @@ from tensorflow.core.framework import variable_pb2
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import resource_variable_ops
 
-from ascend_session.compat.loops import LateLoop, check_loop, plain_session
+from ascend_session.compat.loops import LateLoop, check_loop, find_loop, plain_session
 from ascend_session.compat.npu_bridge.estimator.npu.npu_config import ExperimentalConfig
 from ascend_session.compat.tensorflow_names import attribute_value
 from ascend_session.compat.tensorflow_names import tf as tf1
@@ -105,7 +105,6 @@ def get_ranksize() -> str:
 
 
 _SCOPE = "npu_runconfig"
-_ATTRIBUTE = "_npu_bridge_loop"  # of a graph
 
 LOOP_VARIABLES = ("iterations_per_loop", "loop_cond", "zero", "one")
 
@@ -172,11 +171,7 @@ def set_iteration_per_loop(sess: Any, train_op: Any, iterations_per_loop: int = 
     if iterations_per_loop == 1:
         return train_op
     check_loop(plain_session(sess), iterations_per_loop)
-    loops: Dict[str, LateLoop] = getattr(train_op.graph, _ATTRIBUTE, {})
-    setattr(train_op.graph, _ATTRIBUTE, loops)
-    if train_op.name not in loops:
-        loops[train_op.name] = LateLoop(train_op)
-    loop = loops[train_op.name]
+    loop = find_loop(train_op)
     loop.load(plain_session(sess), iterations_per_loop)
     return loop.operation
 
