@@ -4,6 +4,7 @@
 one expression with comments: what the adapter takes, and beside it what did nothing.
 """
 
+import contextlib
 import linecache
 import os
 import re
@@ -56,7 +57,8 @@ def print_config(proto: Any, verdict: EntryVerdict, line: UserLine) -> None:
     first = next((where for where, known in _printed.items() if known == text), None)
     _printed[place] = text
     body = text if first is None else f"# As at {first}."
-    sys.stderr.write(f"# The session that is opened at {place}, for ascend_session:\n{body}\n")
+    with contextlib.suppress(AttributeError, OSError, ValueError):  # closed, or there is none
+        sys.stderr.write(f"# The session that is opened at {place}, for ascend_session:\n{body}\n")
 
 
 def write_config(proto: Any, verdict: EntryVerdict, source: Mapping[str, str]) -> str:
