@@ -59,10 +59,10 @@ DIFFERENCES = (
     ),
     Difference(
         "iterations per loop",
-        "What is fetched beside a loop of steps belongs to the last of them.",
-        "It belongs to the first, unless the session has the hook; the host makes the others.",
+        "A loop makes its steps on the device, and what is fetched beside it belongs to the last.",
+        "The host makes the steps one by one; what is fetched belongs to the last of them, too.",
         "test",
-        "test_what_is_fetched_beside_it_draws_no_batch_and_is_the_first_steps",
+        "test_what_is_fetched_beside_it_draws_no_batch_and_is_the_last_steps",
     ),
     Difference(
         None,

@@ -45,7 +45,7 @@ from ascend_session.process import on_close
 from ascend_session.rank_folder import RANK_FOLDER, SESSIONS_NAME
 from ascend_session.requirements import VENDOR_WHEEL_COMMAND
 from ascend_session.session.signals import Terminated, at_forced_end, log_failures
-from ascend_session.session.system import current_system
+from ascend_session.session.system import current_system, has_opened_system
 from ascend_session.text import format_ranges
 from ascend_session.user_code import UserLine, user_lines
 
@@ -346,8 +346,7 @@ def begin(request: Dict[str, str]) -> None:
             ``replaces_vendor``: ``no`` where the vendor's packages are used. ``child``: whether it
             is a Python that a script has started, which reports nothing if it opens no session.
             ``unread``: lines of the script that open a session with an entry before one of the
-            vendor's packages is imported. ``uses_package``: whether the script's sessions are
-            those of `ascend_session`.
+            vendor's packages is imported.
     """
     if _RunEnd.request is None:
         _RunEnd.request, _RunEnd.pid = {}, os.getpid()
@@ -409,18 +408,16 @@ def finish_unused(request: Mapping[str, str], has_failed: bool) -> None:
         has_failed: Whether an exception has ended it, which is all that it needs to be told then.
     """
     unread = _describe_unread(request)
-    if "uses_package" in request:
-        has_failed, what = (
-            True,
-            "this script uses ascend_session, which checks its sessions itself.",
-        )
+    checks_itself = has_opened_system()
+    if checks_itself:
+        what = "this script uses ascend_session, which checks its sessions itself."
     else:
         what = (
             "this process has imported neither npu_bridge nor hccl; it would compute on the host "
             "even where there is a device."
         )
     _write_report(request, RunReport([], [what, *unread]), [])
-    if unread or not has_failed:
+    if unread or not (has_failed or checks_itself):
         head = f"ascend-session: {what}"
         _show(report_lines(RunReport([], unread), head, _terminal_width()))
 

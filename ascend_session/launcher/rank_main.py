@@ -361,8 +361,6 @@ class Vendor:
     def _finish_if_unused(self) -> None:
         if self._finder.started or os.getpid() != self._pid:
             return
-        if "ascend_session.session.system" in sys.modules:
-            self._options["uses_package"] = "yes"
         try:
             self._importing.run_end().finish_unused(self._options, self._has_failed)
         except Exception as error:

@@ -336,7 +336,8 @@ class _Supervision:
             self._guardian.pause()
         elif self._attempt.signal is None:
             attached = self._plan.config.attach
-            if number == signal.SIGINT and attached is not None and not self._was_interrupted:
+            is_first = number == signal.SIGINT and not self._was_interrupted
+            if is_first and attached in self._attempt.alive:
                 self._was_interrupted = True
                 self._signals.forget(number)
                 self._guardian.interrupt(attached)

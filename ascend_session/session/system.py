@@ -571,6 +571,11 @@ class AscendSystem:
             self._backend.abandon()
 
 
+def has_opened_system() -> bool:
+    """Return True if this process has opened a system, which may be closed by now."""
+    return _initialised_in == os.getpid()
+
+
 def current_system() -> Optional[AscendSystem]:
     """Return the `AscendSystem` of this process that is open or just closes, or None."""
     system = _current

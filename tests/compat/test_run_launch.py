@@ -33,7 +33,7 @@ def test_ranks_reduce_and_one_report_says_how_they_differ(
     script = str(tmp_path / "train.py")
     result = launched(script, 3, tmp_path, python=forking_python)
     assert result.code == 0, result
-    folders = sorted(tmp_path.glob("ascend-logs/*/attempt_1/rank_*"))
+    folders = sorted(tmp_path.glob("ascend-logs/job_*/attempt_1/rank_*"))
     out = [(folder / "stdout.log").read_text() for folder in folders]
     assert [text.splitlines()[-1] for text in out] == [
         f"rank {rank} of 3 sum 3.0" for rank in range(3)
@@ -77,5 +77,5 @@ def test_pythons_below_a_shell_script_find_the_names_too(
         )
     )
     assert result.code == 0
-    [out] = tmp_path.glob("ascend-logs/*/attempt_1/rank_0/stdout.log")
+    [out] = tmp_path.glob("ascend-logs/job_*/attempt_1/rank_0/stdout.log")
     assert out.read_text() == "ascend_session.compat.npu_bridge\n"

@@ -56,7 +56,7 @@ def test_the_report_says_what_became_of_the_options(run: Any) -> None:
     )
     assert lines[2:4] == [
         "Correct; in effect only on a device:",
-        "precision_mode=force_fp32 (session 1): checked here; in effect only on a device",
+        "precision_mode=force_fp32 (session 1): checked here",
     ]
     assert lines[4].startswith("Sessions 1-2 with an NpuOptimizer entry: train.py:")
 

@@ -87,8 +87,9 @@ def errors_come_out_as_others(host: FakeHost) -> None:
     leave = api._Block._leave
 
     def disguised(block: Any, failure: Any) -> Any:
-        failed, error = leave(block, failure), failure[1]
-        return RuntimeError(str(error)) if isinstance(error, Exception) else failed
+        leave(block, failure)
+        if isinstance(failure[1], Exception):
+            raise RuntimeError(str(failure[1]))
 
     api._Block._leave = disguised
 
