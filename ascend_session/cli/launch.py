@@ -169,7 +169,7 @@ def launch(
     if assume is not None and settings["backend"] not in (None, "auto", "npu"):
         raise click.BadParameter("is for devices; give --backend npu.", param_hint="--assume")
     if as_json and settings["attach"] is not None:
-        message = "needs stdout for the result, which is that of a rank with --attach."
+        message = "prints the result to stdout, which --attach gives to a rank."
         raise click.BadParameter(message, param_hint="--json")
     kind = "module" if as_module else "program" if no_python else "script"
     given: Dict[str, Any] = {kind: what}

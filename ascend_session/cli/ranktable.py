@@ -129,7 +129,7 @@ def make(
     if files and not merge:
         raise click.BadParameter("to merge tables, add --merge.", param_hint=files[0])
     if product is not None and not other:
-        message = "is that of servers which --server or --merge names; this host's is known."
+        message = "needs --server or --merge; the product of this host is known."
         raise click.BadParameter(message, param_hint="--product")
     family = _parse_product(product)
     listed = [_parse_server(text) for text in servers]

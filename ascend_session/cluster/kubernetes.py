@@ -113,6 +113,6 @@ def _refuse_mounted(what: str, path: str) -> JobError:
         f"A rank table {what} is mounted at {path}, but nothing says which of its ranks this "
         "process is (RANK_ID and RANK_SIZE do, or a pod's address or name if it has one device "
         "there): it would train alone.",
-        hint="Let `ascend-session launch` start the ranks of this pod, which goes by the table; or "
+        hint="Start the ranks of this pod with `ascend-session launch`, which reads the table; or "
         f"export {CHOICE}=none to train alone.",
     )

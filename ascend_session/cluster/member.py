@@ -41,7 +41,7 @@ exception; ended in order."""
 _UNREADABLE = (UnreadableError, ValueError, TypeError, KeyError, AttributeError)
 _LONGEST_ERROR, _MOST_BYTES = 400, 1 << 16
 _BETWEEN_LOOKS_S = 0.3
-_NEXT_PROGRAM_S = 5.0  # in which what only prepares a rank is followed by the rank
+_NEXT_PROGRAM_S = 5.0  # time for a rank to start after a program that only prepared it ended
 
 
 class CollectiveWait(NamedTuple):
@@ -123,7 +123,7 @@ class _Record:
                 self._write(state=state, error=error)
 
     def wait_in(self, key: str, *wait: CollectiveWait) -> None:
-        """Record the collective that the process waits in under this key; None ends the wait."""
+        """Record the collective waited in under this key; without one, end that wait."""
         with self._lock:
             others = (other for other in self.known.waits if other.key != key)
             self._write(waits=(*others, *wait))
@@ -182,7 +182,7 @@ def waiting(
     if record is None:
         yield
         return
-    from ascend_session.user_code import user_line  # the launcher, which only reads, needs none
+    from ascend_session.user_code import user_line  # not needed by the launcher, which only reads
 
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     what = f"{signature.partition(' ')[0]} '{name}'"
@@ -206,7 +206,7 @@ def read_processes(folder: str) -> List[JoinedProcess]:
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
             if name.startswith(PROCESS_PREFIX) and name.endswith(PROCESS_SUFFIX):
-                # Half a file, or one of somebody else, is none.
+                # Skip files that are half-written or not ours.
                 with contextlib.suppress(*_UNREADABLE):
                     path = os.path.join(folder, name)
                     values = json.loads(read_regular_file(path, _MOST_BYTES).decode())
@@ -231,8 +231,8 @@ def _with_exit_code(process: JoinedProcess, path: str) -> JoinedProcess:
 def find_lost(processes: Sequence[JoinedProcess]) -> List[JoinedProcess]:
     """Return the dead processes that an exception, a signal or a code other than 0 ended.
 
-    A script may run and kill other helper processes. So a process that neither joined nor imported
-    the vendor's packages counts only if no other process had its rank.
+    A script may run helper processes and kill them. So a process that did not join counts only if
+    no other process had its rank, or if it failed after importing the vendor's packages.
     """
     joined = {process.rank for process in processes if process.joined}
     in_order = joined | {process.rank for process in processes if process.state == ENDED}
@@ -293,7 +293,7 @@ class AbsentRanks:
         """Find a rank that died before it joined and was not replaced."""
         processes = read_processes(self._folder)
         own = [each for each in processes if each.rank == self._rank and each.pid != os.getpid()]
-        # The script's last job, which this one follows, has ended with the end of this rank there.
+        # An earlier job of the script ended when its process with this rank did.
         began = max((each.time for each in own if not each.is_alive), default=0.0)
         newest = {process.rank: process for process in sorted(processes, key=_get_time)}
         for rank, process in newest.items():
@@ -346,12 +346,12 @@ def _note_end() -> None:
         return
     if error is not None:
         record.note(FAILED, _describe(error))
-    elif not (record.known.state == FAILED and record.is_exiting):  # others were caught
+    elif not (record.known.state == FAILED and record.is_exiting):  # other exceptions were caught
         record.note(ENDED)
 
 
 def _describe(error: BaseException) -> str:
-    from ascend_session.failures.graph_error import describe_error  # only what fails needs it
+    from ascend_session.failures.graph_error import describe_error  # needed only after a failure
 
     return one_line(describe_error(error), _LONGEST_ERROR)
 

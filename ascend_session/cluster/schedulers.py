@@ -438,10 +438,10 @@ def _refuse_slurm_shell(environ: Mapping[str, str], step: Scheduler) -> None:
     if task is None or task == os.getpid() or not _has_terminal(task):
         return
     raise JobError(
-        f"This process was started from a shell of srun --pty ({step.name}), which stands for "
-        f"{step.rank} of the {step.size.value} tasks ({step.size}). It cannot be told whether it "
-        "is that task, or has nothing to do with the others.",
-        hint=f"export {CHOICE}=none if it is on its own, {CHOICE}=slurm if it is the task; srun "
+        f"This process was started from a shell of srun --pty ({step.name}), which has the "
+        f"variables of {step.rank} of the {step.size.value} tasks ({step.size}). Nothing shows "
+        "whether it is that task or an independent process.",
+        hint=f"export {CHOICE}=none if it is independent, {CHOICE}=slurm if it is that task; srun "
         "without --pty starts all tasks alike.",
     )
 

@@ -91,7 +91,7 @@ class _RankProcess:
             self._write("started")
 
     def watch_exits(self) -> None:
-        """Arrange that the end of this process is written, too."""
+        """Arrange that the end of this process is recorded."""
         for name in ("exit", "_exit"):
             module = sys if name == "exit" else os
             setattr(module, name, self._noting(getattr(module, name)))
@@ -101,7 +101,7 @@ class _RankProcess:
         atexit.register(self._end)
 
     def _noting(self, leave: "Callable[..., Any]") -> "Callable[..., Any]":
-        """Wrap a function that ends the program, for what it is given in place of a code."""
+        """Wrap a function that ends the program, to record the code or text that it is given."""
 
         def noting(*arguments: "Any") -> "Any":
             if os.getpid() == self._pid and leave.__name__ == "_exit":
@@ -125,7 +125,7 @@ class _RankProcess:
         self._write_end(_find_unread_program() if error is None else _describe(error))
         try:
             _write_exit_code(self._path + EXIT_CODE)
-        except Exception:  # no ctypes, another C library: what is known has been written
+        except Exception:  # no ctypes, or another C library: only the code is lost
             return
 
     def _write_end(self, error: str) -> None:
@@ -183,11 +183,11 @@ def _find_unread_program() -> str:
 def _write_exit_code(path: str) -> None:
     """Have the C library write the exit code of this process into a file, as its only byte.
 
-    Nothing in Python knows it: a SystemExit that nobody catches leaves no trace. After Python has
-    ended, the C library calls what on_exit(3) has got with the code, and fputc(3) writes what it is
-    called with. The stream has no buffer, so that a crash of what ends later loses nothing.
+    Python does not keep it: an uncaught SystemExit leaves no trace. So fputc(3) is registered with
+    on_exit(3): when the process exits, the C library calls it with the code, and it writes that.
+    The stream has no buffer, so that a crash later in the exit loses nothing.
     """
-    import ctypes  # which takes its time, and is needed now only
+    import ctypes  # slow to import, and needed only here
 
     libc = ctypes.CDLL(None)
     libc.fopen.restype = libc_stream = ctypes.c_void_p

@@ -30,15 +30,15 @@ PRINT_VARIABLE = "ASCEND_SESSION_PRINT_CONFIG"
 _WIDTH = 100  # characters of a line
 _INDENT = "    "
 _SETS_OPTION = re.compile(r"""parameter_map\[\s*[bu]?["']([^"']+)["']""")
-_NOT_IN_ENTRY = ("graph_options", "allow_soft_placement")  # of a ConfigProto: what a session sets
+_NOT_IN_ENTRY = ("graph_options", "allow_soft_placement")  # what a session sets itself
 
-_printed: Dict[str, str] = {}  # place -> text: each is printed once
+_printed: Dict[str, str] = {}  # place -> text, so that each is printed once
 
 
 def print_config(proto: Any, verdict: EntryVerdict, line: UserLine) -> None:
     """Print the typed configuration of a session to the standard error, if that is asked for.
 
-    Of the ranks of a job, rank 0 prints.
+    In a job, only rank 0 prints.
 
     Args:
         proto: The ``tf.ConfigProto`` of the session, or None.
@@ -64,8 +64,8 @@ def print_config(proto: Any, verdict: EntryVerdict, line: UserLine) -> None:
 def write_config(proto: Any, verdict: EntryVerdict, source: Mapping[str, str]) -> str:
     """Write the configuration as an expression with comments.
 
-    Evaluated with the names of `ascend_session`, it is the configuration. Where the adapter ends
-    the run, or the entry lets no configuration be made, there are comments only.
+    Evaluated with the names of `ascend_session`, it is the configuration. There are only comments
+    if the adapter ends the run for an option that is left out, or if no configuration is valid.
 
     Args:
         proto: The session's ``tf.ConfigProto``.
@@ -153,7 +153,7 @@ def _describe_meant(key: str, verdict: EntryVerdict) -> str:
 
 
 def _convert(value: Any, field: Optional[str]) -> Any:
-    """Give what a value in the wrong protobuf field means in the right one; None if nothing."""
+    """Convert a value from the wrong protobuf field to the right one; None if that fails."""
     if field == "s":
         return str(value)
     text = str(value).lower()
@@ -206,7 +206,7 @@ def _place(key: str, source: Mapping[str, str]) -> str:
 
 
 def _find_source(line: UserLine) -> Dict[str, str]:
-    """Find where the script's own files set options: in words, by the vendor's key."""
+    """Find where the user's files set options: a place in words for each vendor's key."""
     modules = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     others = sorted({file for file in modules if file and is_user_file(file)} - {line.file})
     source: Dict[str, str] = {}

@@ -22,7 +22,7 @@ from ascend_session.config.grammars import accelerate
 from ascend_session.vendor import read_int64
 
 PROFILE = ("input_shape", "dynamic_dims", "dynamic_node_type")
-"""The keys that make dynamic profiles, if all three are there."""
+"""The keys that together define dynamic profiles."""
 
 
 class AdapterView(NamedTuple):
@@ -136,7 +136,7 @@ class Ends:
         return self.takes is None or not self.takes(value)
 
 
-# When a value is looked at ---------------------------------------------------------------------
+# When a value is checked -----------------------------------------------------------------------
 
 
 def while_dumping(view: AdapterView) -> bool:
@@ -145,7 +145,7 @@ def while_dumping(view: AdapterView) -> bool:
 
 
 def while_looking_for_overflow(view: AdapterView) -> bool:
-    """Return whether overflow is looked for."""
+    """Return whether overflow detection is on."""
     return view.is_on("enable_dump_debug")
 
 
@@ -177,7 +177,7 @@ def with_dynamic_ranges(view: AdapterView) -> bool:
     return with_dynamic_input(view) and with_ranges(view)
 
 
-# What is taken although the type refuses it ----------------------------------------------------
+# Values accepted although the type refuses them -----------------------------------------------
 
 
 def to_int32(number: int) -> int:
@@ -186,32 +186,32 @@ def to_int32(number: int) -> int:
 
 
 def takes_up_to_1(number: int) -> bool:
-    """Return whether it is at most 1; a negative graph_run_mode is accepted."""
+    """Return whether the number is at most 1; a negative graph_run_mode is accepted."""
     return number <= 1
 
 
 def takes_not_negative(number: int) -> bool:
-    """Return whether it is not negative, in 64 bits."""
+    """Return whether the 64-bit number is not negative."""
     return number >= 0
 
 
 def takes_positive(number: int) -> bool:
-    """Return whether it is above 0, in 64 bits."""
+    """Return whether the 64-bit number is above 0."""
     return number >= 1
 
 
 def takes_up_to_2_in_32_bits(number: int) -> bool:
-    """Return whether the 32 bits that are read are 0, 1 or 2."""
+    """Return whether the number, cut to 32 bits, is 0, 1 or 2."""
     return to_int32(number) in (0, 1, 2)
 
 
 def takes_not_negative_in_32_bits(number: int) -> bool:
-    """Return whether the 32 bits that are read are not negative."""
+    """Return whether the number, cut to 32 bits, is not negative."""
     return to_int32(number) >= 0
 
 
 def takes_positive_in_32_bits(number: int) -> bool:
-    """Return whether the 32 bits that are read are above 0."""
+    """Return whether the number, cut to 32 bits, is above 0."""
     return to_int32(number) >= 1
 
 
@@ -226,7 +226,7 @@ def takes_empty(text: str) -> bool:
 
 
 def takes_devices(text: str) -> bool:
-    """Return whether GetPassOptions takes it: numbers with commas between, whatever they are."""
+    """Return whether GetPassOptions accepts it: any numbers, separated by commas."""
     return re.fullmatch("([0-9]+,)+", text + ",") is not None
 
 
@@ -249,7 +249,7 @@ def takes_input_shape(text: str) -> bool:
 
 
 def takes_dynamic_dims(text: str) -> bool:
-    """Return whether CheckDynamicDims takes it: numbers, such as ``2,2;4,4``."""
+    """Return whether CheckDynamicDims accepts it: numbers, such as ``2,2;4,4``."""
     return _items_match(text, r"(\d+,)+")
 
 
@@ -266,7 +266,7 @@ def takes_range_groups(text: str) -> bool:
 
 
 def takes_shape_ranges(text: str) -> bool:
-    """Return whether GE's ParseInputShapeRange takes it: any whole numbers, in any order."""
+    """Return whether GE's ParseInputShapeRange accepts it: any whole numbers, in any order."""
     size = r"\s*[+-]?[0-9]{1,18}(~[+-]?[0-9]{1,18})?\s*"
     shape = rf"[^:;\[\]]+:\[(\s*|{size}(,{size})*)\]"
     return re.fullmatch(rf"{shape}([;,]{shape})*", text) is not None
@@ -325,7 +325,7 @@ def takes_stream_numbers(text: str) -> bool:
 
 
 def takes_multistream_mode(text: str) -> bool:
-    """Return whether ParseAutoMultistreamParallelMode takes it: a number may begin with zeros."""
+    """Return whether ParseAutoMultistreamParallelMode accepts it: numbers may begin with zeros."""
     mode = r"(Weighted)?LoadBalance:0*([1-9]|[1-5][0-9]|6[0-4])"
     return re.fullmatch(mode, text) is not None
 

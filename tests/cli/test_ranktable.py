@@ -362,7 +362,7 @@ def test_a_server_that_is_written_otherwise_is_a_wrong_call(call, server):
         (["make", "x.json"], "to merge tables, add --merge"),
         (["make", "--merge", "x.json", "--server", "a=0"], "cannot be combined with --merge"),
         (["make", "--server", "a=0", "--devices", "0"], "cannot be combined with --server"),
-        (["make", "--product", "A2"], "this host's is known"),
+        (["make", "--product", "A2"], "the product of this host is known"),
         (["make", "--server", "a=0", "--product", "A9"], "is not one of 910A, A2, A3, 310P"),
         (["make", "--merge", "x.json", "--devices", ""], "cannot be combined with --merge"),
         (["make", "--merge", "x.json", "--host-ip", "1.1.1.1"], "cannot be combined with --merge"),

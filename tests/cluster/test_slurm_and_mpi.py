@@ -132,9 +132,9 @@ class TestShells:
     def test_what_is_started_in_a_shell_of_several_tasks_is_refused(self, shell: int) -> None:
         environ = {**recorded("step, shell"), "SLURM_TASK_PID": str(shell)}
         for read in (Job.detect, read_schedulers):
-            with pytest.raises(JobError, match="stands for SLURM_PROCID=0 of the 4 tasks") as one:
+            with pytest.raises(JobError, match="variables of SLURM_PROCID=0 of the 4 tasks") as one:
                 read(environ)
-            assert f"{CHOICE}=none if it is on its own" in str(one.value.hint)
+            assert f"{CHOICE}=none if it is independent" in str(one.value.hint)
 
     def test_who_says_what_it_is_may_be_it(self, shell: int) -> None:
         environ = {**recorded("step, shell"), "SLURM_TASK_PID": str(shell)}

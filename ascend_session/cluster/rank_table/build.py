@@ -30,7 +30,7 @@ _to_json = json.JSONEncoder(ensure_ascii=False).encode
 def build_from_lists(servers: Mapping[str, Mapping[int, Addresses]]) -> Tuple[TableServer, ...]:
     """Build servers of ``{server_id: {physical id: address}}``, ranks in the order given."""
     if not servers:
-        raise JobError("A rank table needs at least one server, and none is given.")
+        raise JobError("A rank table needs at least one server; none was given.")
     built = []
     for server_id, devices in servers.items():
         if not devices:
@@ -139,7 +139,7 @@ def _check_physical(number: int) -> PhysicalDeviceId:
     try:
         physical: PhysicalDeviceId = PhysicalDeviceId(number)
     except (TypeError, ValueError):
-        raise JobError(f"{number!r} is no physical id of a device, which is 0 or more.") from None
+        raise JobError(f"{number!r} is not a physical device id; those are 0 or more.") from None
     return physical
 
 

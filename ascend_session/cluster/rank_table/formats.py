@@ -104,7 +104,7 @@ def _find_format(name: str, table: JsonObject, family: Optional[str]) -> str:
     if version not in (V1_0, V1_2):
         value = describe(keys["version"])
         raise JobError(
-            f"{name}: version is {value}, which HCCL does not take. {_KNOWN_VERSIONS}",
+            f"{name}: version is {value}, which HCCL does not accept. {_KNOWN_VERSIONS}",
             hint='Write "version": "1.0".',
         )
     return version
@@ -158,10 +158,10 @@ def _read_server(server: JsonObject, with_pods: bool) -> TableServer:
     server_id = _read_server_id(server)
     addresses = server.addresses("host_ip", several=False)
     if server.value.get("host_ip") == "":
-        message = "is empty; HCCL takes an address or nothing."
+        message = "is empty; HCCL accepts an address or a missing field."
         server.refuse("empty host_ip", "host_ip", message, "Leave it out.")
     elif any(map(is_unset, addresses)):
-        message = f"is {addresses[0]}, which HCCL takes for none."
+        message = f"is {addresses[0]}, which HCCL treats as missing."
         server.warn("unset host_ip", "host_ip", message, "Leave it out.")
         addresses = ()
     host_ip = addresses[0] if addresses else None

@@ -48,7 +48,7 @@ from ascend_session.vendor import A2, A3, A5, DUO, TRAINING, address_family
 
 _SERVER = 8  # devices of a server, the fewest of all products
 _MOST_RANKS_NAMED = 8
-_INVALID_SDID = str(0xFFFFFFFF)  # which HCCL takes for none
+_INVALID_SDID = str(0xFFFFFFFF)  # HCCL treats it as missing
 
 _FAULTS = ("type", "address", "number", "port")  # of fields
 _ON_MISSING = ("address missing", "address wanted", "addresses", "host_ip", "no pod", "no sdid")

@@ -80,9 +80,9 @@ def test_the_lab_variant_has_its_own_ranks_and_keys_that_nobody_reads():
     [
         ("1.1", "has version 1.1, which is for jobs of processors and host CPUs together."),
         ("2.0", "has version 2.0, which is for A5 (950), with rank_list and a topology file."),
-        ("3", "version is the text '3', which HCCL does not take."),
-        ("", "version is the text '', which HCCL does not take."),
-        (1.0, "version is the number 1.0, which HCCL does not take."),
+        ("3", "version is the text '3', which HCCL does not accept."),
+        ("", "version is the text '', which HCCL does not accept."),
+        (1.0, "version is the number 1.0, which HCCL does not accept."),
     ],
 )
 def test_other_versions_are_refused_by_name(version, said):
