@@ -33,9 +33,8 @@ _READ = re.compile(
 
 
 def pytest_sessionstart(session: Any) -> None:
-    """Ends the process whose test hangs: each of those side by side has a limit of its own."""
-    if not session.config.getoption("numprocesses", None):
-        session.config.pluginmanager.register(TimeLimit(600.0))
+    """Ends the run when a test hangs."""
+    session.config.pluginmanager.register(TimeLimit(600.0))
 
 
 @pytest.fixture(autouse=True)

@@ -103,10 +103,7 @@ def _command(arguments: List[str], environ: Mapping[str, str]) -> List[str]:
             "has it.",
             flush=True,
         )
-    # Much of the whole is waiting, so that more processes than cores pay.
-    side_by_side = [f"--numprocesses={2 * (os.cpu_count() or 1)}", "--maxprocesses=8"]
-    python = _prepare_venv(KINDS["project"], environ).python
-    return [python, "-m", "pytest", *(rest or [*side_by_side, "--dist=worksteal"])]
+    return [_prepare_venv(KINDS["project"], environ).python, "-m", "pytest", *rest]
 
 
 def _prepare_folder(python: VendorPython, environ: Mapping[str, str]) -> Environment:
