@@ -34,14 +34,14 @@ from ascend_session.findings import ERROR, INFO
 from ascend_session.text import fold_counting, format_ranges, split_counting
 
 if TYPE_CHECKING:
-    from ascend_session.launcher.assumed import AssumedDevices
     from ascend_session.launcher.config import LaunchConfig
+    from ascend_session.launcher.devices import AssumedDevices
     from ascend_session.launcher.plan import Plan, RankPlan
 
 
 def parse_assumed(text: str) -> "AssumedDevices":
     """Read the devices of another machine, as in ``A2:8``."""
-    from ascend_session.launcher.assumed import AssumedDevices
+    from ascend_session.launcher.devices import AssumedDevices
 
     assumed = AssumedDevices.parse(text)
     if assumed is None:

@@ -33,10 +33,10 @@ from ascend_session.cluster.variables import check_stall_note
 from ascend_session.errors import AscendError, ConfigError, JobError
 from ascend_session.findings import ERROR, Finding
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
-from ascend_session.launcher.assumed import AssumedDevices
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.decided import UNDECIDED, Decided, decision, make_absolute
 from ascend_session.launcher.devices import (
+    AssumedDevices,
     RankDevice,
     decide_cpus,
     decide_devices,

@@ -19,8 +19,8 @@ from ascend_session.checks.job import (
 from ascend_session.config.hccl_variables import check_hccl_variables
 from ascend_session.errors import AscendError, PreflightError
 from ascend_session.findings import ERROR, NOT_CHECKED, Finding, errors_of, remarks_of
-from ascend_session.launcher.assumed import AssumedDevices
 from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.devices import AssumedDevices
 from ascend_session.launcher.plan import Decisions, Plan, decide_job
 from ascend_session.launcher.process import check_terminal
 from ascend_session.spelling import Message, option, template_of
