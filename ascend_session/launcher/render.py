@@ -5,6 +5,7 @@ On a terminal, lines that several ranks write within `EQUAL_S` stand there once,
 text``, and a status line stays below all others. The lines of each rank keep their order.
 """
 
+import itertools
 import os
 import time
 from bisect import bisect_right
@@ -103,7 +104,7 @@ class TerminalRenderer:
 
     def due_s(self) -> Optional[float]:
         """Compute the seconds until something is to be drawn though no block comes."""
-        dues = [line.due for line in self._held.values()][:1]
+        dues = [line.due for line in itertools.islice(self._held.values(), 1)]
         if self._status is not None:
             dues.append(self._drawn_at + _STATUS_EVERY_S)
         return max(0.0, min(dues) - time.monotonic()) if dues else None
@@ -148,7 +149,8 @@ class TerminalRenderer:
     def _release(self, now: float, is_open: bool) -> bytes:
         """Take out the first lines as long as they need not wait."""
         drawn = []
-        for line in list(self._held.values()):
+        while self._held:
+            line = next(iter(self._held.values()))
             if is_open and line.due > now and self._held_bytes <= _HELD_BYTES:
                 break
             del self._held[line.number]

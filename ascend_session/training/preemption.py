@@ -176,7 +176,7 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
         if RANK_FOLDER in os.environ:
             fetches["step"] = self._step
         if self._size == 1:
-            return tf1().train.SessionRunArgs(fetches)
+            return tf1().train.SessionRunArgs(fetches) if fetches else None
         fetches["agreed"] = self._agreed
         return tf1().train.SessionRunArgs(fetches, {self._request: [self._requested]})
 
