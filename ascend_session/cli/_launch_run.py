@@ -1,8 +1,8 @@
 """Runs a job for the command ``launch``: the ranks' lines, sentences about them, a live line.
 
 The live line below the output says who runs, for how long, at which step training is, and the
-newest line of any rank. A rank starts until it has written something or opens a system: before that
-it loads TensorFlow, and nobody can tell.
+newest line of any rank. A rank starts until it has written something, told a step or opens a
+system: before that it loads TensorFlow, and nobody can tell.
 """
 
 import dataclasses
@@ -44,6 +44,7 @@ from ascend_session.launcher.process import (
 )
 from ascend_session.launcher.pump import Notices
 from ascend_session.launcher.render import can_redraw
+from ascend_session.launcher.supervisor import AGAIN_S
 from ascend_session.rank_folder import read_step
 from ascend_session.text import format_count, format_duration, format_ranges
 
@@ -299,7 +300,8 @@ def _describe_passed_on(event: events.PassedOn) -> str:
     if not event.processes:
         return f"{name} was passed on to nobody: no rank catches it."
     if event.signal == signal.SIGINT:
-        return "Ctrl-C went to the rank that has the terminal; another one ends the job."
+        again = f"another one within {AGAIN_S:g} s ends the job"
+        return f"Ctrl-C went to the rank that has the terminal; {again}."
     noun = "process" if len(event.processes) == 1 else "processes"
     return f"{name} was passed on to {noun} {format_ranges(event.processes)}."
 
@@ -321,7 +323,7 @@ class StatusLine:
         self._attempt, self._size = 1, 0
         self._alive: FrozenSet[int] = frozenset()  # replaced, never changed
         self._folders: Dict[int, str] = {}
-        self._joined: Set[int] = set()
+        self._begun: Set[int] = set()
         self._paced = 0  # the rank whose steps are counted
         self._steps: Deque[Tuple[float, int]] = deque()  # when it made some, in `_PACE_S`
         self._until: Optional[float] = None  # until ranks are killed, or another attempt
@@ -333,7 +335,7 @@ class StatusLine:
             self._attempt, self._size = event.plan.attempt, len(event.plan.ranks)
             self._attempt_began = time.monotonic()
             self._folders = {rank.rank: rank.folder for rank in event.plan.ranks}
-            self._joined = set()
+            self._begun = set()
             self._steps.clear()
             self._until, self._is_waiting, self._is_killing = None, False, False
         elif isinstance(event, events.Started):
@@ -375,7 +377,7 @@ class StatusLine:
         latest = {rank: self._latest(rank) for rank in alive}
         began = self._attempt_began
         lines = {rank: line for rank, line in latest.items() if line and line.time >= began}
-        running = [rank for rank in alive if rank in lines or self._has_joined(rank)]
+        running = [rank for rank in alive if rank in lines or self._has_begun(rank)]
         starting = len(alive) - len(running)
         if alive and not running:
             return f"{attempt}{starting} of {self._size} ranks starting, {elapsed}"
@@ -383,10 +385,11 @@ class StatusLine:
         head += f"{starting} starting, {elapsed}" if starting else elapsed
         return " | ".join(filter(None, [head, self._describe_step(alive), _describe_line(lines)]))
 
-    def _has_joined(self, rank: int) -> bool:
-        if rank not in self._joined and read_members(self._folders[rank]):
-            self._joined.add(rank)
-        return rank in self._joined
+    def _has_begun(self, rank: int) -> bool:
+        folder = self._folders[rank]
+        if rank not in self._begun and (read_step(folder) or read_members(folder)):
+            self._begun.add(rank)
+        return rank in self._begun
 
     def _describe_step(self, alive: FrozenSet[int]) -> str:
         """Say at which step the first rank is that tells, at which pace, and what is left."""

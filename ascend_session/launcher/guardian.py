@@ -495,11 +495,10 @@ class GuardedJob:
 
     def _interrupt(self, rank: int) -> None:
         """Send SIGINT to a rank and its group, if it lives."""
-        pids = [pid for pid, (number, _) in self._alive.items() if number == rank]
-        for pid in pids:
-            with contextlib.suppress(OSError):  # it has no group yet, or is somebody else's
-                os.killpg(pid, signal.SIGINT)
-        self._channel.send(("passed_on", int(signal.SIGINT), tuple(pids), time.time()))
+        for pid, (number, _) in self._alive.items():
+            if number == rank:
+                with contextlib.suppress(OSError):  # it has no group yet, or is somebody else's
+                    os.killpg(pid, signal.SIGINT)
 
     def _signal_all(self, number: int) -> None:
         """Send a signal to every process of the job, first to the ranks' groups at once."""

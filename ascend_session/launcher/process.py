@@ -184,7 +184,7 @@ class LentTerminal:
 
     The rank is in a session of its own, to which the terminal does not belong: so the kernel stops
     it for no read, and what is typed as a signal comes to the launcher. Settings that the rank
-    leaves behind, such as no echo, are taken back with the block.
+    leaves behind, such as no echo, are taken back when it has ended, or with the block.
     """
 
     def __enter__(self) -> "LentTerminal":
@@ -192,12 +192,16 @@ class LentTerminal:
         return self
 
     def __exit__(self, *failure: Any) -> None:
+        self.take_back()
+
+    def take_back(self) -> None:
+        """Set the terminal as it was before a rank used it."""
         self._set(self._settings)
 
     def stop_process(self, signals: Signals) -> None:
         """Stop this process until it is continued in front; others find the old settings."""
         ranks_settings = termios.tcgetattr(0)
-        self._set(self._settings)
+        self.take_back()
         signals.stop_process()
         while not is_in_front(0) and not signals.noted:  # as who reads in the background
             signals.stop_process()

@@ -2,11 +2,13 @@
 
 In a pipe or a file every line stands behind its rank, as in ``[3] text``, and is written at once.
 On a terminal, lines that several ranks write within `EQUAL_S` stand there once, as in ``[0-7]
-text``, and a status line stays below all others. The lines of each rank keep their order.
+text``, and a status line stays below all others. The lines of each rank keep their order. Lines
+whose times alone differ are equal; the first one stands there.
 """
 
 import itertools
 import os
+import re
 import time
 from bisect import bisect_right
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -20,6 +22,10 @@ EQUAL_S = 0.2
 LAUNCHER = -1
 """Stands for the launcher itself where others have the number of a rank."""
 
+# What loggers put before a line and what differs between ranks: the time, and absl's thread.
+_TIME = re.compile(
+    rb"(?:\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?|([DIWEF])\d{4} [\d:.]+ +\d+)(?=.)"
+)
 _HELD_BYTES = 64 * 1024  # of lines that wait for equal ones
 _STATUS_EVERY_S = 1.0  # when nothing else is written
 _STATUS_LEAST_S = 0.1  # and when much is
@@ -66,16 +72,15 @@ class PlainRenderer:
 class _Line:
     """A line that waits for the ranks that write the same."""
 
-    def __init__(self, number: int, rank: int, text: bytes, stamp: bytes, due: float) -> None:
+    def __init__(
+        self, number: int, key: Tuple[bool, bytes], rank: int, text: bytes, stamp: bytes, due: float
+    ) -> None:
         self.number = number  # in the order in which lines stand on the terminal
+        self.key = key  # what equal lines have in common
         self.ranks = [rank]
         self.text = text
         self.stamp = stamp
         self.due = due
-
-    @property
-    def key(self) -> Tuple[bool, bytes]:
-        return self.ranks[0] == LAUNCHER, self.text
 
 
 class TerminalRenderer:
@@ -128,8 +133,11 @@ class TerminalRenderer:
         return (_ERASE if before else b"") + lines + self._drawn
 
     def _hold(self, rank: int, text: bytes, stamp: bytes, now: float) -> None:
-        """Add a rank to a line with the same text, or hold a new line."""
-        numbers = self._numbers.setdefault((rank == LAUNCHER, text), [])
+        """Add a rank to an equal line, or hold a new line."""
+        time_before = _TIME.match(text)
+        rest = text if time_before is None else (time_before[1] or b"") + text[time_before.end() :]
+        key = rank == LAUNCHER, rest
+        numbers = self._numbers.setdefault(key, [])
         # One that stands before the rank's own last line would change the rank's order.
         place = bisect_right(numbers, self._latest.get(rank, -1))
         if place < len(numbers):
@@ -139,7 +147,7 @@ class TerminalRenderer:
                 line.due = now
         else:
             wait_s = 0.0 if rank == LAUNCHER or self._ranks == 1 else EQUAL_S
-            line = _Line(self._next_number, rank, text, stamp, now + wait_s)
+            line = _Line(self._next_number, key, rank, text, stamp, now + wait_s)
             self._next_number += 1
             self._held[line.number] = line
             self._held_bytes += len(text)

@@ -43,6 +43,7 @@ from ascend_session.launcher.events import (
     NotBound,
     NotStarted,
     Over,
+    PassedOn,
     Paused,
     Planned,
     Repeated,
@@ -264,6 +265,9 @@ def _end_orphans_of(attempt: Attempt, folder: str) -> None:
         attempt.ended = time.time()
 
 
+AGAIN_S = 5.0
+"""Seconds in which a second Ctrl-C ends the job; the first one went to the rank in a debugger."""
+
 _QUIET_S = 0.3
 _STEP_LOOK_S = 1.0  # between two looks for the step with which another attempt begins
 
@@ -283,7 +287,7 @@ class _Supervision:
         terminal: Optional[LentTerminal],
     ) -> None:
         self._terminal = terminal
-        self._was_interrupted = False  # SIGINT went to the attached rank, and the job goes on
+        self._interrupted_at = -AGAIN_S  # when SIGINT went to the attached rank
         self._plan = plan
         self._attempt = attempt
         self._guardian = guardian
@@ -336,10 +340,14 @@ class _Supervision:
             self._guardian.pause()
         elif self._attempt.signal is None:
             attached = self._plan.config.attach
-            is_first = number == signal.SIGINT and not self._was_interrupted
-            if is_first and attached in self._attempt.alive:
-                self._was_interrupted = True
+            pid = None if attached is None else self._attempt.alive.get(attached)
+            now = time.monotonic()
+            is_first = number == signal.SIGINT and now - self._interrupted_at >= AGAIN_S
+            if is_first and attached is not None and pid is not None:
+                self._interrupted_at = now
                 self._signals.forget(number)
+                # What is said of it stands above the prompt that a debugger shows again.
+                self._on_event(PassedOn(int(number), (pid,), time.time()))
                 self._guardian.interrupt(attached)
                 return
             self._attempt.signal = number
@@ -382,6 +390,8 @@ class _Supervision:
         elif isinstance(event, Ended):
             rank = attempt.of(event.rank)
             rank.status, rank.ended = event.status, event.time
+            if self._terminal is not None and event.rank == self._plan.config.attach:
+                self._terminal.take_back()
             if event.status:
                 self._filter.note_end(event.rank)
         elif isinstance(event, NotBound):

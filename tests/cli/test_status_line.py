@@ -111,12 +111,19 @@ def test_the_step_comes_with_pace_and_time_left(watch):
     watched = watch()
     watched.says(0, b"loss 1\n")
     watched.trains(1, 100, of=1000, ago=10.0)
-    shown = "1 of 3 ranks running, 2 starting, 0:42 | step {} | [0] loss 1"
+    shown = "2 of 3 ranks running, 1 starting, 0:42 | step {} | [0] loss 1"
     assert watched.shown() == shown.format("100 of 1000")
     watched.trains(1, 140, of=1000)
     assert watched.shown() == shown.format("140 of 1000, 4 steps/s, 3:35 left")
     watched.trains(0, 500)  # the first rank that tells
     assert watched.shown() == shown.format("500")
+
+
+def test_steps_are_shown_of_ranks_that_say_nothing_else(watch):
+    watched = watch()
+    for rank in range(3):
+        watched.trains(rank, 7)
+    assert watched.shown() == "3 of 3 ranks running, 0:42 | step 7"
 
 
 def test_a_step_of_long_ago_has_no_pace(watch):

@@ -36,9 +36,18 @@ class Shell:
     def write(self, text: str) -> None:
         os.write(self.terminal, text.encode())
 
-    def launch(self, *words: str) -> None:
-        """Starts a launcher; the shell shows its exit code as ``code=<n>.``."""
-        command = [sys.executable, "-m", "ascend_session.cli", "launch", "--backend", "stub"]
+    def launch(self, *words: str, again_s: float = 3600.0) -> None:
+        """Starts a launcher; the shell shows its exit code as ``code=<n>.``.
+
+        A second Ctrl-C ends a job within ``again_s``, so that no test depends on its own speed.
+        """
+        (self._folder / "launcher.py").write_text(
+            "from ascend_session.cli import main\n"
+            "from ascend_session.launcher import supervisor\n"
+            f"supervisor.AGAIN_S = {again_s}\n"
+            "main()\n"
+        )
+        command = [sys.executable, "launcher.py", "launch", "--backend", "stub"]
         self.write(f"{' '.join([*command, *words])}; echo code=$?.\n")
         self.until("\n")  # what was typed
 
@@ -112,14 +121,50 @@ def test_ctrl_c_goes_to_the_debugger_and_a_second_one_ends_the_job(
     shell.write("c\n")
     shell.until("runs")
     shell.write("\x03")
-    shown = shell.until("(Pdb) ")
-    assert "Program interrupted" in shown
+    shown = shell.until("Program interrupted")
+    assert "ends the job" in shown
+    shell.until("(Pdb) ")
     shell.write("p 20 + 3\n")
-    assert "another one ends the job" in shown + shell.until("23")
+    shell.until("23")
     shell.until("(Pdb) ")
     shell.write("\x03")
     shown = shell.until("code=130.")
     assert "SIGINT: every rank is asked to end" in shown
+
+
+def test_a_ctrl_c_long_after_another_goes_to_the_debugger_too(tmp_path: Path, shell: Shell) -> None:
+    (tmp_path / "train.py").write_text(
+        "import time\nbreakpoint()\nwhile True:\n    print('runs')\n    time.sleep(0.05)\n"
+    )
+    shell.launch("-n", "1", "--attach", "0", "train.py", again_s=0.0)
+    shell.until("(Pdb) ")
+    for _ in range(3):
+        shell.write("c\n")
+        shell.until("runs")
+        shell.write("\x03")
+        shell.until("Program interrupted")
+        shell.until("(Pdb) ")
+    shell.write("q\n")
+    shell.until("code=1.")
+
+
+def test_a_terminal_is_as_before_once_its_rank_has_ended(tmp_path: Path, shell: Shell) -> None:
+    (tmp_path / "train.py").write_text(
+        "import os, time, tty\n"
+        "if os.environ['RANK_ID'] == '0':\n"
+        "    tty.setraw(0)  # Ctrl-C is a letter now\n"
+        "    print('raw')\n"
+        "else:\n"
+        "    time.sleep(600)\n"
+    )
+    shell.launch("-n", "2", "--attach", "0", "train.py")
+    shell.until("raw")
+    limit = time.monotonic() + PATIENCE
+    while not termios.tcgetattr(shell.terminal)[3] & termios.ISIG:
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+    shell.write("\x03")
+    shell.until("code=130.")
 
 
 def test_what_a_script_asks_for_is_typed_at_the_terminal(tmp_path: Path, shell: Shell) -> None:

@@ -238,6 +238,43 @@ def test_lines_with_a_time_are_equal_if_their_texts_are(monkeypatch: pytest.Monk
     assert held.renderer.render(blocks, True) == b"12:00 [0-1] text\n"
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (
+            "2026-11-26 22:44:44.057213: I tensorflow/core x",
+            "2026-11-26 22:44:45.1: I tensorflow/core x",
+        ),
+        ("[2026-11-26 22:44:44,057] epoch 1", "[2026-11-26 22:44:44,058] epoch 1"),
+        ("2026-11-26T22:44:44 epoch 1", "2026-11-26T22:44:45 epoch 1"),
+        ("W1126 22:44:44.057213 140 a.py:3] old", "W1126 22:44:44.057214 139 a.py:3] old"),
+    ],
+)
+def test_of_lines_whose_own_times_alone_differ_the_first_is_shown(
+    monkeypatch: pytest.MonkeyPatch, first: str, second: str
+) -> None:
+    held = Held(monkeypatch, ranks=2)
+    shown = held.draw((0, f"{first}\n".encode()), (1, f"{second}\n".encode()))
+    assert shown.decode() == f"[0-1] {first}\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("2026-11-26 22:44:44 one", "2026-11-26 22:44:44 two"),
+        ("2026-11-26 22:44:44", "2026-11-26 22:44:45"),
+        ("W1126 22:44:44.057213 140 a.py:3] x", "E1126 22:44:44.057213 140 a.py:3] x"),
+        ("took 12:00:01", "took 12:00:02"),
+    ],
+)
+def test_lines_that_differ_otherwise_are_not_equal(
+    monkeypatch: pytest.MonkeyPatch, first: str, second: str
+) -> None:
+    held = Held(monkeypatch, ranks=2)
+    held.draw((0, f"{first}\n".encode()), (1, f"{second}\n".encode()))
+    assert held.draw(is_open=False).decode() == f"[0] {first}\n[1] {second}\n"
+
+
 def test_a_stream_without_a_descriptor_gets_the_lines() -> None:
     stream = io.StringIO()
     output = Output(stream, 2, range(2))
