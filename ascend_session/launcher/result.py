@@ -48,8 +48,8 @@ class RankResult:
         ended: When its end was noticed, likewise.
         trouble: Why it could not be started, as a sentence; empty if it was.
         error: Its own record of the exception that ended it, or None.
-        stdout: File with its standard output.
-        stderr: File with its standard error.
+        stdout: File with its standard output; empty for the attached rank, which has none.
+        stderr: File with its standard error, likewise.
         plog: Folder of the vendor's logs.
         start_errno: The error's number if it could not be started; not part of `as_dict`.
     """
@@ -183,7 +183,9 @@ class Attempt:
     def begin(cls, plan: Plan, started: float) -> Attempt:
         """Open the record of an attempt of which nothing has happened yet."""
         ranks = [
-            RankResult(rank.rank, stdout=rank.stdout, stderr=rank.stderr, plog=rank.plog)
+            RankResult(rank.rank, plog=rank.plog)
+            if rank.rank == plan.config.attach
+            else RankResult(rank.rank, stdout=rank.stdout, stderr=rank.stderr, plog=rank.plog)
             for rank in plan.ranks
         ]
         return cls(plan.attempt, plan.job_id, plan.folder, started, ranks=tuple(ranks))

@@ -106,19 +106,20 @@ def _describe_start(attempt: Attempt) -> str:
 def _list_facts(result: LaunchResult) -> Iterator[Tuple[str, str]]:
     cause, ranks = result.cause, result.ranks
     if cause is not None:
+        rank = None if cause.rank is None else ranks[cause.rank - ranks[0].rank]
         if cause.advice:
             yield "What to do", cause.advice
         elif cause.rank is not None and cause.tail and not _is_explained(cause, ranks):
             yield "What to do", f"Read what rank {cause.rank} says, in the logs below."
-        elif cause.rank is not None and not cause.place:
+        elif rank is not None and not cause.place and rank.stderr:
             yield "What to do", f"Rank {cause.rank} wrote nothing: run its program alone, and look."
         if cause.failure_class is not None:
             code = "" if cause.failure is None else f"{cause.failure.code}, "
             kind = cause.failure_class.value
             yield "Failure", f"{code}{_CLASSES.get(kind, kind)}"
-        if cause.rank is not None:
-            rank = ranks[cause.rank - ranks[0].rank]
-            paths = [f"{path}{_describe_size(path)}" for path in (rank.stderr, rank.stdout)]
+        if rank is not None:
+            streams = [path for path in (rank.stderr, rank.stdout) if path]
+            paths = [f"{path}{_describe_size(path)}" for path in streams]
             paths += [cause.stacks] if cause.stacks else []
             yield from _label_first(f"Rank {cause.rank}", [*paths, *cause.plogs])
     if cause is not None and cause.exit_code != result.code:

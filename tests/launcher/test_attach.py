@@ -148,6 +148,17 @@ def test_a_ctrl_c_long_after_another_goes_to_the_debugger_too(tmp_path: Path, sh
     shell.until("code=1.")
 
 
+def test_the_summary_names_no_logs_of_a_rank_that_wrote_to_the_terminal(
+    tmp_path: Path, shell: Shell
+) -> None:
+    (tmp_path / "train.py").write_text("import os\nprint('bye', flush=True)\nos._exit(3)\n")
+    shell.launch("-n", "1", "--attach", "0", "train.py")
+    shown = shell.until("code=3.")
+    assert "Rank 0 ended with exit code 3." in shown
+    assert "wrote nothing" not in shown
+    assert "stdout.log" not in shown
+
+
 def test_a_terminal_is_as_before_once_its_rank_has_ended(tmp_path: Path, shell: Shell) -> None:
     (tmp_path / "train.py").write_text(
         "import os, time, tty\n"
