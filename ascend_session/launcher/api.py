@@ -99,7 +99,8 @@ def _find_stdout() -> Target:
     if stream is None:  # as Python was started without one
         return 1
     if isinstance(stream, io.TextIOWrapper):
-        with contextlib.suppress(OSError):  # UnsupportedOperation: a buffer in memory
+        with contextlib.suppress(OSError, ValueError):  # a buffer in memory, or closed
+            stream.flush()  # what the program has printed before stands above
             return stream.fileno()
     return stream
 

@@ -62,6 +62,26 @@ def test_a_python_without_stdout_can_launch(tmp_path: Path, monkeypatch: Any) ->
     assert run(tmp_path).ok
 
 
+def test_what_was_printed_before_stands_above_the_lines(tmp_path: Path, monkeypatch: Any) -> None:
+    with open(str(tmp_path / "out"), "w+") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        print("before")
+        run(tmp_path)
+        print("after")
+        stream.seek(0)
+        lines = stream.read().splitlines()
+    assert [lines[0], *sorted(lines[1:3]), lines[3]] == ["before", *_LINES, "after"]
+
+
+def test_a_stdout_that_was_closed_is_reported_once(tmp_path: Path, monkeypatch: Any) -> None:
+    stream = open(os.devnull, "w")
+    stream.close()
+    monkeypatch.setattr(sys, "stdout", stream)
+    result = run(tmp_path)
+    assert result.ok
+    assert ["closed file" in note for note in result.notes] == [True]
+
+
 def test_a_result_prints_as_the_summary_of_the_command(tmp_path: Path) -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     result = launch(config(tmp_path, "", 2), output=null)
