@@ -21,7 +21,6 @@ launcher may send
 * ``("stop", signal, grace)``: ask everyone to end, and end them ``grace`` seconds later;
 * ``("kill",)``: end everyone now;
 * ``("pass on", signal)``: send it to the processes that catch it;
-* ``("interrupt", rank)``: send SIGINT to a rank and its group;
 * ``("pause",)`` and ``("continue",)``: stop everyone, which ``paused`` answers, and let everyone go
   on;
 
@@ -471,8 +470,6 @@ class GuardedJob:
                 self._kill_at = time.monotonic()
             elif message[0] == "pass on":
                 self._pass_on(message[1])
-            elif message[0] == "interrupt":
-                self._interrupt(message[1])
             else:
                 is_pause = message[0] == "pause"
                 if not self._is_stopping:  # who is to end has to run for it
@@ -492,13 +489,6 @@ class GuardedJob:
                     process.send_signal(number)
                     told.append(process.pid)
         self._channel.send(("passed_on", number, tuple(told), time.time()))
-
-    def _interrupt(self, rank: int) -> None:
-        """Send SIGINT to a rank and its group, if it lives."""
-        for pid, (number, _) in self._alive.items():
-            if number == rank:
-                with contextlib.suppress(OSError):  # it has no group yet, or is somebody else's
-                    os.killpg(pid, signal.SIGINT)
 
     def _signal_all(self, number: int) -> None:
         """Send a signal to every process of the job, first to the ranks' groups at once."""

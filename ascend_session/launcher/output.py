@@ -249,7 +249,6 @@ class Output:
         colour: Whether the ranks' colours stay; they should only on a terminal.
         words: The file descriptor to which the launcher's own lines are written; None means
             ``target``.
-        now: The time in seconds since 1970.
         is_terminal: Whether equal lines stand there once, and a status line can.
 
     Attributes:
@@ -267,7 +266,6 @@ class Output:
         timestamps: bool = False,
         colour: bool = False,
         words: Optional[int] = None,
-        now: Callable[[], float] = time.time,
         is_terminal: bool = False,
     ) -> None:
         self.is_terminal = is_terminal
@@ -290,7 +288,6 @@ class Output:
         self._show = show
         self._timestamps = timestamps
         self._colour = colour
-        self._now = now
         self._splitters: Dict[Tuple[int, str], LineSplitter] = {}
         self._latest: Dict[int, Latest] = {}
 
@@ -414,7 +411,7 @@ class Output:
     def _time(self) -> bytes:
         if not self._timestamps:
             return b""
-        now = self._now()
+        now = time.time()
         second = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now))
         return f"{second}.{int(now * 1000) % 1000:03d} ".encode()
 

@@ -128,20 +128,20 @@ class Source(NamedTuple):
         fd: Its end for reading; the pump closes it.
         rank: The rank that writes.
         stream: ``stdout`` or ``stderr``.
-        log: Gets the bytes untouched and is closed at the end; None means no log.
+        log: Gets the bytes untouched and is closed at the end.
     """
 
     fd: int
     rank: int
     stream: str
-    log: Optional[LogFile] = None
+    log: LogFile
 
 
 class Pump:
     """Reads until every pipe has ended, or until it is stopped.
 
-    When the ranks have ended, stop it with some seconds to go: a pipe may be held open by a process
-    that a rank left behind, or be left alone because the terminal takes nothing.
+    When the ranks have ended, stop it: a pipe may be held open by a process that a rank left
+    behind, or be left alone because the terminal takes nothing.
 
     Args:
         sources: The pipes.
@@ -161,7 +161,7 @@ class Pump:
         self._lock = threading.Lock()  # guards the pipe that wakes
         self._has_ended = False
         self._paused: Set[int] = set()
-        self._stop_at: Optional[float] = None
+        self._is_stopping = False
         self._failure: Optional[BaseException] = None
         self._thread = threading.Thread(target=self._main, name="launch-pump", daemon=True)
         output.when_room(self._wake)  # which may be called from now on
@@ -180,15 +180,12 @@ class Pump:
             raise
         return self
 
-    def stop(self, within_s: float = 0.0) -> None:
+    def stop(self) -> None:
         """End it although pipes may not have ended; returns at once, see `join`.
 
         What is in the pipes at that moment is still read.
-
-        Args:
-            within_s: How long it goes on as before, unless all pipes end earlier.
         """
-        self._stop_at = time.monotonic() + within_s
+        self._is_stopping = True
         self._wake()
 
     def join(self, timeout_s: Optional[float] = None) -> bool:
@@ -237,13 +234,10 @@ class Pump:
 
     def _run(self) -> None:
         while self._open:
-            timeout_s = None
-            if self._stop_at is not None:
-                timeout_s = self._stop_at - time.monotonic()
-                if timeout_s <= 0:
-                    self._drain()
-                    return
-            for key, _ in self._selector.select(timeout_s):
+            if self._is_stopping:
+                self._drain()
+                return
+            for key, _ in self._selector.select():
                 if key.data is None:
                     os.read(self._wake_read, 4096)
                     self._resume()
@@ -261,11 +255,8 @@ class Pump:
         if not chunk:
             self._end(source)
             return
-        path = ""
-        if source.log is not None:
-            source.log.write(chunk)
-            path = source.log.path
-        if not self._output.feed(source.rank, source.stream, chunk, path):
+        source.log.write(chunk)
+        if not self._output.feed(source.rank, source.stream, chunk, source.log.path):
             self._pause(source.rank)
 
     def _end(self, source: Source) -> None:
@@ -275,8 +266,7 @@ class Pump:
         self._open[source.rank].remove(source)
         if not self._open[source.rank]:
             del self._open[source.rank]
-        if source.log is not None:
-            source.log.close()
+        source.log.close()
         self._output.end(source.rank, source.stream)
 
     def _pause(self, rank: int) -> None:

@@ -2,10 +2,11 @@
 
 In a pipe or a file every line stands behind its rank, as in ``[3] text``, and is written at once.
 On a terminal, lines that several ranks write within `EQUAL_S` stand there once, as in ``[0-7]
-text``, and a status line stays below all others. The lines of each rank keep their order. Lines
-whose times alone differ are equal; the first one stands there.
+text``, and a status line stays below all others. The lines of each rank keep their order. Equal
+lines may begin with different times.
 """
 
+import dataclasses
 import itertools
 import os
 import re
@@ -22,7 +23,7 @@ EQUAL_S = 0.2
 LAUNCHER = -1
 """Stands for the launcher itself where others have the number of a rank."""
 
-# What loggers put before a line and what differs between ranks: the time, and absl's thread.
+# What loggers put before a line and is not compared: the time, and absl's thread.
 _TIME = re.compile(
     rb"(?:\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?|([DIWEF])\d{4} [\d:.]+ +\d+)(?=.)"
 )
@@ -69,18 +70,16 @@ class PlainRenderer:
         return b"".join(drawn)
 
 
+@dataclasses.dataclass
 class _Line:
     """A line that waits for the ranks that write the same."""
 
-    def __init__(
-        self, number: int, key: Tuple[bool, bytes], rank: int, text: bytes, stamp: bytes, due: float
-    ) -> None:
-        self.number = number  # in the order in which lines stand on the terminal
-        self.key = key  # what equal lines have in common
-        self.ranks = [rank]
-        self.text = text
-        self.stamp = stamp
-        self.due = due
+    number: int  # in the order in which lines stand on the terminal
+    key: Tuple[bool, bytes]  # what equal lines have in common
+    ranks: List[int]
+    text: bytes
+    stamp: bytes
+    due: float
 
 
 class TerminalRenderer:
@@ -147,7 +146,7 @@ class TerminalRenderer:
                 line.due = now
         else:
             wait_s = 0.0 if rank == LAUNCHER or self._ranks == 1 else EQUAL_S
-            line = _Line(self._next_number, key, rank, text, stamp, now + wait_s)
+            line = _Line(self._next_number, key, [rank], text, stamp, now + wait_s)
             self._next_number += 1
             self._held[line.number] = line
             self._held_bytes += len(text)

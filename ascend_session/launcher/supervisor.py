@@ -182,10 +182,6 @@ class GuardianProcess:
         """Send a signal to the processes that catch it."""
         self._send(("pass on", int(number)))
 
-    def interrupt(self, rank: int) -> None:
-        """Send SIGINT to a rank and its group, as its terminal would."""
-        self._send(("interrupt", self._ranks.index(rank)))
-
     def pause(self) -> None:
         """Stop every process of the job until `resume`; `Paused` says when that is done."""
         self._send(("pause",))
@@ -340,15 +336,16 @@ class _Supervision:
             self._guardian.pause()
         elif self._attempt.signal is None:
             attached = self._plan.config.attach
-            pid = None if attached is None else self._attempt.alive.get(attached)
             now = time.monotonic()
             is_first = number == signal.SIGINT and now - self._interrupted_at >= AGAIN_S
-            if is_first and attached is not None and pid is not None:
+            if is_first and attached in self._attempt.alive:
+                pid = self._attempt.alive[attached]
                 self._interrupted_at = now
                 self._signals.forget(number)
                 # What is said of it stands above the prompt that a debugger shows again.
                 self._on_event(PassedOn(int(number), (pid,), time.time()))
-                self._guardian.interrupt(attached)
+                with contextlib.suppress(OSError):  # it has no group yet, or is somebody else's
+                    os.killpg(pid, signal.SIGINT)  # as its terminal would
                 return
             self._attempt.signal = number
             if self._stall is not None:

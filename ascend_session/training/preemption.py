@@ -174,8 +174,7 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
             return None
         fetches = {}
         if RANK_FOLDER in os.environ:
-            # In every run, for runs that fetch something else now and then are another graph to
-            # compile, which takes a device minutes.
+            # In every run: one that fetches something else is another graph to compile.
             fetches["step"] = self._step
         if self._size == 1:
             return tf1().train.SessionRunArgs(fetches) if fetches else None

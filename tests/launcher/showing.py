@@ -91,8 +91,8 @@ class Job:
             )
             for stream, (read, write) in (("stdout", out), ("stderr", err)):
                 os.close(write)
-                log = LogFile(str(logs / f"{rank}.{stream}"), shown.notices) if logs else None
-                sources.append(Source(read, rank, stream, log))
+                path = str(logs / f"{rank}.{stream}") if logs else os.devnull
+                sources.append(Source(read, rank, stream, LogFile(path, shown.notices)))
         self.pump = Pump(sources, output).start()
 
     def __enter__(self) -> "Job":
@@ -104,5 +104,6 @@ class Job:
                 program.kill()
             program.stdin.close()
             program.wait(PATIENCE)
-        self.pump.stop(0 if failure[0] is not None else PATIENCE)
+        if failure[0] is not None:
+            self.pump.stop()
         assert self.pump.join(2 * PATIENCE)

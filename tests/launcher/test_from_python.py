@@ -74,8 +74,8 @@ def test_what_was_printed_before_stands_above_the_lines(tmp_path: Path, monkeypa
 
 
 def test_a_stdout_that_was_closed_is_reported_once(tmp_path: Path, monkeypatch: Any) -> None:
-    stream = open(os.devnull, "w")
-    stream.close()
+    with open(os.devnull, "w") as stream:
+        pass
     monkeypatch.setattr(sys, "stdout", stream)
     result = run(tmp_path)
     assert result.ok

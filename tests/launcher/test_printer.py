@@ -6,6 +6,7 @@ import select
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import List
@@ -45,9 +46,10 @@ def test_the_number_is_as_wide_as_the_highest_rank(size: int, rank: int, prefix:
         assert shown.text().decode() == prefix + "text\n"
 
 
-def test_timestamps_say_when_lines_were_read() -> None:
+def test_timestamps_say_when_lines_were_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time", lambda: 86400.75)
     with Shown().begin() as shown:
-        output = shown.output(2, {1}, timestamps=True, now=lambda: 86400.75)
+        output = shown.output(2, {1}, timestamps=True)
         output.feed(1, "stdout", b"a\nb\n")
         output.say("from the launcher")
         first, second, third = shown.text().decode().splitlines()

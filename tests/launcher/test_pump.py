@@ -10,7 +10,7 @@ from typing import Any, Dict, List
 import psutil
 import pytest
 
-from ascend_session.launcher.pump import Pump, Source
+from ascend_session.launcher.pump import LogFile, Pump, Source
 from tests.launcher.showing import PATIENCE, Job, Shown
 
 # Writes lines in pieces that end anywhere, also within a character.
@@ -178,18 +178,6 @@ def test_a_child_that_floods_for_ever_does_not_keep_it_from_stopping() -> None:
         _end_orphan(re.search(rb"child \d+", text)[0])  # type: ignore[index]
 
 
-def test_until_its_time_to_stop_it_goes_on_and_it_ends_early_with_the_pipes() -> None:
-    with Shown().begin() as shown, Job(shown, [_WAITS + "; os.write(1, b'late')"]) as job:
-        begin = time.monotonic()
-        job.pump.stop(within_s=PATIENCE)
-        wait_until(lambda: job.pump.wrote_at(0) is not None)
-        job.programs[0].stdin.close()
-        assert job.pump.join(PATIENCE)
-        assert time.monotonic() - begin < PATIENCE
-        job.pump.stop()  # after its end this does nothing
-        assert shown.text() == b"[0] ready\n[0] late\n"
-
-
 def test_it_sleeps_while_nothing_is_written() -> None:
     with Shown().begin() as shown, Job(shown, [_WAITS]) as job:
         wait_until(lambda: job.pump.wrote_at(0) is not None)
@@ -201,10 +189,13 @@ def test_it_sleeps_while_nothing_is_written() -> None:
 def test_a_pseudo_terminal_ends_like_a_pipe() -> None:
     read, write = os.openpty()
     with Shown().begin() as shown:
-        pump = Pump([Source(read, 0, "stdout")], shown.output(1, {0})).start()
+        pump = Pump(
+            [Source(read, 0, "stdout", LogFile(os.devnull, shown.notices))], shown.output(1, {0})
+        ).start()
         os.write(write, b"text\nmore")
         os.close(write)
         assert pump.join(PATIENCE)
+        pump.stop()  # after its end this does nothing
         assert shown.text() == b"[0] text\n[0] more\n"
 
 
@@ -226,7 +217,7 @@ def test_256_ranks_are_read_at_once() -> None:
     with Shown().begin() as shown:
         for rank in range(256):
             read, ends[rank] = os.pipe()
-            sources.append(Source(read, rank, "stdout"))
+            sources.append(Source(read, rank, "stdout", LogFile(os.devnull, shown.notices)))
         pump = Pump(sources, shown.output(256, range(256))).start()
         for rank, end in ends.items():
             os.write(end, b"text of %d\n" % rank)
