@@ -12,7 +12,6 @@ How they are drawn there is `render`'s.
 files of its attempts.
 """
 
-import contextlib
 import os
 import select
 import threading
@@ -277,7 +276,8 @@ class Output:
         renderer: Renderer = PlainRenderer(digits)
         if is_terminal:
             renderer = TerminalRenderer(digits, len(show), self.notices)
-        self._outlets = [Outlet(target, self.notices, renderer=renderer)]
+        self._outlets: List[Outlet] = []  # as one may be in trouble at once
+        self._outlets.append(Outlet(target, self.notices, renderer=renderer))
         # Two writers to one pipe or terminal would tear each other's lines.
         if (
             words is not None
@@ -417,7 +417,7 @@ class Output:
 
     def _report(self, sentence: str) -> None:
         self.troubles.append(sentence)
-        with contextlib.suppress(AttributeError):  # the outlet itself was in trouble at once
+        if self._outlets:
             self.say(sentence)
 
 

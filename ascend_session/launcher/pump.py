@@ -40,7 +40,7 @@ class Notices:
     """Passes on the first sentence of each kind, from whatever thread it comes.
 
     Args:
-        say: Takes the sentence. Where it writes may be gone as well: its OSError is ignored.
+        say: Takes the sentence.
     """
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -54,8 +54,7 @@ class Notices:
             is_new = kind not in self._kinds
             self._kinds.add(kind)
         if is_new:
-            with contextlib.suppress(OSError):
-                self._say(sentence)
+            self._say(sentence)
 
 
 class LogFile:

@@ -8,7 +8,7 @@ from typing import List
 
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.process import Signals
-from ascend_session.launcher.pump import Pump, Source
+from ascend_session.launcher.pump import LogFile, Pump, Source
 from timing import Row, best
 
 RANKS = 8
@@ -41,7 +41,7 @@ def shown() -> List[float]:
         read, write = os.pipe()
         programs.append(_start(write))
         os.close(write)
-        sources.append(Source(read, rank, "stdout"))
+        sources.append(Source(read, rank, "stdout", LogFile(os.devnull, output.notices)))
     Pump(sources, output).start().join()
     output.close(Signals())
     seconds = perf_counter() - begin

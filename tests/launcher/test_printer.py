@@ -216,16 +216,3 @@ def test_a_log_file_says_what_it_misses_when_there_is_room_again(tmp_path: Path)
     missing = b"\n[3 bytes are missing here: they could not be written]\n"
     assert path.read_bytes() == b"123456" + missing + b"abc\n"
     assert said.count(b"is not complete: File too large") == 1
-
-
-def test_a_notice_that_cannot_be_said_ends_nothing() -> None:
-    tried: List[str] = []
-
-    def gone(sentence: str) -> None:
-        tried.append(sentence)
-        raise OSError(5, "Input/output error")
-
-    notices = Notices(gone)
-    notices.once("kind", "text")
-    notices.once("kind", "text again")
-    assert tried == ["text"]
