@@ -27,6 +27,7 @@ MOST = 2  # turns; each starts as many processes with TensorFlow as there are ra
 _HERE = Path(__file__).resolve().parent
 _NAMES = {
     "floor": "bare shared memory, one hub socket, NumPy",
+    "operator": "the same, as a Python function in a graph",
     "gloo": "PyTorch over gloo",
     "mpi4py": "mpi4py",
 }
@@ -64,7 +65,7 @@ def compare_allreduces(
     folder: Path, repeat: int, ranks: int, sizes: Sequence[Size]
 ) -> Iterator[Row]:
     """Compare allreduces with the bare floor, others' ways and copying what all ranks have."""
-    ways = ["floor", *find_others()]
+    ways = ["floor", "operator", *find_others()]
     works: Dict[str, Work] = {
         way: partial(time_allreduces, folder, way, ranks, sizes) for way in ("hccl", *ways)
     }
@@ -111,8 +112,8 @@ def time_allreduces(folder: Path, way: str, ranks: int, sizes: Sequence[Size]) -
     """Give the seconds of an allreduce of each size."""
     own = tempfile.mkdtemp(dir=str(folder))
     asked = [f"{size.bytes}:{size.times}" for size in sizes]
-    if way == "floor":
-        return _seconds(_run([sys.executable, str(_HERE / "floor.py"), str(ranks), *asked]))
+    if way in ("floor", "operator"):
+        return _seconds(_run([sys.executable, str(_HERE / "floor.py"), way, str(ranks), *asked]))
     words = [str(_HERE / "reducing.py"), way, own, *asked]
     if way == "mpi4py":
         mpirun = ["mpirun", "--oversubscribe", "--allow-run-as-root", "-n", str(ranks)]

@@ -1,8 +1,9 @@
-"""The bare floor of an allreduce on one machine: ``floor.py RANKS BYTES:TIMES ...``.
+"""The bare floor of an allreduce on one machine: ``floor.py WAY RANKS BYTES:TIMES ...``.
 
-Shared memory, one Unix socket as hub, NumPy and forked ranks; no TensorFlow, and nothing that
-checks anything. Rank 0 prints the seconds that an allreduce of so many bytes of float32 took, as
-a list.
+Shared memory, one Unix socket as hub, NumPy and forked ranks, and nothing that checks anything.
+With ``floor`` as way there is no TensorFlow; with ``operator`` each allreduce is a Python function
+in a graph, which is the least that one in TensorFlow can cost. Rank 0 prints the seconds that an
+allreduce of so many bytes of float32 took, as a list.
 """
 
 import contextlib
@@ -13,11 +14,11 @@ import os
 import socket
 import sys
 import tempfile
-from typing import Any, List, Sequence
+from typing import Any, Iterator, List, Sequence
 
 import numpy as np
 
-from reducing import parse_sizes, timed
+from reducing import Reduce, parse_sizes, timed
 
 
 class Rank:
@@ -72,8 +73,8 @@ class Rank:
 
 def main(argv: Sequence[str]) -> None:
     """Fork the ranks and be their hub until they end."""
-    ranks = int(argv[0])
-    sizes = parse_sizes(argv[1:])
+    way, ranks = argv[0], int(argv[1])
+    sizes = parse_sizes(argv[2:])
     places = [share_memory(ranks, size_bytes // 4) for size_bytes, _ in sizes]
     fork = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listener:
@@ -83,7 +84,8 @@ def main(argv: Sequence[str]) -> None:
         listener.settimeout(60)  # for ranks that end before they get here
         times = [times for _, times in sizes]
         processes = [
-            fork.Process(target=run_rank, args=(rank, path, places, times)) for rank in range(ranks)
+            fork.Process(target=run_rank, args=(way, rank, path, places, times))
+            for rank in range(ranks)
         ]
         for process in processes:
             process.start()
@@ -100,18 +102,43 @@ def share_memory(ranks: int, elements: int) -> Any:
     return np.frombuffer(memory, np.float32).reshape(ranks, elements)
 
 
-def run_rank(rank: int, path: str, places: Sequence[Any], times: Sequence[int]) -> None:
+def run_rank(way: str, rank: int, path: str, places: Sequence[Any], times: Sequence[int]) -> None:
     """Time each size and check the results; rank 0 prints the seconds."""
-    with socket.socket(socket.AF_UNIX) as hub:
+    with contextlib.ExitStack() as stack:
+        hub = stack.enter_context(socket.socket(socket.AF_UNIX))
         hub.connect(path)
         this = Rank(rank, hub, places)
         ranks = len(places[0])
-        seconds = [
-            timed(this.all_reduce, number, count, ranks) for number, count in enumerate(times)
-        ]
+        reduce: Reduce = this.all_reduce
+        if way == "operator":
+            reduce = stack.enter_context(in_a_graph(this))
+        seconds = [timed(reduce, number, count, ranks) for number, count in enumerate(times)]
     assert all((result == ranks).all() for result in this.results)
     if rank == 0:
         print("seconds", json.dumps(seconds), flush=True)
+
+
+@contextlib.contextmanager
+def in_a_graph(rank: Rank) -> Iterator[Reduce]:
+    """Give a function that does the rank's allreduces in a session, of variables."""
+    import tensorflow.compat.v1 as tf
+
+    def add(number: int, variable: Any) -> Any:
+        def reduce(tensor: Any) -> Any:
+            rank.tensors[number] = tensor
+            rank.all_reduce(number)
+            return rank.results[number]
+
+        reduced = tf.numpy_function(reduce, [variable], tf.float32)
+        reduced.set_shape(variable.shape)
+        return reduced[0]
+
+    with tf.Graph().as_default():
+        variables = [tf.Variable(tf.ones(tensor.shape)) for tensor in rank.tensors]
+        firsts = [add(number, variable) for number, variable in enumerate(variables)]
+        with tf.Session() as sess:
+            sess.run(tf.global_variables_initializer())
+            yield lambda number: float(sess.run(firsts[number]))
 
 
 def serve(connections: List[socket.socket]) -> None:

@@ -345,7 +345,13 @@ class ProcessGroup:
         if self.reason:
             raise CollectiveError(self.reason)
         if self.state is GroupState.OVER:  # rank 0 has left in order, and its process has ended
-            raise CollectiveError(rank_has_left(0, [self.rank], operation, 0))
+            if 0 in operation.ranks:
+                raise CollectiveError(rank_has_left(0, [self.rank], operation, 0))
+            raise CollectiveError(
+                f"{JOB_CANNOT_GO_ON}rank 0, whose process keeps the ranks together, has closed its "
+                f"system and ended before {operation} on rank {self.rank}.",
+                hint="Let rank 0 close its system when all ranks have run their last collective.",
+            )
 
     def _report_timeout(self, key: str, seconds: float, is_done: Callable[[], Any]) -> None:
         """Have the hub name the ranks that did not come in time, and end the job."""

@@ -96,6 +96,24 @@ def test_the_others_hear_of_a_killed_rank_by_name(killed: int, count: int) -> No
         assert sentence.startswith(f"The job cannot go on: rank {killed} has ended")
 
 
+def test_a_group_without_rank_0_is_told_that_the_process_of_rank_0_has_ended() -> None:
+    body = """
+import psutil
+group = open_group()
+if rank:
+    psutil.Process(children[0]).wait()
+    all_reduce("later", ranks=[1, 2])
+group.close()
+"""
+    said = run_members(3, body)
+    for rank in (1, 2):
+        kind, message = said[rank]
+        assert kind == "CollectiveError"
+        assert "rank 0, whose process keeps the ranks together, has closed its system" in message
+        assert f'before "op/later" (allreduce sum float32 [4]) on rank {rank}' in message
+        assert "waits for it" not in message
+
+
 def test_a_stopped_rank_holds_up_only_those_that_wait_for_it() -> None:
     body = """
 group = open_group()
