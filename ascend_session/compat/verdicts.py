@@ -11,7 +11,6 @@ What becomes of each option in a session, and why, is what the report on a run s
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set
 
-from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.ends import AdapterView, Ends, Stage
 from ascend_session.config.entry import (
     RESET_OPTIONS,
@@ -156,13 +155,13 @@ def _find_endings_at(stage: Stage, view: AdapterView) -> Iterator[_Ending]:
                 continue
             if ends.fails is None:
                 for finding in errors_of(rule.findings(options)):
-                    yield _Ending(_key_of(finding), ends, view, finding)
+                    yield _Ending(key_of(finding), ends, view, finding)
             elif ends.fails(view):
                 yield _Ending(rule.keys[0], ends, view)
 
 
-def _key_of(finding: Finding) -> str:
-    """Give the vendor's key of the option that a finding is about; of a variable, its name."""
+def key_of(finding: Finding) -> str:
+    """Return the vendor's key of the option that a finding is about; of a variable, its name."""
     return keys_by_name(AdapterOptions).get(finding.option or "", finding.option or "")
 
 
@@ -219,8 +218,8 @@ def _sort_problems(
         about |= {key for key, value in written.items() if isinstance(value, str) and value != ""}
     explained = set()
     for finding in dict.fromkeys(problems):
-        if finding.severity == ERROR and _key_of(finding) in about:
-            explained.add(_key_of(finding))
+        if finding.severity == ERROR and key_of(finding) in about:
+            explained.add(key_of(finding))
             verdict.refused.append(finding)
         else:
             verdict.ignored.append(finding)
@@ -242,14 +241,12 @@ def _forgive_defaults(verdict: EntryVerdict, values: Mapping[str, Any]) -> None:
     written = verdict.written
     if len(written) < _MOST_BY_HAND or "job" not in written or "task_index" not in written:
         return
-    known, keys = options_by_key(AdapterOptions), keys_by_name(AdapterOptions)
+    known = options_by_key(AdapterOptions)
     for key, value in values.items():
         if value in (known[key].adapter, known[key].run_config):
             verdict.defaults.add(key)
     verdict.ignored = [
-        finding
-        for finding in verdict.ignored
-        if keys.get(finding.option or "") not in verdict.defaults
+        finding for finding in verdict.ignored if key_of(finding) not in verdict.defaults
     ]
 
 
@@ -367,9 +364,7 @@ def _effect_of(finding: Finding) -> str:
 
 def _first_by_key(findings: Sequence[Finding]) -> Dict[str, Finding]:
     """Give the first finding about each key."""
-    keys = keys_by_name(AscendConfig)
     first: Dict[str, Finding] = {}
     for finding in findings:
-        name = finding.option or ""
-        first.setdefault(keys.get(name, name), finding)
+        first.setdefault(key_of(finding), finding)
     return first
