@@ -25,12 +25,13 @@ import weakref
 from functools import partial
 from typing import Any, Callable, Dict, List, Mapping, MutableMapping, NamedTuple, Optional
 
-from ascend_session.backends._tensorflow import destroy, disown, is_running
+from ascend_session.backends._tensorflow import destroy, disown, is_running, tf1
 from ascend_session.cluster.schedulers import read_identity
 from ascend_session.compat.typed_config import print_config
 from ascend_session.compat.verdicts import (
     EntryVerdict,
     SessionOption,
+    describe_host_operators,
     describe_loops,
     describe_options,
     judge_entry,
@@ -476,6 +477,8 @@ def _open(
             )
         stub_effects = _warn_of_stub(verdict, line)
         if verdict.is_offloaded:
+            graph = graph or tf1().get_default_graph()
+            verdict.notes += describe_host_operators(verdict.values, graph)
             target = target or _system_target(verdict.values, graph)
     except BaseException:
         session._session, session._closed = None, True  # for TensorFlow's __del__
@@ -507,9 +510,7 @@ def _system_target(values: Dict[str, Any], graph: Any) -> str:
         opened.check_device(kept["session_device_id"])
     loops = values.get("iterations_per_loop", 1)
     if loops > 1:
-        from ascend_session.backends._tensorflow import tf1
-
-        refuse_one_shot(graph or tf1().get_default_graph(), loops)
+        refuse_one_shot(graph, loops)
     return opened.target
 
 

@@ -250,6 +250,47 @@ def _forgive_defaults(verdict: EntryVerdict, values: Mapping[str, Any]) -> None:
     ]
 
 
+_VARIABLES = ("VariableV2", "VarHandleOp")
+
+
+def describe_host_operators(values: Mapping[str, Any], graph: Any) -> List[str]:
+    """Report operators with which a run ends on a device, as they use a variable on the host.
+
+    With mix_compile_mode some operators stay on the host. A run ends if one of them takes a
+    variable, not its value. Found are operators of ``without_npu_compile_scope`` and those whose
+    first resource is not a variable; which others stay, a file of the host's toolkit says.
+
+    Args:
+        values: The options that the adapter has read.
+        graph: The session's graph, as far as it is built.
+
+    Source: om_partition_subgraphs_pass.cc, CopyVarsBetweenGeOp and IsUnSupportedResource.
+    """
+    if values.get("mix_compile_mode") is not True or values.get("variable_placement") == "Host":
+        return []
+    found = []
+    for operation in graph.get_operations():
+        inputs = [
+            (dtype.name, tensor.op.type)
+            for dtype, tensor in zip(operation._input_types, operation.inputs)
+            if dtype.name == "resource" or dtype.name.endswith("_ref")
+        ]
+        if not any(kind in _VARIABLES for _, kind in inputs):
+            continue
+        resources = [kind for name, kind in inputs if name == "resource"]
+        is_marked = operation.node_def.attr["_without_npu_compile"].b
+        if is_marked or resources[:1] not in ([], ["VarHandleOp"]):
+            found.append(operation.name)
+    if not found:
+        return []
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return [
+        f"On a device a run with {found[0]!r}{more} ends: mix_compile_mode=True leaves the "
+        "operator on the host, but the variable that it uses is on the device. Write it outside "
+        "of without_npu_compile_scope, or set variable_placement to Host."
+    ]
+
+
 class SessionOption(NamedTuple):
     """One option of one session.
 
