@@ -135,7 +135,9 @@ def test_an_unknown_key_is_a_comment_with_its_line() -> None:
 def test_a_mistyped_key_is_named_even_if_the_entry_ends_the_run() -> None:
     proto = base(jit_compile=("s", b"on"), precison_mode_v2=("s", b"fp16"), hcom_parallel=("i", 1))
     text = written(proto, jit_compile="line 7", precison_mode_v2="line 8", hcom_parallel="line 9")
-    assert text.startswith("# No configuration: a device ends the run for these options.\n# line 7:")
+    assert text.startswith(
+        "# No configuration: a device ends the run for these options.\n# line 7:"
+    )
     _, _, others = comments(text).partition("What else is wrong with the entry: ")
     assert "line 8: The adapter has no key 'precison_mode_v2'" in others
     assert "line 9: the adapter read False; if True was meant, hcom_parallel=True" in others
