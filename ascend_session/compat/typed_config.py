@@ -1,7 +1,7 @@
-"""The typed configuration that says the same as a script's NpuOptimizer entry, as Python text.
+"""The `AscendConfig` with the options of a script's NpuOptimizer entry, as Python text.
 
-``ascend-session run --print-config`` writes it for each session that the script opens. The text is
-one expression with comments: what the adapter takes, and beside it what did nothing.
+``ascend-session run --print-config`` writes it for each session that the script opens: one
+expression with the options that have an effect, and comments on those that have none.
 """
 
 import contextlib
@@ -31,20 +31,23 @@ PRINT_VARIABLE = "ASCEND_SESSION_PRINT_CONFIG"
 _WIDTH = 100  # characters of a line
 _INDENT = "    "
 _SETS_OPTION = re.compile(r"""parameter_map\[\s*[bu]?["']([^"']+)["']""")
-_NOT_IN_ENTRY = ("graph_options", "allow_soft_placement")  # what a session sets itself
+_NOT_IN_ENTRY = (
+    "graph_options",
+    "allow_soft_placement",
+)  # sessions of this package set these themselves
 
 _printed: Dict[str, str] = {}  # place -> text, so that each is printed once
 
 
 def print_config(proto: Any, verdict: EntryVerdict, line: UserLine) -> None:
-    """Print the typed configuration of a session to the standard error, if that is asked for.
+    """Print the configuration of a session to the standard error, if PRINT_VARIABLE is set.
 
     In a job, only rank 0 prints.
 
     Args:
         proto: The ``tf.ConfigProto`` of the session, or None.
-        verdict: What the adapter makes of it.
-        line: Where the script opens the session.
+        verdict: The verdict on its entry.
+        line: The line of the script that opens the session.
     """
     if os.environ.get(PRINT_VARIABLE, "") in ("", "0") or not verdict.has_entry:
         return
@@ -70,8 +73,8 @@ def write_config(proto: Any, verdict: EntryVerdict, source: Mapping[str, str]) -
 
     Args:
         proto: The session's ``tf.ConfigProto``.
-        verdict: What the adapter makes of it.
-        source: Where the script sets an option, by the vendor's key, as far as that is known.
+        verdict: The verdict on its entry.
+        source: Places in words, by the vendor's key of the option that the script sets there.
     """
     values = {key: each for key, each in verdict.values.items() if key not in verdict.defaults}
     config, left_out = _make_config(values)
@@ -143,7 +146,7 @@ def _make_config(
 
 
 def _describe_meant(key: str, verdict: EntryVerdict) -> str:
-    """Say what the adapter reads of a value in a wrong field, and what to write if it was meant."""
+    """Return what the adapter reads of a value in the wrong field, and what was probably meant."""
     option = options_by_key(AdapterOptions)[key]
     meant = convert_value(verdict.written[key], type(ZERO[option.field or "s"]))
     read = verdict.values.get(key)
@@ -201,7 +204,7 @@ def _place(key: str, source: Mapping[str, str]) -> str:
 
 
 def _find_source(line: UserLine) -> Dict[str, str]:
-    """Find where the user's files set options: a place in words for each vendor's key."""
+    """Map the vendor's keys to the places, in words, at which the user's files set them."""
     modules = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     others = sorted({file for file in modules if file and is_user_file(file)} - {line.file})
     source: Dict[str, str] = {}
