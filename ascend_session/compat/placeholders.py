@@ -59,7 +59,7 @@ def placeholder(full_name: str) -> Placeholder:
 
 
 def absent_attribute(owner: str, name: str) -> Placeholder:
-    """Give what stands for an attribute that a module or placeholder does not have.
+    """Return what stands for an attribute that a module or placeholder does not have.
 
     Raises:
         AttributeError: For a name that begins with an underscore: Python and TensorFlow ask any

@@ -81,9 +81,8 @@ class ReportRow(NamedTuple):
 
     @property
     def section(self) -> str:
-        """The section: the effect, or ``here`` if the option is in force on the stub, too."""
-        is_here = self.effect == "device" and re.search(r"(?<!not )\bin force: ", self.why)
-        return "here" if is_here else self.effect
+        """The section: the effect, or ``here`` if a correct option is in force on the stub."""
+        return "here" if self.effect == "device" and "in force: " in self.why else self.effect
 
 
 class RunReport(NamedTuple):

@@ -143,7 +143,7 @@ def _import_from(home: str) -> Any:
 
 
 def _is_vendors(name: str, value: Any, module: str) -> bool:
-    """Whether ``value`` is a function or class of the vendor's that ``module`` defines."""
+    """Return whether ``value`` is a function or class of the vendor's that ``module`` defines."""
     if name.startswith("_") or not (inspect.isfunction(value) or inspect.isclass(value)):
         return False
     is_error = inspect.isclass(value) and issubclass(value, Exception)
