@@ -90,7 +90,7 @@ class NPUBasics:
         return int(self._known_job("The number of ranks")._rank_size)
 
     def _known_job(self, subject: str) -> Any:
-        """Return the `JobInfo`, in a job of one also without JOB_ID, where a device ends the program.
+        """Return the `JobInfo`, for a job of one even without JOB_ID, where a device fails.
 
         Args:
             subject: What was asked for, as the beginning of a sentence.
