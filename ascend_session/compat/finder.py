@@ -1,8 +1,8 @@
-"""Makes ``npu_bridge`` and ``hccl`` the modules of this room, in a process that asks for it.
+"""Let ``npu_bridge`` and ``hccl`` mean the modules of this package, in a process that asks for it.
 
 Importing `ascend_session` or this module installs nothing; `install` does, and the commands call it
-where the stub runs. The start of a rank pays for it, so nothing is imported here before one of the
-two packages is. The runner reads this file by its path.
+for the stub. Each rank runs this file when it starts, so it imports nothing until the script
+imports one of the two packages. The runner loads this file by its path.
 """
 
 import os
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PACKAGES = ("npu_bridge", "hccl")
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_ROOM = "ascend_session.compat"
+_COMPAT = "ascend_session.compat"
 
 INHERITED = os.path.join(_HERE, "inherited")
 """Folder for PYTHONPATH: Pythons that a script starts find the two packages in it."""
@@ -26,14 +26,14 @@ INHERITED = os.path.join(_HERE, "inherited")
 class VendorFinder:
     """Finds the two packages on ``sys.meta_path``; everything else is left to Python.
 
-    They are the modules of this room, unless the request says that it replaces nothing; then Python
-    goes on looking.
+    They are modules of this package. If the request says that nothing is replaced, Python goes on
+    looking.
 
     Args:
-        request: What the command was called with.
+        request: The arguments of the run, as `report.begin` takes them.
 
     Attributes:
-        started: Whether one of them was imported, or tried to be.
+        started: True once the script has imported one of them, or has tried to.
     """
 
     def __init__(self, request: "Dict[str, str]") -> None:
@@ -42,10 +42,10 @@ class VendorFinder:
         self.started = False
 
     def note_sessions(self, module: "Any") -> None:
-        """Note in the request which sessions have an entry that nobody reads.
+        """Have each session with an entry that nothing reads noted in the request.
 
         Args:
-            module: TensorFlow's ``client.session``, which has just been loaded.
+            module: TensorFlow's ``client.session``, just loaded.
         """
         original = module.BaseSession.__init__
 
@@ -76,9 +76,9 @@ class VendorFinder:
         path: "Optional[Sequence[str]]" = None,
         target: "Optional[ModuleType]" = None,
     ) -> "Any":
-        """Give the specification of a module, or None, as Python's finders do.
+        """Return the specification of a module, or None, as Python's finders do.
 
-        A module that is not in this room is a placeholder, which can be used for nothing.
+        A module that this package does not have becomes a placeholder (`placeholders`).
 
         Raises:
             ModuleNotFoundError: For a name that only Python itself asks for, ``__main__``.
@@ -88,16 +88,16 @@ class VendorFinder:
             return None
         if not self.started:
             self.started = True
-            _import_own(f"{_ROOM}.report").watch_run(self._request)
+            _import_own(f"{_COMPAT}.report").watch_run(self._request)
         if not self._resolves:
             return None
         import importlib.machinery
         import importlib.util
 
-        _import_own(_ROOM)
+        _import_own(_COMPAT)
         parent = name.rpartition(".")[0]
-        has_parent = not parent or f"{_ROOM}.{parent}" in sys.modules
-        own = importlib.util.find_spec(f"{_ROOM}.{name}") if has_parent else None
+        has_parent = not parent or f"{_COMPAT}.{parent}" in sys.modules
+        own = importlib.util.find_spec(f"{_COMPAT}.{name}") if has_parent else None
         if own is None:
             if name.endswith("__"):
                 raise ModuleNotFoundError(f"No module named {name!r}", name=name)
@@ -111,14 +111,14 @@ class VendorFinder:
 
 
 class VendorLoader:
-    """Gives the very module of this room, under the vendor's name, too."""
+    """Loads a module of this package under the vendor's name."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._spec: Any = None
 
     def create_module(self, spec: "Any") -> "ModuleType":
-        """Import the module under its own name."""
+        """Import the module under its own name, and return it."""
         import importlib
 
         module = importlib.import_module(self._name)
@@ -126,11 +126,11 @@ class VendorLoader:
         return module
 
     def exec_module(self, module: "ModuleType") -> None:
-        """Give the module its own specification back; it has run already."""
+        """Restore the specification of the module, whose code has run already."""
         module.__spec__ = self._spec
 
     def get_code(self, name: str) -> "Any":
-        """Give the module's code, for ``python -m``."""
+        """Return the code of the module, for ``python -m``."""
         import importlib.util
 
         own: Any = importlib.util.find_spec(self._name)
@@ -138,18 +138,18 @@ class VendorLoader:
 
 
 class PlaceholderLoader:
-    """Gives a placeholder for a module of which nothing runs here."""
+    """Loads a placeholder for a module that only a device runs."""
 
     def create_module(self, spec: "Any") -> "Any":
-        """Make it; it is no module, and Python does not mind."""
-        return _import_own(f"{_ROOM}.placeholders").placeholder(spec.name)
+        """Return the placeholder: a class, which Python accepts in place of a module."""
+        return _import_own(f"{_COMPAT}.placeholders").placeholder(spec.name)
 
     def exec_module(self, module: "Any") -> None:
         """Do nothing: there is no code."""
 
 
 def install(request: "Optional[Dict[str, str]]" = None) -> VendorFinder:
-    """Put the finder in front of all others, once; the request is that of `VendorFinder`."""
+    """Put a `VendorFinder` in front of all finders, unless there is one; return it."""
     finders: Any = sys.meta_path
     for finder in finders:
         if type(finder).__name__ == VendorFinder.__name__:
@@ -161,7 +161,7 @@ def install(request: "Optional[Dict[str, str]]" = None) -> VendorFinder:
 
 
 def take_over(name: str) -> None:
-    """Make a module of ``inherited`` that of this room, and have the others found there, too."""
+    """Replace a module of ``inherited`` with that of this package, and install the finder."""
     script_rank().note_import()
     spec = install({"child": "1"}).find_spec(name)
     module = sys.modules[name] = spec.loader.create_module(spec)
@@ -169,7 +169,7 @@ def take_over(name: str) -> None:
 
 
 def script_rank() -> "Any":
-    """Load `cluster.script_rank` by its path, once; the packages that it needs may be missing."""
+    """Load `cluster.script_rank` once, by its path: packages that this one needs may be missing."""
     name = "_ascend_session_script_rank"
     if name not in sys.modules:
         path = os.path.join(os.path.dirname(_HERE), "cluster", "script_rank.py")
@@ -181,14 +181,14 @@ def script_rank() -> "Any":
 
 
 def run_end() -> "Any":
-    """Give the module that ends a run, for a runner that reads this file by its path."""
-    return _import_own(f"{_ROOM}.report")
+    """Return `report`, for the runner, which loads this file by its path."""
+    return _import_own(f"{_COMPAT}.report")
 
 
 def _is_of_the_script(top: str) -> bool:
-    """Whether the script has a module of that name next to it, which plain Python takes first.
+    """Return whether a module of that name stands next to the script, where Python looks first.
 
-    A folder of the vendor's own sources is none: it cannot run without the vendor's libraries.
+    A copy of the vendor's source tree does not count: it needs the vendor's libraries.
     """
     if top == "npu_bridge" or top in sys.modules or not sys.path:
         return False
@@ -202,7 +202,7 @@ def _is_of_the_script(top: str) -> bool:
 
 
 def _import_own(name: str) -> "Any":
-    """Import a module of this package, wherever Python was started."""
+    """Import a module of this package, even if it is not on ``sys.path``."""
     import importlib
 
     try:

@@ -118,7 +118,7 @@ def drop_out_gen_mask(shape: Any, prob: Any, seed: int = 0, seed2: int = 0) -> A
 
 @operator("DropOutDoMask", x=HALF_OR_FLOAT, mask=("uint8",), keep_prob=SAME)
 def drop_out_do_mask(x: Any, mask: Any, keep_prob: Any) -> Any:
-    """Give ``x / keep_prob`` where the mask of `drop_out_gen_mask` has a 1, else 0."""
+    """Return ``x / keep_prob`` where the mask of `drop_out_gen_mask` has a 1, else 0."""
     bits = tf.bitwise.bitwise_and(tf.cast(mask, tf.int32)[:, tf.newaxis], [list(_BITS)])
     flat = tf.reshape(tf.cast(bits > 0, x.dtype.base_dtype), [-1])[: tf.size(x)]
     return x / tf.stop_gradient(keep_prob) * tf.reshape(flat, tf.shape(x))
@@ -126,7 +126,7 @@ def drop_out_do_mask(x: Any, mask: Any, keep_prob: Any) -> Any:
 
 @operator("RandomChoiceWithMask", x=("bool",))
 def random_choice_with_mask(x: Any, count: int = 0, seed: int = 0, seed2: int = 0) -> List[Any]:
-    """Give the indices of what is True, shuffled, and which of them mean something.
+    """Return the indices of True elements, shuffled, and which of them are valid.
 
     Args:
         x: bool, of 5 dimensions at most.

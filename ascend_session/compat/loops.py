@@ -1,4 +1,4 @@
-"""Loops whose number of steps is said late, and to each session: ``set_iteration_per_loop``.
+"""Loops whose number of steps is set for each session: ``set_iteration_per_loop``.
 
 Source: util.py, ``IterationPerLoop``; npu_hook.py, ``SetIterationsVarHook``.
 """
@@ -11,14 +11,16 @@ from ascend_session.config.entry import ENTRY_NAME, read_entries, values_in_forc
 from ascend_session.errors import warn
 from ascend_session.session.conditions import refuse_one_shot
 
-_LOOPS = "_ascend_session_late_loops"  # an attribute of a graph: by the name of their steps
+_LOOPS = (
+    "_ascend_session_late_loops"  # attribute of a graph: its loops by the name of their train_op
+)
 
 
 def plain_session(session: Any) -> Any:
-    """Give the ``tf.Session`` behind one with hooks.
+    """Return the ``tf.Session`` behind one with hooks.
 
     Raises:
-        TypeError: If it is no session, or one that is closed.
+        TypeError: If it is not a session, or is closed.
     """
     inner = getattr(session, "_tf_sess", None)
     plain = session if inner is None else inner()
@@ -38,7 +40,7 @@ class LateLoop(HostLoop):
         super().__init__(train_op, steps=1)
 
     def note_run(self, session: Any, steps: int) -> None:
-        """Have the report count the run."""
+        """Count the run for the report."""
         session_log().note_run(session, steps)
 
 
@@ -52,7 +54,7 @@ def find_loop(train_op: Any) -> LateLoop:
 
 
 def check_loop(session: Any, steps: int) -> None:
-    """Compare a loop with what the session reads, and with its entry; the report counts its runs.
+    """Check a loop against the input and the entry of its session, and note it for the report.
 
     Raises:
         LifecycleError: For a graph with a one-shot iterator, where the adapter aborts.

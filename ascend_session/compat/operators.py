@@ -68,7 +68,7 @@ _SPELLED = {"LARS": "lars", "NPUInit": "npu_init", "NPUShutdown": "npu_shutdown"
 
 
 def function_name(operator: str) -> str:
-    """Give the name that TensorFlow gives an operator's function (python_op_gen_internal.cc).
+    """Return the name that TensorFlow gives an operator's function (python_op_gen_internal.cc).
 
     An underscore stands before each capital that follows a small letter or a digit, and before the
     last of several capitals if a small letter follows it.
@@ -78,7 +78,7 @@ def function_name(operator: str) -> str:
 
 
 def operators_of(module: ModuleType) -> Dict[str, Callable[..., Any]]:
-    """Give the operators that a module defines, by their types."""
+    """Return the operators that a module defines, by their types."""
     values = list(vars(module).values())
     return {each.operator_type: each for each in values if hasattr(each, "operator_type")}
 

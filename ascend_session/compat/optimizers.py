@@ -61,12 +61,12 @@ def get_all_grad_item() -> List[Any]:
 
 
 def get_gid_by_grad(grad: Any) -> int:
-    """Give the rank to which the gradient of that name belongs, -1 if none does."""
+    """Return the rank to which the gradient of that name belongs, -1 if none does."""
     return _last([item.root_rank_id for item in _items if item.grad.name == grad.name])
 
 
 def get_gid_by_weight(weight: Any) -> int:
-    """Give the rank that updates the variable of that name, -1 if none does."""
+    """Return the rank that updates the variable of that name, -1 if none does."""
     return _last([item.root_rank_id for item in _items if item.var.name == weight.name])
 
 
@@ -75,7 +75,7 @@ def _last(ranks: Sequence[int]) -> int:
 
 
 def fair_division(inputs: List[Any], number: int) -> List[Any]:
-    """Give each item a ``root_rank_id`` from 0 to ``number`` - 1.
+    """Assign each item a ``root_rank_id`` from 0 to ``number`` - 1.
 
     Raises:
         ValueError: If there are more ranks than items.
@@ -97,7 +97,7 @@ def fair_division(inputs: List[Any], number: int) -> List[Any]:
 
 
 def _fill(inputs: List[Any], begin: int, end: int, rank: int, share: int) -> int:
-    """Give items to ``rank`` until it has its share; return where the next rank begins."""
+    """Assign items to ``rank`` until it has its share; return where the next rank begins."""
     taken = 0
     for place in range(begin, end):
         size = inputs[place].size
@@ -132,7 +132,7 @@ def _share(inputs: List[Any], ranks: int) -> int:
 
 
 def rank_count() -> int:
-    """Give the number of ranks.
+    """Return the number of ranks.
 
     Raises:
         ValueError: If the environment says no number, or two.
@@ -207,7 +207,7 @@ def multiply_dense(gradient: Any, factor: Any) -> Any:
 
 
 def own_rank() -> int:
-    """Give this rank, which is DEVICE_ID.
+    """Return this rank, which is DEVICE_ID.
 
     Raises:
         ValueError: If that is not set, or negative.

@@ -1,9 +1,9 @@
-"""What stands for a name of the vendor's that only a device runs; using it is refused by name.
+"""Placeholders for names of the vendor's that only a device runs; calling one raises an error.
 
 A script imports more than it calls, and another release has more names than this package; so no
 import of ``npu_bridge`` and ``hccl`` fails. ``try: import npu_bridge.x`` succeeds, too: the script
-then goes on as it does on a device, and is refused where it would need one, instead of testing
-without a word a part of itself that a device never runs.
+then goes on as on a device, and ends where it needs one, instead of silently testing a fallback
+that a device never runs.
 """
 
 from typing import Any, Dict, List
@@ -17,7 +17,7 @@ _HINT = (
 
 
 class Placeholder(type):
-    """The class of everything that is refused: modules, classes, functions and their attributes.
+    """The class of all placeholders: for modules, classes, functions and their attributes.
 
     Each is a class, so that a script can derive from it and ask ``isinstance``, and an exception
     class, so that it can stand behind ``except``.
@@ -26,7 +26,7 @@ class Placeholder(type):
     full_name: str
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Refuse the call; of a class that a script has derived from it, too.
+        """Raise an error; also for classes that a script derives from a placeholder.
 
         Raises:
             UnsupportedError: Always.
@@ -45,7 +45,7 @@ _made: Dict[str, Placeholder] = {}
 
 
 def placeholder(full_name: str) -> Placeholder:
-    """Give what stands for a name of the vendor's, always the same: ``npu_bridge.foo.bar``."""
+    """Return the placeholder for a name such as ``npu_bridge.foo.bar``; there is one for each."""
     if full_name not in _made:
         owner, _, name = full_name.rpartition(".")
         own = {
@@ -59,7 +59,7 @@ def placeholder(full_name: str) -> Placeholder:
 
 
 def absent_attribute(owner: str, name: str) -> Placeholder:
-    """Give what stands for an attribute that a module or placeholder does not have.
+    """Return what stands for an attribute that a module or placeholder does not have.
 
     Raises:
         AttributeError: For a name that begins with an underscore: Python and TensorFlow ask any

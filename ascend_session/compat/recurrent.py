@@ -45,7 +45,7 @@ def _all_steps(step: Any, inputs: Any, first: Any, direction: str) -> List[Any]:
 
 
 def _masks_of(x: Any, seq_length: Any) -> Optional[Any]:
-    """Give 1 for each step of its sequence, else 0, ``[steps, batch, 1]``; None for all steps."""
+    """Return 1 for each step of its sequence, else 0, ``[steps, batch, 1]``; None for all steps."""
     if seq_length is None:
         return None
     lengths = tf.cast(tf.convert_to_tensor(seq_length), tf.int32)
@@ -87,7 +87,7 @@ def basic_lstm_cell(
 
 
 def _lstm_step(x: Any, h: Any, c: Any, w: Any, b: Any, forget_bias: float) -> List[Any]:
-    """Give h, c, the gates i, j, f, o and tanh(c)."""
+    """Return h, c, the gates i, j, f, o and tanh(c)."""
     sums = tf.matmul(tf.concat([x, h], axis=1), w) + b
     i, j, f, o = tf.split(sums, 4, axis=1)
     i, j, f, o = tf.sigmoid(i), tf.tanh(j), tf.sigmoid(f + forget_bias), tf.sigmoid(o)

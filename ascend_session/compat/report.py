@@ -1,12 +1,9 @@
-"""What is said at the end of a run, and when.
+"""The report at the end of a run, and advice on the exception that ends a script.
 
-That is which options were set, and what became of them; and what to do about an exception that ends
-the script, where its own message does not say it.
-
-At the end of the run the system is closed in order, after the exit handlers that the script has
-registered since it was opened, and after all of them one report is written. The report of a script
-that fails comes before its traceback, which is what people and the launcher look for at the end;
-what to do about it comes after that.
+The report lists the options of the script's sessions with their effects. It is written at exit,
+when the script's own exit handlers have run, and then the system is closed. If the script fails,
+the report comes before the traceback, which people and the launcher look for at the end, and the
+advice after it.
 """
 
 import contextlib
@@ -49,10 +46,10 @@ from ascend_session.session.system import current_system, has_opened_system
 from ascend_session.text import format_ranges
 from ascend_session.user_code import UserLine, user_lines
 
-# What ---------------------------------------------------------------------------------------------
+# The text -----------------------------------------------------------------------------------------
 
 
-# Of a row: its sections, and the heading over each.
+# Sections of the report in their order, with their headings
 _SECTIONS = (
     ("refused", "Errors, which end the run on a device:"),
     ("host", "Errors on a device whose host has the files of this machine:"),
@@ -71,9 +68,9 @@ class ReportRow(NamedTuple):
     Attributes:
         key: The vendor's key.
         value: Its value as text.
-        sessions: Their numbers: ``1-3,5``.
-        why: What becomes of it, in a sentence.
-        effect: As of `verdicts.SessionOption`.
+        sessions: Their numbers, like ``1-3,5``.
+        why: The reason for its effect, in a sentence.
+        effect: The effect, as in `verdicts.SessionOption`.
     """
 
     key: str
@@ -84,17 +81,16 @@ class ReportRow(NamedTuple):
 
     @property
     def section(self) -> str:
-        """Where it stands: under its effect, or ``here`` if the stub does it, too."""
-        is_here = self.effect == "device" and re.search(r"(?<!not )\bin force: ", self.why)
-        return "here" if is_here else self.effect
+        """The section: the effect, or ``here`` if a correct option is in force on the stub."""
+        return "here" if self.effect == "device" and "in force: " in self.why else self.effect
 
 
 class RunReport(NamedTuple):
-    """What one process has to say.
+    """The report of one process.
 
     Attributes:
         rows: The options.
-        sentences: What else there is to say.
+        sentences: Everything else.
     """
 
     rows: List[ReportRow]
@@ -104,12 +100,12 @@ class RunReport(NamedTuple):
 def build_report(
     sessions: Sequence[Mapping[str, Any]], others: Sequence[str] = (), has_own: bool = False
 ) -> RunReport:
-    """Report on sessions, given as `sessions.WatchedSession.as_dict` makes them.
+    """Build the report on sessions.
 
     Args:
-        sessions: They, in the order of opening.
+        sessions: What `sessions.WatchedSession.as_dict` returns of each, in the order of opening.
         others: More sentences.
-        has_own: Whether the script has opened sessions of this package, too.
+        has_own: Whether the script has also opened sessions of this package.
     """
     rows: Dict[Tuple[str, str, str, str], List[int]] = {}
     notes: Dict[str, List[int]] = {}
@@ -162,12 +158,11 @@ def _list_sessions(sessions: Sequence[Mapping[str, Any]], has_own: bool) -> List
 
 
 def compare_ranks(own: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> List[str]:
-    """Tell how the other ranks differ, in sentences.
+    """Return sentences about the differences between ranks.
 
     Args:
-        own: The record of this rank: ``rank``, its ``sessions``, and ``variables``, which stands
-            for its variables before its first averaged step; None if it has made none.
-        others: Those of other ranks, as far as they have come.
+        own: The record of this rank (`sessions.SessionLog.as_dict`).
+        others: The records of other ranks, as far as they have come.
     """
     ranks = {record["rank"]: record for record in others}
     return [*_compare_variables(own, ranks), *_compare_sessions(own, ranks)]
@@ -176,7 +171,7 @@ def compare_ranks(own: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -
 def _compare_variables(
     own: Mapping[str, Any], others: Mapping[int, Mapping[str, Any]]
 ) -> List[str]:
-    """Tell that ranks that average gradients began with different variables."""
+    """Report ranks that average gradients, but began with different variables."""
     known = {rank: record.get("variables") for rank, record in others.items()}
     digests = {rank: each for rank, each in known.items() if each is not None}
     different = sorted(rank for rank, each in digests.items() if each != own["variables"])
@@ -193,7 +188,7 @@ def _compare_variables(
 
 
 def _compare_sessions(own: Mapping[str, Any], others: Mapping[int, Mapping[str, Any]]) -> List[str]:
-    """Tell which options differ, in the sessions that both ranks have opened."""
+    """Report options that differ in sessions that both ranks have opened."""
     differences: Dict[Tuple[str, str, Tuple[int, ...]], Dict[int, str]] = {}
     for rank, record in others.items():
         places: Dict[Tuple[str, str, str], List[int]] = {}
@@ -225,9 +220,9 @@ def report_lines(report: RunReport, head: str, width: Optional[int] = None) -> L
     """Lay the report out as lines of text.
 
     Args:
-        report: What there is to say.
+        report: The report.
         head: The first line.
-        width: The longest line, in characters; None leaves each sentence on one line.
+        width: Characters in a line; None leaves each sentence on one line.
     """
     lines = [head]
     for section, title in _SECTIONS:
@@ -245,7 +240,7 @@ def report_lines(report: RunReport, head: str, width: Optional[int] = None) -> L
 
 
 def _join_rows(rows: Iterable[ReportRow], all_rows: Sequence[ReportRow]) -> List[str]:
-    """Write one line for all rows of which the same is said, but for their keys and values."""
+    """Write one line for all rows whose sentences differ in key and value only."""
     alike: Dict[str, List[ReportRow]] = {}
     for row in rows:
         pattern = row.why
@@ -269,7 +264,7 @@ def _join_rows(rows: Iterable[ReportRow], all_rows: Sequence[ReportRow]) -> List
 
 
 def _is_named(row: ReportRow) -> bool:
-    """Whether the sentence about an option names it."""
+    """Return whether the sentence about an option contains its key."""
     return re.search(rf"\b{re.escape(row.key)}\b", row.why) is not None
 
 
@@ -297,17 +292,17 @@ def _format_value(value: Any) -> str:
     return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
 
 
-# When ---------------------------------------------------------------------------------------------
+# The end of the run -------------------------------------------------------------------------------
 
 
 class _RunEnd:
-    """What is to be done at the end of this process.
+    """The state of the end of this process.
 
     Attributes:
-        request: As of `begin`; None if nothing is to be done, or all is done.
-        pid: The process; a fork of it does nothing.
+        request: The arguments of `begin`; None if there is no report to write, or all is done.
+        pid: The process; its forks do nothing.
         is_reported: Whether the report is written.
-        advice: What there is to do about the exception that ends the script.
+        advice: The advice on the exception that ends the script.
     """
 
     request: Optional[Dict[str, str]] = None
@@ -329,7 +324,7 @@ def watch_run(request: Dict[str, str]) -> None:
     """Check the sessions of a script from now on, and report on them; imports TensorFlow.
 
     Args:
-        request: As of `begin`.
+        request: The arguments of `begin`.
     """
     if request.get("replaces_vendor", "yes") != "yes":
         watch_sessions_on_device()
@@ -339,37 +334,38 @@ def watch_run(request: Dict[str, str]) -> None:
 
 
 def begin(request: Dict[str, str]) -> None:
-    """Have the report written at exit; a second call adds what it knows.
+    """Have the report written at exit; a second call adds to the arguments of the first.
 
     Args:
         request: ``reason``: why this backend was chosen. ``json``: a file for the report.
-            ``replaces_vendor``: ``no`` where the vendor's packages are used. ``child``: whether it
-            is a Python that a script has started, which reports nothing if it opens no session.
+            ``replaces_vendor``: ``no`` if the vendor's packages are used. ``child``: there if a
+            script has started this Python, which then reports nothing unless it opens a session.
             ``unread``: lines of the script that open a session with an entry before one of the
             vendor's packages is imported.
     """
-    if _RunEnd.request is None:
-        _RunEnd.request, _RunEnd.pid = {}, os.getpid()
-        on_close("report", finish)
-        at_forced_end(_report_if_due)
-    _RunEnd.request.update(request)
+    if _RunEnd.request is not None:
+        _RunEnd.request.update(request)
+        return
+    _RunEnd.reset(dict(request))
+    on_close("report", finish)
+    at_forced_end(_report)
 
 
 def begin_in_fork() -> None:
-    """Do as `begin` in a process that was forked from one that had opened nothing yet."""
+    """Have a report written by a process that was forked before the first session was opened."""
     _RunEnd.reset({"child": "1"})
     on_close("report", finish)
     multiprocessing = sys.modules.get("multiprocessing.util")
-    if multiprocessing is not None:  # whose processes end without exit handlers
+    if multiprocessing is not None:  # its processes run no exit handlers
         multiprocessing.Finalize(None, finish, exitpriority=0)
 
 
 def fail(error: BaseException, request: Mapping[str, str]) -> None:
-    """Report before Python prints what ends the program; what to do about it comes after it.
+    """Write the report before Python prints the exception that ends the program, and advise after.
 
     Args:
-        error: What ends it.
-        request: As of `begin`, which may not have been called.
+        error: The exception.
+        request: The arguments of `begin`, which may not have been called.
     """
     if isinstance(error, SystemExit) and not error.code:
         return
@@ -381,18 +377,17 @@ def fail(error: BaseException, request: Mapping[str, str]) -> None:
         return
     system = current_system()
     if system is not None and owns_system():
-        system.fail(error)  # which tells the other ranks, before anything is closed
-    _report_if_due()
+        system.fail(error)  # tells the other ranks before anything is closed
+    _report()
     if isinstance(error, Terminated):
-        finish()  # the process ends by its signal before it comes to anything else
+        finish()  # the signal ends the process before exit handlers run
 
 
 def finish() -> None:
-    """Close the system and write the report, once; nothing happens in a forked process."""
+    """Write the report and close the system, once; do nothing in a forked process."""
     if not _RunEnd.is_due():
         return
-    request, _RunEnd.request = _RunEnd.request or {}, None
-    _report(request)
+    _report()
     try:
         close_system()
     except Exception as error:
@@ -404,8 +399,8 @@ def finish_unused(request: Mapping[str, str], has_failed: bool) -> None:
     """Report on a script that has imported neither of the vendor's packages.
 
     Args:
-        request: As of `begin`.
-        has_failed: Whether an exception has ended it, which is all that it needs to be told then.
+        request: The arguments of `begin`.
+        has_failed: Whether an exception has ended it; the traceback is then enough.
     """
     unread = _describe_unread(request)
     checks_itself = has_opened_system()
@@ -423,7 +418,7 @@ def finish_unused(request: Mapping[str, str], has_failed: bool) -> None:
 
 
 def _describe_unread(request: Mapping[str, str]) -> List[str]:
-    """Name each session whose entry nobody reads, and what to write."""
+    """Report sessions with an entry that nothing reads."""
     sentences = []
     for where in dict.fromkeys(request.get("unread", "").splitlines()):
         file, _, number = where.rpartition(":")
@@ -439,14 +434,10 @@ def _describe_unread(request: Mapping[str, str]) -> List[str]:
     return sentences
 
 
-def _report_if_due() -> None:
-    if _RunEnd.is_due():
-        _report(_RunEnd.request or {})
-
-
-def _report(request: Mapping[str, str]) -> None:
-    """Write the report of rank 0, once."""
-    if _RunEnd.is_reported:
+def _report() -> None:
+    """Write the report of rank 0, once; do nothing in a forked process."""
+    request = _RunEnd.request
+    if request is None or not _RunEnd.is_due() or _RunEnd.is_reported:
         return
     _RunEnd.is_reported = True
     record = session_log().as_dict()
@@ -473,7 +464,7 @@ def _write_report(
 
 
 def _terminal_width() -> Optional[int]:
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # nobody reads it any more
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # it is closed
         if sys.stderr.isatty():
             return shutil.get_terminal_size().columns
     return None
@@ -486,7 +477,7 @@ def _show(lines: Sequence[str]) -> None:
 
 
 def _read_records() -> Iterator[Mapping[str, Any]]:
-    """Read what the other ranks of this node have written down about their sessions."""
+    """Read the records that the other ranks of this node have written of their sessions."""
     own = os.environ.get(RANK_FOLDER)
     if not own:
         return
@@ -501,15 +492,15 @@ def _read_records() -> Iterator[Mapping[str, Any]]:
             yield json.load(file)
 
 
-# What to do about an exception --------------------------------------------------------------------
+# Advice on an exception ---------------------------------------------------------------------------
 
 
 def advise(error: BaseException, request: Mapping[str, str]) -> Optional[str]:
-    """Give a sentence or two about what ends a script; None if the error says enough.
+    """Return advice on the exception that ends a script; None if its own message is enough.
 
     Args:
-        error: With its traceback.
-        request: What the command was called with (`begin`).
+        error: The exception, with its traceback.
+        request: The arguments of `begin`.
     """
     return (
         _advise_on_environment(error)
@@ -522,7 +513,7 @@ def advise(error: BaseException, request: Mapping[str, str]) -> Optional[str]:
 
 # The environment ---------------------------------------------------------------------------------
 
-# What every rank of a launch has (launcher/environment.py), with a chief or without.
+# Variables of every rank of a launch (launcher/environment.py)
 _SET_BY_LAUNCH = (
     *("RANK_ID", "RANK_SIZE", "DEVICE_ID", "DEVICE_INDEX", "ASCEND_DEVICE_ID"),
     *("JOB_ID", "LOCAL_RANK", "LOCAL_SIZE"),
@@ -534,7 +525,7 @@ _READS_VARIABLE = re.compile(
 
 
 def _advise_on_environment(error: BaseException) -> Optional[str]:
-    """Name the variable of a rank that the script reads without a default, and who sets it."""
+    """Name a variable of ranks that the script reads although it is not set."""
     for line, name in _find_reads(error):
         if name not in os.environ:
             return (
@@ -545,14 +536,14 @@ def _advise_on_environment(error: BaseException) -> Optional[str]:
 
 
 def _find_reads(error: BaseException) -> Iterator[Tuple[UserLine, str]]:
-    """Find where the script has read what the error is about, and which variable."""
+    """Yield lines at which the script may have read the value of the error, and the variables."""
     is_of_none = isinstance(error, (TypeError, AttributeError)) and "NoneType" in str(error)
     if not is_of_none and not isinstance(error, KeyError):
         return
     trace = list(walk_tb(error.__traceback__))
     lines = user_lines(reversed(trace))
-    if isinstance(error, KeyError):  # os.environ's own, however the script writes the name
-        # If the script put a plain dictionary there, this is no Python function.
+    if isinstance(error, KeyError):  # of os.environ, no matter how the script writes that
+        # The code is None if the script put a plain dictionary there.
         read_item = type(os.environ).__getitem__
         is_of_environ = trace[-1][0].f_code is getattr(read_item, "__code__", None)
         if is_of_environ and lines and error.args[0] in _SET_BY_LAUNCH:
@@ -563,7 +554,7 @@ def _find_reads(error: BaseException) -> Iterator[Tuple[UserLine, str]]:
         for name in _READS_VARIABLE.findall(failing):
             yield line, name
         for number, text in enumerate(linecache.getlines(line.file), 1):
-            # The value may have been kept in a variable before.
+            # The failing line may use a Python variable that another line has set.
             target, _, value = text.partition("=")
             words = re.escape(target.strip())
             if words and re.search(rf"(?<![\w.]){words}(?!\w)", failing):
@@ -575,7 +566,7 @@ def _find_reads(error: BaseException) -> Iterator[Tuple[UserLine, str]]:
 
 
 def _advise_on_packages(error: BaseException, request: Mapping[str, str]) -> Optional[str]:
-    """Tell who needs the vendor's packages, where they are missing and are not replaced."""
+    """Say how to get the vendor's packages if they are missing and are not replaced."""
     is_replaced = request.get("replaces_vendor", "yes") == "yes"
     if is_replaced or not isinstance(error, ModuleNotFoundError):
         return None
@@ -597,7 +588,7 @@ _LOSS_SCALE = re.compile(r"uninitialized value (?:\S*/)?(loss_scale|good_steps|b
 
 
 def _advise_on_layout(error: BaseException) -> Optional[str]:
-    """Tell what to do about a layout of images that TensorFlow computes on accelerators only."""
+    """Say what to do about NCHW, which TensorFlow computes on accelerators only."""
     if not _NHWC_ONLY.search(str(error)):
         return None
     operation = getattr(error, "op", None)
@@ -610,7 +601,7 @@ def _advise_on_layout(error: BaseException) -> Optional[str]:
 
 
 def _advise_on_loss_scale(error: BaseException) -> Optional[str]:
-    """Tell how Keras comes to know the variables of a loss scale, which the vendor's leaves out."""
+    """Say how to initialise the variables of a loss scale, which the vendor hides from Keras."""
     match = _LOSS_SCALE.search(str(error))
     if match is None:
         return None
@@ -641,7 +632,7 @@ _RENAMED = (
 
 
 def _advise_on_tensorflow1(error: BaseException) -> Optional[str]:
-    """Give a sentence if it is TensorFlow 1 that the script misses; None for other errors."""
+    """Say what to do if the script needs TensorFlow 1."""
     tensorflow: Any = sys.modules.get("tensorflow")
     version = str(getattr(tensorflow, "__version__", ""))
     if not version or version.startswith("1."):
@@ -661,7 +652,7 @@ def _advise_on_tensorflow1(error: BaseException) -> Optional[str]:
 
 
 def _missing_name(error: BaseException, tensorflow: Any) -> Optional[Tuple[str, bool]]:
-    """Give the name that TensorFlow 2 has not got, and whether ``tensorflow.compat.v1`` has it."""
+    """Return the name that TensorFlow 2 lacks, and whether ``tensorflow.compat.v1`` has it."""
     if isinstance(error, AttributeError):
         match = _ATTRIBUTE.search(str(error))
         if match is not None:
@@ -679,6 +670,6 @@ def _missing_name(error: BaseException, tensorflow: Any) -> Optional[Tuple[str, 
 
 
 def _place(error: BaseException) -> str:
-    """Give file and line of the script's innermost frame."""
+    """Return file and line of the script's innermost frame."""
     lines = user_lines(reversed(list(walk_tb(error.__traceback__))))
     return str(lines[0]) if lines else "The script"

@@ -1,16 +1,16 @@
-"""What a script's sessions have opened in this process, with a device and without.
+"""The sessions of an unchanged script, without a device and with one.
 
-Without one, every session is checked before it is made, whoever makes it for the script: each class
-of sessions ends in ``BaseSession.__init__``. The adapter reads the options in the first run, where
-it ends the process. A script opens no system itself; the adapter starts the device with the first
-session, or with the operator ``NPUInit``, and ends it at exit. Here the system opens on the stub at
-first need, with the options of the session that needs it first, and stays open until the run ends
-(`report`).
+Without a device, each session is checked before it is made, no matter what makes it for the script:
+all classes of sessions call ``BaseSession.__init__``. (The adapter reads the options in the first
+run, and may end the process there.) A script opens no system itself: the adapter starts the device
+with the first session, or with the operator ``NPUInit``, and ends it at exit. Here the stub's
+system opens with the first session that needs it, with that session's options, and stays open until
+the run ends (`report`).
 
-With a device the vendor's packages are left alone, and what the script leaves open is closed. At
-exit the vendor's package ends GE while the script's sessions are still open; they are destroyed
-after it. When a signal ends the process nothing is closed at all. Here the sessions are closed
-first, that which has run NPUInit last, whose end is the device's.
+With a device, the vendor's packages are used as they are, and sessions that the script leaves open
+are closed. At exit the vendor's package ends GE first, and the sessions are destroyed after it; if
+a signal ends the process, nothing is closed. Here the sessions are closed first, and the one that
+ran NPUInit last, which ends the device.
 
 Sources: the adapter's geop_npu.cc, ge_plugin.cc and npu_sys_ctl_ops.cc;
 guides/facts/process.md#life-of-ge-in-a-process.
@@ -25,12 +25,13 @@ import weakref
 from functools import partial
 from typing import Any, Callable, Dict, List, Mapping, MutableMapping, NamedTuple, Optional
 
-from ascend_session.backends._tensorflow import destroy, disown, is_running
+from ascend_session.backends._tensorflow import destroy, disown, is_running, tf1
 from ascend_session.cluster.schedulers import read_identity
 from ascend_session.compat.typed_config import print_config
 from ascend_session.compat.verdicts import (
     EntryVerdict,
     SessionOption,
+    describe_host_operators,
     describe_loops,
     describe_options,
     judge_entry,
@@ -50,20 +51,20 @@ from ascend_session.session.system import AscendSystem, current_system
 from ascend_session.user_code import UserLine, user_line
 
 STRICT_VARIABLE = "ASCEND_SESSION_STRICT"
-"""Environment variable: 1 refuses, too, what the adapter ignores without a word."""
+"""Environment variable: 1 also refuses options that the adapter silently ignores."""
 
 
 # The system --------------------------------------------------------------------------------------
 
 
 class _Opened:
-    """What this process has opened.
+    """The system that this process has opened.
 
     Attributes:
-        context: The block that is entered until `close_system`; None while there is none.
+        context: The context manager of the system, entered until `close_system`; None without one.
         pid: The process that entered it.
-        opening: Held by the thread that enters it; others, whose sessions need it, too, wait.
-        opener: That thread: sessions that it makes meanwhile are the system's own.
+        opening: Lock of the thread that opens the system; other threads that need it wait.
+        opener: Identity of that thread: sessions that it makes meanwhile are the system's own.
         is_kept: Whether the device stays up without a session, by NPUInit or npu_resource_init.
     """
 
@@ -75,16 +76,16 @@ class _Opened:
 
 
 def system(parameters: Optional[Mapping[str, Any]] = None) -> AscendSystem:
-    """Give the open system of this process; open one on the stub if there is none.
+    """Return the open system of this process; open one on the stub if there is none.
 
-    One that the script has opened itself with `ascend_session` is taken as well.
+    It may be a system that the script itself has opened with `ascend_session`.
 
     Args:
-        parameters: Options of the first session, if this call opens it: keys of the NpuOptimizer
-            entry, and values that were found to be in order.
+        parameters: Options of the system if this call opens it: valid values by keys of the
+            NpuOptimizer entry.
 
     Raises:
-        AscendError: If none can be opened in this environment; the leaf that fits.
+        AscendError: The subclass that names why none can be opened in this environment.
         LifecycleError: In a process that was forked after it was opened.
     """
     with _Opened.opening:
@@ -92,9 +93,9 @@ def system(parameters: Optional[Mapping[str, Any]] = None) -> AscendSystem:
 
 
 def _open_system(parameters: Mapping[str, Any]) -> AscendSystem:
-    close_system()  # what is left of one that something else has closed
+    close_system()  # the context of a system that something else has closed
     with warnings.catch_warnings():
-        # What there is to say of the options is said where the session is checked.
+        # The options were reported when the session was checked.
         warnings.simplefilter("ignore", AscendConfigWarning)
         context = ascend_system(AscendConfig.from_parameter_map(parameters), backend="stub")
         _Opened.opener = threading.get_ident()
@@ -108,7 +109,7 @@ def _open_system(parameters: Mapping[str, Any]) -> AscendSystem:
 
 
 def close_system() -> None:
-    """Close the system that `system` has opened, if any; nothing happens in a forked process.
+    """Close the system that `system` has opened, if any; does nothing in a forked process.
 
     Raises:
         ShutdownError: If something could not be closed.
@@ -119,16 +120,15 @@ def close_system() -> None:
 
 
 def owns_system() -> bool:
-    """Whether the open system was opened here, and not by the script with `ascend_session`."""
+    """Return whether `system` opened the open system, and not the script with `ascend_session`."""
     return _Opened.context is not None
 
 
 def is_device_up() -> bool:
-    """Whether ranks and groups can be asked for.
+    """Return whether a script may ask for ranks and groups now.
 
-    On a device GE, and HCCL with it, is up from the first session that runs something, or from
-    NPUInit, until NPUShutdown or until the last session ends. Here the system opens with the first
-    session, which counts as running from its opening on.
+    On a device, GE and HCCL are up from the first run of a session or from NPUInit, until
+    NPUShutdown or until the last session ends. Here a session counts from its opening on.
     """
     if current_system() is None:
         return False
@@ -138,7 +138,7 @@ def is_device_up() -> bool:
 
 
 def bring_up() -> None:
-    """Initialise the device as NPUInit does; nothing happens if that was done before."""
+    """Initialise the device as NPUInit does, unless it is initialised."""
     system()
     _Opened.is_kept = True
 
@@ -167,18 +167,18 @@ def _refuse_run(*arguments: Any, **named: Any) -> None:
 
 
 class WatchedSession(NamedTuple):
-    """One session that the script has opened, or tried to.
+    """One session that the script has opened, or has tried to open.
 
     Attributes:
         number: From 1, in the order of opening.
-        kind: Its class.
+        kind: The name of its class.
         where: File and line of the script.
         has_entry: Whether it has an NpuOptimizer entry.
         settings: Its options.
-        notes: What else there is to say, in sentences.
-        is_refused: Whether its options kept it from being opened.
-        loops: How many runs of a loop have made how many steps each, by the number of steps, which
-            is less than the loop's for a run that failed; 0 runs of what was only made ready.
+        notes: Other sentences about it.
+        is_refused: Whether it was refused for its options.
+        loops: Numbers of runs by the number of steps that each has made: fewer than the loop's if
+            the run failed. A loop that was made but never run has 0 runs.
     """
 
     number: int
@@ -191,7 +191,7 @@ class WatchedSession(NamedTuple):
     loops: Dict[int, int]
 
     def as_dict(self) -> Dict[str, Any]:
-        """Give the session as plain values, as far as it has come."""
+        """Return the session, as far as it has come, as plain values."""
         is_estimators = any(setting.effect == "default" for setting in self.settings)
         settings = [
             describe_loops(setting, self.loops, is_estimators)
@@ -203,13 +203,13 @@ class WatchedSession(NamedTuple):
 
 
 class SessionLog:
-    """The sessions of one process, and which of their options are in force.
+    """The sessions of one process, and the options with which they have initialised the device.
 
     Attributes:
         sessions: All sessions so far.
-        variables: What stands for the variables before the first step with averaged gradients;
-            None if there was none.
-        has_own: Whether sessions of this package were opened, which it checks itself.
+        variables: Digest of the variables before the first step with averaged gradients; None
+            before such a step.
+        has_own: Whether the script has also opened sessions of this package.
         pid: The process.
     """
 
@@ -232,7 +232,7 @@ class SessionLog:
         options: List[SessionOption],
         is_refused: bool = False,
     ) -> None:
-        """Note a session, and leave the record of all for the other ranks."""
+        """Add a session, and write the record of all sessions for the other ranks."""
         number, kind, notes = len(self.sessions) + 1, type(session).__name__, list(verdict.notes)
         loops: Dict[int, int] = {}
         if not is_refused:
@@ -246,42 +246,42 @@ class SessionLog:
         )
         if verdict.is_offloaded and not is_refused:
             self._open.append(weakref.ref(session))
-            if self._initial is None:  # so this one has initialised GE
+            if self._initial is None:  # this session initialises GE
                 self._initial = init_options(verdict.values)
                 self._initial_name = f"session {number} ({where})"
         self.record()
 
     def as_dict(self) -> Dict[str, Any]:
-        """Give what the ranks tell each other: ``rank``, ``sessions`` and ``variables``."""
+        """Return the record for other ranks: ``rank``, ``sessions`` and ``variables``."""
         sessions = [session.as_dict() for session in self.sessions]
         return {"rank": _rank(), "sessions": sessions, "variables": self.variables}
 
     def record(self) -> None:
-        """Write it down for the other ranks of this node, where there are any."""
+        """Write the record for the other ranks of this node, if this is a rank of a launch."""
         folder = os.environ.get(RANK_FOLDER)
         if folder:
             write_json(os.path.join(folder, SESSIONS_NAME), self.as_dict())
 
     def has_opened(self) -> bool:
-        """Whether a session was opened, and none of them only refused."""
+        """Return whether a session was opened; a refused one does not count."""
         return not all(session.is_refused for session in self.sessions)
 
     def note_loop(self, session: Any, steps: int) -> None:
-        """Note that a loop of so many steps is ready in a session."""
+        """Note that a session has a loop of so many steps."""
         self._loops.get(session, {}).setdefault(steps, 0)
 
     def note_run(self, session: Any, steps: int) -> None:
-        """Note a run of a loop that has made so many steps, less than the loop's if it failed."""
+        """Count a run of a loop that has made so many steps."""
         loops = self._loops.get(session, {})
         loops[steps] = loops.get(steps, 0) + 1
 
     def check_initialised(self, verdict: EntryVerdict) -> None:
-        """Compare the options of a new session with what earlier ones have initialised.
+        """Compare the options of a new session with those of the device's initialisation.
 
-        The verdict gets the options that came too late; what fails together with what an earlier
-        initialisation has left in the adapter; and what of that stays in force beside its options.
+        Adds to the verdict: options that come too late; an error if an option fails together with
+        one that an earlier initialisation has left in the adapter; notes on those that stay.
         """
-        if not self.open_sessions():  # GE has ended with the last one (ge_plugin.cc)
+        if not self.open_sessions():  # GE ends with the last one (ge_plugin.cc)
             self.shut_down()
         if not verdict.is_offloaded:
             return
@@ -299,7 +299,7 @@ class SessionLog:
         verdict.notes.extend(str(each.message) for each in caught)
 
     def _list_late(self, initial: Mapping[str, Any], values: Mapping[str, Any]) -> List[Finding]:
-        """List the options that another session would have had to set."""
+        """Return findings about init options that differ from those of the initialisation."""
         known = options_by_key(AscendConfig)
         late = []
         for key, value in init_options(values).items():
@@ -321,12 +321,12 @@ class SessionLog:
         return late
 
     def open_sessions(self) -> List[Any]:
-        """List the offloaded sessions that are open, in the order of opening."""
+        """Return the offloaded sessions that are open, in the order of opening."""
         alive = [reference() for reference in self._open]
         return [each for each in alive if each is not None and not getattr(each, "_closed", False)]
 
     def shut_down(self) -> List[Any]:
-        """Forget what GE was initialised with, and return the sessions that were open then."""
+        """Forget the initialisation of GE, and return the sessions that were open."""
         sessions = self.open_sessions()
         self._leftovers.remember(self._initial or {})
         self._open, self._initial = [], None
@@ -334,7 +334,7 @@ class SessionLog:
 
 
 class _Watch:
-    """What is in place of TensorFlow's own constructor, and what it has seen."""
+    """The state of `watch_sessions`: TensorFlow's own constructor, and the log of sessions."""
 
     original: Optional[Callable[..., None]] = None
     log = SessionLog()
@@ -342,23 +342,23 @@ class _Watch:
 
 
 def session_log() -> SessionLog:
-    """Give the sessions that were opened in this process so far."""
+    """Return the log of this process's sessions."""
     return _Watch.log
 
 
 def record_variables(digest: int) -> None:
-    """Write down what stands for the variables before the first step with averaged gradients."""
+    """Record the digest of the variables before the first step with averaged gradients."""
     session_log().variables = digest
     session_log().record()
 
 
 def has_no_variables() -> bool:
-    """Whether `record_variables` is still to be called in this process."""
+    """Return whether `record_variables` was not called yet in this process."""
     return session_log().variables is None
 
 
 def _rank() -> int:
-    """Give this process's rank: the open system's, else what a variable says."""
+    """Return the rank of the open system, else that of the environment, else 0."""
     opened = current_system()
     if opened is not None:
         return opened.rank
@@ -367,7 +367,7 @@ def _rank() -> int:
 
 
 def write_json(path: str, data: Any) -> None:
-    """Write a file; a full disk is only told of."""
+    """Write a JSON file; print a message if that fails."""
     text = json.dumps(data, indent=1, default=repr)
     try:
         replace_file(path, f"{text}\n".encode())
@@ -376,9 +376,9 @@ def write_json(path: str, data: Any) -> None:
 
 
 def _leave_parents_sessions() -> None:
-    """Have a forked process open no session, and run none, if its parent has opened one.
+    """Refuse sessions in a forked process whose parent has opened one.
 
-    It does not wait for a thread that it does not have either.
+    The lock is replaced: the thread that holds it may not exist in this process.
     """
     _Opened.opening, _Opened.opener = threading.RLock(), None
     if session_log().has_opened():
@@ -397,7 +397,7 @@ def watch_sessions(begin_in_fork: Callable[[], None]) -> None:
     """Check every session from now on; imports TensorFlow.
 
     Args:
-        begin_in_fork: Is called in a forked process that opens a session of its own.
+        begin_in_fork: Called in a forked process before its first session.
     """
     _Watch.begin_in_fork = begin_in_fork
     if _Watch.original is not None:
@@ -405,7 +405,7 @@ def watch_sessions(begin_in_fork: Callable[[], None]) -> None:
     original = _Watch.original = _original_constructor()
 
     def __init__(self: Any, target: str = "", graph: Any = None, config: Any = None) -> None:  # noqa: N807
-        if _is_none_of_the_scripts():
+        if _is_own_session():
             original(self, target, graph, config)
         else:
             _open(original, self, target, graph, config)
@@ -427,8 +427,8 @@ def _replace_constructor(replacement: Callable[..., None]) -> None:
     module.BaseSession.__init__ = replacement
 
 
-def _is_none_of_the_scripts() -> bool:
-    """Whether the session is one of this package's own."""
+def _is_own_session() -> bool:
+    """Return whether this package makes the session, and not the script."""
     if _Opened.opener == threading.get_ident():
         return True
     if _Watch.log.pid != os.getpid():
@@ -438,7 +438,7 @@ def _is_none_of_the_scripts() -> bool:
     frame: Any = sys._getframe(2)
     while frame is not None:
         name = str(frame.f_globals.get("__name__", ""))
-        # npu_init has a part of its own in Session.__init__.
+        # npu_init wraps Session.__init__.
         is_between = name.startswith("ascend_session.compat.")
         is_between = is_between or name.partition(".")[0] in ("tensorflow", "tensorflow_core")
         if not is_between:
@@ -452,10 +452,10 @@ def _is_none_of_the_scripts() -> bool:
 def _open(
     original: Callable[..., None], session: Any, target: Any, graph: Any, config: Any
 ) -> None:
-    """Make the session, if the adapter would run it.
+    """Check a session, and make it if a device would run it.
 
     Raises:
-        ConfigError: With all that ends the run on a device.
+        ConfigError: With all findings that end the run on a device.
         AscendError: If the system cannot be opened, or has no such device.
     """
     log = session_log()
@@ -476,6 +476,8 @@ def _open(
             )
         stub_effects = _warn_of_stub(verdict, line)
         if verdict.is_offloaded:
+            graph = graph or tf1().get_default_graph()
+            verdict.notes += describe_host_operators(verdict.values, graph)
             target = target or _system_target(verdict.values, graph)
     except BaseException:
         session._session, session._closed = None, True  # for TensorFlow's __del__
@@ -485,7 +487,7 @@ def _open(
 
 
 def _warn_of_stub(verdict: EntryVerdict, line: UserLine) -> Dict[str, str]:
-    """Warn of the options that have no effect on the stub although they have one on a device."""
+    """Warn of options that have an effect on a device, but none on the stub."""
     from ascend_session.backends.stub import without_effect
 
     if not verdict.is_offloaded:
@@ -499,7 +501,7 @@ def _warn_of_stub(verdict: EntryVerdict, line: UserLine) -> Dict[str, str]:
 
 
 def _system_target(values: Dict[str, Any], graph: Any) -> str:
-    # The system needs no more of them, and must not refuse what the adapter takes.
+    # With more options the system would refuse what the adapter accepts.
     names = ("hccl_timeout", "session_device_id")
     kept: Dict[str, Any] = {key: values[key] for key in names if key in values}
     opened = system(kept)
@@ -507,9 +509,7 @@ def _system_target(values: Dict[str, Any], graph: Any) -> str:
         opened.check_device(kept["session_device_id"])
     loops = values.get("iterations_per_loop", 1)
     if loops > 1:
-        from ascend_session.backends._tensorflow import tf1
-
-        refuse_one_shot(graph or tf1().get_default_graph(), loops)
+        refuse_one_shot(graph, loops)
     return opened.target
 
 
@@ -517,10 +517,13 @@ def _system_target(values: Dict[str, Any], graph: Any) -> str:
 
 
 class _OnDevice:
-    """The sessions of this process, and what looks after its signals.
+    """The sessions of this process on a device.
 
     Attributes:
-        closing: Held by whoever closes sessions: a signal, or what is done at exit.
+        references: Weak references to the sessions.
+        guard: The guard that closes them when a signal ends the process.
+        closing: Held while sessions are closed, by a signal or at exit.
+        pid: The process.
     """
 
     references: List[Any] = []  # noqa: RUF012  (there is one of this class)
@@ -530,7 +533,7 @@ class _OnDevice:
 
 
 def watch_sessions_on_device() -> None:
-    """Begin to remember the sessions that are opened; imports TensorFlow."""
+    """Keep track of sessions from now on, to close them at the end; imports TensorFlow."""
     from ascend_session.backends.npu import NpuBackend
 
     if _OnDevice.guard is not None:
@@ -541,7 +544,7 @@ def watch_sessions_on_device() -> None:
     def __init__(self: Any, target: str = "", graph: Any = None, config: Any = None) -> None:  # noqa: N807
         original(self, target, graph, config)
         _OnDevice.references.append(weakref.ref(self, _OnDevice.references.remove))
-        # The vendor's exit handler, which ends GE, comes after what was registered after it.
+        # Registered last, so it runs before the vendor's exit handler, which ends GE.
         on_close("sessions", finish_on_device)
 
     _replace_constructor(__init__)
@@ -551,7 +554,7 @@ def watch_sessions_on_device() -> None:
 
 
 def _leave_device() -> None:
-    """Have a forked process leave the device and the parent's sessions alone, also when it ends."""
+    """Disown the parent's sessions and its device in a forked process."""
     from ascend_session.backends.npu import unregister_exit_handler
 
     for session in _alive_sessions():
@@ -564,56 +567,56 @@ def _alive_sessions() -> List[Any]:
     return [session for session in alive if session is not None]
 
 
-def _keeper(sessions: List[Any]) -> Optional[Any]:
-    """Find the session that has run NPUInit; None if there is none.
+def _find_starter(sessions: List[Any]) -> Optional[Any]:
+    """Return the session that ran NPUInit, None without one.
 
-    Scripts open it first; later ones often have the same graph.
+    Scripts open it first; later sessions often have the same graph.
     """
     candidates = [each for each in sessions if _system_op(each, "NPUInit") is not None]
     return next((each for each in candidates if not each._closed), next(iter(candidates), None))
 
 
 def _interrupt(signal_name: str) -> None:
-    """Free threads that are blocked in a session; NPUShutdown needs its own as long as possible."""
+    """Close sessions so that threads blocked in them go on; NPUShutdown needs the first one."""
     sessions = _alive_sessions()
-    keeper = _keeper(sessions)
-    blocking = [each for each in sessions if each is not keeper or is_running(each)]
+    starter = _find_starter(sessions)
+    blocking = [each for each in sessions if each is not starter or is_running(each)]
     with _OnDevice.closing:
         close_at_once([("closing a session", session.close) for session in blocking])
 
 
 def finish_on_device() -> None:
-    """Close what is open; nothing happens in a forked process. What fails is logged.
+    """Close and destroy all sessions, and log what fails; does nothing in a forked process.
 
-    Sessions that are closed already are destroyed, too: the end of NPUInit's ends the device. A
-    signal that comes meanwhile is raised when all is closed.
+    Closed sessions are destroyed as well: destroying the one that ran NPUInit ends the device. A
+    signal that comes meanwhile is raised afterwards.
     """
     guard = _OnDevice.guard
     if guard is None or _OnDevice.pid != os.getpid():
         return
     guard.begin_unwinding()
-    with guard.deferring(), _OnDevice.closing:  # nothing is freed that is being closed
+    with guard.deferring(), _OnDevice.closing:  # none is destroyed while it closes
         sessions = _alive_sessions()
-        keeper = _keeper(sessions)
-        closers = [partial(destroy, each) for each in reversed(sessions) if each is not keeper]
-        if keeper is not None:
-            closers.append(partial(_shut_down_device, keeper))
+        starter = _find_starter(sessions)
+        closers = [partial(destroy, each) for each in reversed(sessions) if each is not starter]
+        if starter is not None:
+            closers.append(partial(_shut_down_device, starter))
         log_failures(close_all([("closing a session", closer) for closer in closers]))
         del _OnDevice.references[:]
         guard.remove()
 
 
-def _shut_down_device(keeper: Any) -> None:
-    shutdown = _system_op(keeper, "NPUShutdown")
+def _shut_down_device(starter: Any) -> None:
+    shutdown = _system_op(starter, "NPUShutdown")
     try:
-        if shutdown is not None and not keeper._closed:
-            keeper.run(shutdown)  # GE that has ended already is left as it is (ge_plugin.cc)
+        if shutdown is not None and not starter._closed:
+            starter.run(shutdown)  # does nothing if GE has ended (ge_plugin.cc)
     finally:
-        destroy(keeper)
+        destroy(starter)
 
 
 def _system_op(session: Any, kind: str) -> Optional[Any]:
-    """Find the operation of this type in the session's graph; None if there is none."""
+    """Return the operation of this type in the session's graph, None without one."""
     for operation in session.graph.get_operations():
         if operation.type == kind or operation.name.rpartition("/")[2].split("_")[0] == kind:
             return operation

@@ -18,7 +18,7 @@ def signature_of(text: str) -> inspect.Signature:
 def bind_arguments(
     called: str, signature: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Dict[str, Any]:
-    """Give all arguments of a call by their names, in their order.
+    """Return all arguments of a call by their names, in their order.
 
     Args:
         called: The name of what is called, for the error.

@@ -47,7 +47,7 @@ RunConfig: Any = _estimator_class("RunConfig")
 
 
 def _keras_optimizer() -> Any:
-    """Give the base of the optimizers that ``tf.keras`` takes in graph mode."""
+    """Return the base of the optimizers that ``tf.keras`` takes in graph mode."""
     optimizers = tf.keras.optimizers
     optimizer = getattr(getattr(optimizers, "legacy", None), "Optimizer", None)
     optimizer = optimizer or getattr(optimizers, "Optimizer", None)
@@ -61,7 +61,7 @@ def _keras_optimizer() -> Any:
 
 
 def _keras_backend() -> Any:
-    """Give the backend that has the session of Keras, TensorFlow's own where Keras has none."""
+    """Return the backend that has the session of Keras, TensorFlow's own where Keras has none."""
     if AS_SCRIPTS is tf and hasattr(tf.keras.backend, "set_session"):
         return tf.keras.backend
     from tensorflow.python.keras import backend
@@ -75,7 +75,7 @@ keras_backend: Any = _keras_backend()
 
 
 def attribute_value(value: Any) -> Any:
-    """Give a value as the attribute of an operation."""
+    """Return a value as the attribute of an operation."""
     if isinstance(value, bool):
         return attr_value_pb2.AttrValue(b=value)
     if isinstance(value, int):

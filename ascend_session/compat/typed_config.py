@@ -1,7 +1,7 @@
-"""The typed configuration that says the same as a script's NpuOptimizer entry, as Python text.
+"""The `AscendConfig` with the options of a script's NpuOptimizer entry, as Python text.
 
-``ascend-session run --print-config`` writes it for each session that the script opens. The text is
-one expression with comments: what the adapter takes, and beside it what did nothing.
+``ascend-session run --print-config`` writes it for each session that the script opens: one
+expression with the options that have an effect, and comments on those that have none.
 """
 
 import contextlib
@@ -11,15 +11,16 @@ import re
 import sys
 import textwrap
 import warnings
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from ascend_session.cluster.schedulers import read_identity
-from ascend_session.compat.verdicts import EntryVerdict
+from ascend_session.compat.verdicts import EntryVerdict, key_of
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.config.entry import check_value, read_entries
+from ascend_session.config.entry import ZERO, check_value, read_entries
 from ascend_session.config.model import ConfigModel
-from ascend_session.config.option import keys_by_name, options_by_key
+from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
+from ascend_session.config.values import convert_value
 from ascend_session.errors import AscendConfigWarning, ConfigError
 from ascend_session.findings import Finding
 from ascend_session.user_code import UserLine, is_user_file
@@ -30,20 +31,23 @@ PRINT_VARIABLE = "ASCEND_SESSION_PRINT_CONFIG"
 _WIDTH = 100  # characters of a line
 _INDENT = "    "
 _SETS_OPTION = re.compile(r"""parameter_map\[\s*[bu]?["']([^"']+)["']""")
-_NOT_IN_ENTRY = ("graph_options", "allow_soft_placement")  # what a session sets itself
+_NOT_IN_ENTRY = (
+    "graph_options",
+    "allow_soft_placement",
+)  # sessions of this package set these themselves
 
 _printed: Dict[str, str] = {}  # place -> text, so that each is printed once
 
 
 def print_config(proto: Any, verdict: EntryVerdict, line: UserLine) -> None:
-    """Print the typed configuration of a session to the standard error, if that is asked for.
+    """Print the configuration of a session to the standard error, if PRINT_VARIABLE is set.
 
     In a job, only rank 0 prints.
 
     Args:
         proto: The ``tf.ConfigProto`` of the session, or None.
-        verdict: What the adapter makes of it.
-        line: Where the script opens the session.
+        verdict: The verdict on its entry.
+        line: The line of the script that opens the session.
     """
     if os.environ.get(PRINT_VARIABLE, "") in ("", "0") or not verdict.has_entry:
         return
@@ -56,9 +60,9 @@ def print_config(proto: Any, verdict: EntryVerdict, line: UserLine) -> None:
         return
     first = next((where for where, known in _printed.items() if known == text), None)
     _printed[place] = text
-    body = text if first is None else f"# As at {first}."
+    body = text if first is None else f"# The same as at {first}."
     with contextlib.suppress(AttributeError, OSError, ValueError):  # closed, or there is none
-        sys.stderr.write(f"# The session that is opened at {place}, for ascend_session:\n{body}\n")
+        sys.stderr.write(f"# AscendConfig of the session that {place} opens:\n{body}\n")
 
 
 def write_config(proto: Any, verdict: EntryVerdict, source: Mapping[str, str]) -> str:
@@ -69,48 +73,52 @@ def write_config(proto: Any, verdict: EntryVerdict, source: Mapping[str, str]) -
 
     Args:
         proto: The session's ``tf.ConfigProto``.
-        verdict: What the adapter makes of it.
-        source: Where the script sets an option, by the vendor's key, as far as that is known.
+        verdict: The verdict on its entry.
+        source: Places in words, by the vendor's key of the option that the script sets there.
     """
     values = {key: each for key, each in verdict.values.items() if key not in verdict.defaults}
     config, left_out = _make_config(values)
-    said = {} if config is None else config.parameter_map()
+    written = {} if config is None else config.parameter_map()
+    entries = read_entries(proto)[0]
+    misplaced = {key: each for entry in entries for key, each in entry.misplaced.items()}
+
+    def note(finding: Finding) -> str:
+        key = key_of(finding)
+        meant = _describe_meant(key, verdict) if finding == misplaced.get(key) else ""
+        return f"{_place(key, source)}{meant or finding}"
+
+    findings = [*verdict.refused, *verdict.ignored, *verdict.late]
     options = set(options_by_key(AdapterOptions)) - verdict.defaults
-    is_cut = not options & set(verdict.written) <= set(said)
+    is_cut = not options & set(verdict.written) <= set(written)
     if config is None or (verdict.refused and is_cut):
         by = "a device ends the run for" if verdict.refused else "AscendConfig refuses"
-        lines = _comment(f"No configuration: {by} these options.")
-        for finding in verdict.refused or left_out.values():
-            lines += _comment(f"{_place(_key_of(finding), source)}{finding}")
-        return "\n".join(lines)
-    misplaced = {
-        key: each for entry in read_entries(proto)[0] for key, each in entry.misplaced.items()
-    }
-    notes: Dict[str, List[str]] = {}
-    others: List[str] = []
-    findings = [*verdict.refused, *verdict.ignored, *verdict.late]
+        reasons = verdict.refused or list(left_out.values())
+        others = [each for each in findings if each not in reasons]
+        return "\n".join(
+            [
+                *_comment(f"No configuration: {by} these options."),
+                *_comments(note(each) for each in reasons),
+                *(_comment("What else is wrong with the entry:") if others else ()),
+                *_comments(note(each) for each in others),
+            ]
+        )
+    beside: Dict[str, List[str]] = {}
+    above: List[str] = []
     for finding in findings:
-        key = _key_of(finding)
-        note = f"{_place(key, source)}{finding}"
-        if finding == misplaced.get(key):
-            meant = _describe_meant(key, verdict)
-            note = f"{_place(key, source)}{meant}" if meant else note
-        known = notes.setdefault(key, []) if key in said else others
-        if note not in known:
-            known.append(note)
+        key = key_of(finding)
+        (beside.setdefault(key, []) if key in written else above).append(note(finding))
     texts = {str(finding) for finding in findings}
-    others += [
+    above += [
         f"{_place(key, source)}{key}={values[key]!r} is left out with what it needs."
         for key, finding in left_out.items()
         if str(finding) not in texts
     ]
     if verdict.defaults:
-        others.append(f"{len(verdict.defaults)} options have the defaults of NPURunConfig.")
+        above.append(f"{len(verdict.defaults)} options have the defaults of NPURunConfig.")
     rest = _list_rest(proto)
     if rest:
-        others.append(f"The proto also sets {rest}: give it as session_config=tf.ConfigProto(...).")
-    lines = [each for note in others for each in _comment(note)]
-    return "\n".join([*lines, *_write_part(config, notes)])
+        above.append(f"The proto also sets {rest}: give it as session_config=tf.ConfigProto(...).")
+    return "\n".join([*_comments(above), *_write_part(config, beside)])
 
 
 def _make_config(
@@ -129,7 +137,7 @@ def _make_config(
                 warnings.simplefilter("ignore", AscendConfigWarning)
                 return AscendConfig.from_parameter_map(kept), left_out
         except ConfigError as error:
-            problems = {_key_of(problem): problem for problem in error.problems}
+            problems = {key_of(problem): problem for problem in error.problems}
             refused = {key: problem for key, problem in problems.items() if key in kept}
             if not refused:
                 return None, problems
@@ -137,29 +145,14 @@ def _make_config(
             kept = {key: value for key, value in kept.items() if key not in refused}
 
 
-def _key_of(finding: Finding) -> str:
-    name = finding.option or ""
-    return keys_by_name(AdapterOptions).get(name, name)
-
-
 def _describe_meant(key: str, verdict: EntryVerdict) -> str:
-    """Say what the adapter reads of a value in a wrong field, and what to write if it was meant."""
+    """Return what the adapter reads of a value in the wrong field, and what was probably meant."""
     option = options_by_key(AdapterOptions)[key]
-    meant = _convert(verdict.written[key], option.field)
+    meant = convert_value(verdict.written[key], type(ZERO[option.field or "s"]))
     read = verdict.values.get(key)
     if meant is None or meant == read or check_value(key, meant):
         return ""
     return f"the adapter read {read!r}; if {meant!r} was meant, {option.name}={meant!r}"
-
-
-def _convert(value: Any, field: Optional[str]) -> Any:
-    """Convert a value from the wrong protobuf field to the right one; None if that fails."""
-    if field == "s":
-        return str(value)
-    text = str(value).lower()
-    if field == "b":
-        return {"true": True, "1": True, "false": False, "0": False}.get(text)
-    return int(text) if re.fullmatch(r"-?[0-9]+", text) else {"true": 1, "false": 0}.get(text)
 
 
 def _list_rest(proto: Any) -> str:
@@ -183,10 +176,15 @@ def _write_part(
         if isinstance(value, ConfigModel):
             yield from _write_part(value, notes, option_name, depth + 1)
             continue
-        for note in notes.get(keys[option_name], ()):
-            yield from _comment(note, depth + 1)
+        yield from _comments(notes.get(keys[option_name], ()), depth + 1)
         yield f"{margin}{_INDENT}{option_name}={value!r},"
     yield f"{margin}){end}"
+
+
+def _comments(texts: Iterable[str], depth: int = 0) -> Iterator[str]:
+    """Yield each text once as lines of comment."""
+    for text in dict.fromkeys(texts):
+        yield from _comment(text, depth)
 
 
 def _comment(text: str, depth: int = 0) -> List[str]:
@@ -206,7 +204,7 @@ def _place(key: str, source: Mapping[str, str]) -> str:
 
 
 def _find_source(line: UserLine) -> Dict[str, str]:
-    """Find where the user's files set options: a place in words for each vendor's key."""
+    """Map the vendor's keys to the places, in words, at which the user's files set them."""
     modules = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     others = sorted({file for file in modules if file and is_user_file(file)} - {line.file})
     source: Dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What the vendor's modules have besides their own code: what they import, and what is refused.
+"""Names that vendor modules re-export, and names that raise UnsupportedError.
 
 ``from npu_bridge.estimator.npu.npu_loss_scale_optimizer import FixedLossScaleManager`` is seen in
 public scripts; such names are looked up when they are asked for.
@@ -11,8 +11,8 @@ from typing import Any, Callable, Dict, List, Tuple
 
 from ascend_session.compat.placeholders import absent_attribute, names_of
 
-_ROOM = "ascend_session.compat."
-_NPU = f"{_ROOM}npu_bridge."
+_COMPAT = "ascend_session.compat."
+_NPU = f"{_COMPAT}npu_bridge."
 _NAMES = "ascend_session.compat.tensorflow_names:"
 _PY = "tensorflow.python."
 
@@ -114,7 +114,7 @@ def mirror(namespace: Dict[str, Any], names: str = "") -> Tuple[Callable[[str], 
         names: What else the vendor's has, its constants and imports, with blanks between.
     """
     module, others = namespace["__name__"], names.split()
-    vendors_module = module[len(_ROOM) :]
+    vendors_module = module[len(_COMPAT) :]
 
     def load(name: str) -> Any:
         home = _HOMES.get(name, "") if name in others else ""
@@ -143,7 +143,7 @@ def _import_from(home: str) -> Any:
 
 
 def _is_vendors(name: str, value: Any, module: str) -> bool:
-    """Whether ``value`` is a function or class of the vendor's that ``module`` defines."""
+    """Return whether ``value`` is a function or class of the vendor's that ``module`` defines."""
     if name.startswith("_") or not (inspect.isfunction(value) or inspect.isclass(value)):
         return False
     is_error = inspect.isclass(value) and issubclass(value, Exception)

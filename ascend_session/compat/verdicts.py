@@ -1,17 +1,14 @@
-"""What the vendor's adapter and GE make of the options of a session, key by key.
+"""Verdicts on the options of a script's session: which end the run on a device, which are ignored.
 
-`AscendConfig` refuses more than the vendor's stack does: what nothing looks at is refused there,
-too, because it does not do what it says. A script that runs unchanged is to run here as there, so
-of what `config` objects to only that counts which really ends a run on a device: ``ends`` of the
-options and rules says that (`config.ends`). What was read of it, but not proven, is told.
-
-What becomes of each option in a session, and why, is what the report on a run says of it.
+`AscendConfig` also refuses values that nothing checks, as they have no effect. An unchanged script
+is to run here as on a device. So only those findings refuse its session that end the run on a
+device: ``ends`` of options and rules says which (`config.ends`). Of those that were only read in
+the vendor's source, and not run, the report tells.
 """
 
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set
 
-from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.ends import AdapterView, Ends, Stage
 from ascend_session.config.entry import (
     RESET_OPTIONS,
@@ -28,22 +25,22 @@ from ascend_session.config.rules import RULES, RULES_OF_OPENING, paths
 from ascend_session.config.rules.rule import FlatOptions
 from ascend_session.findings import ERROR, HOST, NO_EFFECT, WARNING, Finding, errors_of
 
-_MOST_BY_HAND = 25  # options
+_MOST_BY_HAND = 25  # options in one entry; NPUEstimator writes more
 
 
 @dataclass
 class EntryVerdict:
-    """What the adapter makes of the entry of one session.
+    """How the adapter reads the entry of one session.
 
     Attributes:
-        has_entry: Whether there is one that the adapter reads.
-        written: What stands in it, by key; of several entries the last value of each.
-        values: What the adapter has read in the end; only what is in order.
-        refused: What ends the run on a device.
-        late: What another session would have had to set, which has initialised GE.
-        ignored: What does not do what it says there, without a word.
-        notes: What else is worth knowing of the session's configuration.
-        defaults: Keys at the value that NPUEstimator writes for whatever was left out.
+        has_entry: Whether there is an entry that the adapter reads.
+        written: The values in it, by key; of several entries the last value of each key.
+        values: The valid values that the adapter has read in the end, by key.
+        refused: Findings that end the run on a device.
+        late: Findings about options that the session that initialised GE would have had to set.
+        ignored: Findings about options that a device silently ignores.
+        notes: Other sentences about the session's configuration.
+        defaults: Keys whose value is the default that NPUEstimator writes.
     """
 
     has_entry: bool = False
@@ -57,7 +54,7 @@ class EntryVerdict:
 
     @property
     def is_offloaded(self) -> bool:
-        """Whether the adapter puts such a session's graphs on the device."""
+        """True if the adapter runs the session's graphs on the device."""
         on_host = self.values.get("job") in ("ps", "default")
         return self.has_entry and self.values.get("use_off_line") is not False and not on_host
 
@@ -95,14 +92,14 @@ def judge_entry(proto: Any, environ: Mapping[str, str]) -> EntryVerdict:
 
 
 class _Ending(NamedTuple):
-    """That a run ends.
+    """A reason for which a device ends the run.
 
     Attributes:
-        about: The option or variable that it ends for.
-        ends: Who ends it.
-        view: What was read then.
-        finding: What a rule has found; None if the value of ``about`` is wrong, or a function of
-            ``ends`` says so.
+        about: The key of the option, or the name of the variable.
+        ends: The component that ends the run.
+        view: The options as that component reads them.
+        finding: The finding of a rule; None if the value of ``about`` is wrong, or if a function
+            of ``ends`` found the reason.
     """
 
     about: str
@@ -112,11 +109,11 @@ class _Ending(NamedTuple):
 
     @property
     def is_of_value(self) -> bool:
-        """Whether the value is wrong, whatever else is set."""
+        """True if the value is wrong, whatever the other options are."""
         return self.finding is None and self.ends.fails is None
 
     def explain(self) -> Finding:
-        """Say what the run ends for, where neither a type nor a rule says it."""
+        """Return a finding about the reason."""
         if self.finding is not None:
             return self.finding
         given = self.view.all if self.about in self.view.all else self.view.environ
@@ -126,7 +123,7 @@ class _Ending(NamedTuple):
 
 
 def _find_endings(views: Sequence[AdapterView]) -> List[_Ending]:
-    """Find what ends the run of a session whose entries have been read in turn."""
+    """Find the reasons to end the run of a session whose entries have been read in turn."""
     if not views:
         return []
     last = views[-1]
@@ -156,20 +153,20 @@ def _find_endings_at(stage: Stage, view: AdapterView) -> Iterator[_Ending]:
                 continue
             if ends.fails is None:
                 for finding in errors_of(rule.findings(options)):
-                    yield _Ending(_key_of(finding), ends, view, finding)
+                    yield _Ending(key_of(finding), ends, view, finding)
             elif ends.fails(view):
                 yield _Ending(rule.keys[0], ends, view)
 
 
-def _key_of(finding: Finding) -> str:
-    """Give the vendor's key of the option that a finding is about; of a variable, its name."""
+def key_of(finding: Finding) -> str:
+    """Return the vendor's key of the option that a finding is about; of a variable, its name."""
     return keys_by_name(AdapterOptions).get(finding.option or "", finding.option or "")
 
 
 def _find_problems(
     entry: EntryReading, endings: Sequence[_Ending], environ: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """Find what the configuration's own definitions and rules say against an entry."""
+    """Find everything that the types and rules of `config` report about an entry."""
     yield from (
         unknown_key(key, AdapterOptions) for key in entry.written if key not in entry.values
     )
@@ -190,12 +187,12 @@ def _find_problems(
         for problem in problems if key not in explained else ():
             if who:
                 problem = problem._replace(message=f"{problem.message} {who[0].sentence}")
-            if cause is not None:  # a zero that nobody has written
+            if cause is not None:  # the zero of a value in the wrong field
                 message = f"{cause.message} {problem.message}"
                 problem = problem._replace(message=message, hint=cause.hint)
             yield problem
     options = FlatOptions(entry.values, refused, environ=environ)
-    # What stands in files is for `ascend-session config`: they are those of another machine.
+    # The files are those of another machine; `ascend-session config` checks them there.
     about_files = (*paths.RULES, *paths.OPENING_RULES)
     for rule in (*RULES, *RULES_OF_OPENING):
         for finding in rule.findings(options):
@@ -206,12 +203,12 @@ def _find_problems(
 def _sort_problems(
     verdict: EntryVerdict, problems: Sequence[Finding], endings: Sequence[_Ending]
 ) -> None:
-    """Tell what ends the run from what is ignored.
+    """Put each problem where it belongs in a verdict: it ends the run, or is ignored.
 
     Args:
-        verdict: Where they go.
-        problems: What is wrong with the entries.
-        endings: What ends the run, as is proven.
+        verdict: The verdict to complete.
+        problems: All findings about the entries.
+        endings: The proven reasons to end the run.
     """
     about = {each.about for each in endings}
     if verdict.is_offloaded:
@@ -219,8 +216,8 @@ def _sort_problems(
         about |= {key for key, value in written.items() if isinstance(value, str) and value != ""}
     explained = set()
     for finding in dict.fromkeys(problems):
-        if finding.severity == ERROR and _key_of(finding) in about:
-            explained.add(_key_of(finding))
+        if finding.severity == ERROR and key_of(finding) in about:
+            explained.add(key_of(finding))
             verdict.refused.append(finding)
         else:
             verdict.ignored.append(finding)
@@ -231,25 +228,64 @@ def _sort_problems(
 
 
 def _forgive_defaults(verdict: EntryVerdict, values: Mapping[str, Any]) -> None:
-    """Leave out what was found in the defaults that NPUEstimator writes, all of them always.
+    """Drop findings about the defaults that NPUEstimator always writes.
 
     Args:
-        verdict: What it is left out of.
-        values: The values of the last entry, which is NPUEstimator's if there is one of it.
+        verdict: The verdict to change.
+        values: The values of the last entry; if NPUEstimator wrote an entry, it is this one.
 
-    Source: npu_estimator.py, which writes job and task_index; nobody else writes half as much.
+    Source: npu_estimator.py, which writes job and task_index; by hand nobody writes so many.
     """
     written = verdict.written
     if len(written) < _MOST_BY_HAND or "job" not in written or "task_index" not in written:
         return
-    known, keys = options_by_key(AdapterOptions), keys_by_name(AdapterOptions)
+    known = options_by_key(AdapterOptions)
     for key, value in values.items():
         if value in (known[key].adapter, known[key].run_config):
             verdict.defaults.add(key)
     verdict.ignored = [
-        finding
-        for finding in verdict.ignored
-        if keys.get(finding.option or "") not in verdict.defaults
+        finding for finding in verdict.ignored if key_of(finding) not in verdict.defaults
+    ]
+
+
+_VARIABLES = ("VariableV2", "VarHandleOp")
+
+
+def describe_host_operators(values: Mapping[str, Any], graph: Any) -> List[str]:
+    """Report operators with which a run ends on a device, as they use a variable on the host.
+
+    With mix_compile_mode some operators stay on the host. A run ends if one of them takes a
+    variable, not its value. Found are operators of ``without_npu_compile_scope`` and those whose
+    first resource is not a variable; which others stay, a file of the host's toolkit says.
+
+    Args:
+        values: The options that the adapter has read.
+        graph: The session's graph, as far as it is built.
+
+    Source: om_partition_subgraphs_pass.cc, CopyVarsBetweenGeOp and IsUnSupportedResource.
+    """
+    if values.get("mix_compile_mode") is not True or values.get("variable_placement") == "Host":
+        return []
+    found = []
+    for operation in graph.get_operations():
+        inputs = [
+            (dtype.name, tensor.op.type)
+            for dtype, tensor in zip(operation._input_types, operation.inputs)
+            if dtype.name == "resource" or dtype.name.endswith("_ref")
+        ]
+        if not any(kind in _VARIABLES for _, kind in inputs):
+            continue
+        resources = [kind for name, kind in inputs if name == "resource"]
+        is_marked = operation.node_def.attr["_without_npu_compile"].b
+        if is_marked or resources[:1] not in ([], ["VarHandleOp"]):
+            found.append(operation.name)
+    if not found:
+        return []
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return [
+        f"On a device a run with {found[0]!r}{more} ends: mix_compile_mode=True leaves the "
+        "operator on the host, but the variable that it uses is on the device. Write it outside "
+        "of without_npu_compile_scope, or set variable_placement to Host."
     ]
 
 
@@ -258,13 +294,12 @@ class SessionOption(NamedTuple):
 
     Attributes:
         key: The vendor's key.
-        value: What stands in the entry.
-        effect: ``device`` (a device would take it), ``default`` (nobody has set it), ``silent``
-            (it does not do what it says there either, and nothing says so), ``stub`` (without
-            effect here), ``unused`` (nothing is wrong with it, but its session was refused),
-            ``host`` (a device ends the run if its machine lacks the same file) or ``refused`` (a
-            device ends the run).
-        why: What becomes of it, in a sentence.
+        value: The value in the entry.
+        effect: ``device`` (correct), ``default`` (NPUEstimator wrote it), ``silent`` (a device
+            ignores it), ``stub`` (without effect here), ``unused`` (correct, but its session was
+            refused), ``host`` (ends the run on a device whose host has the same files) or
+            ``refused`` (ends the run on a device).
+        why: The reason, in a sentence.
     """
 
     key: str
@@ -282,13 +317,13 @@ _IN_FORCE = {
 def describe_loops(
     option: SessionOption, loops: Mapping[int, int], is_estimators: bool = False
 ) -> SessionOption:
-    """Tell whether iterations_per_loop was in force in a session.
+    """Return iterations_per_loop with whether it was in force in a session.
 
     Args:
-        option: As `describe_options` has it.
-        loops: As of `WatchedSession`.
-        is_estimators: Whether NPUEstimator has opened the session, which makes loops to train, and
-            none to evaluate, to predict or to export (npu_estimator.py).
+        option: The option, as `describe_options` returns it.
+        loops: The loops of the session (`sessions.WatchedSession`).
+        is_estimators: Whether NPUEstimator opened the session. It makes loops to train, and none to
+            evaluate, predict or export (npu_estimator.py).
     """
     if option.effect not in ("device", "silent"):
         return option
@@ -329,12 +364,12 @@ def _describe_runs(runs: int, steps: int) -> str:
 def describe_options(
     verdict: EntryVerdict, stub_effects: Mapping[str, str], is_refused: bool = False
 ) -> List[SessionOption]:
-    """Tell what becomes of each option of an entry.
+    """Return the options of an entry, each with its effect.
 
     Args:
-        verdict: The entry.
-        stub_effects: Options without effect on the stub alone, and why.
-        is_refused: Whether the session is not opened, so that no option of it is in force.
+        verdict: The verdict on the entry.
+        stub_effects: The reasons why options have no effect on the stub, by key.
+        is_refused: Whether the session was refused, so that none of its options is in force.
     """
     refused = _first_by_key(verdict.refused)
     silent = _first_by_key([*verdict.late, *verdict.ignored])
@@ -359,17 +394,15 @@ def describe_options(
 
 
 def _effect_of(finding: Finding) -> str:
-    """Tell an option that is ignored from one that is honoured, but worth a warning."""
+    """Return the effect of an option with a finding that does not end the run."""
     if finding.effect == HOST:
         return "host"
     return "device" if finding.severity == WARNING and finding.effect != NO_EFFECT else "silent"
 
 
 def _first_by_key(findings: Sequence[Finding]) -> Dict[str, Finding]:
-    """Give the first finding about each key."""
-    keys = keys_by_name(AscendConfig)
+    """Map keys to the first finding about each."""
     first: Dict[str, Finding] = {}
     for finding in findings:
-        name = finding.option or ""
-        first.setdefault(keys.get(name, name), finding)
+        first.setdefault(key_of(finding), finding)
     return first

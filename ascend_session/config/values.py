@@ -239,12 +239,24 @@ _TRUTHS = {"0": False, "0.0": False, "false": False, "1": True, "1.0": True, "tr
 _INTEGER = r"\s*-?[0-9]{1,20}\s*"
 
 
+def convert_value(given: Any, kind: Type[Any]) -> Any:
+    """Return what a value of another type means as a bool, int or str; None if that is unclear."""
+    text = show_value(given, str)
+    if kind is bool:
+        return _TRUTHS.get(text.lower())
+    if kind is int:
+        text = str(int(given)) if isinstance(given, bool) else text
+        return int(text) if re.fullmatch(_INTEGER, text) else None
+    return text
+
+
 def _conversion(name: str, given: Any, kind: Type[Any]) -> Optional[str]:
     text = show_value(given, str)
-    if kind is bool and text.lower() in _TRUTHS:
-        return f"Write {option(name, _TRUTHS[text.lower()])}."
-    if kind is int and isinstance(given, str) and re.fullmatch(_INTEGER, given):
-        return f"Write {option(name, int(given))}, without quotes."
+    meant = convert_value(given, kind)
+    if kind is bool and meant is not None:
+        return f"Write {option(name, meant)}."
+    if kind is int and isinstance(given, str) and meant is not None:
+        return f"Write {option(name, meant)}, without quotes."
     if kind is str and isinstance(given, bytes):
         return f"Decode it: {option(name, given.decode(errors='replace'))}."
     if kind is str and isinstance(given, (int, float)):

@@ -1,6 +1,7 @@
 """Every session of a script is looked at, whoever opens it."""
 
 import concurrent.futures
+import re
 import tempfile
 import threading
 import warnings
@@ -9,6 +10,7 @@ from typing import Any, Callable, Iterator
 import pytest
 
 from ascend_session import AscendConfigWarning, ConfigError, ascend_session, current_system
+from ascend_session.compat.npu_bridge.estimator.npu.npu_scope import without_npu_compile_scope
 from ascend_session.compat.report import watch_run
 from ascend_session.compat.sessions import session_log
 from ascend_session.config.proto import add_to_entry
@@ -219,6 +221,39 @@ def test_what_the_stub_cannot_do_is_warned_of_and_noted(tf: Any, proto: Any) -> 
 def test_a_device_that_the_stub_has_not_got_is_refused(tf: Any, proto: Any) -> None:
     with pytest.raises(DeviceError, match="99"):
         tf.Session(config=proto(session_device_id=99))
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_a_variable_that_an_operator_on_the_host_changes_is_noted_with_mixed_computing(
+    tf: Any, proto: Any, use_resource: bool
+) -> None:
+    variable = tf.get_variable("v", [], use_resource=use_resource)
+    value = variable.read_value()
+    with without_npu_compile_scope():
+        tf.square(value, name="of_its_value")
+        tf.assign_add(variable, 1.0, name="count")
+
+    def notes(**options: Any) -> str:
+        tf.Session(config=proto(**options)).close()
+        return " ".join(session_log().sessions[-1].notes)
+
+    assert not notes()
+    assert not notes(mix_compile_mode=True, variable_placement="Host")
+    note = notes(mix_compile_mode=True)
+    assert re.search("On a device a run with '(count|AssignAddVariableOp)'", note)
+    assert "of_its_value" not in note
+
+
+def test_an_operator_whose_first_resource_is_no_variable_is_on_the_host(
+    tf: Any, proto: Any
+) -> None:
+    variable = tf.get_variable("v", [], use_resource=True)
+    table = tf.raw_ops.HashTableV2(key_dtype=tf.int64, value_dtype=tf.int64)
+    tf.raw_ops.Pack(values=[variable.handle, table], name="variable_first")
+    tf.raw_ops.Pack(values=[table, variable.handle], name="table_first")
+    tf.Session(config=proto(mix_compile_mode=True)).close()
+    [note] = session_log().sessions[0].notes
+    assert "a run with 'table_first' ends" in note
 
 
 def test_a_one_shot_iterator_in_a_loop_is_refused_as_the_adapter_aborts(

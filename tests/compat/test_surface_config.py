@@ -7,6 +7,8 @@ import pytest
 
 from ascend_session import AscendConfig, AscendConfigWarning, UnsupportedError
 from ascend_session.compat.signatures import signature_of
+from ascend_session.config.ends import AdapterView, Stage
+from ascend_session.config.entry import check_value
 from ascend_session.config.option import option_fields, options_by_key
 from ascend_session.config.options import AdapterOptions
 from tests.compat.surface import has_estimators, of_estimator
@@ -60,6 +62,26 @@ def test_what_the_vendors_refuses_is_refused_in_the_same_way(
 ) -> None:
     with pytest.raises(error):
         NPURunConfig(**given)
+
+
+@has_estimators
+def test_it_refuses_what_the_table_of_options_says_it_refuses() -> None:
+    refused = []
+    for key, option in options_by_key(AdapterOptions).items():
+        for ends in option.ends:
+            for value in (-1, 0, 1, 2, 3):
+                view = AdapterView({key: value}, {key: value}, {})
+                is_wrong = ends.by is Stage.RUN_CONFIG and check_value(key, value)
+                if is_wrong and ends.covers(key, view):
+                    refused.append(key)
+                    with pytest.raises((TypeError, ValueError)):
+                        NPURunConfig(**{option.path: value})
+    named = {
+        key
+        for key, option in options_by_key(AdapterOptions).items()
+        if any(ends.by is Stage.RUN_CONFIG for ends in option.ends)
+    }
+    assert set(refused) == named
 
 
 @has_estimators

@@ -132,6 +132,24 @@ def test_an_unknown_key_is_a_comment_with_its_line() -> None:
     assert "config.py:9: The adapter has no key 'precison_mode_v2'" in comments(text)
 
 
+def test_a_mistyped_key_is_named_even_if_the_entry_ends_the_run() -> None:
+    proto = base(jit_compile=("s", b"on"), precison_mode_v2=("s", b"fp16"), hcom_parallel=("i", 1))
+    text = written(proto, jit_compile="line 7", precison_mode_v2="line 8", hcom_parallel="line 9")
+    assert text.startswith(
+        "# No configuration: a device ends the run for these options.\n# line 7:"
+    )
+    _, _, others = comments(text).partition("What else is wrong with the entry: ")
+    assert "line 8: The adapter has no key 'precison_mode_v2'" in others
+    assert "line 9: the adapter read False; if True was meant, hcom_parallel=True" in others
+    assert "jit_compile" not in others
+
+
+def test_a_number_in_a_field_of_another_type_is_understood_as_anywhere_else() -> None:
+    text = written(base(hcom_parallel=("f", 1.0), session_device_id=("s", b" 3 ")))
+    assert "if True was meant, hcom_parallel=True" in comments(text)
+    assert "if 3 was meant, session_device_id=3" in comments(text)
+
+
 def test_what_ascend_config_refuses_and_no_device_does_is_left_out_and_named() -> None:
     text = written(base(mix_compile_mode=("b", True), graph_run_mode=("i", -1)))
     assert read_back(text) == AscendConfig(mix_compile_mode=True)
@@ -201,7 +219,7 @@ def test_the_command_prints_each_configuration_once_with_its_place(
     run = (tmp_path, script)
     ended = run_script(*run, python=forking_python, variables={PRINT_VARIABLE: "1"})
     assert ended.returncode == 0, ended.stderr
-    head = "# The session that is opened at train.py:"
+    head = "# AscendConfig of the session that train.py:"
     assert ended.stderr.count(head) == 1
     _, _, text = ended.stderr.partition(head)
     [expression] = re.findall(r"^AscendConfig\(\n(?:    .*\n)*\)$", text, re.MULTILINE)

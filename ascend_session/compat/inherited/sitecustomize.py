@@ -1,6 +1,6 @@
-"""Notes that a Python below a launch is a rank of a script, and loads the next ``sitecustomize``.
+"""Note that this Python is a rank that a script starts, and load the next ``sitecustomize``.
 
-Python imports the first module of this name that it finds when it starts. It may be of any version.
+When Python starts, it imports the first module of this name. Python may be of any version.
 """
 
 import os
@@ -26,13 +26,13 @@ def _load_next():  # type: ignore[no-untyped-def]
 
 if "ASCEND_SESSION_LAUNCHED" in os.environ and sys.version_info >= (3, 6):
     try:
-        _ROOM = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        _PATH = os.path.join(_ROOM, "finder.py")
+        _COMPAT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        _PATH = os.path.join(_COMPAT, "finder.py")
         _LOADER = sys.modules["_frozen_importlib_external"].SourceFileLoader("finder", _PATH)
         _SCOPE = {"__name__": "finder", "__file__": _PATH}
         exec(_LOADER.get_code("finder"), _SCOPE)
         _SCOPE["script_rank"]().note_start()  # type: ignore[operator]
-    except Exception:  # whatever it is, it is no trouble of the program
+    except Exception:  # the program runs without the note
         _SCOPE = {}
 if __name__ == "sitecustomize":
     _load_next()  # type: ignore[no-untyped-call]

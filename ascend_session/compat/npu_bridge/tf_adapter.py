@@ -17,27 +17,27 @@ OPTION_GRAPH_RUN_MODE = "ge.graphRunMode"
 
 
 def map_string_string(options: Dict[str, str]) -> Dict[str, str]:
-    """The options, as `PluginInit` takes them."""
+    """Return the options, as `PluginInit` takes them."""
     return dict(options)
 
 
 def int64_vec(numbers: Any) -> List[int]:
-    """The numbers as a list."""
+    """Return the numbers as a list."""
     return [int(number) for number in numbers]
 
 
 def PluginInit(init_options: Any) -> None:  # noqa: N802
-    """Initialises the system for the process; the options are for a device."""
+    """Initialise the system for the process; the options are for a device."""
     sessions.bring_up()
 
 
 def PluginFinalize() -> None:  # noqa: N802
-    """Ends it."""
+    """End the system."""
     sessions.shut_down()
 
 
 def NpuClose() -> None:  # noqa: N802
-    """Ends it."""
+    """End the system."""
     sessions.shut_down()
 
 
@@ -47,7 +47,7 @@ def GetDeviceSatMode() -> int:  # noqa: N802
 
 
 def SetDeviceSatMode(mode: Any) -> None:  # noqa: N802
-    """Takes 0 and 1; a CPU goes on as with 1."""
+    """Take 0 and 1; a CPU goes on as with 1."""
     int(mode)
 
 

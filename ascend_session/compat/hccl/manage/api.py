@@ -28,7 +28,7 @@ class GroupError(CollectiveError, ValueError):
 
 
 def create_group(group: Any, rank_num: Any, rank_ids: Any) -> None:
-    """Makes a group of ranks; to be called on each of them, and on no other.
+    """Make a group of ranks; to be called on each of them, and on no other.
 
     Args:
         group: Its name.
@@ -50,19 +50,19 @@ def create_group(group: Any, rank_num: Any, rank_ids: Any) -> None:
 
 
 def destroy_group(group: Any) -> None:
-    """Ends a group; raises as `create_group`."""
+    """End a group; raises as `create_group`."""
     _check_group(group)
     _ask("destroy group", hccl.destroy_group, group)
 
 
 def get_rank_size(group: Any = WORLD_GROUP) -> int:
-    """The number of the group's ranks; raises ValueError before the system is up."""
+    """Return the number of the group's ranks; raises ValueError before the system is up."""
     _check_group(group)
     return _ask("get rank size", hccl.size, group)
 
 
 def get_rank_id(group: Any = WORLD_GROUP) -> int:
-    """This process's rank in the group; raises ValueError before the system is up."""
+    """Return this process's rank in the group; raises ValueError before the system is up."""
     _check_group(group)
     return _ask("get rank id", hccl.rank, group)
 
@@ -74,20 +74,20 @@ def get_local_rank_size(group: Any = WORLD_GROUP) -> int:
 
 
 def get_local_rank_id(group: Any = WORLD_GROUP) -> int:
-    """This process's place among those; raises ValueError before the system is up."""
+    """Return this process's place among those; raises ValueError before the system is up."""
     _check_group(group)
     return _ask("get local rank id", hccl.local_rank, group)
 
 
 def get_world_rank_from_group_rank(group: Any, group_rank_id: Any) -> int:
-    """The rank in the job of a rank of the group; raises as `create_group`."""
+    """Return the rank in the job of a rank of the group; raises as `create_group`."""
     _check_group(group)
     _check_number("group_rank_id", group_rank_id, 0)
     return _ask("get world rank from group rank", hccl.world_rank, group, group_rank_id)
 
 
 def get_group_rank_from_world_rank(world_rank_id: Any, group: Any) -> int:
-    """The rank in the group of a rank of the job; raises as `create_group`."""
+    """Return the rank in the group of a rank of the job; raises as `create_group`."""
     _check_group(group)
     _check_number("world_rank_id", world_rank_id, 0)
     return _ask("get group rank from world rank", hccl.group_rank, world_rank_id, group)
@@ -110,7 +110,7 @@ def _check_number(name: str, value: Any, least: int) -> None:
 
 
 def _ask(what: str, ask: Callable[..., _Answer], *arguments: Any) -> _Answer:
-    """What ``ask`` returns for the arguments.
+    """Return what ``ask`` returns for the arguments.
 
     Raises:
         NotUpError: If the system is not up.

@@ -14,7 +14,7 @@ _WHOLE = 100
 
 
 def set_split_strategy_by_idx(idxList: Any, group: Any = WORLD_GROUP) -> None:  # noqa: N803
-    """Cuts after the gradients of these numbers.
+    """Cut after the gradients of these numbers.
 
     Args:
         idxList: Whole numbers of 32 bit, ascending.
@@ -41,7 +41,7 @@ def set_split_strategy_by_size(
     dataSizeList: Any,  # noqa: N803
     group: Any = WORLD_GROUP,
 ) -> None:
-    """Cuts by shares of the data.
+    """Cut by shares of the data.
 
     Args:
         dataSizeList: Percentages, 100 together.

@@ -31,13 +31,13 @@ basic_lstm_cell = graph_only("tf.basic_lstm_cell")(
 
 @graph_only("tf.NPUInit")
 def NPUInit(name: Any = None) -> Any:  # noqa: N802
-    """The operation that initialises the system; RuntimeError under eager execution."""
+    """Return the operation that initialises the system; RuntimeError under eager execution."""
     return gen_npu_ops.npu_init(name=name)
 
 
 @graph_only("tf.NPUShutdown")
 def NPUShutdown(name: Any = None) -> Any:  # noqa: N802
-    """The operation that ends it: sessions that are open then cannot run any more."""
+    """Return the operation that ends it: sessions that are open then cannot run any more."""
     return gen_npu_ops.npu_shutdown(name=name)
 
 
@@ -52,7 +52,7 @@ def shutdown_system(name: Any = None) -> Any:
 
 
 def get_seed(op_seed: Any) -> Any:
-    """The two seeds of a random operator; in releases before 2022."""
+    """Return the two seeds of a random operator; in releases before 2022."""
     return random_seed.get_seed(op_seed)
 
 

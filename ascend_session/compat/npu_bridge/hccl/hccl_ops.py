@@ -20,7 +20,7 @@ all_to_all_v, all_to_all_v_c = hccl.all_to_all_v, hccl.all_to_all_v_c
 def allgather(
     tensor: Any, rank_size: Any, group: Any = WORLD_GROUP, fusion: Any = 0, fusion_id: Any = -1
 ) -> Any:
-    """The tensors of all ranks, one behind the other."""
+    """Return the tensors of all ranks, concatenated."""
     group, fusion, fusion_id = _in_order(group, fusion, fusion_id)
     return hccl.allgather(tensor, rank_size, group, fusion, fusion_id)
 
@@ -28,7 +28,7 @@ def allgather(
 def broadcast(
     tensor: Any, root_rank: Any, fusion: Any = 2, fusion_id: Any = 0, group: Any = WORLD_GROUP
 ) -> Any:
-    """The root's tensors, on each rank; takes a list and gives one.
+    """Return the root's tensors, on each rank; takes a list and gives one.
 
     Variables in the list have the root's values, too, when what is given for them is computed: the
     device broadcasts in place. Many scripts run the result and assign nothing.
@@ -57,13 +57,13 @@ def reduce_scatter(
     fusion: Any = 0,
     fusion_id: Any = -1,
 ) -> Any:
-    """This rank's part of the reduction of all ranks' tensors."""
+    """Return this rank's part of the reduction of all ranks' tensors."""
     group, fusion, fusion_id = _in_order(group, fusion, fusion_id)
     return hccl.reduce_scatter(tensor, reduction, rank_size, group, fusion, fusion_id)
 
 
 def _in_order(group: Any, fusion: Any, fusion_id: Any) -> Any:
-    """The three, also if they were given in the order of the releases of 2021: the group last."""
+    """Return the three arguments in today's order; the releases of 2021 had the group last."""
     if isinstance(group, str):
         return group, fusion, fusion_id
     number = fusion if fusion or group else -1  # 0 is both today's default and a number

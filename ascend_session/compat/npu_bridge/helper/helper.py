@@ -95,7 +95,7 @@ npu_bridge_handle = _GeneratedOperators()
 
 
 def get_gen_ops() -> _GeneratedOperators:
-    """The operators of the adapter's library."""
+    """Return the operators of the adapter's library."""
     return npu_bridge_handle
 
 

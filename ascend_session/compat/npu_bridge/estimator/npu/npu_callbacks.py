@@ -12,7 +12,7 @@ from ascend_session.errors import UnsupportedError
 
 
 def broadcast_global_variables(root_rank: int) -> Any:
-    """An operation that gives Keras's initialised variables of all ranks the root's values."""
+    """Return an operation that gives the root's values to Keras's variables on all ranks."""
     variables = [
         variable
         for variable in tf.global_variables()
@@ -35,7 +35,7 @@ class BroadcastGlobalVariablesCallbackImpl:
         self.broadcast_done = False
 
     def on_batch_begin(self, batch: Any, logs: Any = None) -> None:
-        """Does it, if it was not done before.
+        """Broadcast the variables, if that was not done before.
 
         Raises:
             UnsupportedError: Under Keras 3, which has no session.

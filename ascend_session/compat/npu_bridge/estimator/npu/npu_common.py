@@ -79,7 +79,7 @@ class NPUBasics:
         return self._job_info
 
     def size(self) -> int:
-        """The number of ranks.
+        """Return the number of ranks.
 
         Raises:
             JobError: In a job of several ranks without JOB_ID; it is an AttributeError, too.
@@ -90,7 +90,7 @@ class NPUBasics:
         return int(self._known_job("The number of ranks")._rank_size)
 
     def _known_job(self, subject: str) -> Any:
-        """Give the `JobInfo`, of a job of one without JOB_ID, where a device ends the program.
+        """Return the `JobInfo`, for a job of one even without JOB_ID, where a device fails.
 
         Args:
             subject: What was asked for, as the beginning of a sentence.

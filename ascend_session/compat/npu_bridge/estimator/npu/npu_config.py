@@ -97,7 +97,7 @@ _PUBLIC = (
 
 
 def _attribute_of(name: str) -> str:
-    """Give the attribute of NPURunConfig, or of a part, that has the argument ``name``."""
+    """Return the attribute of NPURunConfig, or of a part, that has the argument ``name``."""
     return name if name in _PUBLIC else f"_{name}"
 
 
@@ -170,7 +170,7 @@ class NPURunConfig(RunConfig):  # type: ignore[misc]
 
     @with_signature(ARGUMENTS)
     def __init__(self, **given: Any) -> None:
-        """Takes the vendor's arguments."""
+        """Take the vendor's arguments."""
         _check(given)
         _check_part("dump_config", given["dump_config"], DumpConfig)
         _check_part("experimental_config", given["experimental_config"], ExperimentalConfig)
@@ -262,7 +262,7 @@ class ExperimentalConfig:
 
     @with_signature(f"({_write_signature(options.ExperimentalConfig)})")
     def __init__(self, **given: Any) -> None:
-        """Keeps the arguments."""
+        """Keep the arguments."""
         memory = given["graph_memory_optimize_config"]
         _check_part("graph_memory_optimize_config", memory, GraphMemoryOptimizeConfig)
         for name, value in given.items():
@@ -311,7 +311,7 @@ def _add_npu_optimizer(proto: Any) -> Any:
 def set_npu_default_config(
     func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]
 ) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
-    """The arguments of a session's ``__init__`` with a proto that has an entry.
+    """Return the arguments of a session's ``__init__`` with a proto that has an entry.
 
     A proto that was given is changed, as by the vendor's.
 
@@ -329,7 +329,7 @@ def set_npu_default_config(
 
 
 def decorator_tf_session(func: Callable[..., Any]) -> Callable[..., Any]:
-    """An ``__init__`` of a session that makes it one on the device, unless it is one of ours."""
+    """Wrap a session's ``__init__`` to add an entry, unless this package makes the session."""
 
     def class_func_wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         caller = str(sys._getframe(1).f_globals.get("__name__", ""))

@@ -14,7 +14,7 @@ Dropout: Any = tf.keras.layers.Dropout
 
 
 def dropout_call(self: Any, inputs: Any, training: Any = None) -> Any:
-    """What the layer gives: in training without some elements, else its inputs."""
+    """Return what the layer gives: in training without some elements, else its inputs."""
     if training is None:
         training = tf.keras.backend.learning_phase()
     noise_shape = self._get_noise_shape(inputs)

@@ -16,7 +16,7 @@ _graphs: List[str] = []
 
 
 def npu_keras_var_broadcast_decorator(func: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that initialises the variables in a session, and then broadcasts them, once."""
+    """Return a function that initialises a session's variables and broadcasts them, once."""
 
     @functools.wraps(func)
     def wrapper(session: Any, *args: Any, **kwargs: Any) -> Any:

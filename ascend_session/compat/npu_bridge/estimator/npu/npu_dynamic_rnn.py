@@ -22,7 +22,7 @@ DYNAMIC_RNN_REDIRECTIONAL = "REDIRECTIONAL"
 
 
 def _layer_class() -> Any:
-    """The layers of graph mode, ``tf.layers.Layer``."""
+    """Return the layers of graph mode, ``tf.layers.Layer``."""
     try:
         return tf.layers.Layer
     except (AttributeError, ImportError):
@@ -33,12 +33,12 @@ def _layer_class() -> Any:
 
 
 def _as_it_is(function: _Function) -> _Function:
-    """Keeps Keras from translating ``call`` for nothing, and its errors into others."""
+    """Keep Keras from translating ``call`` for nothing, and its errors into others."""
     return tf.autograph.experimental.do_not_convert(function)  # type: ignore[no-any-return]
 
 
 def _attribute(name: str, meaning: str) -> Any:
-    """A property that reads an attribute of the layer's operator."""
+    """Return a property that reads an attribute of the layer's operator."""
     return property(lambda layer: layer._args[name], doc=meaning)
 
 
@@ -69,7 +69,7 @@ class _DynamicBasic(_layer_class()):  # type: ignore[misc]
     is_training = _attribute("is_training", "Whether the operator keeps what its gradient needs.")
 
     def check_direction(self) -> None:
-        """Raises ValueError for a direction that the layers do not take."""
+        """Raise ValueError for a direction that the layers do not take."""
         known = (DYNAMIC_RNN_UNIDIRECTION, DYNAMIC_RNN_BIDIRECTION)
         if self.direction not in known:
             raise ValueError(
@@ -77,11 +77,11 @@ class _DynamicBasic(_layer_class()):  # type: ignore[misc]
             )
 
     def reshape(self, shape: Any) -> Any:
-        """The shape of a weight: of both directions, if there are two."""
+        """Return the shape of a weight: of both directions, if there are two."""
         return [2, *shape] if self.direction == DYNAMIC_RNN_BIDIRECTION else shape
 
     def build(self, input_shape: Any) -> None:
-        """Makes the variable of the sequences' lengths."""
+        """Make the variable of the sequences' lengths."""
         steps, batch, _ = tf.TensorShape(input_shape).as_list()
         self._seq_length = self._variable(
             "dynamicbase/seq_length",
@@ -105,7 +105,7 @@ class _DynamicBasic(_layer_class()):  # type: ignore[misc]
 
     @_as_it_is
     def call(self, x: Any, seq_length: Any = None) -> Any:
-        """Notes the input and the lengths for the operator."""
+        """Note the input and the lengths for the operator."""
         self.check_direction()
         self._args["x"] = tf.cast(x, self._dtype)
         self._args["seq_length"] = self._seq_length if seq_length is None else seq_length
@@ -133,7 +133,7 @@ class _Gru(_DynamicBasic):
     reset_after = _attribute("reset_after", "True: the reset gate comes after the product.")
 
     def build(self, input_shape: Any) -> None:
-        """Makes the weights; ValueError if their shapes are not known."""
+        """Make the weights; ValueError if their shapes are not known."""
         size, batch = _known_input_size(input_shape), tf.TensorShape(input_shape).as_list()[1]
         if batch is None:
             raise ValueError("Expected input_shape[1] to be known, saw shape: batch_size.")
@@ -167,7 +167,7 @@ class DynamicGRUV2(_Gru):
 
     @_as_it_is
     def call(self, x: Any, seq_length: Any = None, init_h: Any = None) -> Any:
-        """The outputs for ``x [steps, batch, inputs]``."""
+        """Return the outputs for ``x [steps, batch, inputs]``."""
         return gen_npu_ops.dynamic_gru_v2(**self._arguments(x, seq_length, init_h))
 
 
@@ -180,7 +180,7 @@ class DynamicAUGRU(_Gru):
     def call(  # type: ignore[override]
         self, x: Any, weight_att: Any, seq_length: Any = None, init_h: Any = None
     ) -> Any:
-        """The outputs for ``x [steps, batch, inputs]``."""
+        """Return the outputs for ``x [steps, batch, inputs]``."""
         given = self._arguments(x, seq_length, init_h)
         return gen_npu_ops.dynamic_augru(weight_att=weight_att, **given)
 
@@ -199,7 +199,7 @@ class DynamicRNN(_DynamicBasic):
     forget_bias = _attribute("forget_bias", "Added to the forget gate.")
 
     def build(self, input_shape: Any) -> None:
-        """Makes the weights; ValueError if their shapes are not known."""
+        """Make the weights; ValueError if their shapes are not known."""
         size, gates = _known_input_size(input_shape), 4 * self._hidden_size
         self._rnn_w = self._variable(
             "dynamicrnn/w",
@@ -221,7 +221,7 @@ class DynamicRNN(_DynamicBasic):
         weight: Any = None,
         bias: Any = None,
     ) -> Any:
-        """The outputs for ``x [steps, batch, inputs]``; of both directions stacked."""
+        """Return the outputs for ``x [steps, batch, inputs]``; of both directions stacked."""
         super().call(x, seq_length=seq_length)
         directions = 2 if self.direction == DYNAMIC_RNN_BIDIRECTION else 1
         batch = x.shape.as_list()[1]

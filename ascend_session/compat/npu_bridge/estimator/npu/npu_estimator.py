@@ -33,7 +33,7 @@ _TRAIN, _EVAL = "train", "eval"  # tf.estimator.ModeKeys
 
 @contextlib.contextmanager
 def no_check_override() -> Iterator[None]:
-    """A block in which subclasses of ``tf.estimator.Estimator`` may override its methods."""
+    """Return a block in which subclasses of ``tf.estimator.Estimator`` may override its methods."""
     before = _Base._assert_members_are_not_overridden
     _Base._assert_members_are_not_overridden = lambda estimator: None
     try:
@@ -55,7 +55,7 @@ class NPUEstimatorSpec(_Spec):  # type: ignore[misc]
         "evaluation_hooks=None, prediction_hooks=None, host_call=None)"
     )
     def __new__(cls, host_call: Any, **given: Any) -> Any:
-        """Checks the host call, and makes the specification."""
+        """Check the host call, and make the specification."""
         if host_call is not None:
             _check_host_call(host_call)
         spec = super().__new__(cls, **given)
@@ -64,7 +64,7 @@ class NPUEstimatorSpec(_Spec):  # type: ignore[misc]
 
 
 def _check_host_call(call: Any) -> None:
-    """Checks the pair of a function and its tensors, as the vendor's does."""
+    """Check the pair of a function and its tensors, as the vendor's does."""
     if not isinstance(call, (tuple, list)):
         raise ValueError("host_call should be tuple or list")
     if len(call) != 2:
@@ -158,7 +158,7 @@ def _checked_folder(model_dir: Any, config: Any) -> Any:
 def _with_hooks(
     model_fn: Callable[..., Any], folder: Any, config: Any, device: Any
 ) -> Callable[..., Any]:
-    """The user's ``model_fn``, with the hooks that NPUEstimator adds."""
+    """Return the user's ``model_fn``, with the hooks that NPUEstimator adds."""
 
     def augmented(features: Any, labels: Any, mode: Any, params: Any) -> Any:
         known = {"labels": labels, "mode": mode, "params": params, "config": config}
@@ -210,7 +210,7 @@ def _for_evaluation(spec: Any) -> Any:
 
 
 def _with_host_call(spec: Any, after: List[Any], mode: str, hooks: List[Any]) -> Any:
-    """The specification with the host call in each step; adds its hooks.
+    """Return the specification with the host call in each step, and with its hooks.
 
     ``_replace`` makes another object, without the host call, as with the vendor's.
     """
@@ -229,7 +229,7 @@ def _with_host_call(spec: Any, after: List[Any], mode: str, hooks: List[Any]) ->
 
 
 def _call_with_tensors(host_call: Any, after: List[Any]) -> List[Any]:
-    """Calls the host call's function with the step's tensors, when ``after`` has been run.
+    """Call the host call's function with the step's tensors, when ``after`` has been run.
 
     On a device they are sent to the host, where a thread runs what the function has made; here that
     is part of the step itself (npu_estimator.py, ``_OutfeedHostCall``).
@@ -289,7 +289,7 @@ def _entry(values: Dict[str, Any]) -> Any:
 
 
 def _parameters(config: Any) -> Dict[str, Any]:
-    """Give the keys of the entry and their values."""
+    """Return the keys of the entry and their values."""
     known = options_by_key(AdapterOptions)
     values = {
         key: _read(config, option.path)
@@ -328,7 +328,7 @@ def _parameters(config: Any) -> Dict[str, Any]:
 
 
 def _read(config: Any, path: str) -> Any:
-    """Give what stands at the path of an option; None where there is no such part."""
+    """Return the value at the path of an option; None without such a part."""
     value = config
     for name in path.split("."):
         value = None if value is None else getattr(value, _attribute_of(name))

@@ -36,14 +36,14 @@ class NPUShutDownHook(_Hook):  # type: ignore[misc]
         self._shutdown_npu_op: Any = None
 
     def begin(self) -> None:
-        """Adds the operation."""
+        """Add the operation."""
         from ascend_session.compat.npu_bridge.estimator import npu_ops
 
         if getattr(self._shutdown_npu_op, "graph", None) is not tf1.get_default_graph():
             self._shutdown_npu_op = npu_ops.NPUShutdown()
 
     def end(self, session: Any) -> None:
-        """Runs it."""
+        """Run it."""
         session.run(self._shutdown_npu_op)
 
 
@@ -65,12 +65,12 @@ class NPUBroadcastGlobalVariablesHook(_Hook):  # type: ignore[misc]
         self._rank_size = int(size) if size.isdigit() else 1
 
     def begin(self) -> None:
-        """Adds the operation."""
+        """Add the operation."""
         if self._rank_size > 1:
             self._bcast_op = broadcast_global_variables(self._root_rank)
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Runs it."""
+        """Run it."""
         if self._rank_size > 1:
             session.run(self._bcast_op)
 
@@ -83,11 +83,11 @@ class NPUCheckpointSaverHook(_SaverHook):  # type: ignore[misc]
         "checkpoint_basename='model.ckpt', scaffold=None, listeners=None)"
     )
     def __init__(self, **given: Any) -> None:
-        """Takes the arguments of ``tf.train.CheckpointSaverHook``."""
+        """Take the arguments of ``tf.train.CheckpointSaverHook``."""
         super().__init__(**given)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        """Logs the step, then saves if it is time to."""
+        """Log the step, then save if it is time to."""
         step = run_context.session.run(self._global_step_tensor)
         tf1.logging.info("global_step...%s", step)
         super().after_run(run_context, run_values)
@@ -108,7 +108,7 @@ class SetIterationsVarHook(_Hook):  # type: ignore[misc]
         self._loop: Optional[LateLoop] = None
 
     def begin(self) -> None:
-        """Makes the variables of the device's loop, which nothing reads here, and the loop.
+        """Make the variables of the device's loop, which nothing reads here, and the loop.
 
         Raises:
             UnsupportedError: For a step that cannot be made several times in a run.
@@ -120,7 +120,7 @@ class SetIterationsVarHook(_Hook):  # type: ignore[misc]
             self._loop = find_loop(graph.get_operation_by_name(ITERATION_OP))
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Gives them their values.
+        """Give them their values.
 
         Raises:
             LifecycleError: With a one-shot iterator, where the adapter aborts.
@@ -139,7 +139,7 @@ class SetIterationsVarHook(_Hook):  # type: ignore[misc]
 
 
 def broadcast_global_variables(root_rank: Any, index: Any = None) -> Any:
-    """An operation that gives the trainable variables of all ranks the root's values.
+    """Return an operation that gives the trainable variables of all ranks the root's values.
 
     Args:
         root_rank: Whose values all get.
@@ -175,23 +175,23 @@ class NPUInfeedOutfeedSessionHook(_Hook):  # type: ignore[misc]
         self._finalize_ops: List[Any] = []
 
     def begin(self) -> None:
-        """Finds the writers of summaries."""
+        """Find the writers of summaries."""
         self._init_ops = list(summary_ops_v2.summary_writer_initializer_op())
         self._finalize_ops = [
             summary_ops_v2.flush(writer=operation.inputs[0]) for operation in self._init_ops
         ]
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Opens them."""
+        """Open them."""
         session.run(self._init_ops)
 
     def before_run(self, run_context: Any) -> Any:
-        """Asks for the host call's operations with each run."""
+        """Ask for the host call's operations with each run."""
         fetches = {} if self._dequeue_ops is None else self._dequeue_ops
         return tf1.train.SessionRunArgs(fetches)
 
     def end(self, session: Any) -> None:
-        """Writes what is left."""
+        """Write what is left."""
         session.run(self._finalize_ops)
 
 

@@ -18,7 +18,7 @@ class FixedLossScaleManager(training.FixedLossScaleManager):
         self._tensor = tf.convert_to_tensor(loss_scale, tf.float32, name="loss_scale")
 
     def get_loss_scale(self) -> object:
-        """The scale as a tensor of the graph in which this was made."""
+        """Return the scale as a tensor of the graph in which this was made."""
         return self._tensor
 
 
@@ -42,7 +42,7 @@ class ExponentialUpdateLossScaleManager(training.ExponentialUpdateLossScaleManag
             )
 
     def get_loss_scale(self) -> object:
-        """The scale's variable itself: asking for it adds nothing to a graph."""
+        """Return the scale's variable itself: asking for it adds nothing to a graph."""
         return self._loss_scale
 
 

@@ -28,7 +28,7 @@ from ascend_session.vendor import WORLD_GROUP
 
 
 def allreduce(tensor: Any, average: Any = True, old_average: Any = None) -> Any:
-    """The sum or the mean of the ranks' tensors; of IndexedSlices the parts of all.
+    """Return the sum or the mean of the ranks' tensors; of IndexedSlices the parts of all.
 
     Args:
         tensor: A tensor, a variable or IndexedSlices.
@@ -142,7 +142,7 @@ class NPUDistributedOptimizer(WrappingOptimizer):
         super().__init__(optimizer, None, name or f"Distributed{type(optimizer).__name__}")
 
     def compute_gradients(self, *args: Any, **kwargs: Any) -> List[Any]:
-        """The averaged gradients and their variables; see ``tf.train.Optimizer``.
+        """Return the averaged gradients and their variables; see ``tf.train.Optimizer``.
 
         Raises:
             ValueError: With sharding, if there are fewer gradients than ranks.
@@ -167,7 +167,7 @@ class NPUDistributedOptimizer(WrappingOptimizer):
     def apply_gradients(
         self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None
     ) -> Any:
-        """Applies them; with sharding this rank's, and has the others' sent."""
+        """Apply gradients; with sharding only this rank's, and receive the others' variables."""
         pairs = list(grads_and_vars)
         if rank_count() <= 1 or not self._is_weight_update_sharding:
             return super().apply_gradients(pairs, global_step, name)
@@ -186,7 +186,7 @@ def npu_allreduce(
     fusion_id: int = -1,
     group: str = WORLD_GROUP,
 ) -> Any:
-    """The reduction of the ranks' tensors: ``mean``, or one of `hccl.allreduce`.
+    """Return the reduction of the ranks' tensors: ``mean``, or one of `hccl.allreduce`.
 
     A mean is the sum divided by the number of ranks of the job, also in another group.
 
@@ -230,15 +230,15 @@ class KerasDistributeOptimizer(OptimizerV2):  # type: ignore[misc]
         _average_list(optimizer, name)
 
     def get_updates(self, loss: Any, params: Sequence[Any]) -> Any:
-        """The operations that update the parameters; Keras calls it for its training graph."""
+        """Return the operations that update the parameters, for Keras's training graph."""
         return self._optimizer.get_updates(loss, params)
 
     def apply_gradients(self, grads_and_vars: Any, name: Optional[str] = None) -> Any:
-        """Applies them with the wrapped optimizer."""
+        """Apply gradients with the wrapped optimizer."""
         return self._optimizer.apply_gradients(grads_and_vars, name)
 
     def get_config(self) -> Dict[str, Any]:
-        """What it was made with."""
+        """Return the arguments of the optimizer."""
         return {**super().get_config(), "optimizer": self._optimizer}
 
     def _compute_gradients(
@@ -249,7 +249,7 @@ class KerasDistributeOptimizer(OptimizerV2):  # type: ignore[misc]
 
 
 def npu_distributed_optimizer_wrapper(optimizer: Any) -> Any:
-    """Has an optimizer itself average its gradients, whichever kind it is.
+    """Have an optimizer itself average its gradients, whichever kind it is.
 
     Args:
         optimizer: Of ``tf1.train`` or of Keras, or the name of one of Keras.

@@ -23,25 +23,25 @@ class _Modes:
 
 
 def init_op_compiler_cache_mode(init: Any, op_compiler_cache_mode: Any) -> None:
-    """Adds the option to ``init`` if it is not None."""
+    """Add the option to ``init`` if it is not None."""
     if op_compiler_cache_mode is not None:
         init["ge.op_compiler_cache_mode"] = op_compiler_cache_mode
 
 
 def init_op_compiler_cache_dir(init: Any, op_compiler_cache_dir: Any) -> None:
-    """Adds the option to ``init`` if it is not None."""
+    """Add the option to ``init`` if it is not None."""
     if op_compiler_cache_dir is not None:
         init["ge.op_compiler_cache_dir"] = op_compiler_cache_dir
 
 
 def init_debug_dir(init: Any, debug_dir: Any) -> None:
-    """Adds the option to ``init`` if it is not None."""
+    """Add the option to ``init`` if it is not None."""
     if debug_dir is not None:
         init["ge.debugDir"] = debug_dir
 
 
 def check_graph_run_mode(graph_run_mode: Any) -> None:
-    """Raises ValueError above 1."""
+    """Raise ValueError above 1."""
     if graph_run_mode > 1:
         raise ValueError('"graph_run_mode" value must be 0 or 1')
 
@@ -56,7 +56,7 @@ def check_graph_run_mode(graph_run_mode: Any) -> None:
     "mstune_mode=None)"
 )
 def npu_resource_init(**given: Any) -> None:
-    """Initialises the system for the process, whatever sessions there are.
+    """Initialise the system for the process, whatever sessions there are.
 
     The options are checked as the vendor checks them, and are for a device.
 
@@ -103,7 +103,7 @@ def npu_global_init(is_tailing_optimization: Any, enable_options: Any, **given: 
 
 
 def npu_resource_shutdown() -> None:
-    """Ends what `npu_resource_init` has begun: sessions that are open cannot run any more."""
+    """End what `npu_resource_init` has begun: sessions that are open cannot run any more."""
     sessions.shut_down()
 
 
@@ -111,12 +111,12 @@ npu_global_shutdown = npu_resource_shutdown  # in the releases of 2020
 
 
 def npu_close() -> None:
-    """What happens at exit, at once: sessions that are open cannot run any more."""
+    """End the device at once, as at exit: sessions that are open cannot run any more."""
     sessions.shut_down()
 
 
 def get_rdma_cache(data_type: Any, shape: Any, name: Any = "rdma_w") -> Any:
-    """A variable of zeros, marked as in memory that other devices reach."""
+    """Return a variable of zeros, marked as in memory that other devices reach."""
     with npu_scope.npu_mem_type_scope():
         return tf.get_variable(
             name=name, shape=shape, dtype=data_type, initializer=tf.zeros_initializer()
@@ -138,18 +138,18 @@ def set_device_sat_mode(mode: Any) -> None:
 
 
 def is_inf_nan_enabled() -> bool:
-    """Whether an overflow is inf or nan: True on a CPU, whatever was set."""
+    """Return whether an overflow is inf or nan: True on a CPU, whatever was set."""
     return bool(tf_adapter.GetDeviceSatMode() == 1)
 
 
 def set_schedule_aicore_task_early(value: Any) -> int:
-    """Notes whether tasks are given to a device's cores early; 0 for success."""
+    """Note whether tasks are given to a device's cores early; 0 for success."""
     _Modes.schedules_early = bool(value)
     return 0
 
 
 def get_schedule_aicore_task_early() -> bool:
-    """What `set_schedule_aicore_task_early` was called with last; False before."""
+    """Return what `set_schedule_aicore_task_early` was called with last; False before."""
     return _Modes.schedules_early
 
 

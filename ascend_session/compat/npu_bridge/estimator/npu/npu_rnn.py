@@ -17,7 +17,7 @@ def npu_dynamic_rnn(
     sequence_length: Any = None,
     scope: Any = None,
 ) -> Any:
-    """What the cell makes of each step, and its last state.
+    """Return what the cell makes of each step, and its last state.
 
     Args:
         cell: An RNNCell of TensorFlow.

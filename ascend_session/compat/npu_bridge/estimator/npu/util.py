@@ -22,20 +22,20 @@ _VALUES: List[Dict[str, Any]] = []  # the one dict, once global_dict_init has ma
 
 
 def check_not_none(value: Any, name: str) -> None:
-    """Raises ValueError if it is None."""
+    """Raise ValueError if it is None."""
     if value is None:
         raise ValueError(f"{name} must not be None")
 
 
 def check_positive_integer(value: Any, name: str) -> None:
-    """Raises TypeError if it is no int, ValueError if it is not above 0."""
+    """Raise TypeError if it is no int, ValueError if it is not above 0."""
     _check_integer(value, name)
     if value <= 0:
         raise ValueError(f"{name} must be positive, got {value}")
 
 
 def check_nonnegative_integer(value: Any, name: str) -> None:
-    """Raises TypeError if it is no int, ValueError if it is below 0."""
+    """Raise TypeError if it is no int, ValueError if it is below 0."""
     _check_integer(value, name)
     if value < 0:
         raise ValueError(f"{name} must be nonnegative, got {value}")
@@ -47,7 +47,7 @@ def _check_integer(value: Any, name: str) -> None:
 
 
 def check_bool_type(value: Any, name: str) -> None:
-    """Raises TypeError if it is no bool."""
+    """Raise TypeError if it is no bool."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, got {value}")
 
@@ -58,14 +58,14 @@ def convert_bool_to_int(value: Any) -> int:
 
 
 def format_string(value: Any, name: str) -> str:
-    """The text, empty for None; raises TypeError for anything else."""
+    """Return the text, empty for None; raises TypeError for anything else."""
     if value is not None and not isinstance(value, str):
         raise TypeError(f"{name} must be string, got {type(value)}")
     return value or ""
 
 
 def check_profiling_options(profiling_options: Any = ()) -> str:
-    """The options joined by colons; raises ValueError unless there are some, and known ones."""
+    """Return the options joined by colons; raises ValueError for none, or unknown ones."""
     known = ("training_trace", "task_time", "op_trace")
     if not profiling_options or any(option not in known for option in profiling_options):
         raise ValueError("profiling options must be in `training_trace`, `task_time` or `op_trace`")
@@ -73,7 +73,7 @@ def check_profiling_options(profiling_options: Any = ()) -> str:
 
 
 def check_path(path: Any) -> str:
-    """The real path of a folder that can be read and written; else raises ValueError."""
+    """Return the real path of a folder that can be read and written; else raises ValueError."""
     if not os.path.exists(path):
         raise ValueError(f"path:{path} is not exists.")
     real = os.path.realpath(path)
@@ -85,13 +85,13 @@ def check_path(path: Any) -> str:
 
 
 def check_aoe_mode(aoe_mode: Any) -> None:
-    """Raises ValueError unless it is ``1``, ``2`` or ``4``."""
+    """Raise ValueError unless it is ``1``, ``2`` or ``4``."""
     if aoe_mode not in ("1", "2", "4"):
         raise ValueError(f"aoe_mode:{aoe_mode} is invalid, should be in ['1', '2', '4']")
 
 
 def get_ranksize() -> str:
-    """The number of ranks as the environment has it, ``1`` if it says none.
+    """Return the number of ranks as the environment has it, ``1`` if it says none.
 
     Raises:
         ValueError: If RANK_SIZE and CM_WORKER_SIZE are both set.
@@ -126,7 +126,7 @@ def register_func(var_name: str) -> None:
 
 
 def create_or_get_var(var_name: str) -> Any:
-    """The default graph's variable of the device's loop of that name; made if there is none.
+    """Return the default graph's variable of the device's loop of that name; made if there is none.
 
     Raises:
         RuntimeError: If the graph has several.
@@ -152,7 +152,7 @@ def create_or_get_var(var_name: str) -> Any:
 
 
 def set_iteration_per_loop(sess: Any, train_op: Any, iterations_per_loop: int = 1) -> Any:
-    """An operation of which a run makes so many steps.
+    """Return an operation of which a run makes so many steps.
 
     What is fetched beside it belongs to the last of them. A graph has one for an operation; for
     another operation, or another session, call it again.
@@ -191,7 +191,7 @@ class IterationPerLoop:
         self._loop: Optional[LateLoop] = None
 
     def create_iteration_per_loop_var(self, train_op: Any) -> Any:
-        """The operation of which a run makes several steps.
+        """Return the operation of which a run makes several steps.
 
         Raises:
             ValueError: If ``train_op`` is no operation.
@@ -215,12 +215,12 @@ class IterationPerLoop:
 
 
 def variable_initializer_in_host(var_list: Any) -> Any:
-    """An operation that initialises these variables."""
+    """Return an operation that initialises these variables."""
     return tf1.initializers.variables(var_list, name="var_in_host")
 
 
 def npu_compile(sess: Any, *fetches: Any) -> None:
-    """Runs what is to be compiled, once; the device compiles it then."""
+    """Run what is to be compiled, once; the device compiles it then."""
     sess.run(fetches)
 
 
@@ -230,7 +230,7 @@ def global_dict_init() -> None:
 
 
 def set_value(key: Any, value: Any) -> None:
-    """Keeps a value.
+    """Keep a value.
 
     Raises:
         NameError: Before `global_dict_init`.
@@ -239,7 +239,7 @@ def set_value(key: Any, value: Any) -> None:
 
 
 def get_value(key: Any, def_value: Any = None) -> Any:
-    """The value, or ``def_value``.
+    """Return the value, or ``def_value``.
 
     Raises:
         NameError: Before `global_dict_init`.
