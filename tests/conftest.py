@@ -16,7 +16,7 @@ import pytest
 from hardware_tests.graph_mode import tensorflow_in_graph_mode
 from hardware_tests.running import stop_ignoring_signals
 from tests.running import Host
-from tests.time_limit import TimeLimit
+from tests.time_limit import limit_time
 
 pytest.register_assert_rewrite(
     "hardware_tests.backend_contract", "hardware_tests.collective_contract"
@@ -34,7 +34,19 @@ _READ = re.compile(
 
 def pytest_sessionstart(session: Any) -> None:
     """Ends the run when a test hangs."""
-    session.config.pluginmanager.register(TimeLimit(600.0))
+    limit_time(session.config, 600.0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: Any) -> int:
+    """Two workers for each CPU, for much of a test is waiting.
+
+    There are none for a single file, and none where a test has the terminal.
+    """
+    folders = all(Path(config.invocation_params.dir, each).is_dir() for each in config.args)
+    if not folders or config.option.capture == "no" or config.option.trace:
+        return 0
+    return min(2 * len(os.sched_getaffinity(0)), 8)
 
 
 @pytest.fixture(autouse=True)
@@ -175,7 +187,13 @@ def _shut_open_systems() -> List[str]:
 
 
 def _forget_leftovers() -> None:
-    """What an earlier test's system left behind in the adapter is no concern of the next one."""
+    """What an earlier test's system left behind in the adapter is no concern of the next one.
+
+    Nor is a backend that its graphs were built for.
+    """
     system: Any = sys.modules.get("ascend_session.session.system")
     if system is not None:
         system.LEFTOVERS = type(system.LEFTOVERS)()
+    graphs: Any = sys.modules.get("ascend_session.session.graphs")
+    if graphs is not None:
+        graphs._created.clear()

@@ -10,6 +10,7 @@ signals, and ends as that does.
 import array
 import atexit
 import contextlib
+import ctypes
 import json
 import os
 import runpy
@@ -82,7 +83,11 @@ class RankNursery:
 
 
 def _serve(listener: socket.socket) -> None:
-    """Forks a minder for each request; in a rank it returns, to end as any program does."""
+    """Forks a minder for each request; in a rank it returns, to end as any program does.
+
+    It ends with its parent, which may be killed.
+    """
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG; a fork does not inherit it
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         link = listener.accept()[0]

@@ -8,27 +8,18 @@ import numpy as np
 import pytest
 
 from ascend_session import LifecycleError, ops
-from ascend_session.session import graphs
 from tests.compat.surface import module
 from tests.fake_host.signatures import NPU_OPS, VENDOR_MODULES
-from tests.fake_host.vendor import Loaded, live_host, loaded
+from tests.fake_host.vendor import Loaded, loaded_on
 
 X = np.linspace(-4.0, 4.0, 24).reshape(4, 6).astype(np.float32)
-
-
-@pytest.fixture(autouse=True)
-def backends_forgotten(monkeypatch: Any) -> None:
-    """What this process has found before is no concern of a test."""
-    monkeypatch.setattr(graphs, "_created", {})
 
 
 @pytest.fixture
 def ge(tf: Any, tmp_path: Path) -> Iterator[Loaded]:
     """The vendor's packages on a host with a device, which `auto` chooses."""
-    host = live_host(tmp_path, chips=1)
-    with loaded(host) as ge:
+    with loaded_on(tmp_path, chips=1) as ge:
         yield ge
-    host.close()
 
 
 def run(tf: Any, fetches: Any) -> Any:

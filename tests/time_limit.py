@@ -2,6 +2,7 @@
 
 A process beside pytest's waits for news: a thread would stand still with the one that hangs, and
 what pytest itself has only prints. Those processes that the tests have started end with the run.
+Each worker of pytest-xdist has one, which ends the whole run.
 """
 
 import contextlib
@@ -15,16 +16,24 @@ from typing import Any
 
 import psutil
 
-__all__ = ["TimeLimit"]
+__all__ = ["limit_time"]
+
+
+def limit_time(config: Any, limit_s: float) -> None:
+    """Let no test that this process runs take longer than this, with all its fixtures."""
+    if config.pluginmanager.hasplugin("dsession"):
+        return  # pytest-xdist's, and here only the workers run tests
+    run = os.getppid() if hasattr(config, "workerinput") else os.getpid()
+    config.pluginmanager.register(TimeLimit(limit_s, run))
 
 
 class TimeLimit:
-    """A plugin of pytest: no test takes longer than this, with all its fixtures."""
+    """A plugin of pytest that tells the process beside it what runs."""
 
-    def __init__(self, limit_s: float) -> None:
+    def __init__(self, limit_s: float, run: int) -> None:
         # In a session of its own, for Ctrl-C is for the tests; they tell of their end themselves.
         self._watcher: Any = subprocess.Popen(
-            [sys.executable, __file__, str(limit_s)],
+            [sys.executable, __file__, str(limit_s), str(run)],
             bufsize=0,
             stdin=subprocess.PIPE,
             start_new_session=True,
@@ -38,29 +47,31 @@ class TimeLimit:
         self._watcher.wait()
 
 
-def watch(limit_s: float) -> None:
+def watch(limit_s: float, run: int) -> None:
     """Read the name of each test that begins, until there are no more, or for too long no other."""
-    run = psutil.Process(os.getppid())
-    news = b"the collection of tests\n"
+    worker = psutil.Process(os.getppid())
+    name = "the collection of tests"
     while select.select([sys.stdin], [], [], limit_s)[0]:
         news = os.read(sys.stdin.fileno(), 1 << 16)
         if not news:
             return
-    name = news.decode().splitlines()[-1]
+        name = news.decode().splitlines()[-1]
     print(f"\n{name} takes longer than {limit_s:.0f} s: the run ends.", file=sys.stderr, flush=True)
     with contextlib.suppress(psutil.NoSuchProcess):
-        end(run)
+        end(worker, psutil.Process(run))
 
 
-def end(run: psutil.Process) -> None:
+def end(worker: psutil.Process, run: psutil.Process) -> None:
     """End a run with all that it has started; pytest's faulthandler prints all stacks first."""
     started = [child for child in run.children(recursive=True) if child.pid != os.getpid()]
-    run.send_signal(signal.SIGABRT)
-    time.sleep(1.0)
+    if worker != run:
+        run.suspend()  # or it would start another worker
+    worker.send_signal(signal.SIGABRT)
+    time.sleep(1.0)  # for the stacks; only its parent can wait for its end
     for process in [run, *started]:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
 
 
 if __name__ == "__main__":
-    watch(float(sys.argv[1]))
+    watch(float(sys.argv[1]), int(sys.argv[2]))

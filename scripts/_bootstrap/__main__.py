@@ -93,7 +93,9 @@ def _command(arguments: List[str], environ: Mapping[str, str]) -> List[str]:
     kind, *rest = arguments
     if kind != "test":
         return [_prepare_venv(KINDS[kind], environ).python, *rest]
+    workers = ["-n", "auto", "--dist", "worksteal"]  # how many, says tests/conftest.py
     if tests_hardware(rest, TOP):
+        workers = []  # a device has room for one process
         found = find_vendor_python(environ, TOP)
         if found is not None:
             folder = None if found.has_pytest else _prepare_folder(found, environ).directory
@@ -103,7 +105,7 @@ def _command(arguments: List[str], environ: Mapping[str, str]) -> List[str]:
             "has it.",
             flush=True,
         )
-    return [_prepare_venv(KINDS["project"], environ).python, "-m", "pytest", *rest]
+    return [_prepare_venv(KINDS["project"], environ).python, "-m", "pytest", *workers, *rest]
 
 
 def _prepare_folder(python: VendorPython, environ: Mapping[str, str]) -> Environment:

@@ -5,8 +5,9 @@ import os
 import socket
 import sys
 from pathlib import Path
-from typing import Dict, Iterator, List, Tuple
+from typing import Iterator, List, Tuple
 
+import psutil
 import pytest
 
 from ascend_session.checks import network
@@ -208,11 +209,11 @@ def test_a_connection_that_ends_between_two_looks_is_none(monkeypatch) -> None:
     with socket.socket() as server:
         server.bind(("", base))
 
-        def gone(busy: List[int]) -> Dict[int, object]:
+        def gone(kind: str) -> List[object]:
             server.close()
-            return {}
+            return []
 
-        monkeypatch.setattr(network, "_find_users", gone)
+        monkeypatch.setattr(psutil, "net_connections", gone)
         assert [severity for severity, _ in _ports_of(base)] == ["ok"]
 
 

@@ -26,9 +26,9 @@ with open(name, "w") as file:
 sys.exit(int(os.environ.get("CODE", "0")))
 """
 _WAITS = """
-import sys, time
+import signal
 print("here", flush=True)
-time.sleep(600)
+signal.pause()
 """
 
 

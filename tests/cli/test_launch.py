@@ -5,13 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from ascend_session.text import format_ranges
 from tests.cli.conftest import ROOT
+from tests.waiting import wait_until
 
 # Says who it is and what it got, and ends with what it is told.
 _ECHO = """
@@ -112,7 +112,7 @@ def test_a_rank_that_a_signal_ended_gives_128_and_its_number(launch):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_job_and_is_told_by_the_code(begin, number):
-    code = "import time; print('begun', flush=True); time.sleep(1000)"
+    code = "import signal; print('begun', flush=True); signal.pause()"
     process = begin("-n", "1", *_PYTHON, code)
     assert process.stdout.readline() == b"[0] begun\n"
     process.send_signal(number)
@@ -206,10 +206,7 @@ def test_nobody_reading_the_summary_holds_up_the_end_only_until_a_signal(tmp_pat
         stderr=write,
     )
     os.close(write)
-    limit = time.monotonic() + 60
-    while not (events.exists() and '"summary"' in events.read_text()):
-        assert time.monotonic() < limit
-        time.sleep(0.01)
+    wait_until(lambda: events.exists() and '"summary"' in events.read_text())
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(2)
     process.send_signal(signal.SIGTERM)
@@ -236,7 +233,7 @@ def test_notes_of_the_plan_are_said_at_the_start_in_the_words_of_the_command(lau
 
 
 def test_the_others_are_told_to_end_when_one_has_failed(launch):
-    code = "import os, sys, time; os.environ['RANK_ID'] == '1' and sys.exit(9); time.sleep(1000)"
+    code = "import os, signal, sys; os.environ['RANK_ID'] == '1' and sys.exit(9); signal.pause()"
     called = launch("-n", "3", "--grace", "30", *_PYTHON, code)
     assert called.code == 9
     said = "Rank 1 has ended with exit code 9. The others get SIGTERM now, and SIGKILL in 30 s."

@@ -186,7 +186,7 @@ _LATE = """
     signal.signal(signal.SIGTERM, end)
     if rank == "0":
         open(sys.argv[1], "w").close()
-        time.sleep(60)
+        signal.pause()
     while not os.path.exists(sys.argv[1]):
         time.sleep(0.01)
     print("before", file=sys.stderr, flush=True)
@@ -285,7 +285,7 @@ def interrupted(show, tmp_path):
 
 
 def test_an_interrupt_is_no_failure_and_shows_no_traceback(interrupted, tmp_path):
-    shown = interrupted("import time; print('begun', flush=True); time.sleep(60)")
+    shown = interrupted("import signal; print('begun', flush=True); signal.pause()")
     assert "the job was interrupted" in shown
     assert "failed" not in shown
     assert "KeyboardInterrupt" not in shown
@@ -296,10 +296,10 @@ def test_an_interrupt_is_no_failure_and_shows_no_traceback(interrupted, tmp_path
 def test_what_a_rank_says_of_an_interrupt_itself_is_shown(interrupted):
     shown = interrupted(
         """
-        import time
+        import signal
         try:
             print("begun", flush=True)
-            time.sleep(60)
+            signal.pause()
         except KeyboardInterrupt:
             print("saved", flush=True)
             raise

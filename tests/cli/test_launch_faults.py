@@ -20,7 +20,8 @@ RANKS = 8
 _BEGIN = """
 import os, signal, subprocess, sys, threading, time
 rank = int(os.environ["RANK_ID"])
-def stay(): time.sleep(1000)
+def stay():
+    while True: signal.pause()
 """
 
 
@@ -132,7 +133,7 @@ def test_a_script_that_is_no_python_fails_in_every_rank(launcher: Launcher) -> N
 
 def test_ranks_that_hang_in_c_and_ignore_sigterm_are_ended(launcher: Launcher) -> None:
     code = """
-if rank == 3: time.sleep(1); os._exit(4)
+if rank == 3: time.sleep(1); os._exit(4)  # when the others hang
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])
 import ctypes
 ctypes.CDLL(None).pause()

@@ -309,7 +309,7 @@ def test_a_terminal_shows_it_and_in_the_end_only_whole_lines(start_on, tmp_path)
 
 def test_after_ctrl_c_the_line_is_gone_and_the_summary_stands_alone(start_on, tmp_path):
     terminal = Terminal(80)
-    words = ("--no-python", sys.executable, "-S", "-c", "import time; time.sleep(1000)")
+    words = ("--no-python", sys.executable, "-S", "-c", "import signal; signal.pause()")
     process = _launch(start_on, terminal, tmp_path, *words)
     terminal.until("2 of 2 ranks starting, 0:01")
     process.send_signal(signal.SIGINT)

@@ -22,6 +22,7 @@ __all__ = [
     "known_faults",
     "live_host",
     "loaded",
+    "loaded_on",
     "recorded",
     "run_on",
 ]
@@ -137,6 +138,15 @@ def loaded(host: FakeHost, **settings: Any) -> Iterator[Loaded]:
         os.environ.clear()
         os.environ.update(before)
         end_orphans(host)
+
+
+@contextlib.contextmanager
+def loaded_on(folder: Path, chips: int) -> Iterator[Loaded]:
+    """The same on a host of its own, see `live_host`."""
+    host = live_host(folder, chips)
+    with loaded(host) as ge:
+        yield ge
+    host.close()
 
 
 def run_on(host: FakeHost, program: str, *arguments: str, **settings: Any) -> Any:

@@ -7,14 +7,8 @@ import pytest
 
 from ascend_session.backends.stub import StubBackend
 from ascend_session.session import graphs
-from tests.fake_host.vendor import Loaded, live_host, loaded
+from tests.fake_host.vendor import Loaded, loaded_on
 from tests.hccl.recorder import Recorder
-
-
-@pytest.fixture(autouse=True)
-def backends_forgotten(monkeypatch: Any) -> None:
-    """What this process has found before is no concern of a test."""
-    monkeypatch.setattr(graphs, "_created", {})
 
 
 @pytest.fixture
@@ -29,10 +23,8 @@ def recorder(tf: Any, monkeypatch: Any) -> Recorder:
 @pytest.fixture
 def ge(tf: Any, tmp_path: Path) -> Iterator[Loaded]:
     """The vendor's packages on a host with two devices, which `auto` chooses."""
-    host = live_host(tmp_path, chips=2)
-    with loaded(host) as ge:
+    with loaded_on(tmp_path, chips=2) as ge:
         yield ge
-    host.close()
 
 
 @pytest.fixture(params=["stub", "npu"])

@@ -188,7 +188,7 @@ def test_a_rank_that_is_waited_for_fails_the_job(tmp_path: Path) -> None:
 
 def test_what_has_a_ranks_variables_beside_the_rank_is_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(_MEMBER + "member.leave()")
-    board = "$PYTHON -c 'import time; time.sleep(600)' &\ntail -f train.sh &\n"
+    board = "$PYTHON -c 'import signal; signal.pause()' &\ntail -f train.sh &\n"
     result, seen = _watch(tmp_path, f"{_TWO}wait\n{board}")
     assert result.ok, result.cause
     assert not [event for event in seen if isinstance(event, events.Awaiting)]
@@ -317,7 +317,7 @@ def _launch_each(folder: Path, script: str, processes: int) -> LaunchResult:
 def test_a_script_that_starts_the_ranks_is_not_started_for_each_of_them(
     tmp_path: Path, processes: int
 ) -> None:
-    (tmp_path / "train.py").write_text("import time; time.sleep(600)")
+    (tmp_path / "train.py").write_text("import signal; signal.pause()")
     began = time.monotonic()
     result = _launch_each(tmp_path, _TWO, processes)
     assert time.monotonic() - began < 200

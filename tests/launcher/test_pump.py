@@ -5,13 +5,14 @@ import re
 import signal
 import time
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Dict, List
 
 import psutil
 import pytest
 
 from ascend_session.launcher.pump import LogFile, Pump, Source
 from tests.launcher.showing import PATIENCE, Job, Shown
+from tests.waiting import wait_until
 
 # Writes lines in pieces that end anywhere, also within a character.
 _TORN = """
@@ -31,13 +32,6 @@ child = subprocess.Popen([sys.executable, "-S", "-c", {child!r}], stdin=subproce
 os.write(1, b"child %d\\nlast words" % child.pid)
 os._exit(0)
 """
-
-
-def wait_until(what: Any) -> None:
-    end = time.monotonic() + PATIENCE
-    while not what():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.01)
 
 
 def test_no_line_of_eight_ranks_is_torn_or_lost(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from ascend_session.launcher.api import launch
 from ascend_session.launcher.events import Event, Planned
 from ascend_session.launcher.plan import Plan
 from tests.launcher.jobs import Bench, bench
-from tests.launcher.supervised import PATIENCE, Gate, alive, config, in_launcher
+from tests.launcher.supervised import Gate, alive, config, in_launcher
+from tests.waiting import wait_until
 
 __all__ = ["bench"]
 
@@ -32,7 +33,7 @@ if rank == 0:
     files = [name for name in os.listdir(find_folder()) if os.environ["NAME"] in name]
     print(*sorted(files), flush=True)
     os.kill({"rank": os.getpid(), "guardian": os.getppid()}[os.environ["KILLED"]], signal.SIGKILL)
-time.sleep(1000)
+signal.pause()
 """
 
 # Ranks that outlive their guardian, as those do that have a wrapper between: one waits for nobody,
@@ -49,7 +50,7 @@ group = open_job(Job.detect(os.environ), {}, os.environ).process_group
 tell(os.getpid())
 try:
     if rank == 1:
-        time.sleep(1000)
+        signal.pause()
     operation = Operation("k", "op/k", (0, 1, 2), "allreduce sum float64 [4]")
     numbers = numpy.ones(4)
     Collective(group, operation, lambda ranks: ranks.all_reduce(numbers, "sum", "float64")).run()
@@ -148,10 +149,7 @@ def test_survivors_of_launcher_guardian_and_a_rank_name_it_and_nothing_is_left(
             sentence = "The job cannot go on: rank 1 has ended"
             assert " ".join(words).startswith(f"{rank} {sentence}")
         assert time.monotonic() - killed < 30
-        deadline = time.monotonic() + PATIENCE
-        while alive(pids):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: not alive(pids))
     finally:
         launcher.kill()
         launcher.communicate()

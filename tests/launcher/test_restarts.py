@@ -16,7 +16,7 @@ from tests.launcher.supervised import config
 _ENDS = """
 if not os.environ["ASCEND_SESSION_RANK_FOLDER"].endswith("attempt_2/rank_%d" % rank):
     if rank == 1: {end}
-    time.sleep(1000)
+    signal.pause()
 """
 _RESUMES = """
 sys.path.insert(0, {repository!r})
@@ -91,7 +91,7 @@ if rank == 1:
     signal.sigwait([signal.SIGTERM])
     write_record(SystemExit(143), os.environ["ASCEND_SESSION_RANK_FOLDER"])
     os._exit(143)
-time.sleep(1000)
+signal.pause()
 """
     retried = run(f"sys.path.insert(0, {_REPOSITORY!r})" + code)
     assert len(retried.result.attempts) == 1
@@ -101,7 +101,7 @@ time.sleep(1000)
 def test_what_may_pass_is_tried_once_more_however_many_attempts_there_may_be(
     tmp_path: Path,
 ) -> None:
-    code = "if rank == 0: sys.exit('[ERROR] RUNTIME failed, ret[507033].')\ntime.sleep(1000)"
+    code = "if rank == 0: sys.exit('[ERROR] RUNTIME failed, ret[507033].')\nsignal.pause()"
     events: List[Event] = []
 
     def note(event: Event) -> None:
@@ -130,7 +130,7 @@ def test_so_is_a_guardian_that_was_killed(run: Any, number: int) -> None:
             killed.append(psutil.Process(event.pid).ppid())
             os.kill(killed[0], number)
 
-    retried = run(_ENDS.format(end="time.sleep(1000)"), kill)
+    retried = run(_ENDS.format(end="signal.pause()"), kill)
     assert len(retried.result.attempts) == 2
     assert retried.result.code == 0
 
@@ -138,7 +138,7 @@ def test_so_is_a_guardian_that_was_killed(run: Any, number: int) -> None:
 @pytest.mark.parametrize(
     ("kind", "end", "code"),
     [
-        (Started, "time.sleep(1000)", 128 + signal.SIGHUP),
+        (Started, "signal.pause()", 128 + signal.SIGHUP),
         (Over, "os.kill(os.getpid(), signal.SIGKILL)", 128 + signal.SIGKILL),
     ],
 )

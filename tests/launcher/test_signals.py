@@ -19,6 +19,7 @@ from ascend_session.launcher.process import Signals, drop_signals_for_ranks
 from ascend_session.launcher.stall import StallWatch
 from tests.launcher.supervised import PATIENCE, Gate
 from tests.launcher.test_stall import Ranks
+from tests.waiting import wait_until
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -89,10 +90,7 @@ def state(pid: int) -> str:
 
 
 def await_state(pids: List[int], wanted: str) -> None:
-    limit = time.monotonic() + PATIENCE
-    while {state(pid) for pid in pids} != {wanted}:
-        assert time.monotonic() < limit, [state(pid) for pid in pids]
-        time.sleep(0.02)
+    wait_until(lambda: {state(pid) for pid in pids} == {wanted})
 
 
 def test_a_signal_of_the_user_goes_on_to_the_ranks_that_catch_it(
@@ -106,7 +104,7 @@ def test_a_signal_of_the_user_goes_on_to_the_ranks_that_catch_it(
     number = str(int(signal.SIGUSR1))
     assert launcher.gate.lines(2) == [["0", "got", number], ["2", "got", number]]
     launcher.process.send_signal(signal.SIGUSR2)
-    time.sleep(0.2)
+    time.sleep(0.2)  # nothing tells that the launcher has got it
     said = launcher.end()
     assert launcher.process.returncode == 0, said
     assert "SIGUSR1 was passed on to processes" in said
@@ -194,7 +192,7 @@ def test_a_signal_that_the_kernel_repeats_gives_the_ranks_their_time(
     launcher.gate.lines(1)
     for _ in range(3):
         launcher.process.send_signal(signal.SIGXCPU)
-        time.sleep(0.1)
+        time.sleep(0.1)  # as the kernel does each second
     launcher.gate.lines(1)
     said = launcher.end()
     assert "killed" not in said.replace("SIGKILL in", "").replace("A second one kills", "")
@@ -232,10 +230,7 @@ def test_a_stopped_launcher_that_is_killed_takes_its_stopped_ranks_along(
     launcher.process.send_signal(signal.SIGTSTP)
     await_state([launcher.process.pid, *ranks], psutil.STATUS_STOPPED)
     launcher.process.kill()
-    limit = time.monotonic() + PATIENCE
-    while any(psutil.pid_exists(pid) for pid in ranks):
-        assert time.monotonic() < limit
-        time.sleep(0.02)
+    wait_until(lambda: not any(psutil.pid_exists(pid) for pid in ranks))
 
 
 def test_ctrl_z_at_a_terminal_stops_the_job_and_fg_continues_it(tmp_path: Path) -> None:
@@ -299,8 +294,8 @@ def test_a_time_in_which_the_ranks_were_stopped_is_no_silence(tmp_path: Path) ->
         alive = {0: ranks.processes[0].pid}
         while time.monotonic() < began + 0.7:  # less than the limit of a second
             assert watch.look(alive) is None
-            time.sleep(0.05)
+            time.sleep(0.05)  # between two looks
         # As if it had been stopped for most of the time since.
-        time.sleep(0.5)
+        time.sleep(0.5)  # with what was before, longer than the limit
         watch.leave_out(began + 0.2, time.monotonic())
         assert watch.look(alive) is None

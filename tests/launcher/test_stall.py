@@ -24,6 +24,7 @@ from ascend_session.launcher.stall import StallWatch
 from ascend_session.rank_folder import STACK_SIGNAL, STACKS_NAME
 from tests.launcher.jobs import Bench, bench
 from tests.launcher.supervised import PATIENCE, config
+from tests.waiting import wait_until
 
 __all__ = ["bench"]
 
@@ -99,10 +100,7 @@ class Ranks:
 
     def ready(self, rank: int = 0) -> None:
         """Waits for the rank's first line."""
-        limit = time.monotonic() + PATIENCE
-        while self.pump.wrote_at(rank) is None:
-            assert time.monotonic() < limit
-            time.sleep(0.01)
+        wait_until(lambda: self.pump.wrote_at(rank) is not None)
 
 
 def _python(code: str) -> List[str]:
@@ -182,25 +180,25 @@ sys.stdin.read()
 
 def test_what_an_ended_child_once_used_is_no_use_now(tmp_path: Path) -> None:
     code = """
-import os, sys, time
+import os, signal, sys, time
 child = os.fork()
 if not child:
     while time.process_time() < 0.6: pass
     print("done", flush=True)
-    time.sleep(1000)
+    signal.pause()
 print(child, flush=True)
 os.waitpid(child, 0)
-time.sleep(1000)
+signal.pause()
 """
     with Ranks(tmp_path, [_python(code)]) as ranks:
         processes = Processes(ranks.plan)
         assert processes.look(ranks.alive) == {0: float("inf")}
         log = Path(ranks.plan.ranks[0].stdout)
-        _until(lambda: "done" in log.read_text())
+        wait_until(lambda: "done" in log.read_text())
         processes.look(ranks.alive)
         child = int(next(word for word in log.read_text().split() if word != "done"))
         os.kill(child, signal.SIGKILL)
-        _until(lambda: not psutil.pid_exists(child))
+        wait_until(lambda: not psutil.pid_exists(child))
         times = psutil.Process(ranks.processes[0].pid).cpu_times()
         assert times.children_user + times.children_system > 0.5
         assert processes.look(ranks.alive)[0] < 0.3
@@ -231,14 +229,14 @@ def test_a_thread_that_ends_during_a_look_hides_no_child_of_others(monkeypatch: 
 
 def test_what_came_and_went_between_two_looks_counts(tmp_path: Path) -> None:
     code = """
-import os, sys, time
+import os, signal, sys, time
 sys.stdin.readline()
 if not os.fork():
     while time.process_time() < 0.3: pass
     os._exit(0)
 os.wait()
 print("done", flush=True)
-time.sleep(1000)
+signal.pause()
 """
     with Ranks(tmp_path, [_python(code)]) as ranks:
         processes = Processes(ranks.plan)
@@ -264,7 +262,7 @@ def test_the_end_of_a_rank_is_a_sign_of_life_and_is_said(tmp_path: Path) -> None
 def test_a_time_without_looks_does_not_count(tmp_path: Path) -> None:
     with Ranks(tmp_path, [_python(_HANG)]) as ranks:
         assert ranks.report(within=0.4) == []
-        time.sleep(1.5)
+        time.sleep(1.5)  # longer than the limit
         assert ranks.watch.look(ranks.alive) is None
         assert ranks.report()
 
@@ -434,10 +432,3 @@ def test_a_time_shorter_than_a_slow_start_is_noted_before_it(bench: Bench) -> No
         (note,) = notes(1, backend="npu")
         assert f"the {limit} s that HCCL" in note
     assert notes(1, backend="npu", processes=1) == []
-
-
-def _until(is_so: Any) -> None:
-    limit = time.monotonic() + PATIENCE
-    while not is_so():
-        assert time.monotonic() < limit
-        time.sleep(0.01)

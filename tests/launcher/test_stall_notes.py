@@ -269,7 +269,7 @@ os.environ["PYTHONPATH"] and sys.path.insert(0, os.environ["PYTHONPATH"])
 from ascend_session.cluster import member
 member.join(rank)
 with member.waiting("a", "a", [0, 1], "allreduce", False):
-    time.sleep(1.5)
+    time.sleep(1.5)  # longer than a note takes
 """
     env = {"PYTHONPATH": str(_ROOT), "ASCEND_SESSION_STALL_NOTE": "0"}
     run = job(tmp_path, code, ranks=1, env=env)

@@ -21,7 +21,7 @@ folder = os.path.dirname(os.environ["ASCEND_PROCESS_LOG_PATH"])
 file = open(os.path.join(folder, "{STACKS_NAME}"), "w")
 faulthandler.register({int(STACK_SIGNAL)}, file=file, all_threads=True, chain=False)
 def collective():
-    time.sleep(1000)
+    while True: signal.pause()
 """
 
 
@@ -65,7 +65,7 @@ def test_a_job_that_hangs_is_reported_with_stacks_and_ended(tmp_path: Path) -> N
 
 
 def test_ranks_that_never_say_and_compute_anything_are_ended_too(tmp_path: Path) -> None:
-    attempt, _ = _job(tmp_path, "sys.exit(0) if rank == 1 else time.sleep(1000)", 3, seconds=1.0)
+    attempt, _ = _job(tmp_path, "sys.exit(0) if rank == 1 else signal.pause()", 3, seconds=1.0)
     assert [rank.status for rank in attempt.ranks] == [-signal.SIGTERM, 0, -signal.SIGTERM]
     _, zero, two, ended = Path(attempt.folder, "stalled.log").read_text().splitlines()
     assert zero.startswith("Rank 0 has written nothing and last used a CPU ")
@@ -104,7 +104,7 @@ os.read(read, 1)
 
 
 def test_a_failure_is_no_stall(tmp_path: Path) -> None:
-    code = "sys.exit(7) if rank else time.sleep(1000)"
+    code = "sys.exit(7) if rank else signal.pause()"
     attempt, events = _job(tmp_path, code, ranks=2, seconds=30.0)
     assert [rank.status for rank in attempt.ranks] == [-signal.SIGTERM, 7]
     (stopping,) = [event for event in events if isinstance(event, Stopping)]

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any, Iterator, List
 
@@ -126,7 +125,7 @@ def late(number, frame):
     time.sleep(0.5); os._exit(4)
 signal.signal(signal.SIGTERM, late)
 tell("ready")
-time.sleep(1000)
+signal.pause()
 """
     run = job(tmp_path, code, ranks=2, grace=1e8)
     assert not run.attempt.guardian_died
@@ -144,7 +143,7 @@ def test_a_stopped_guardian_ends_the_job_when_it_is_asked_to(tmp_path: Path) -> 
             timers[0].start()
             os.kill(os.getpid(), signal.SIGTERM)
 
-    run = job(tmp_path, "time.sleep(1000)", on_event=stop_the_guardian)
+    run = job(tmp_path, "signal.pause()", on_event=stop_the_guardian)
     was_waited_for = not timers[0].is_alive()
     timers[0].cancel()
     timers[0].join()
@@ -165,7 +164,7 @@ def test_a_signal_to_a_fork_of_the_launcher_ends_the_fork_and_not_the_job(
                 signal.alarm(int(PATIENCE))
                 os.write(write, b"!")  # Python forgets signals that come during a fork
                 while True:
-                    time.sleep(0.01)
+                    signal.pause()
             os.read(read, 1)
             os.close(read)
             os.close(write)
@@ -201,7 +200,7 @@ def test_a_job_that_is_told_to_end_is_not_started_again(tmp_path: Path, null: in
         if isinstance(event, Stopping):
             os.kill(os.getpid(), signal.SIGINT)
 
-    asked = config(tmp_path, f"{_TRANSIENT} if rank == 1 else time.sleep(1000)", 3, max_restarts=2)
+    asked = config(tmp_path, f"{_TRANSIENT} if rank == 1 else signal.pause()", 3, max_restarts=2)
     with pytest.raises(KeyboardInterrupt):
         launch(asked, output=null, on_event=interrupt)
     assert not any(isinstance(event, Restarting) for event in events)

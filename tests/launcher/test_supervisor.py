@@ -27,7 +27,7 @@ from ascend_session.launcher.events import (
 from tests.launcher.supervised import PATIENCE, Gate, alive, in_launcher, job
 
 # A rank that says that it is there and then stays.
-_STAY = "tell(os.getpid()); time.sleep(1000)"
+_STAY = "tell(os.getpid()); signal.pause()"
 # One that nothing but SIGKILL ends.
 _STUBBORN = (
     "signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.signal(signal.SIGINT, signal.SIG_IGN); "
@@ -40,7 +40,7 @@ if not os.fork():
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         tell(os.getpid())
         os.close(1); os.close(2)
-        time.sleep(1000)
+        signal.pause()
     os._exit(0)
 os.wait()
 """
@@ -87,7 +87,7 @@ if rank == 1:
 
 def test_a_signal_that_ends_a_rank_is_its_status(tmp_path: Path) -> None:
     for number in (signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT):
-        code = f"os.kill(os.getpid(), {int(number)}) if rank == 2 else time.sleep(1000)"
+        code = f"os.kill(os.getpid(), {int(number)}) if rank == 2 else signal.pause()"
         run = job(tmp_path / number.name, code)
         assert run.statuses == [-signal.SIGTERM, -signal.SIGTERM, -number]
 
@@ -112,7 +112,7 @@ def test_what_a_crashed_rank_left_behind_is_ended(tmp_path: Path, gate: Gate) ->
 if rank == 0:
     {_LEAVE.replace(chr(10), chr(10) + "    ")}
     os.kill(os.getpid(), signal.SIGKILL)
-time.sleep(1000)
+signal.pause()
 """
     run = job(tmp_path, code, grace=0.2)
     assert run.statuses == [-signal.SIGKILL, -signal.SIGTERM, -signal.SIGTERM]
@@ -138,7 +138,7 @@ for _ in range(50):
     if not os.fork():
         os.setpgid(0, 0)
         {_STUBBORN}
-        os.write(gate, b"%d %d\\n" % (rank, os.getpid())); time.sleep(1000)
+        os.write(gate, b"%d %d\\n" % (rank, os.getpid())); signal.pause()
 os.waitpid(-1, 0)
 """
     code = "gate = os.open(os.environ['GATE'], os.O_WRONLY)\n" + code
@@ -343,7 +343,7 @@ def test_a_second_signal_does_not_wait_for_the_grace(tmp_path: Path, gate: Gate)
 def again(*ignored): tell("asked")
 signal.signal(signal.SIGINT, again)
 tell("ready")
-while True: time.sleep(1000)
+while True: signal.pause()
 """
     process = in_launcher(tmp_path, code, grace=1000)
     gate.lines(3)

@@ -47,6 +47,7 @@ def in_a_session_of_others(sess: Any) -> None:
 
 
 def in_a_run_that_does_not_react(sess: Any) -> None:
+    # Nothing can end it, so it ends by itself.
     sess.run(tf.py_func(lambda: say("ready") or time.sleep(60) or 0.0, [], tf.double))
 
 
@@ -138,7 +139,7 @@ def in_c_until_the_shutdown_has_begun(sess: Any) -> None:
     def go_on_and_shut_down(stub: StubBackend) -> None:
         say("shutting down")
         library.pthread_mutex_unlock(mutex)
-        time.sleep(0.5)
+        time.sleep(0.5)  # in which the other thread must not go on
         shut_down(stub)
         say("shut down")
 

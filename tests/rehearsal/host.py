@@ -1,7 +1,7 @@
-"""Imports TensorFlow once, then runs the hardware tests in forked copies of itself, two at a time.
+"""Imports TensorFlow once, then runs the hardware tests in forked copies of itself.
 
-Takes a folder with ``runs.json``. Each run has a fake host of its own below it, writes what pytest
-says to ``output`` there, and what became of the tests to ``result.json``.
+Takes a folder, and reads the runs from stdin. Each has a folder with a fake host of its own below
+it, writes what pytest says to ``output`` there, and what became of the tests to ``result.json``.
 """
 
 import gc
@@ -26,8 +26,6 @@ from tests.rehearsal import holes_in_product as _  # noqa: F401  (which makes it
 from tests.rehearsal import stripping
 from tests.rehearsal.forked import Nursery
 from tests.rehearsal.holes import HOLES
-
-AT_ONCE = 2
 
 tf.logging.set_verbosity(tf.logging.ERROR)
 # pytest's tracebacks look through all modules, which makes TensorFlow 1.15 load its lazy ones.
@@ -61,6 +59,7 @@ def rehearse(run: Dict[str, Any], folder: Path) -> None:
     output = os.open(str(folder / "output"), os.O_WRONLY | os.O_CREAT)
     os.dup2(output, 1)
     os.dup2(output, 2)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     host = live_host(folder)
     given = environment(host, faults=run["engine"])
     os.environ.update(given)
@@ -97,18 +96,13 @@ def rehearse(run: Dict[str, Any], folder: Path) -> None:
 
 
 def main(folder: Path) -> None:
-    """Runs all; in a copy it returns after its run, so that the copy ends as any program does.
+    """Do each run that a line of JSON asks for, and answer with an empty line at its end.
 
-    One with a fault has nothing more to show, and ends at once.
+    In a copy it returns after its run, so that the copy ends as any program does. One with a fault
+    has nothing more to show, and ends at once.
     """
-    waiting = json.loads((folder / "runs.json").read_text())
-    begun = 0
-    while waiting or begun:
-        if not waiting or begun == AT_ONCE:
-            os.wait()
-            begun -= 1
-            continue
-        run = waiting.pop(0)
+    for line in iter(sys.stdin.readline, ""):
+        run = json.loads(line)
         own = folder / run["name"]
         own.mkdir()
         if not os.fork():
@@ -116,7 +110,8 @@ def main(folder: Path) -> None:
             if not run["tried"]:
                 _end_at_once()
             return
-        begun += 1
+        os.wait()
+        print(flush=True)
 
 
 def _end_at_once() -> None:

@@ -4,8 +4,10 @@ That they pass here says nothing about a device; that they can fail says that th
 without their assertions they do not fail says that it is the assertions which look.
 """
 
+import contextlib
 import json
 import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +20,7 @@ from tests.rehearsal.fault import Fault
 from tests.rehearsal.faults import FAULTS, RAISING
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
-_LIMIT = 550  # seconds for the runs that one test waits for, and less than tests/time_limit.py has
+_LIMIT_S = 550  # for a run, and less than tests/time_limit.py gives its test
 # What begins so may be read by the product or by pytest, and is not for the rehearsal.
 _LEFT_OUT = ("ASCEND_", "RANK_", "CM_", "HCCL_", "DEVICE_ID", "TF_CONFIG", "PROFILING_", "PYTEST_")
 _REQUIRED = ["hardware_tests", "--require-npu"]
@@ -102,64 +104,63 @@ def covers(test: str, nodeid: str) -> bool:
     return nodeid == begin or nodeid.startswith((f"{begin}[", f"{begin}::"))
 
 
-@pytest.fixture(scope="module")
-def results(request: Any, tmp_path_factory: Any) -> Dict[str, Result]:
-    """What became of the runs that the chosen tests ask for; all of them have ended."""
-    return _run_all(request, "results", tmp_path_factory.mktemp("rehearsal"))
+class Rehearsals:
+    """A process that does the runs which tests ask for, each once.
+
+    It has TensorFlow imported, and each run is a fork of it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._results: Dict[str, Result] = {}
+        self._runs = {run["name"]: run for run in _all_runs()}
+        self._log = folder / "log"
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.rehearsal.host", str(folder)],
+                cwd=str(_REPOSITORY),
+                env=_environment(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                bufsize=0,
+            )
+
+    def __getitem__(self, name: str) -> Result:
+        """What became of a run; it is done now, unless another test has looked at it."""
+        if name not in self._results:
+            self._do(self._runs[name])
+            self._results[name] = _result(self._folder / name)
+        return self._results[name]
+
+    def _do(self, run: Dict[str, Any]) -> None:
+        assert self._process.stdin
+        assert self._process.stdout
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(run).encode() + b"\n")
+        ended, _, _ = select.select([self._process.stdout], [], [], _LIMIT_S)
+        assert ended, f"{run['name']!r} takes longer than {_LIMIT_S} s"
+        # Nothing if the process is gone.
+        assert os.read(self._process.stdout.fileno(), 1) == b"\n", self._log.read_text()
+
+    def close(self) -> None:
+        """End the process, with a run that has not ended."""
+        for child in psutil.Process(self._process.pid).children(recursive=True):
+            child.kill()
+        self._process.communicate()
 
 
 @pytest.fixture(scope="module")
-def stripped_results(request: Any, tmp_path_factory: Any) -> Dict[str, Result]:
-    """The same of those runs in which the tests have no assertions."""
-    return _run_all(request, "stripped_results", tmp_path_factory.mktemp("stripped"))
-
-
-def _run_all(request: Any, fixture: str, folder: Path) -> Dict[str, Result]:
-    """Do the runs that the chosen tests with this fixture ask for."""
-    asked = {
-        _name_of(item.callspec.params)
-        for item in request.session.items
-        if item.path == request.path and fixture in item.fixturenames
-        if hasattr(item, "callspec") and not item.get_closest_marker("skip")
-    }
-    runs = [run for run in _all_runs() if run["name"] in asked]
-    (folder / "runs.json").write_text(json.dumps(runs))
-    _run_host(folder)
-    return {name: _result(folder / name) for name in asked}
-
-
-def _name_of(params: Dict[str, Any]) -> str:
-    """The run that a test asks for with its parameter."""
-    if "stripped" in params:
-        return without_assertions(params["stripped"])
-    return str(params["fault"].name if "fault" in params else params["run"])
+def results(tmp_path_factory: Any) -> Iterator[Rehearsals]:
+    """What became of each run."""
+    rehearsals = Rehearsals(tmp_path_factory.mktemp("rehearsal"))
+    yield rehearsals
+    rehearsals.close()
 
 
 def without_assertions(fault: Fault) -> str:
     """The name of the run with a fault in which the tests have no assertions."""
     return f"{fault.name}, without assertions"
-
-
-def _run_host(folder: Path) -> None:
-    log = folder / "log"
-    with log.open("w") as file:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.rehearsal.host", str(folder)],
-            cwd=str(_REPOSITORY),
-            env=_environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=file,
-        )
-        try:
-            code = process.wait(_LIMIT)
-        except BaseException:
-            for child in psutil.Process(process.pid).children(recursive=True):
-                child.kill()
-            process.kill()
-            process.wait()
-            raise
-    assert code == 0, log.read_text()
 
 
 def _all_runs() -> Iterator[Dict[str, Any]]:
@@ -191,7 +192,7 @@ def _result(folder: Path) -> Result:
 
 
 @pytest.mark.parametrize("run", [_ANEW, "whole, slow", "whole, rest"])
-def test_on_a_whole_host_every_test_runs_and_passes(results: Dict[str, Result], run: str) -> None:
+def test_on_a_whole_host_every_test_runs_and_passes(results: Rehearsals, run: str) -> None:
     result = results[run]
     assert result.outcomes == dict.fromkeys(result.chosen, "passed"), result.output
     assert result.summary == (
@@ -203,7 +204,7 @@ def test_on_a_whole_host_every_test_runs_and_passes(results: Dict[str, Result], 
 
 @pytest.mark.parametrize("run", ["collected"])
 def test_each_hardware_test_has_a_fault_that_its_own_assertion_finds(
-    results: Dict[str, Result], run: str
+    results: Rehearsals, run: str
 ) -> None:
     chosen = results[run].chosen
     raising = {(row.fault, row.test) for row in RAISING}
@@ -215,7 +216,7 @@ def test_each_hardware_test_has_a_fault_that_its_own_assertion_finds(
 
 
 @pytest.mark.parametrize("fault", _PLANTED, ids=lambda fault: fault.name)
-def test_with_a_fault_its_tests_fail(results: Dict[str, Result], fault: Fault) -> None:
+def test_with_a_fault_its_tests_fail(results: Rehearsals, fault: Fault) -> None:
     result = results[fault.name]
     expected = "failed" if fault.found_in == "call" else f"error in {fault.found_in}"
     assert result.chosen
@@ -225,13 +226,11 @@ def test_with_a_fault_its_tests_fail(results: Dict[str, Result], fault: Fault) -
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("stripped", _PLANTED, ids=lambda fault: fault.name)
-def test_without_their_assertions_they_do_not_fail(
-    stripped_results: Dict[str, Result], stripped: Fault
-) -> None:
-    result = stripped_results[without_assertions(stripped)]
-    raising = [row.test for row in RAISING if row.fault == stripped.name]
-    assert set(raising) <= set(stripped.tests)
+@pytest.mark.parametrize("fault", _PLANTED, ids=lambda fault: fault.name)
+def test_without_their_assertions_they_do_not_fail(results: Rehearsals, fault: Fault) -> None:
+    result = results[without_assertions(fault)]
+    raising = [row.test for row in RAISING if row.fault == fault.name]
+    assert set(raising) <= set(fault.tests)
     assert result.chosen
     assert result.outcomes == {
         one: "failed" if any(covers(test, one) for test in raising) else "passed"
@@ -246,7 +245,7 @@ def test_what_fails_without_assertions_names_a_fault_and_a_reason() -> None:
 
 @pytest.mark.parametrize("run", ["ended"])
 def test_an_initialisation_that_ends_its_process_is_said_before_any_test(
-    results: Dict[str, Result], run: str
+    results: Rehearsals, run: str
 ) -> None:
     result = results[run]
     assert len(result.chosen) > 3
@@ -256,7 +255,7 @@ def test_an_initialisation_that_ends_its_process_is_said_before_any_test(
 
 
 @pytest.mark.parametrize("run", ["no device"])
-def test_without_a_device_every_test_is_skipped(results: Dict[str, Result], run: str) -> None:
+def test_without_a_device_every_test_is_skipped(results: Rehearsals, run: str) -> None:
     result = results[run]
     assert result.outcomes == dict.fromkeys(result.chosen, "skipped")
     assert result.summary == (
@@ -267,7 +266,7 @@ def test_without_a_device_every_test_is_skipped(results: Dict[str, Result], run:
 
 @pytest.mark.parametrize("run", ["no device, but required"])
 def test_a_required_device_that_is_not_there_fails_every_test(
-    results: Dict[str, Result], run: str
+    results: Rehearsals, run: str
 ) -> None:
     result = results[run]
     assert result.outcomes == dict.fromkeys(result.chosen, "failed")
@@ -279,9 +278,7 @@ def test_a_required_device_that_is_not_there_fails_every_test(
 
 
 @pytest.mark.parametrize("run", ["no package"])
-def test_without_the_packages_only_the_presence_is_tested(
-    results: Dict[str, Result], run: str
-) -> None:
+def test_without_the_packages_only_the_presence_is_tested(results: Rehearsals, run: str) -> None:
     result = results[run]
     skipped = {one for one, outcome in result.outcomes.items() if outcome == "skipped"}
     assert skipped == {one for one in result.chosen if "test_offload" in one}
@@ -290,7 +287,7 @@ def test_without_the_packages_only_the_presence_is_tested(
 
 
 @pytest.mark.parametrize("run", ["one device"])
-def test_with_one_device_what_needs_two_is_skipped(results: Dict[str, Result], run: str) -> None:
+def test_with_one_device_what_needs_two_is_skipped(results: Rehearsals, run: str) -> None:
     result = results[run]
     assert sorted(result.outcomes.values()) == ["passed", "skipped", "skipped"]
     texts = [text for one, text in result.texts.items() if result.outcomes[one] == "skipped"]
@@ -299,7 +296,7 @@ def test_with_one_device_what_needs_two_is_skipped(results: Dict[str, Result], r
 
 
 @pytest.mark.parametrize("run", ["four devices"])
-def test_with_four_devices_no_job_of_eight_is_started(results: Dict[str, Result], run: str) -> None:
+def test_with_four_devices_no_job_of_eight_is_started(results: Rehearsals, run: str) -> None:
     result = results[run]
     (skipped,) = [one for one, outcome in result.outcomes.items() if outcome != "passed"]
     assert "OnEight" in skipped
@@ -308,13 +305,13 @@ def test_with_four_devices_no_job_of_eight_is_started(results: Dict[str, Result]
 
 
 @pytest.mark.parametrize("run", ["a table"])
-def test_a_rank_table_that_fits_is_used(results: Dict[str, Result], run: str) -> None:
+def test_a_rank_table_that_fits_is_used(results: Rehearsals, run: str) -> None:
     assert results[run].outcomes == dict.fromkeys(results[run].chosen, "passed")
     assert results[run].chosen
 
 
 @pytest.mark.parametrize("run", ["another product"])
-def test_a_product_that_needs_a_rank_table_skips_jobs(results: Dict[str, Result], run: str) -> None:
+def test_a_product_that_needs_a_rank_table_skips_jobs(results: Rehearsals, run: str) -> None:
     result = results[run]
     assert result.outcomes == dict.fromkeys(result.chosen, "skipped")
     assert all(
@@ -324,9 +321,7 @@ def test_a_product_that_needs_a_rank_table_skips_jobs(results: Dict[str, Result]
 
 
 @pytest.mark.parametrize("run", ["Atlas training"])
-def test_types_that_a_product_does_not_have_are_skipped(
-    results: Dict[str, Result], run: str
-) -> None:
+def test_types_that_a_product_does_not_have_are_skipped(results: Rehearsals, run: str) -> None:
     result = results[run]
     skipped = {one for one, outcome in result.outcomes.items() if outcome == "skipped"}
     assert skipped == {one for one in result.chosen if "int16]" in one or "bfloat16]" in one}
@@ -335,7 +330,7 @@ def test_types_that_a_product_does_not_have_are_skipped(
 
 
 @pytest.mark.parametrize("run", ["hidden"])
-def test_a_required_test_that_sees_too_little_fails(results: Dict[str, Result], run: str) -> None:
+def test_a_required_test_that_sees_too_little_fails(results: Rehearsals, run: str) -> None:
     result = results[run]
     reasons = [f"that {who} holds a device cannot be seen here" for who in _HOLDERS]
     assert list(result.outcomes.values()) == ["failed"] * 2
@@ -344,7 +339,7 @@ def test_a_required_test_that_sees_too_little_fails(results: Dict[str, Result], 
 
 
 @pytest.mark.parametrize("run", ["one collective"])
-def test_a_collective_that_fails_fails_its_own_tests(results: Dict[str, Result], run: str) -> None:
+def test_a_collective_that_fails_fails_its_own_tests(results: Rehearsals, run: str) -> None:
     result = results[run]
     failed = {
         one.split("::")[-1] for one, outcome in result.outcomes.items() if outcome != "passed"
@@ -362,9 +357,7 @@ def test_a_collective_that_fails_fails_its_own_tests(results: Dict[str, Result],
 
 
 @pytest.mark.parametrize("run", ["files"])
-def test_files_of_the_adapter_are_in_a_folder_of_the_run(
-    results: Dict[str, Result], run: str
-) -> None:
+def test_files_of_the_adapter_are_in_a_folder_of_the_run(results: Rehearsals, run: str) -> None:
     result = results[run]
     assert result.outcomes == dict.fromkeys(result.chosen, "passed")
     (folder,) = [line for line in result.output.splitlines() if line.startswith("folder ")]
@@ -373,7 +366,7 @@ def test_files_of_the_adapter_are_in_a_folder_of_the_run(
 
 
 @pytest.mark.parametrize("run", ["one device"])
-def test_the_run_ends_with_a_page(results: Dict[str, Result], run: str) -> None:
+def test_the_run_ends_with_a_page(results: Rehearsals, run: str) -> None:
     lines = results[run].output.splitlines()
     page = lines[next(n for n, line in enumerate(lines) if "page about this run" in line) :]
     for words in ("driver", "24.1.rc2", "toolkit", "8.0.RC2", "npu_bridge", "v1.15.0", "910B3"):
@@ -383,7 +376,7 @@ def test_the_run_ends_with_a_page(results: Dict[str, Result], run: str) -> None:
 
 
 @pytest.mark.parametrize("run", ["stopped"])
-def test_the_summary_is_true_of_a_run_that_stops(results: Dict[str, Result], run: str) -> None:
+def test_the_summary_is_true_of_a_run_that_stops(results: Rehearsals, run: str) -> None:
     result = results[run]
     assert len(result.outcomes) == 2
     assert result.summary.startswith(

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any, Dict, Iterator, List
 
@@ -14,6 +13,7 @@ import psutil
 import pytest
 
 from tests.schedulers.running import PATIENCE, ROOT, Mpi, Slurm, processes_with
+from tests.waiting import wait_until
 
 RANKS, PER_NODE = 8, 4
 _TRAIN = str(Path(__file__).parent / "programs" / "train.py")
@@ -67,11 +67,12 @@ class Jobs:
 
     def trained(self, process: "subprocess.Popen[str]") -> List[Dict[str, Any]]:
         """What the ranks say, as soon as all of them have trained."""
-        deadline = time.monotonic() + PATIENCE
-        while len(self.said()) < RANKS:
+
+        def have_all_trained() -> bool:
             assert process.poll() is None, process.communicate()
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+            return len(self.said()) == RANKS
+
+        wait_until(have_all_trained, PATIENCE)
         return self.said()
 
     def said(self) -> List[Dict[str, Any]]:
@@ -81,12 +82,9 @@ class Jobs:
 
     def _left_after(self, ended: bool) -> List[str]:
         """What lives of it; a moment is given to what its own parents still see ending."""
-        deadline = time.monotonic() + (10 if ended else 0)
-        while True:
-            left = processes_with(_OURS, str(self._folder))
-            if not left or time.monotonic() > deadline:
-                break
-            time.sleep(0.1)
+        with contextlib.suppress(AssertionError):
+            wait_until(lambda: not processes_with(_OURS, str(self._folder)), 10 if ended else 0)
+        left = processes_with(_OURS, str(self._folder))
         for one in left:
             with contextlib.suppress(psutil.NoSuchProcess):
                 one.kill()

@@ -10,6 +10,7 @@ from typing import Any, Callable, List
 import pytest
 
 REAL_PIP = f"os.execv({sys.executable!r}, [{sys.executable!r}] + arguments)"
+RAN = "ran pytest -n auto --dist worksteal"
 DISK_FULL = "sys.exit('ERROR: [Errno 28] No space left on device')"
 
 
@@ -65,7 +66,7 @@ def test_later_runs_of_either_script_go_straight_to_work(checkout: Any) -> None:
     checkout.run("demo", PYTHON=python)
     calls = checkout.pip_calls()
     assert checkout.run("demo", PYTHON=python).stdout == "ran ascend_session.examples.demo\n"
-    assert checkout.run("test", "-k", "a b", PYTHON=python).stdout == "ran pytest -k a b\n"
+    assert checkout.run("test", "-k", "a b", PYTHON=python).stdout == f"{RAN} -k a b\n"
     assert checkout.pip_calls() == calls
 
 
@@ -207,7 +208,7 @@ def test_two_scripts_at_the_same_time_set_up_once(checkout: Any) -> None:
     assert second.line() == "Waiting for the script that is setting up py37."
     checkout.open_gate(times=2)
     assert first.outcome().code == 0
-    assert second.outcome().stdout == "ran pytest\n"
+    assert second.outcome().stdout == f"{RAN}\n"
     assert len(checkout.pip_calls()) == 2
 
 

@@ -97,7 +97,5 @@ def host(tmp_path: Any) -> Iterator[FakeHost]:
 @pytest.fixture
 def ge(tf: Any, host: FakeHost) -> Iterator[Loaded]:
     """The graph engine behind the vendor's packages, in this process."""
-    graphs._created.pop("npu", None)
     with loaded(host) as ge:
         yield ge
-    graphs._created.pop("npu", None)

@@ -393,7 +393,7 @@ class TestErrors:
 
         def notice() -> float:
             started.set()
-            time.sleep(0.01)
+            time.sleep(0.01)  # a step takes its time
             return 1.0
 
         train = tf.py_func(notice, [], tf.float64).op

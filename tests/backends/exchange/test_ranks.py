@@ -137,7 +137,7 @@ def test_a_fork_that_lives_on_does_not_hide_that_its_rank_has_ended() -> None:
 group = open_group()
 if rank == 1:
     if not os.fork():
-        time.sleep(30)
+        time.sleep(30)  # nobody ends it
         os._exit(0)
     all_reduce("a")
     os.kill(os.getpid(), signal.SIGKILL)
@@ -174,7 +174,7 @@ def strangers(job: str, count: int) -> Iterator[List[socket.socket]]:
             try:
                 found.append(stack.enter_context(connect(Rendezvous.named(job).of_system(1).names)))
             except OSError:
-                time.sleep(0.01)
+                time.sleep(0.01)  # nobody listens yet
         yield found
 
 
