@@ -97,7 +97,7 @@ class Option:
         return self.key in view.own and any(
             each.covers(self.key, view)
             for each in self.ends
-            if each.is_proven and each.is_reached(view, in_run_config)
+            if each.is_certain(view, in_run_config)
         )
 
     @property

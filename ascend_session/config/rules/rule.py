@@ -112,7 +112,7 @@ class Rule(NamedTuple):
         return any(
             each.fails is None or each.fails(view)
             for each in self.ends
-            if each.is_proven and each.is_reached(view, in_run_config)
+            if each.is_certain(view, in_run_config)
         )
 
     def findings(self, entry: FlatOptions) -> List[Finding]:
