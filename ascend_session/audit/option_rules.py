@@ -49,7 +49,7 @@ from ascend_session.config.option import (
     options_of,
 )
 from ascend_session.config.options import AdapterOptions
-from ascend_session.config.reference import values_of
+from ascend_session.config.reference import describe_types
 from ascend_session.config.rules import DEPRECATIONS, RULES
 from ascend_session.config.rules.accuracy import exception_dump_beside_dump
 from ascend_session.config.rules.rule import FlatOptions, Rule, apply_rules
@@ -185,7 +185,7 @@ def _check_path(option: Option, value: Any) -> Iterator[Finding]:
     if name == "profiling_options":
         with contextlib.suppress(ValueError):
             name, path = "profiling_options, output", profiling_members(value).get("output", "")
-    elif values_of(option).types.split(" or ")[0] != "path":
+    elif describe_types(option.type).split(" or ")[0] != "path":
         return
     is_absolute = path.startswith("/") or (path[1:3] in (":/", ":\\") and path[0].isalpha())
     if is_absolute and not path.startswith(_COMMON):
