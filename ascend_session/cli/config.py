@@ -287,9 +287,9 @@ def _show_some(findings: Sequence[Finding], file: str, more: str) -> None:
 
 def _findings_of(report: "FileReport") -> List[Finding]:
     """List errors and warnings in the order of the file, and name options as it does."""
-    from ascend_session.config.files import spell_as_in_file
+    from ascend_session.config.files import line_of, spell_as_in_file
 
-    findings = sorted([*report.problems, *report.warnings], key=report.line_of)
+    findings = sorted([*report.problems, *report.warnings], key=line_of)
     return list(map(spell_as_in_file, findings))
 
 

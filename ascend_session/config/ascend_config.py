@@ -10,7 +10,7 @@ from ascend_session.config.option import adapter_options
 from ascend_session.config.options import AdapterOptions, MemoryConfig
 from ascend_session.config.proto import build_proto, from_config_proto
 from ascend_session.config.rules import refusal_of, validate, validate_host
-from ascend_session.config.tuning import TUNING_OPTIONS, mode_number
+from ascend_session.config.tuning import TUNING_DETAILS, mode_number
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, Finding
 
@@ -109,7 +109,7 @@ class AscendConfig(AdapterOptions):
             ConfigError: For another mode, and as from the constructor.
         """
         number = mode_number(self.aoe_mode or "operator" if mode is None else mode)
-        changes: Dict[str, Any] = dict.fromkeys(TUNING_OPTIONS)
+        changes: Dict[str, Any] = dict.fromkeys(("aoe_mode", *TUNING_DETAILS))
         if number == mode_number("operator"):
             changes["op_compiler_cache_mode"] = "force"
         return self.replace(**changes)

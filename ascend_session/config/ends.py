@@ -21,6 +21,13 @@ from typing import Any, Callable, List, Mapping, NamedTuple, Optional
 from ascend_session.config.grammars import accelerate
 from ascend_session.vendor import read_int64
 
+HOST_JOBS = ("ps", "default")
+"""The values of ``job`` with which the adapter leaves graphs on the host CPU."""
+
+DYNAMIC_DETAILS = ("dynamic_graph_execute_mode", "dynamic_inputs_shape_range")
+"""Options that are not read at all from an entry without ``dynamic_input=True``
+(npu_attrs.cc SetNpuOptimizerAttr and GetPassOptions)."""
+
 PROFILE = ("input_shape", "dynamic_dims", "dynamic_node_type")
 """The keys that together define dynamic profiles."""
 
@@ -77,7 +84,7 @@ class Stage(Enum):
         """Return whether a session with these merged values reaches this stage."""
         if self is Stage.RUN_CONFIG:
             return False
-        if self is not Stage.PASSES and values.get("job") in ("ps", "default"):
+        if self is not Stage.PASSES and values.get("job") in HOST_JOBS:
             return False
         return self not in (Stage.OFFLOAD, Stage.GE) or values.get("use_off_line") is not False
 

@@ -34,8 +34,13 @@ def from_file(model: Any, path: "Union[str, os.PathLike[str]]") -> Any:
 
 def where(name: str, finding: Finding) -> str:
     """Return file and line of a finding, in the form that editors and terminals can jump to."""
-    line = finding.place.line if isinstance(finding.place, Place) else 0
+    line = line_of(finding)
     return f"{name}:{line}" if line else name
+
+
+def line_of(finding: Finding) -> int:
+    """Return the line of a finding; 0 if it is about the whole file."""
+    return finding.place.line if isinstance(finding.place, Place) else 0
 
 
 def spell_as_in_file(finding: Finding) -> Finding:
