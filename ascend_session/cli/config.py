@@ -117,8 +117,8 @@ def check_file(
         raise click.BadParameter(f"only {_MIX_LIST} takes it.", param_hint="--toolkit, --soc")
 
     def report(name: str) -> OptionFileReport:
-        found = report_option_file(option, name)
-        return _compare_with_toolkit(found, toolkit, soc) if option == _MIX_LIST else found
+        contents = report_option_file(option, name)
+        return _compare_with_toolkit(contents, toolkit, soc) if option == _MIX_LIST else contents
 
     copy: Optional[str] = None
     notes: Tuple[Finding, ...] = ()

@@ -3,11 +3,10 @@
 from typing import TYPE_CHECKING, Iterator, Sequence, Tuple
 
 import click
-from click.exceptions import Exit
 
 from ascend_session.cli._output import (
-    complain,
     draw,
+    fail,
     is_terminal,
     label_first,
     show_facts,
@@ -17,7 +16,6 @@ from ascend_session.cli._output import (
 )
 from ascend_session.cli._parameters import OPTIONS, argument, command
 from ascend_session.cli.explain import refuse_codes
-from ascend_session.findings import ERROR
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -59,8 +57,7 @@ def options(names: Tuple[str, ...], as_json: bool) -> None:
         _show_list(chosen)
     if not chosen:
         problem = reference.nothing_found(names)
-        complain(problem.message, problem.hint, ERROR)
-        raise Exit(1)
+        fail(problem.message, problem.hint)
 
 
 def _choose(words: Sequence[str]) -> "Sequence[Option]":

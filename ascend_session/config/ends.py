@@ -104,7 +104,7 @@ class Ends:
         when: Returns True if the value is checked at all.
         if_empty: True if GE checks empty text; in most cases it treats that as unset.
         fails: Returns True for a reason to end the run that no type and no rule covers.
-        wants: What is needed then, as half a sentence.
+        wants: The condition that is not met, as half a sentence.
     """
 
     by: Stage
@@ -290,8 +290,8 @@ def takes_core_number(text: str) -> bool:
 def takes_stream_numbers(text: str) -> bool:
     """Return whether ParseParallelNum accepts it; blanks and a final comma are allowed."""
     items = re.sub(",$", "", text).split(",")
-    found = [re.fullmatch(r"\s*([^:\s]+)\s*:\s*0*[1-9][0-9]{0,8}\s*", item) for item in items]
-    names = [each[1] for each in found if each is not None]
+    matches = [re.fullmatch(r"\s*([^:\s]+)\s*:\s*0*[1-9][0-9]{0,8}\s*", item) for item in items]
+    names = [match[1] for match in matches if match is not None]
     return len(names) == len(items) == len(set(names))
 
 
@@ -326,7 +326,7 @@ def _is_count(text: str) -> bool:
     return number is not None and "-" not in text and number < 2**32
 
 
-# What ends a run beside values and rules -------------------------------------------------------
+# Reasons to end a run besides values and rules -------------------------------------------------
 
 
 def lacks_progress(view: AdapterView) -> bool:

@@ -26,7 +26,7 @@ def _write_point(name: str) -> str:
 
 _PROFILING = code("profiling_config=ProfilingConfig(...)", "profiling_config: {...}")
 
-# name -> what became of it, and what to use
+# name -> why it is no option any more, and its replacement
 OBSOLETE: Dict[str, str] = {
     "fp_point": _write_point("fp_point"),
     "bp_point": _write_point("bp_point"),

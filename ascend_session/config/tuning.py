@@ -23,7 +23,7 @@ def mode_number(mode: str) -> str:
     Raises:
         ConfigError: If it is neither.
     """
-    if mode in (*_WORDS,):  # a tuple, for what has no hash is no mode either
+    if mode in (*_WORDS,):  # a tuple, so that an unhashable mode is refused, too
         return mode
     if mode not in (*MODES,):
         known = ", ".join(f"{word} ({number})" for word, number in MODES.items())

@@ -106,7 +106,7 @@ class Rule(NamedTuple):
         """Return whether a run is proven to end for what the rule refuses.
 
         Args:
-            view: What is read of the options.
+            view: The options that are read.
             in_run_config: Whether they are arguments of NPURunConfig.
         """
         return any(
