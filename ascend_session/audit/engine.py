@@ -1,8 +1,8 @@
 """Follow what a script writes into configurations.
 
 One pass over the statements: of the module, then of each function, as if it were called once. No
-calls, loops or branches are followed, and nothing of a script is evaluated. What stands in an arm
-of an ``if``, and what other code gets to see, is noted as such.
+calls, loops or branches are followed, and nothing is evaluated. Assignments in an arm of an ``if``,
+and objects that other code may change, are marked as such.
 """
 
 import ast
@@ -42,7 +42,7 @@ _ONLY_READING = (
 _INTO = ("graph_options", "rewrite_options", "custom_optimizers")
 _TOGGLES = ("remapping", "memory_optimization")
 _PASSING_ON = (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.Starred, ast.Yield, ast.Lambda)
-_MOST_ARMS = 40  # on the way to a place that are told apart
+_MOST_ARMS = 40  # on the way to a place; further ones are not distinguished
 
 
 class Part(NamedTuple):
@@ -57,8 +57,8 @@ class _Scope(NamedTuple):
 
     Attributes:
         node: Its syntax tree.
-        parts: What its names stand for, dotted names too.
-        names: The names that are its own, whatever they are outside.
+        parts: The objects that its names are bound to, dotted names too.
+        names: Its local names, which hide those of outer scopes.
         outer: The scope around it.
     """
 
@@ -99,7 +99,7 @@ class Engine:
         self._script = script
         self._constants = Constants(script.tree)
         self._vendor_classes = find_vendor_classes(script.tree)
-        self._expressions: Dict[int, Optional[Part]] = {}  # what each stands for, by its id
+        self._expressions: Dict[int, Optional[Part]] = {}  # the value of each, by its id
         self._functions: Deque[_Scope] = deque()
         self._module = self._scope = _Scope(script.tree.root, {}, set())
         self._branch: Branch = ()
@@ -147,7 +147,7 @@ class Engine:
                 self._branch = self._extend(self._branch, (-id(statement), not ends[number]))
             self._read_block(arm)
         self._branch = before
-        if any(ends):  # what follows is not passed by the runs that end there
+        if any(ends):  # the runs that end there do not reach the statements below
             self._branch = self._extend(before, (-id(statement), True))
 
     @staticmethod
@@ -246,10 +246,10 @@ class Engine:
         is_of_object = is_of_object and isinstance(self._scope.node, FUNCTIONS)
         return outer.parts if outer is not None and is_of_object else self._scope.parts
 
-    # What is written into a configuration
+    # Assignments to a configuration
 
     def _set(self, node: ast.AST, target: Any, attribute: str, value: ast.AST) -> None:
-        """Note ``target.attribute = value``, if the target is part of something that is known."""
+        """Record ``target.attribute = value``, if the target is part of a tracked object."""
         place = self._script.place(node)
         if isinstance(target, ast.Subscript):
             self._set_option(node, target, attribute, value)
@@ -264,7 +264,7 @@ class Engine:
             self._set_toggle(node, owner, attribute, self._word(value))
 
     def _set_option(self, node: ast.AST, target: Any, field: str, value: ast.AST) -> None:
-        """Note ``entry.parameter_map[key].field = value``."""
+        """Record ``entry.parameter_map[key].field = value``."""
         part = self._part(target.value)
         if part is None and isinstance(target.value, ast.Attribute):
             if target.value.attr != "parameter_map":
@@ -397,7 +397,8 @@ class Engine:
                 part.owner.to_session = True
         is_passed_on = len(parts) == 1 and not parts[0].path and last[:1].islower()
         is_passed_on = is_passed_on and last not in (*_OPENING, *_ONLY_READING)
-        return parts[0] if is_passed_on else None  # what adds something to it, and gives it back
+        # Such a function changes its argument and returns it.
+        return parts[0] if is_passed_on else None
 
     def _call_method(self, node: ast.Call, of: Part, method: str) -> Optional[Part]:
         proto = of.owner
@@ -416,7 +417,7 @@ class Engine:
         return None
 
     def _list_optimizers(self, node: ast.Call, proto: Proto) -> None:
-        """Note a list of optimizers, which stands for all the switches (`proto.left_on`)."""
+        """Record a list of optimizers, which replaces all the switches (`proto.left_on`)."""
         known = [self._constants.value(each) for each in node.args]
         given = [each.value if isinstance(each, Known) else None for each in known]
         names = given[0] if given and isinstance(given[0], (list, tuple)) else given
@@ -425,7 +426,7 @@ class Engine:
         self._set_toggle(node, proto, "remapping", remapping)
 
     def _make_proto(self, node: ast.Call, name: str, named: Dict[str, ast.expr]) -> Part:
-        """Make a ConfigProto; the parts of one are followed as the whole."""
+        """Record a new ConfigProto; a GraphOptions or RewriterConfig counts as the whole."""
         written = named.get("graph_options", named.get("rewrite_options"))
         inner = self._part(written) if written is not None else None
         is_known = inner is not None and isinstance(inner.owner, Proto)
@@ -438,7 +439,7 @@ class Engine:
         return Part(proto)
 
     def _make_run_config(self, node: ast.Call, name: str, named: Dict[str, ast.expr]) -> Part:
-        """Note a call of NPURunConfig, or of one of its parts."""
+        """Record a call of NPURunConfig, or of one of its parts."""
         place = self._script.place(node)
         places = {keyword: self._script.place(value) for keyword, value in named.items()}
         for keyword, argument in zip(POSITIONAL[name], node.args):

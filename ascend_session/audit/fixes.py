@@ -119,8 +119,8 @@ def _audit_lines(file: str, lines: List[str]) -> Tuple[Finding, ...]:
 _ASSIGNMENT = re.compile(
     r"""parameter_map\[\s*(['"])(?P<key>\w+)\1\s*\]\.(?P<field>[a-z]+)\s*=(?!=)"""
 )
-_NEAR = 0.85  # how alike a key and the one that is meant have to be
-_AHEAD = 0.06  # how much more than the next one
+_NEAR = 0.85  # least likeness of a misspelt key and the known one
+_AHEAD = 0.06  # by which the second best is less alike
 
 
 def _fix_key(line: str, text: str, _: int) -> Optional[str]:
@@ -142,7 +142,7 @@ def _fix_key(line: str, text: str, _: int) -> Optional[str]:
     if likeness - next_likeness < _AHEAD:
         return None
     if re.search(rf"parameter_map\[\s*['\"]{near}['\"]", text) is not None:
-        return None  # it is set elsewhere, and nobody says which of them counts
+        return None  # it is set elsewhere, and which of the two is meant is not known
     return line[: match.start("key")] + near + line[match.end("key") :]
 
 
@@ -210,7 +210,7 @@ def _imports_rewriter(text: str, number: int) -> bool:
     return False
 
 
-# What rewrites a line, given the whole text and the line's number, or gives None; by the rule.
+# Functions that return a corrected line or None, given it, the whole text and its number; by rule.
 _FIXES: Dict[str, Callable[[str, str, int], Optional[str]]] = {
     "unknown-key": _fix_key,
     "wrong-field": _fix_field,

@@ -69,15 +69,15 @@ class Proto:
 
     Attributes:
         place: Where it is made, or first seen.
-        own: Whether this file makes it; False for arguments and what other code returns.
+        own: True if this file makes it; False for arguments and results of other code.
         shared: Whether code that is not seen may add to it.
         entries: Its entries of custom_optimizers.
-        toggles: What is assigned to its rewriter options.
+        toggles: The assignments to its rewriter options.
         to_run_config: Where it is given to an NPURunConfig as session_config, or None.
-        to_session: Whether a session, or what makes one, gets it here.
+        to_session: Whether a session, or a function that makes one, gets it here.
         completed: The arms on the way to where npu_init adds the first entry, or None.
-        names: What it is called, each with the syntax tree of the function (or module) whose
-            name that is, or None if other code may see it.
+        names: Its names, each with the syntax tree of the function (or module) to which the name
+            is local, or None if other code may see it.
     """
 
     def __init__(self, place: Place, own: bool) -> None:
@@ -97,13 +97,13 @@ class OptimizerEntry:
 
     Attributes:
         place: Where it is added, or first seen.
-        own: Whether this file adds it; False if it is an argument, say.
+        own: True if this file adds it; False for an argument, for example.
         shared: Whether code that is not seen may write into it.
         branch: The arms on the way to where it is added.
         in_loop: Whether it is added in a loop.
-        names: What its name is set to, with the places.
-        settings: What is written into its parameter_map.
-        opaque: Whether keys are written that the text does not tell.
+        names: The values assigned to its name, with the places.
+        settings: The assignments to its parameter_map.
+        opaque: Whether keys are written whose names are not known.
     """
 
     def __init__(self, place: Place, proto: Optional[Proto], branch: Branch, in_loop: bool) -> None:
@@ -123,9 +123,9 @@ class RunConfigCall(NamedTuple):
     Attributes:
         name: The class.
         arguments: The values by keyword, in order.
-        places: Where each stands.
-        place: Where the call stands.
-        opaque: Whether arguments come by ``**``.
+        places: The place of each argument.
+        place: The place of the call.
+        opaque: Whether there are arguments by ``*`` or ``**``.
     """
 
     name: str

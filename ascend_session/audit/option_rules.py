@@ -9,7 +9,6 @@ What is found both times is certain; what is found once depends on the way the s
 
 import ast
 import contextlib
-from functools import lru_cache
 from typing import (
     Any,
     Dict,
@@ -49,7 +48,7 @@ from ascend_session.config.option import (
     options_of,
 )
 from ascend_session.config.options import AdapterOptions
-from ascend_session.config.reference import values_of
+from ascend_session.config.reference import describe_types
 from ascend_session.config.rules import DEPRECATIONS, RULES
 from ascend_session.config.rules.accuracy import exception_dump_beside_dump
 from ascend_session.config.rules.rule import FlatOptions, Rule, apply_rules
@@ -57,7 +56,6 @@ from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, INFO, WARNING, Finding, Place
 
 
-@lru_cache(maxsize=None)
 def known_option(key: str) -> Optional[Option]:
     """Return the option behind a key of the entry; None if no adapter reads the key."""
     option = options_by_key(AscendConfig).get(key)
@@ -81,12 +79,12 @@ def check_assigned(
 
     Args:
         option: The option.
-        value: What is known of the value.
-        beside: What is known of other options of the entry, by key.
+        value: The value, as far as it is known.
+        beside: The known values of other options of the entry, by key.
         is_python_2: Whether text is bytes in this script.
 
     Returns:
-        The option's value, None if it is not known or wrong; and what is wrong with it.
+        The option's value, None if it is not known or wrong; and the findings about it.
     """
     if isinstance(value, EnvironmentText):
         return None, [_variable_without_default(option.key, value.name)]
@@ -185,7 +183,7 @@ def _check_path(option: Option, value: Any) -> Iterator[Finding]:
     if name == "profiling_options":
         with contextlib.suppress(ValueError):
             name, path = "profiling_options, output", profiling_members(value).get("output", "")
-    elif values_of(option).types.split(" or ")[0] != "path":
+    elif describe_types(option.type).split(" or ")[0] != "path":
         return
     is_absolute = path.startswith("/") or (path[1:3] in (":/", ":\\") and path[0].isalpha())
     if is_absolute and not path.startswith(_COMMON):
@@ -208,7 +206,7 @@ def _check_status(option: Option) -> Iterator[Finding]:
         yield Finding(severity, remark.message, hint, rule, option.key)
 
 
-# Whether what these report comes about depends on the graph.
+# Rules about effects that depend on the graph.
 _DEPENDING = (exception_dump_beside_dump,)
 
 Identity = Tuple[Any, ...]
@@ -226,9 +224,9 @@ def find_rule_violations(
 
     Args:
         options: The options by key.
-        values: What is read of them, also where it is wrong.
-        places: Where each of them stands.
-        otherwise: The place of a finding about none of them.
+        values: The values that the adapter reads, wrong ones too.
+        places: The place of each option.
+        otherwise: The place of findings about no option with a place.
         in_run_config: Whether they are arguments of NPURunConfig.
     """
     [view] = read_in_turn([values])
@@ -259,7 +257,7 @@ _MOST_BRANCHES = 24
 
 
 def check_options_together(entry: OptimizerEntry) -> Iterator[Finding]:
-    """Report what the rules say of the options of one entry."""
+    """Report the violations of rules between the options of one entry."""
     settings = [each for each in entry.settings if known_option(each.key) is not None]
     branches = list(dict.fromkeys([entry.branch, *(each.branch for each in settings)]))
     for branch in branches[:_MOST_BRANCHES]:
@@ -285,7 +283,7 @@ def _apply_rules_to(entry: OptimizerEntry, settings: List[Assignment]) -> Dict[I
         if option is not None and option.field == each.field:
             values[key] = check_assigned(option, each.value, {})[0]
     known = {key: value for key, value in values.items() if value is not None}
-    # What stands in another field is reported as that, and is there all the same.
+    # An option in a wrong field is reported as such, and still counts as present.
     options = FlatOptions(known, refused=set(last) - set(known))
     read = {key: value for key, value in map(_read_setting, last.values()) if value is not None}
     return dict(find_rule_violations(options, read, places, entry.place))
@@ -308,8 +306,8 @@ POSITIONAL: Dict[str, List[str]] = {
 def find_vendor_classes(tree: SyntaxTree) -> Set[str]:
     """Find the classes of `POSITIONAL` that mean the vendor's in this script.
 
-    NPURunConfig has a name of its own; the others are called like classes of other packages, and
-    count where they are imported from the vendor's, or everything is.
+    The name NPURunConfig is unique. Other packages have classes named like the others, so those
+    count only where they, or all names, are imported from the vendor's package.
     """
     vendors: Set[str] = set()
     others: Set[str] = {node.name for node in tree.nodes(ast.ClassDef)}
@@ -340,7 +338,7 @@ def check_arguments(call: RunConfigCall) -> Iterator[Finding]:
         if option is None or option.raw_only:
             findings = [_unknown_argument(call.name, name, value)]
         elif isinstance(value, Known) and value.value is None:
-            continue  # which is as good as left out
+            continue  # the same as leaving it out
         else:
             arguments = _check_argument(model, option, value, beside)
             findings = [*_check_status(option), *arguments]
@@ -353,7 +351,7 @@ def _check_argument(
 ) -> Iterator[Finding]:
     if not isinstance(value, Known):
         return
-    # NPURunConfig itself looks at some switches, before any field is written.
+    # NPURunConfig itself checks some switches, before any field is written.
     is_switch = option.field in ("b", None)
     is_looked_at = is_switch and any(each.by is RUN_CONFIG for each in option.ends)
     given = value.value if is_looked_at else _as_field_takes_it(option, value.value)
@@ -394,10 +392,10 @@ def _as_field_takes_it(option: Option, value: Any) -> Any:
 
 
 def check_arguments_together(call: RunConfigCall) -> Iterator[Finding]:
-    """Report what the rules between options say of an NPURunConfig and its parts together."""
+    """Report the violations of rules between the arguments of an NPURunConfig and its parts."""
     if call.name != "NPURunConfig":
         return
-    # what NPURunConfig writes by itself, and the adapter would not
+    # Defaults that NPURunConfig writes, and that are not the adapter's.
     values = {
         option.key: option.run_config
         for option in adapter_options(AdapterOptions)
@@ -424,9 +422,9 @@ def check_arguments_together(call: RunConfigCall) -> Iterator[Finding]:
                 unreadable.add(option.key)
             else:
                 right[option.key] = values[option.key]
-    options = FlatOptions(right, unknown=unreadable)  # what is not known may be None
-    found = find_rule_violations(options, values, places, call.place, in_run_config=True)
-    for _, finding in found:
+    options = FlatOptions(right, unknown=unreadable)  # an unknown value may be None
+    violations = find_rule_violations(options, values, places, call.place, in_run_config=True)
+    for _, finding in violations:
         if finding.option not in by_default or finding.option in places:
             yield finding._replace(certain=finding.certain and not call.opaque)
 
@@ -444,6 +442,6 @@ def _flatten(call: RunConfigCall, prefix: str, place: Place) -> Iterator[Tuple[O
         elif isinstance(value, RunConfigCall):
             yield from _flatten(value, f"{prefix}{name}.", where)
         elif not (isinstance(value, Known) and value.value is None):
-            for inner in known.values():  # a part that is not known may say anything
+            for inner in known.values():  # an unknown part may set any of its options
                 if inner.path.startswith(f"{prefix}{name}."):
                     yield inner, UNKNOWN, where

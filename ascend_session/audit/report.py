@@ -57,8 +57,8 @@ _IGNORE = re.compile(r"#\s*ascend:\s*ignore(?:\[([\w\s,-]*)\])?")
 def merge_findings(findings: Iterable[Finding]) -> List[Finding]:
     """Sort the findings of one script, without duplicates and those that their lines ignore.
 
-    What is found twice is certain if it is so once. ``# ascend: ignore[rule]`` on its line keeps a
-    finding out.
+    Of two equal findings the certain one is kept. ``# ascend: ignore[rule]`` on its line hides a
+    finding.
     """
     merged: Dict[Tuple[Place, str, str], Finding] = {}
     for finding in findings:
@@ -107,12 +107,12 @@ class MistakeKind(NamedTuple):
 
 
 class AuditReport(NamedTuple):
-    """What was found in all files.
+    """The findings in all files.
 
     Attributes:
         files: How many files were opened.
-        looked_at: How many of them have anything that an adapter could read.
-        findings: What was found, by file and line.
+        looked_at: How many of them use the adapter or start ranks.
+        findings: The findings, by file and line.
         skipped: The files that were not read, each with the reason in a sentence.
     """
 

@@ -36,7 +36,7 @@ from ascend_session.config.proto import OPTIMISES
 from ascend_session.findings import ERROR, WARNING, Finding
 from ascend_session.text import did_you_mean
 
-# Entries of these have nothing to do with the adapter, whatever their keys are called.
+# Entries with these in their names are not the adapter's, whatever their keys are.
 _OTHER_OPTIMIZERS = ("tensorrt", "ngraph", "tfgraph", "constfold", "layout", "xla")
 _ATTR_VALUE_FIELDS = (
     *("b", "f", "func", "i", "list"),
@@ -352,7 +352,7 @@ class _SystemOperation:
         calls: The calls that make it.
         runs: The calls that run it.
         escapes: Whether it leaves for code that is not seen.
-        names: What it is called.
+        names: Its names.
     """
 
     def __init__(self, function: str, tree: SyntaxTree) -> None:
@@ -530,7 +530,7 @@ def _is_safely_called(function: Any, tree: SyntaxTree, depth: int) -> bool:
         if not isinstance(call, ast.Call):
             continue
         if call.func is not node and last_name(call.func) != "run":  # tf.app.run(main) calls it
-            return True  # given to atexit.register, or to whatever calls it
+            return True  # passed to atexit.register, or to another function that calls it
         around = (each for each in tree.definitions_around(call) if isinstance(each, FUNCTIONS))
         is_outside = next(around, None) is not function
         if is_outside and _is_safe(call, tree, depth - 1):

@@ -16,9 +16,9 @@ class Audited(NamedTuple):
 
     Attributes:
         file: Its name.
-        looked_at: Whether it has anything that an adapter could read.
-        findings: What was found in it.
-        skipped: Why it was not read, in a full sentence; None if it was.
+        looked_at: Whether it uses the adapter or starts ranks.
+        findings: The findings in it.
+        skipped: Why it was not read, in a full sentence; None if it was read.
     """
 
     file: str
@@ -33,13 +33,13 @@ def audit_file(file: str) -> Audited:
         return audit_bytes(file, read_file(file))
     except AuditError as error:
         return Audited(file, False, (), error.message)
-    except Exception as error:  # what nobody thought of in one script is no end of all others
+    except Exception as error:  # an unexpected error in one script must not end the audit
         reason = f"It could not be followed: {type(error).__name__}, {error}."
         return Audited(file, True, (), reason)
 
 
 def audit_bytes(file: str, data: bytes) -> Audited:
-    """Audit what a file holds."""
+    """Audit the content of a file."""
     is_shell = file.endswith((".sh", ".bash"))
     if not (is_job_script(data) if is_shell else is_marked(data)):
         return Audited(file, False, ())
@@ -102,7 +102,7 @@ _LEFT_OUT = ("__pycache__", "node_modules", "site-packages", ".ipynb_checkpoints
 def files_below(paths: Sequence[str]) -> List[str]:
     """List the scripts and notebooks among ``paths`` and in their folders, each once, in order.
 
-    A file that is named is taken whatever it is called. Hidden folders and installed packages are
+    A path of a file is taken whatever its suffix is. Hidden folders and installed packages are
     left out, and links to folders are not followed.
 
     Raises:

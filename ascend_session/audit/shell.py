@@ -1,7 +1,7 @@
 """Rules about shell scripts that start one process per device.
 
-Python has no parser for shells, and shlex alone knows neither ``;`` nor ``&``; lines are enough for
-what is looked for, and what stands within ``if`` or ``case`` is known to be so.
+Python has no parser for shells, and shlex alone knows neither ``;`` nor ``&``; reading line by line
+is enough for these rules. Commands within ``if`` or ``case`` are marked as conditional.
 
 Sources: what public scripts for eight devices do, guides/facts/launch.md#scripts-for-eight-devices;
 the environments in which the adapter switches collectives off without a word,
@@ -37,10 +37,10 @@ class ShellCommand(NamedTuple):
     """One command line, with its continuations.
 
     Attributes:
-        text: What it says, without comments and blanks around it.
-        place: The line it begins on.
-        branch: The arms of ``if`` and ``case`` it stands in.
-        loop: The line that begins the loop it stands in; 0 outside of loops.
+        text: Its text, without comments and outer blanks.
+        place: Its first line.
+        branch: The arms of ``if`` and ``case`` around it.
+        loop: The first line of the loop around it; 0 outside of loops.
     """
 
     text: str
@@ -150,7 +150,7 @@ def check_shell(file: str, data: bytes) -> Iterator[Finding]:
     """Report what is wrong with a script; nothing about ranks if it does not start any.
 
     Raises:
-        AuditError: If it has so many commands that it is not looked at.
+        AuditError: If it has too many commands.
     """
     commands = list(islice(read_commands(file, data), _MOST_COMMANDS + 1))
     if len(commands) > _MOST_COMMANDS:
@@ -202,7 +202,7 @@ def _check_name(file: str, commands: List[ShellCommand], size: Optional[int]) ->
     yield Finding(WARNING, message, hint, "rank-size", place=place, certain=False)
 
 
-# In a value that says itself where the vendor's packages are, or is not written out.
+# A value with the folder of the vendor's packages, or one that is not written out.
 _KEEPS_PACKAGES = re.compile(r"ascend|tfplugin|fwkacllib|\$\(|`", re.IGNORECASE)
 
 

@@ -36,13 +36,13 @@ class SyntaxTree:
         root: The module, as Python's parser returns it.
 
     Raises:
-        AuditError: If it has so many nodes that it is not looked at.
+        AuditError: If it has too many nodes.
     """
 
     def __init__(self, root: ast.AST) -> None:
         self.root = root
         self._parents: Dict[int, ast.AST] = {}
-        self._definitions: Dict[int, ast.AST] = {}  # what each node stands in, if in any
+        self._definitions: Dict[int, ast.AST] = {}  # the function or class around each node, if any
         self._by_type: Dict[type, List[Any]] = {}
         self._by_name: Dict[str, List[Any]] = {}
         nodes = [root]

@@ -164,11 +164,8 @@ def _task_rows(file: ResultFile) -> Iterator[List[str]]:
         kinds = [_KINDS[tuning.kind] for tuning in task.tunings] or ["nothing"]
         summaries = [tuning.summary or Summary() for tuning in task.tunings] or [Summary()]
         for kind, outcome, summary in zip(kinds, file.outcomes(task), summaries):
-            yield [name, kind, printable(outcome, 40) or "-", seconds, *_count_cells(summary)]
-
-
-def _count_cells(summary: Summary) -> List[str]:
-    return ["-" if count is None else str(count) for count in summary]
+            counts = ["-" if count is None else str(count) for count in summary]
+            yield [name, kind, printable(outcome, 40) or "-", seconds, *counts]
 
 
 def _model_sentences(results: Results) -> List[str]:
@@ -192,7 +189,7 @@ def _model_sentences(results: Results) -> List[str]:
 
 
 def _remarks(results: Results) -> Iterator[Tuple[str, str]]:
-    """Yield what there is to say against the files: ``damaged`` or ``doubtful``, and a sentence."""
+    """Yield the faults of the files: ``damaged`` or ``doubtful``, and a sentence."""
     for file in results.files:
         if file.damage is not None:
             yield "damaged", f"{printable(file.name)}:{printable(str(file.damage))}"
@@ -219,10 +216,10 @@ def _format_number(value: Optional[float], digits: int = 3) -> str:
 
 
 def show_view(view: View, as_json: bool = False) -> None:
-    """Print what is to be seen of results; what could not be read goes to standard error."""
+    """Print the report; files that could not be read are named on the standard error stream."""
     if as_json:
         report = _as_dict(view)
-        # A line is written in a third of the time, and nobody reads so many with their eyes.
+        # One line is written in a third of the time, and nobody reads so many by eye.
         show_json(report, on_one_line=len(report["operators"]) > _MOST_INDENTED)
     else:
         _show_text(view)
@@ -307,7 +304,7 @@ def _as_dict(view: View) -> Dict[str, Any]:
     return {
         "ok": results.ok,
         "files": [_file_as_dict(file) for file in results.files],
-        "unread": _unread_as_dicts(results),
+        "unread": [{"message": error.message, "hint": error.hint} for error in results.unread],
         "summary": results.summary._asdict(),
         "failed": list(results.failed),
         "totals": _totals_as_dict(view.operators.items, view.subgraphs.items),
@@ -359,10 +356,6 @@ def _file_as_dict(file: ResultFile) -> Dict[str, Any]:
         "doubts": [finding_as_dict(doubt, PLACED) for doubt in file.doubts],
         "tasks": tasks,
     }
-
-
-def _unread_as_dicts(results: Results) -> List[Dict[str, Optional[str]]]:
-    return [{"message": error.message, "hint": error.hint} for error in results.unread]
 
 
 def _totals_as_dict(

@@ -42,7 +42,7 @@ from ascend_session.findings import ERROR, NOT_CHECKED, OK
 if TYPE_CHECKING:
     from ascend_session.aoe.run import FileState
 
-# The worst comes last, for that is what stands on the screen then.
+# The worst comes last, so that it is still on the screen.
 _ORDER = (OK, NOT_CHECKED, FAILS)
 _STYLES: Dict[str, str] = {OK: "green", NOT_CHECKED: "yellow", FAILS: "bold red"}
 _LABELS = {"devices": "job size"}  # on the screen: what is measured are processes
@@ -78,7 +78,7 @@ def check_conditions(request: Mapping[str, Any]) -> AoePlan:
 def show_conditions(plan: AoePlan) -> None:
     """Print the conditions, what to do about those that are not fulfilled, and a verdict.
 
-    Without a device a table would tell nothing: then only what has to be corrected is printed.
+    Without a device there is nothing to measure: then only conditions to correct are printed.
     """
     if not plan.has_device:
         _show_without_device(plan)

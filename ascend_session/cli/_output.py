@@ -19,6 +19,7 @@ from typing import (
     Iterable,
     Iterator,
     List,
+    NoReturn,
     Optional,
     Sequence,
     Tuple,
@@ -52,7 +53,7 @@ _Item = TypeVar("_Item")
 Cell = Union[str, Sequence[Union[str, Tuple[str, str]]]]
 
 
-# Options whose name in a shell is not that in Python, and stands before the value with a blank.
+# Options with another name in a shell than in Python, and a blank before their value.
 _OTHERWISE = {"module": "-m", "program": "--no-python", "script": "SCRIPT"}
 
 
@@ -107,6 +108,12 @@ def complain(message: str, hint: Optional[str] = None, severity: str = "") -> No
         click.echo(f"  hint: {_escape(in_command(hint))}", err=True)
 
 
+def fail(message: str, hint: Optional[str] = None) -> NoReturn:
+    """Print an error on the standard error stream, and end the program with exit code 1."""
+    complain(message, hint, ERROR)
+    raise Exit(1)
+
+
 def _escape(text: str) -> str:
     if text.replace("\n", "").isprintable():
         return text
@@ -120,7 +127,7 @@ def exit_on_error(code: int = 1, as_json: bool = False, **facts: Any) -> Iterato
     Args:
         code: The exit code.
         as_json: Whether it is printed as JSON.
-        facts: What that JSON has besides, such as the file that the command is about.
+        facts: Other members of that JSON, such as the file that the command is about.
     """
     try:
         yield
@@ -153,9 +160,9 @@ def show_verdict(
 
     Args:
         name: The file.
-        findings: What there is to say against it.
-        words: What it is, before the counts.
-        more: What stands behind them.
+        findings: The findings about it.
+        words: Its description, before the counts.
+        more: Words after the counts.
     """
     counts = Counter(finding.severity for finding in findings)
     numbers = [format_count(counts[kind], kind) for kind in (ERROR, WARNING) if counts[kind]]
@@ -171,14 +178,13 @@ def show_finding(
 ) -> None:
     """Print a finding, and its hint below.
 
-    Its place stands in front, in the form that editors and terminals can jump to if it is one in a
-    file.
+    It begins with its place: for one in a file, in the form that editors and terminals can jump to.
 
     Args:
         finding: The finding.
-        file: The file that it is in; empty for that of its place, or for none.
-        indent: What stands before each line.
-        err: Whether it goes to the standard error stream.
+        file: Its file; if empty, the file of its place is used, if there is one.
+        indent: The beginning of each line.
+        err: Whether it is printed on the standard error stream.
         spelling: Names the options in its sentences; ``str`` for a finding about Python.
     """
     place, within = finding.place, ""

@@ -41,14 +41,14 @@ class OptionGroup(NamedTuple):
             names: How it is typed, and behind a blank the name of the function's parameter if it
                 is another one: ``--json json_file``.
             metavar: The word for the value in the help.
-            text: What the help says about it.
+            text: Its description in the help.
             settings: Other settings of ``click.Option``.
         """
         settings = {"type": str, **settings, "metavar": metavar, "help": text}
         return click.option(*names.split(), cls=_TitledOption, title=self.title, **settings)
 
     def flag(self, names: str, text: str, **settings: Any) -> Decorator[Any]:
-        """Declare an option that takes no value, and what the help says about it."""
+        """Declare an option that takes no value, with its description in the help."""
         settings = {"is_flag": True, "default": False, **settings, "help": text}
         return click.option(*names.split(), cls=_TitledOption, title=self.title, **settings)
 
@@ -102,7 +102,8 @@ class Command(click.Command):
 
     def collect_usage_pieces(self, ctx: click.Context) -> List[str]:
         """Return what stands behind the name of the command; releases of click differ in it."""
-        return ["[OPTIONS]", *(str(each.metavar) for each in self.params if _is_argument(each))]
+        arguments = [each for each in self.params if isinstance(each, click.Argument)]
+        return ["[OPTIONS]", *(str(each.metavar) for each in arguments)]
 
     def get_help(self, ctx: click.Context) -> str:
         """Return the page of the help."""
@@ -119,10 +120,6 @@ class Command(click.Command):
                 sections.setdefault(parameter.title, []).append(record)
         sections[OPTIONS.title].append(HELP_OPTION)
         return {**sections}
-
-
-def _is_argument(parameter: click.Parameter) -> bool:
-    return isinstance(parameter, click.Argument)
 
 
 class ScriptCommand(Command):
@@ -242,7 +239,7 @@ def parse_size(text: str) -> int:
 def exit_on_signals() -> Iterator[None]:
     """Turn the signals that end a process into an exit.
 
-    A program that is asked just then has a session of its own: it would outlive this one.
+    Programs that this one has started are in sessions of their own, and would outlive it.
     """
 
     def leave(number: int, frame: Any) -> None:

@@ -91,22 +91,15 @@ def audit(
     raise Exit(1 if report.has(fail_on) or report.skipped else 0)
 
 
-@contextlib.contextmanager
-def _refuse_missing_paths() -> Iterator[None]:
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise click.BadParameter(
-            f"there is no file or folder {error.args[0]}.", param_hint="PATHS"
-        ) from None
-
-
-@_refuse_missing_paths()
 def _audit(paths: Sequence[str], with_progress: bool) -> "AuditReport":
     from ascend_session.audit.scripts import audit_paths
 
     with _progress_bar(with_progress and sys.stderr.isatty()) as advance:
-        return audit_paths(paths, advance)
+        try:
+            return audit_paths(paths, advance)
+        except FileNotFoundError as error:
+            message = f"there is no file or folder {error.args[0]}."
+            raise click.BadParameter(message, param_hint="PATHS") from None
 
 
 @contextlib.contextmanager

@@ -117,8 +117,8 @@ def check_file(
         raise click.BadParameter(f"only {_MIX_LIST} takes it.", param_hint="--toolkit, --soc")
 
     def report(name: str) -> OptionFileReport:
-        found = report_option_file(option, name)
-        return _compare_with_toolkit(found, toolkit, soc) if option == _MIX_LIST else found
+        contents = report_option_file(option, name)
+        return _compare_with_toolkit(contents, toolkit, soc) if option == _MIX_LIST else contents
 
     copy: Optional[str] = None
     notes: Tuple[Finding, ...] = ()
@@ -287,9 +287,9 @@ def _show_some(findings: Sequence[Finding], file: str, more: str) -> None:
 
 def _findings_of(report: "FileReport") -> List[Finding]:
     """List errors and warnings in the order of the file, and name options as it does."""
-    from ascend_session.config.files import spell_as_in_file
+    from ascend_session.config.files import line_of, spell_as_in_file
 
-    findings = sorted([*report.problems, *report.warnings], key=report.line_of)
+    findings = sorted([*report.problems, *report.warnings], key=line_of)
     return list(map(spell_as_in_file, findings))
 
 

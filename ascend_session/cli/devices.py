@@ -266,7 +266,7 @@ def _list_notes(report: "DeviceReport") -> Iterator[str]:
     yield from report.notes
     if all(device.driver_id is None for device in report):
         yield "Scripts run on the stub here, with TensorFlow on the CPU."
-    # A note that several devices have is said once.
+    # A note about several devices is printed once.
     places: Dict[Tuple[str, Optional[str]], List[str]] = {}
     for device in report:
         for note in device.notes:

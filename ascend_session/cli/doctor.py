@@ -92,10 +92,10 @@ def doctor(
 class _Report(NamedTuple):
     """The facts and findings of an examination."""
 
-    backend: str  # on what a job would run here; ``unknown`` if that cannot be decided
+    backend: str  # that a job would use here; ``unknown`` if that cannot be decided
     reason: str  # why it is that one, in a few words
     facts: Sequence[Tuple[str, str]]  # names and versions; ``-`` for what is not known
-    findings: Sequence[Finding]  # all that was looked at, in the order in which it was
+    findings: Sequence[Finding]  # of all checks, in their order
 
     def list_findings(self, severity: str) -> List[Finding]:
         """Return the findings of one severity."""
@@ -124,7 +124,7 @@ def _show(report: _Report) -> None:
     show_facts([*report.facts, ("a job here", job)])
     click.echo()
     rows: List[Sequence[Cell]] = []
-    # The worst comes last, and stands on the screen then.
+    # The worst comes last, so that it is still on the screen.
     for finding in (each for kind in reversed(SEVERITIES) for each in report.list_findings(kind)):
         word, style = severity_word(finding.severity), SEVERITY_STYLES.get(finding.severity, "")
         hint = "" if finding.hint is None else f"\nhint: {in_command(finding.hint)}"

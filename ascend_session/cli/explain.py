@@ -1,4 +1,4 @@
-"""``ascend-session explain``: what an error code stands for, and what logs say."""
+"""``ascend-session explain``: the meaning of error codes, and the cause of a failure in logs."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Sequence, Tuple
 import click
 from click.exceptions import Exit
 
-from ascend_session.cli._output import complain, label_first, show_facts, show_json
+from ascend_session.cli._output import complain, fail, label_first, show_facts, show_json
 from ascend_session.cli._parameters import JSON, argument, command
 from ascend_session.findings import ERROR
 from ascend_session.text import did_you_mean, format_count, join_words, shorten
@@ -62,12 +62,10 @@ def explain(what: Tuple[str, ...], as_json: bool) -> None:
         return
     paths = [word for word in what if os.sep in word or re.search(r"\.(log|txt|out|err)$", word)]
     if paths:
-        complain(
+        fail(
             f"There is no file or folder {paths[0]!r}.",
             "Relative paths start in the working directory.",
-            ERROR,
         )
-        raise Exit(1)
     failures = [failure for failure in map(look_up, what) if failure is not None]
     if len(failures) == len(what):
         _show_codes(failures, as_json)
@@ -84,8 +82,7 @@ def explain(what: Tuple[str, ...], as_json: bool) -> None:
         return
     if as_json:
         show_json(_explanation_as_dict(explanation, []))
-    complain(f"Nothing is known of {shorten(text)!r}.", _hint_for(text), ERROR)
-    raise Exit(1)
+    fail(f"Nothing is known of {shorten(text)!r}.", _hint_for(text))
 
 
 def refuse_codes(words: Sequence[str], what: str) -> None:
@@ -93,13 +90,11 @@ def refuse_codes(words: Sequence[str], what: str) -> None:
     from ascend_session.failures.scanner import look_up
 
     if words and all(look_up(word) is not None for word in words):
-        complain(
+        fail(
             f"{join_words(words)} {'is an error code' if len(words) == 1 else 'are error codes'}, "
             f"{what}.",
             f"`ascend-session explain {' '.join(words)}` says what to do.",
-            ERROR,
         )
-        raise Exit(1)
 
 
 def _hint_for(text: str) -> str:
@@ -124,25 +119,20 @@ def _read_all(what: Sequence[str]) -> "List[Log]":
         elif os.path.isdir(word):
             paths += find_logs(word)
         elif not os.path.exists(word):
-            complain(f"There is no file or folder {word!r}.", None, ERROR)
-            raise Exit(1)
+            fail(f"There is no file or folder {word!r}.")
         elif os.path.isfile(word) and os.access(word, os.R_OK):
             paths.append(word)
         else:
-            complain(
+            fail(
                 f"{word!r} cannot be read: it is no regular file, or not yours.",
                 "`ascend-session explain -` reads what a program writes to it.",
-                ERROR,
             )
-            raise Exit(1)
     logs += read_logs(paths)
     if not logs:
-        complain(
+        fail(
             f"There is no log in {join_words(what)}.",
             "Files named *.log, *.txt, *.out, *.err, or without a suffix, and error.json are read.",
-            ERROR,
         )
-        raise Exit(1)
     return logs
 
 
@@ -151,8 +141,8 @@ def _read_all(what: Sequence[str]) -> "List[Log]":
 
 def _show_codes(failures: "Sequence[Failure]", as_json: bool) -> None:
     if as_json:
-        found = [_failure_as_dict(failure) for failure in failures]
-        show_json({"cause": found[0], "others": found[1:], "peers": [], "logs": []})
+        cause, *others = map(_failure_as_dict, failures)
+        show_json({"cause": cause, "others": others, "peers": [], "logs": []})
         return
     for number, failure in enumerate(failures):
         if number:
@@ -167,16 +157,12 @@ def _name(failure: "Failure") -> str:
 
 def _list_facts(failure: "Failure") -> Iterator[Tuple[str, str]]:
     """List a label and a text for each fact about a failure, wherever it stands."""
-    yield "Kind", _describe_kind(failure)
+    word = failure.failure_class.value
+    yield "Kind", f"{word}; {_VAGUE if failure.definition.is_vague else _KINDS[word]}"
     yield "What to do", failure.advice
     if failure.wait_seconds is not None:
         yield "Wait", f"{failure.wait_seconds} s before another attempt"
     yield "Source", _spell_source(failure.source)
-
-
-def _describe_kind(failure: "Failure") -> str:
-    word = failure.failure_class.value
-    return f"{word}; {_VAGUE if failure.definition.is_vague else _KINDS[word]}"
 
 
 def _spell_source(source: str) -> str:
@@ -217,8 +203,7 @@ def _show_logs(explanation: "Explanation", logs: "Sequence[Log]", as_json: bool)
         names = format_count(len(logs), "log")
         where = "it" if len(logs) == 1 else "them"
         last = f" An exception in {where}: {explanation.raised}" if explanation.raised else ""
-        complain(f"No known failure of the vendor's stack in {names}.{last}", severity=ERROR)
-        raise Exit(1)
+        fail(f"No known failure of the vendor's stack in {names}.{last}")
 
 
 def _name_finding(finding: "FoundFailure") -> str:

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import click
-from click.exceptions import Exit
 
 from ascend_session.cli._output import (
-    complain,
     console,
+    fail,
     is_terminal,
     show_facts,
     show_json,
@@ -18,7 +17,6 @@ from ascend_session.cli._output import (
 )
 from ascend_session.cli._parameters import OPTIONS, argument, command
 from ascend_session.cli.explain import refuse_codes
-from ascend_session.findings import ERROR
 from ascend_session.text import did_you_mean, join_words
 
 _FOLDER = Path(__file__).resolve().parents[1] / "guides"
@@ -94,17 +92,15 @@ def guide(name: Tuple[str, ...], search: bool, as_json: bool) -> None:
 def _resolve(words: Sequence[str], files: Dict[str, str]) -> Tuple[str, str]:
     """Split what was typed, or cited in a message, into the name of a page and a section."""
     given, _, section = "_".join(words).partition("#")
-    if _is_page(words, files):
-        return _find_page(given), section
-    if len(words) > 1 and all(_find_page(word.partition("#")[0]) in files for word in words):
-        message = f"One guide is shown at a time, not {len(words)}: {join_words(words)}."
-        hint = "; then ".join(f"ascend-session guide {word}" for word in words)
-    else:
+    if not _is_page(words, files):
         near = _find_near(words, files)
         message = f"There is no guide {' '.join(words)!r}."
         hint = f"Did you mean {near}?" if near else "`ascend-session guide` lists the guides."
-    complain(message, hint, ERROR)
-    raise Exit(1)
+        if len(words) > 1 and all(_is_page([word], files) for word in words):
+            message = f"One guide is shown at a time, not {len(words)}: {join_words(words)}."
+            hint = "; then ".join(f"ascend-session guide {word}" for word in words)
+        fail(message, hint)
+    return _find_page(given), section
 
 
 def _is_page(words: Sequence[str], files: Dict[str, str]) -> bool:
@@ -123,8 +119,8 @@ class _Match(NamedTuple):
     Attributes:
         name: Its argument for the command: ``launch#logs``, or the guide's name for its top.
         title: Its heading.
-        line: The first line in which one of the words stands.
-        hits: How often the words stand in it.
+        line: Its first line with one of the words.
+        hits: How often the words occur in it.
     """
 
     name: str
@@ -149,14 +145,14 @@ def _search(words: Sequence[str], listed: str) -> List[_Match]:
             continue
         markdown = (_FOLDER / page["file"]).read_text(encoding="utf-8")
         for anchor, section in _split_sections(markdown).items():
-            found = [pattern.findall(section) for pattern in patterns]
-            if not all(found):
+            hits = [pattern.findall(section) for pattern in patterns]
+            if not all(hits):
                 continue
             lines = [line for line in section.splitlines() if patterns[0].search(line)]
             title = section.partition("\n")[0].strip("# ")
             line = re.sub(r"^[-#>|\s]+", "", lines[0])
             name = f"{page['name']}#{anchor}" if anchor else page["name"]
-            matches.append(_Match(name, title, line, sum(map(len, found))))
+            matches.append(_Match(name, title, line, sum(map(len, hits))))
     return sorted(matches, key=lambda match: (_rank(match, patterns), -match.hits))
 
 
@@ -176,10 +172,7 @@ def _show_matches(words: Sequence[str], matches: Sequence[_Match], as_json: bool
         show_table(("SECTION", "LINE"), [(match.name, match.line) for match in matches])
         click.echo("\n`ascend-session guide SECTION` shows one of them.")
     if not matches:
-        complain(
-            f"No guide has {' '.join(words)!r}.", "`ascend-session guide` lists the guides.", ERROR
-        )
-        raise Exit(1)
+        fail(f"No guide has {' '.join(words)!r}.", "`ascend-session guide` lists the guides.")
 
 
 def _find_page(given: str) -> str:
@@ -193,12 +186,10 @@ def _cut_out(page: str, section: str, markdown: str) -> str:
     anchors = _split_sections(markdown)
     if section not in anchors:
         near = did_you_mean(section, anchors)
-        complain(
+        fail(
             f"The guide {page} has no section {section!r}.",
             f"Did you mean {page}#{near}?" if near else f"`ascend-session guide {page}` shows all.",
-            ERROR,
         )
-        raise Exit(1)
     return anchors[section].rstrip() + "\n"
 
 

@@ -3,11 +3,10 @@
 from typing import TYPE_CHECKING, Iterator, Sequence, Tuple
 
 import click
-from click.exceptions import Exit
 
 from ascend_session.cli._output import (
-    complain,
     draw,
+    fail,
     is_terminal,
     label_first,
     show_facts,
@@ -17,7 +16,6 @@ from ascend_session.cli._output import (
 )
 from ascend_session.cli._parameters import OPTIONS, argument, command
 from ascend_session.cli.explain import refuse_codes
-from ascend_session.findings import ERROR
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -59,8 +57,7 @@ def options(names: Tuple[str, ...], as_json: bool) -> None:
         _show_list(chosen)
     if not chosen:
         problem = reference.nothing_found(names)
-        complain(problem.message, problem.hint, ERROR)
-        raise Exit(1)
+        fail(problem.message, problem.hint)
 
 
 def _choose(words: Sequence[str]) -> "Sequence[Option]":
@@ -76,11 +73,12 @@ def _show_list(chosen: "Sequence[Option]") -> None:
     if is_terminal():
         draw(*_draw_list(chosen))
         return
-    from ascend_session.config.reference import default_of, values_of
+    from ascend_session.config.reference import default_of, describe_values
 
     headers = ("OPTION", "VALUES", "DEFAULT", "SCOPE", "WHAT IT DOES")
     rows = [
-        (o.path, values_of(o).words, default_of(o) or "none", o.scope, _describe(o)) for o in chosen
+        (o.path, describe_values(o.type), default_of(o) or "none", o.scope, _describe(o))
+        for o in chosen
     ]
     show_table(headers, rows)
 
@@ -90,7 +88,13 @@ def _draw_list(chosen: "Sequence[Option]") -> Iterator["RenderableType"]:
     from rich.padding import Padding
     from rich.text import Text
 
-    from ascend_session.config.reference import SCOPES, default_of, group_of, values_of
+    from ascend_session.config.reference import (
+        SCOPES,
+        default_of,
+        describe_types,
+        describe_values,
+        group_of,
+    )
 
     group, part = "", ""
     for option in chosen:
@@ -102,10 +106,10 @@ def _draw_list(chosen: "Sequence[Option]") -> Iterator["RenderableType"]:
             if part:
                 yield Text(f"  {part}", style="bold")
         indent = 4 if part else 2
-        values = values_of(option)
-        words = values.words
+        words = describe_values(option.type)
         if len(words) > _VALUES_WIDTH:
-            words = f"one of {len(values.allowed)} values" if values.allowed else values.types
+            allowed = option.type.allowed
+            words = f"one of {len(allowed)} values" if allowed else describe_types(option.type)
         name = f"{'':{indent}}{option.name}"
         yield Text.assemble(
             (f"{name:<{_NAME_WIDTH}}", "bold"), f" {words:<{_VALUES_WIDTH}} {option.scope}"
@@ -137,12 +141,12 @@ def _list_facts(option: "Option") -> Iterator[Tuple[str, str]]:
     in_file = reference.in_file(option)
     if in_file:
         yield "In a file", in_file
-    values = reference.values_of(option)
-    yield "Values", values.words
+    yield "Values", reference.describe_values(option.type)
     if option.unit:
         yield "Unit", option.unit
-    if values.grammar:
-        yield "Form", values.grammar
+    grammar = reference.describe_grammar(option.type)
+    if grammar:
+        yield "Form", grammar
     members = reference.members_of(option)
     yield from label_first("Members", (f"{name}: {text}" for name, text in members.items()))
     defaults = {"adapter": option.adapter, "NPURunConfig": option.run_config_default}

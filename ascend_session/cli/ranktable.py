@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _KEYS = ("severity", "place", "said", "hint", "source")  # of findings in JSON
 _ALWAYS = 4  # columns that each table has
 _PROGRESS_EACH_S = 60.0  # between lines about a wait, where they stay
-_COLUMNS = 80  # of a terminal that does not say how many it has
+_COLUMNS = 80  # of a terminal with an unknown width
 _CLEAR_LINE = "\r\x1b[K"
 
 
@@ -458,7 +458,7 @@ def _show_report(report: TableReport) -> None:
         words.append("not checked")
     show_verdict(report.file, report.findings, words)
     for finding in report.findings:
-        # What is no JSON has its line and column in the message, for it is raised elsewhere, too.
+        # A message about invalid JSON begins with its place, because it is raised elsewhere, too.
         within = re.match(rf"({re.escape(report.file)}:\d+:\d+): ", finding.message)
         if within is None:
             show_finding(finding, report.file)

@@ -10,7 +10,7 @@ from ascend_session.config.option import adapter_options
 from ascend_session.config.options import AdapterOptions, MemoryConfig
 from ascend_session.config.proto import build_proto, from_config_proto
 from ascend_session.config.rules import refusal_of, validate, validate_host
-from ascend_session.config.tuning import TUNING_OPTIONS, mode_number
+from ascend_session.config.tuning import TUNING_DETAILS, mode_number
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, Finding
 
@@ -34,7 +34,7 @@ class AscendConfig(AdapterOptions):
             options that the adapter aborts on, refuses or silently misreads; all at once.
 
     Warns:
-        AscendConfigWarning: For what is taken but does not do what it says.
+        AscendConfigWarning: For options that are accepted but do not do what they say.
     """
 
     if not TYPE_CHECKING:
@@ -77,8 +77,8 @@ class AscendConfig(AdapterOptions):
         Args:
             mode: What is tuned: ``"operator"``, ``"subgraph"`` or ``"gradient"``, or the number
                 that the manual has for it: ``"2"``, ``"1"``, ``"4"``.
-            work_path: Existing folder for AOE's files; None keeps what this configuration says,
-                without which it is the working directory.
+            work_path: Existing folder for AOE's files; None keeps that of this configuration,
+                which is the working directory by default.
 
         Raises:
             ConfigError: For another mode, and as from the constructor.
@@ -102,14 +102,14 @@ class AscendConfig(AdapterOptions):
         tuning run did, see `ascend_session.aoe.run`.
 
         Args:
-            mode: What was tuned, as in `for_tuning`; None means what this configuration says, and
-                operators if it says nothing.
+            mode: What was tuned, as in `for_tuning`; None means the ``aoe_mode`` of this
+                configuration, and operators if it has none.
 
         Raises:
             ConfigError: For another mode, and as from the constructor.
         """
         number = mode_number(self.aoe_mode or "operator" if mode is None else mode)
-        changes: Dict[str, Any] = dict.fromkeys(TUNING_OPTIONS)
+        changes: Dict[str, Any] = dict.fromkeys(("aoe_mode", *TUNING_DETAILS))
         if number == mode_number("operator"):
             changes["op_compiler_cache_mode"] = "force"
         return self.replace(**changes)
@@ -157,19 +157,17 @@ class AscendConfig(AdapterOptions):
             ConfigError: On an entry under a wrong name, a second entry, a value in a protobuf
                 field that the adapter does not read, and as from the constructor.
         """
-        config: AscendConfig = from_config_proto(cls, proto)
-        return config
+        return from_config_proto(cls, proto)
 
     @classmethod
     def from_file(cls, path: Any) -> "AscendConfig":
         """Read a YAML (``.yaml``, ``.yml``) or JSON file with the constructor's names.
 
         Raises:
-            ConfigError: If the file cannot be read or parsed, or on what it says; the message
-                names file and line.
+            ConfigError: If the file cannot be read or parsed, and as from the constructor; the
+                message names file and line.
         """
-        config: AscendConfig = from_file(cls, path)
-        return config
+        return from_file(cls, path)
 
     def check_host(self, environ: Mapping[str, str]) -> None:
         """Check what depends on this machine: paths, files, and variables that conflict.

@@ -21,6 +21,13 @@ from typing import Any, Callable, List, Mapping, NamedTuple, Optional
 from ascend_session.config.grammars import accelerate
 from ascend_session.vendor import read_int64
 
+HOST_JOBS = ("ps", "default")
+"""The values of ``job`` with which the adapter leaves graphs on the host CPU."""
+
+DYNAMIC_DETAILS = ("dynamic_graph_execute_mode", "dynamic_inputs_shape_range")
+"""Options that are not read at all from an entry without ``dynamic_input=True``
+(npu_attrs.cc SetNpuOptimizerAttr and GetPassOptions)."""
+
 PROFILE = ("input_shape", "dynamic_dims", "dynamic_node_type")
 """The keys that together define dynamic profiles."""
 
@@ -77,7 +84,7 @@ class Stage(Enum):
         """Return whether a session with these merged values reaches this stage."""
         if self is Stage.RUN_CONFIG:
             return False
-        if self is not Stage.PASSES and values.get("job") in ("ps", "default"):
+        if self is not Stage.PASSES and values.get("job") in HOST_JOBS:
             return False
         return self not in (Stage.OFFLOAD, Stage.GE) or values.get("use_off_line") is not False
 
@@ -97,7 +104,7 @@ class Ends:
         when: Returns True if the value is checked at all.
         if_empty: True if GE checks empty text; in most cases it treats that as unset.
         fails: Returns True for a reason to end the run that no type and no rule covers.
-        wants: What is needed then, as half a sentence.
+        wants: The condition that is not met, as half a sentence.
     """
 
     by: Stage
@@ -117,9 +124,10 @@ class Ends:
             return f"{who[0].upper()}{who[1:]} ends the run for it."
         return f"By its source ({self.where or self.by.value}) {who} ends the run for it."
 
-    def is_reached(self, view: AdapterView, in_run_config: bool) -> bool:
-        """Return whether a session reaches the component, or the value goes to NPURunConfig."""
-        return self.by.is_reached(view.all) or (in_run_config and self.by is RUN_CONFIG)
+    def is_certain(self, view: AdapterView, in_run_config: bool) -> bool:
+        """Return whether it is proven, and reached by a session or a call of NPURunConfig."""
+        is_reached = self.by.is_reached(view.all) or (in_run_config and self.by is RUN_CONFIG)
+        return self.is_proven and is_reached
 
     def covers(self, key: str, view: AdapterView) -> bool:
         """Return whether the run ends for the value of ``key`` in ``view.own``.
@@ -139,29 +147,9 @@ class Ends:
 # When a value is checked -----------------------------------------------------------------------
 
 
-def while_dumping(view: AdapterView) -> bool:
-    """Return whether data is dumped."""
-    return view.is_on("enable_dump")
-
-
-def while_looking_for_overflow(view: AdapterView) -> bool:
-    """Return whether overflow detection is on."""
-    return view.is_on("enable_dump_debug")
-
-
-def while_profiling(view: AdapterView) -> bool:
-    """Return whether profiling is on."""
-    return view.is_on("profiling_mode")
-
-
-def with_profiles(view: AdapterView) -> bool:
-    """Return whether there are dynamic profiles."""
-    return view.has_profiles()
-
-
-def with_dynamic_input(view: AdapterView) -> bool:
-    """Return whether dynamic_input is on; otherwise its other options are not read."""
-    return view.is_on("dynamic_input")
+def while_on(switch: str) -> Callable[[AdapterView], bool]:
+    """Make a condition: this switch is on."""
+    return lambda view: view.is_on(switch)
 
 
 def with_ranges(view: AdapterView) -> bool:
@@ -174,7 +162,7 @@ def with_ranges(view: AdapterView) -> bool:
 
 def with_dynamic_ranges(view: AdapterView) -> bool:
     """Return whether GE gets ranges of shapes."""
-    return with_dynamic_input(view) and with_ranges(view)
+    return view.is_on("dynamic_input") and with_ranges(view)
 
 
 # Values accepted although the type refuses them -----------------------------------------------
@@ -185,39 +173,22 @@ def to_int32(number: int) -> int:
     return (number + 2**31) % 2**32 - 2**31
 
 
-def takes_up_to_1(number: int) -> bool:
-    """Return whether the number is at most 1; a negative graph_run_mode is accepted."""
-    return number <= 1
+def numbers(
+    low: Optional[int] = None, high: Optional[int] = None, *, bits: int = 64
+) -> Callable[[int], bool]:
+    """Make a predicate: the vendor's code accepts numbers within these limits.
 
+    Args:
+        low: The smallest number; None is no limit.
+        high: The largest number; None is no limit.
+        bits: How many bits of the number that code reads, 32 or 64.
+    """
 
-def takes_not_negative(number: int) -> bool:
-    """Return whether the 64-bit number is not negative."""
-    return number >= 0
+    def takes(number: int) -> bool:
+        read = to_int32(number) if bits == 32 else number
+        return (low is None or read >= low) and (high is None or read <= high)
 
-
-def takes_positive(number: int) -> bool:
-    """Return whether the 64-bit number is above 0."""
-    return number >= 1
-
-
-def takes_up_to_2_in_32_bits(number: int) -> bool:
-    """Return whether the number, cut to 32 bits, is 0, 1 or 2."""
-    return to_int32(number) in (0, 1, 2)
-
-
-def takes_not_negative_in_32_bits(number: int) -> bool:
-    """Return whether the number, cut to 32 bits, is not negative."""
-    return to_int32(number) >= 0
-
-
-def takes_positive_in_32_bits(number: int) -> bool:
-    """Return whether the number, cut to 32 bits, is above 0."""
-    return to_int32(number) >= 1
-
-
-def fits_32_bits(number: int) -> bool:
-    """Return whether ConvertToInt32 of gelib.cc accepts it; negative times pass."""
-    return -(2**31) <= number < 2**31
+    return takes
 
 
 def takes_empty(text: str) -> bool:
@@ -319,8 +290,8 @@ def takes_core_number(text: str) -> bool:
 def takes_stream_numbers(text: str) -> bool:
     """Return whether ParseParallelNum accepts it; blanks and a final comma are allowed."""
     items = re.sub(",$", "", text).split(",")
-    found = [re.fullmatch(r"\s*([^:\s]+)\s*:\s*0*[1-9][0-9]{0,8}\s*", item) for item in items]
-    names = [each[1] for each in found if each is not None]
+    matches = [re.fullmatch(r"\s*([^:\s]+)\s*:\s*0*[1-9][0-9]{0,8}\s*", item) for item in items]
+    names = [match[1] for match in matches if match is not None]
     return len(names) == len(items) == len(set(names))
 
 
@@ -355,7 +326,7 @@ def _is_count(text: str) -> bool:
     return number is not None and "-" not in text and number < 2**32
 
 
-# What ends a run beside values and rules -------------------------------------------------------
+# Reasons to end a run besides values and rules -------------------------------------------------
 
 
 def lacks_progress(view: AdapterView) -> bool:

@@ -22,7 +22,7 @@ from typing import (
     TypeVar,
 )
 
-from ascend_session.config.ends import AdapterView
+from ascend_session.config.ends import DYNAMIC_DETAILS, AdapterView
 from ascend_session.config.model import ConfigModel
 from ascend_session.config.names import unknown_key
 from ascend_session.config.option import Option, adapter_options, options_by_key
@@ -229,9 +229,6 @@ def _read_entry(parameter_map: Mapping[str, Any]) -> EntryReading:
 RESET_OPTIONS = ("aoe_mode", "jit_compile", "job", "shape_generalization_mode")
 """Options that a later entry resets if it omits them (npu_attrs.cc SetNpuOptimizerAttr)."""
 
-# The same and GetPassOptions: of an entry without dynamic_input=True these are not read at all.
-_DETAILS_OF_DYNAMIC_INPUT = ("dynamic_graph_execute_mode", "dynamic_inputs_shape_range")
-
 
 def read_in_turn(
     entries: Iterable[Mapping[str, Any]], environ: Optional[Mapping[str, str]] = None
@@ -247,7 +244,7 @@ def read_in_turn(
     for values in entries:
         own = dict(values)
         if own.get("dynamic_input") is not True:
-            for key in _DETAILS_OF_DYNAMIC_INPUT:
+            for key in DYNAMIC_DETAILS:
                 own.pop(key, None)
         kept = {**{key: kept[key] for key in kept if key not in RESET_OPTIONS}, **own}
         views.append(AdapterView(own, kept, environ or {}))

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.config.files import add_place, load_config, where
+from ascend_session.config.files import add_place, line_of, load_config, where
 from ascend_session.config.option import options_by_key
 from ascend_session.config.rules import HOST_RULES, RULES
 from ascend_session.config.rules.rule import FlatOptions, apply_rules
 from ascend_session.errors import AscendConfigWarning
-from ascend_session.findings import ERROR, Finding, Place, errors_of
+from ascend_session.findings import ERROR, Finding, errors_of
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,6 @@ class FileReport:
         """True if there are no problems."""
         return not self.problems
 
-    def line_of(self, finding: Finding) -> int:
-        """Return the line of a finding; 0 if it is about the whole file."""
-        return finding.place.line if isinstance(finding.place, Place) else 0
-
     def place_of(self, finding: Finding) -> str:
         """Return file and line, in the form that editors and terminals can jump to."""
         return where(self.file, finding)
@@ -47,18 +43,19 @@ class FileReport:
         return {
             "file": self.file,
             "ok": self.ok,
-            "problems": [self._finding_to_dict(finding) for finding in self.problems],
-            "warnings": [self._finding_to_dict(finding) for finding in self.warnings],
+            "problems": [_finding_to_dict(finding) for finding in self.problems],
+            "warnings": [_finding_to_dict(finding) for finding in self.warnings],
         }
 
-    def _finding_to_dict(self, finding: Finding) -> Dict[str, Any]:
-        return {
-            "line": self.line_of(finding) or None,
-            "option": finding.option,
-            "message": finding.message,
-            "hint": finding.hint,
-            "source": finding.source,
-        }
+
+def _finding_to_dict(finding: Finding) -> Dict[str, Any]:
+    return {
+        "line": line_of(finding) or None,
+        "option": finding.option,
+        "message": finding.message,
+        "hint": finding.hint,
+        "source": finding.source,
+    }
 
 
 def report_file(name: str, environ: Optional[Mapping[str, str]] = None) -> FileReport:

@@ -4,7 +4,7 @@ import contextlib
 import os
 import re
 import warnings
-from typing import Any, Dict, List, Optional, Set, Tuple, Union
+from typing import Any, Dict, List, Optional, Set, Tuple, Type, TypeVar, Union
 
 from ascend_session.config.grammars import show_value
 from ascend_session.config.option import adapter_options, option_fields
@@ -14,16 +14,18 @@ from ascend_session.jsonfile import JsonError, Node, parse_json
 from ascend_session.spelling import spell_in_file
 from ascend_session.text import shorten
 
+_Model = TypeVar("_Model")
+
 _DEEPEST = 32  # levels; a real configuration has five, and PyYAML is slow with very many
 _MOST_KEYS = 10_000
 _MOST_LETTERS = 10_000_000
 
 
-def from_file(model: Any, path: "Union[str, os.PathLike[str]]") -> Any:
+def from_file(model: Type[_Model], path: "Union[str, os.PathLike[str]]") -> _Model:
     """Build ``model`` from a file; see `AscendConfig.from_file`."""
     name = os.fsdecode(path)
     config, problems, _ = load_config(model, name)
-    if problems:
+    if config is None or problems:
         placed = [
             problem._replace(message=f"{where(name, problem)}: {problem.message}", place=None)
             for problem in map(spell_as_in_file, problems)
@@ -34,8 +36,13 @@ def from_file(model: Any, path: "Union[str, os.PathLike[str]]") -> Any:
 
 def where(name: str, finding: Finding) -> str:
     """Return file and line of a finding, in the form that editors and terminals can jump to."""
-    line = finding.place.line if isinstance(finding.place, Place) else 0
+    line = line_of(finding)
     return f"{name}:{line}" if line else name
+
+
+def line_of(finding: Finding) -> int:
+    """Return the line of a finding; 0 if it is about the whole file."""
+    return finding.place.line if isinstance(finding.place, Place) else 0
 
 
 def spell_as_in_file(finding: Finding) -> Finding:
@@ -47,7 +54,7 @@ def spell_as_in_file(finding: Finding) -> Finding:
 Places = Dict[str, Place]
 
 
-def load_config(model: Any, name: str) -> Tuple[Any, List[Finding], Places]:
+def load_config(model: Type[_Model], name: str) -> Tuple[Optional[_Model], List[Finding], Places]:
     """Read a file.
 
     Returns:
@@ -72,14 +79,14 @@ def load_config(model: Any, name: str) -> Tuple[Any, List[Finding], Places]:
                 warnings.simplefilter("ignore", AscendConfigWarning)
             config = model(**{key: value for key, value in values.items() if key not in objects})
     except ConfigError as error:
-        # What it says of a misread value is about a value that nobody has written.
+        # Findings about a misread value are about a value that nobody has written.
         misread = document.misread.intersection(each.path for each in option_fields(model))
         problems += [each for each in error.problems if each.option not in misread]
     placed = [add_place(problem, model, document.places) for problem in problems]
     return config, document.problems + placed, document.places
 
 
-def add_place(finding: Finding, model: Any, places: Places) -> Finding:
+def add_place(finding: Finding, model: Type[Any], places: Places) -> Finding:
     """Add the place of the option that a finding names by path, name or vendor key.
 
     A missing option gets the place of the part that it belongs to.
@@ -206,7 +213,7 @@ def _read_yaml(text: str, document: _Document) -> Dict[str, Any]:
         raise _unusable(f"this is not YAML: {error.problem}.", place, hint) from None
     except yaml.YAMLError as error:
         raise _unusable(f"this is not YAML: {error}.") from None
-    except RecursionError:  # an alias of what it stands in
+    except RecursionError:  # an alias of a node around it
         raise _unusable("is nested within itself.") from None
 
 

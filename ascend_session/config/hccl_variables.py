@@ -27,7 +27,8 @@ from ascend_session.vendor import (
 VARIABLES = "environment"
 """The name of the check."""
 
-_LONGEST_WAIT_S, _LONGEST_ELSEWHERE_S = 2147483647, 17340
+_LONGEST_WAIT_S, LONGEST_WAIT_ATLAS_S = 2147483647, 17340
+"""How long a collective may wait: on Ascend 950, A3 and A2, and on Atlas products."""
 _LARGEST_NUMBER, _LARGEST_PORT = 2**32 - 1, 65535
 _LONGEST_PATH, _LONGEST_POD = 4095, 128
 
@@ -151,7 +152,7 @@ _MODES_950 = _words(
     "AI_CPU|AICPU_TS|AICPU_CacheDisable|AIV|CCU_MS|CCU_SCHED",
     "AI_CPU, AICPU_TS, AICPU_CacheDisable, AIV, CCU_MS or CCU_SCHED",
 )
-_WAIT, _SHORT_WAIT = _seconds("from 0", _LONGEST_WAIT_S), _seconds("above 0", _LONGEST_ELSEWHERE_S)
+_WAIT, _SHORT_WAIT = _seconds("from 0", _LONGEST_WAIT_S), _seconds("above 0", LONGEST_WAIT_ATLAS_S)
 
 HCCL_VARIABLES = (
     # Time and ports

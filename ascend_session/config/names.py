@@ -26,7 +26,7 @@ def _write_point(name: str) -> str:
 
 _PROFILING = code("profiling_config=ProfilingConfig(...)", "profiling_config: {...}")
 
-# name -> what became of it, and what to use
+# name -> why it is no option any more, and its replacement
 OBSOLETE: Dict[str, str] = {
     "fp_point": _write_point("fp_point"),
     "bp_point": _write_point("bp_point"),
@@ -104,11 +104,15 @@ def write_keyword(model: Type[Any], path: str, value: str) -> str:
 
 def _write_option(model: Type[Any], path: str, value: str) -> str:
     """Return the placeholder of an option, or of one in a part, with a value."""
-    *containers, leaf = path.split(".")
-    in_file = write_in_file(leaf, value)
-    for name in reversed(containers):
-        in_file = f"{name}: {{{in_file}}}"
-    return code(write_keyword(model, path, value), in_file)
+    in_file = write_in_file(path.rpartition(".")[2], value)
+    return code(write_keyword(model, path, value), nest_in_file(path, in_file))
+
+
+def nest_in_file(path: str, text: str) -> str:
+    """Put a ``name: value`` line of YAML into the mappings of the parts that ``path`` names."""
+    for part in reversed(path.split(".")[:-1]):
+        text = f"{part}: {{{text}}}"
+    return text
 
 
 def _obsolete_name(name: str) -> Finding:

@@ -49,8 +49,8 @@ class Option:
         group: The title of the group of options that begins with it, if one does.
         ends: The components that end a run on a device for a wrong value; empty if none checks it.
         pages: Pages of the manual that describe it, as keys of `reference.PAGES`.
-        path: Where it stands in Python, for example ``dump_config.dump_path``; the table fills
-            it in, like ``type``.
+        path: Its place in Python, for example ``dump_config.dump_path``; the table fills it in,
+            like ``type``.
         type: The type of its value.
     """
 
@@ -91,13 +91,13 @@ class Option:
         """Return whether a run is proven to end for its value, which the type refuses.
 
         Args:
-            view: What is read of the options.
+            view: The options that are read.
             in_run_config: Whether they are arguments of NPURunConfig.
         """
         return self.key in view.own and any(
             each.covers(self.key, view)
             for each in self.ends
-            if each.is_proven and each.is_reached(view, in_run_config)
+            if each.is_certain(view, in_run_config)
         )
 
     @property

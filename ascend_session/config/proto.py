@@ -4,7 +4,7 @@ The adapter reads entries named exactly NpuOptimizer, and one protobuf field of 
 another field is set it silently reads zero (guides/facts/adapter.md#values-in-the-wrong-field).
 """
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type, TypeVar
 
 from ascend_session.config.entry import (
     ENTRY_NAME,
@@ -14,6 +14,7 @@ from ascend_session.config.entry import (
     read_entries,
     unflatten,
 )
+from ascend_session.config.model import ConfigModel
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.rules import validate
@@ -21,6 +22,8 @@ from ascend_session.errors import BackendError, ConfigError, warn
 from ascend_session.findings import ERROR, Finding
 from ascend_session.requirements import hint_for_import_error
 from ascend_session.text import one_line
+
+_Model = TypeVar("_Model", bound=ConfigModel)
 
 
 class SessionProto(NamedTuple):
@@ -39,7 +42,7 @@ def build_proto(
         config: The options.
         base: A ``tf.ConfigProto`` to start from, or None.
         store: Where file objects of ``config`` are written.
-        allow_soft_placement: What the proto says.
+        allow_soft_placement: Value in the proto.
     """
     proto = _config_pb2().ConfigProto()
     base = _choose_base(config.session_config, base)
@@ -65,7 +68,7 @@ def add_to_entry(proto: Any, parameters: Mapping[str, Any]) -> None:
         setattr(entry.parameter_map[key], field, value.encode() if field == "s" else value)
 
 
-def from_config_proto(model: Any, proto: Any) -> Any:
+def from_config_proto(model: Type[_Model], proto: Any) -> _Model:
     """Read the entry of ``proto`` as a config; see `AscendConfig.from_config_proto`."""
     _check_type("proto", proto)
     values, problems = _read(proto)
@@ -112,9 +115,9 @@ def _config_pb2() -> Any:
 def tensorflow_error(error: Exception) -> BackendError:
     """Return the error for a failed import of TensorFlow."""
     kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
-    said = one_line(str(error), 300).rstrip(".")
+    reason = one_line(str(error), 300).rstrip(".")
     hint = hint_for_import_error(str(error))
-    return BackendError(f"TensorFlow cannot be imported: {kind}{said}.", hint=hint)
+    return BackendError(f"TensorFlow cannot be imported: {kind}{reason}.", hint=hint)
 
 
 def _choose_base(of_config: Any, given: Any) -> Any:
@@ -168,11 +171,11 @@ REMAPPER = "remap"
 """The remapper's name in ``rewrite_options.optimizers``."""
 
 OPTIMISES = {
+    "remapping": "TensorFlow then fuses operators into ones that only a CPU or GPU has, before the "
+    "adapter gets the graph; the adapter's manual and samples turn it off.",
     "memory_optimization": "TensorFlow then changes the graph to save memory before the adapter "
     "gets it, by other orders and by swapping to the host; the adapter's manual and samples turn "
     "it off.",
-    "remapping": "TensorFlow then fuses operators into ones that only a CPU or GPU has, before the "
-    "adapter gets the graph; the adapter's manual and samples turn it off.",
 }
 """The effect of each rewriter option that is not turned off."""
 
@@ -187,7 +190,7 @@ def _set_rewriter(rewrite_options: Any) -> None:
     is the value all of the vendor's tests ran with (guides/facts/process.md#importing-npu_bridge).
     """
     off = rewrite_options.OFF
-    for name in ("remapping", "memory_optimization"):
+    for name in OPTIMISES:
         value = getattr(rewrite_options, name)
         if value == 0:
             setattr(rewrite_options, name, off)
@@ -200,7 +203,7 @@ def _set_rewriter(rewrite_options: Any) -> None:
             )
 
 
-def left_on(name: str, value: int, listed: Sequence[str] = ()) -> Optional[str]:
+def left_on(name: str, value: int, listed: Sequence[str]) -> Optional[str]:
     """Explain why a rewriter option should be off in an NPU session; None if it is off.
 
     A list of optimizers stands for all the switches: TensorFlow then runs those alone, and
@@ -208,7 +211,7 @@ def left_on(name: str, value: int, listed: Sequence[str] = ()) -> Optional[str]:
 
     Args:
         name: ``memory_optimization`` or ``remapping``.
-        value: What it is in the session's proto.
+        value: Its value in the session's proto.
         listed: ``rewrite_options.optimizers`` of that proto.
     """
     if listed:

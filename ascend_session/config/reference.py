@@ -7,16 +7,15 @@ does not contain the rules between options.
 
 import inspect
 from functools import lru_cache
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Type
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type
 
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.config.grammars import Grammar
 from ascend_session.config.grammars.profiling_options import MEMBERS
-from ascend_session.config.names import OBSOLETE, unknown_name, write_keyword
+from ascend_session.config.names import OBSOLETE, nest_in_file, unknown_name, write_keyword
 from ascend_session.config.option import Option, adapter_options, option_fields, options_of
 from ascend_session.config.rules import HOST_RULES, RULES, paths
 from ascend_session.config.rules.rule import Rule
-from ascend_session.config.values import ValueType
+from ascend_session.config.values import JSON_TYPES, ValueType
 from ascend_session.findings import ERROR, Finding
 from ascend_session.text import did_you_mean, join_words
 
@@ -39,14 +38,8 @@ PAGES = {
 }
 """Titles of the pages of the manual (guides/facts/README.md#pages-of-the-manual)."""
 
-_TYPES = {
-    "string": "str",
-    "integer": "int",
-    "boolean": "bool",
-    "number": "float",
-    "array": "list",
-    "object": "mapping",
-}
+_TYPES = {word: kind.__name__ for kind, word in JSON_TYPES.items()}
+_TYPES.update(array="list", object="mapping")
 
 
 def all_options() -> List[Option]:
@@ -54,55 +47,8 @@ def all_options() -> List[Option]:
     return adapter_options(AscendConfig)
 
 
-class OptionValues(NamedTuple):
-    """The values that one option takes.
-
-    Attributes:
-        types: Python types in words, for example ``str, int or list``.
-        allowed: All values, if they can be listed.
-        low: Smallest number, None without a limit.
-        high: Largest number, None without a limit.
-        grammar: The form of the text or structure, in sentences, or None.
-        schema: The same as a JSON schema; empty for a Python object.
-    """
-
-    types: str
-    allowed: Tuple[Any, ...]
-    low: Optional[int]
-    high: Optional[int]
-    grammar: Optional[str]
-    schema: Dict[str, Any]
-
-    @property
-    def words(self) -> str:
-        """Allowed values, or types and range, on one line."""
-        if self.allowed:
-            return ", ".join(repr(value) for value in self.allowed)
-        if self.low is None:
-            return self.types
-        limits = f"from {self.low}" if self.high is None else f"{self.low} to {self.high}"
-        return f"{self.types}, {limits}"
-
-
-@lru_cache(maxsize=None)
-def values_of(option: Option) -> OptionValues:
-    """Describe the values of an option."""
-    return describe_values(option.type)
-
-
-def describe_values(value_type: ValueType) -> OptionValues:
-    """Describe the values of a type, without the None of an unset option."""
-    return OptionValues(
-        types=_types(value_type),
-        allowed=value_type.allowed,
-        low=value_type.range.low,
-        high=value_type.range.high,
-        grammar=None if value_type.grammar is None else _prose(value_type.grammar),
-        schema=value_type.schema(),
-    )
-
-
-def _types(value_type: ValueType) -> str:
+def describe_types(value_type: ValueType) -> str:
+    """Return the Python types in words, for example ``str, int or list``."""
     if value_type.grammar is not None and value_type.grammar.words:
         return value_type.grammar.words
     if value_type.allowed:
@@ -114,9 +60,23 @@ def _types(value_type: ValueType) -> str:
     return join_words(list(dict.fromkeys(types)), "or")
 
 
-def _prose(grammar: Grammar) -> Optional[str]:
-    """Return the docstring up to its sections, as one paragraph; None without docstrings (-OO)."""
-    text = inspect.getdoc(grammar.read)
+def describe_values(value_type: ValueType) -> str:
+    """Return the allowed values, or the types and the range, on one line."""
+    if value_type.allowed:
+        return ", ".join(repr(value) for value in value_type.allowed)
+    low, high = value_type.range.low, value_type.range.high
+    if low is None:
+        return describe_types(value_type)
+    limits = f"from {low}" if high is None else f"{low} to {high}"
+    return f"{describe_types(value_type)}, {limits}"
+
+
+def describe_grammar(value_type: ValueType) -> Optional[str]:
+    """Return the form of the text or structure, as one paragraph; None without a grammar.
+
+    It is the docstring of the grammar up to its sections, which is missing with ``-OO``.
+    """
+    text = inspect.getdoc(value_type.grammar.read) if value_type.grammar is not None else None
     if not text:
         return None
     return " ".join(text.split("\nRaises:")[0].replace("``", "").split())
@@ -169,17 +129,13 @@ def in_file(option: Option) -> Optional[str]:
     """Show how it is written in YAML: ``dump_config: {dump_path: ...}``; None for objects."""
     if option.is_object:
         return None
-    *containers, leaf = option.path.split(".")
-    text = f"{leaf}: ..."
-    for container in reversed(containers):
-        text = f"{container}: {{{text}}}"
-    return text
+    return nest_in_file(option.path, f"{option.name}: ...")
 
 
 def product_default_of(option: Option) -> Optional[str]:
     """Return the product's default: a value as Python writes it, otherwise a description."""
     default = option.product
-    return repr(default) if default in values_of(option).allowed else default and str(default)
+    return repr(default) if default in option.type.allowed else default and str(default)
 
 
 def default_of(option: Option) -> Optional[str]:
@@ -195,7 +151,6 @@ def default_of(option: Option) -> Optional[str]:
 
 def to_dict(option: Option) -> Dict[str, Any]:
     """Return all facts about an option as plain values for JSON."""
-    values = values_of(option)
     return {
         "name": option.name,
         "path": option.path,
@@ -205,13 +160,13 @@ def to_dict(option: Option) -> Dict[str, Any]:
         "write_file": in_file(option),
         "key": option.key if option.field else None,
         "field": option.field,
-        "types": values.types,
-        "values": values.words,
-        "allowed": values.allowed,
-        "low": values.low,
-        "high": values.high,
+        "types": describe_types(option.type),
+        "values": describe_values(option.type),
+        "allowed": option.type.allowed,
+        "low": option.type.range.low,
+        "high": option.type.range.high,
         "unit": option.unit,
-        "grammar": values.grammar,
+        "grammar": describe_grammar(option.type),
         "members": members_of(option),
         "adapter_default": option.adapter,
         "run_config_default": option.run_config_default,
@@ -228,7 +183,7 @@ def to_dict(option: Option) -> Dict[str, Any]:
             for when, rule in rules_of(option)
         ],
         "manual": pages_of(option),
-        "schema": values.schema,
+        "schema": option.type.schema(),
         "scope_meaning": SCOPES[option.scope],
     }
 
@@ -264,7 +219,7 @@ def _search(words: Sequence[str], texts: Callable[[Option], Tuple[Any, ...]]) ->
 def _headlines(option: Option) -> Tuple[Any, ...]:
     place = in_python(option)[len("AscendConfig") :]
     key = option.key if option.field else ""
-    return (place, option.path, key, option.doc, group_of(option), values_of(option).allowed)
+    return (place, option.path, key, option.doc, group_of(option), option.type.allowed)
 
 
 def _small_print(option: Option) -> Tuple[Any, ...]:
@@ -318,12 +273,12 @@ def _object_schema(model: Type[Any], parts: Dict[str, Any]) -> Dict[str, Any]:
 
 def _option_schema(option: Option) -> Dict[str, Any]:
     """Return the schema of one option; its description is what an editor shows beside it."""
-    values, default = values_of(option), default_of(option)
+    default = default_of(option)
     sentences = [
         option.doc,
         option.unit and f"In {option.unit}.",
         default and f"Default: {default}.",
-        values.grammar,
+        describe_grammar(option.type),
         option.applies and f"Applies to: {option.applies}.",
         option.replacement
         and (
@@ -331,5 +286,5 @@ def _option_schema(option: Option) -> Dict[str, Any]:
         ),
         f"Scope {option.scope}: {SCOPES[option.scope]}.",
     ]
-    schema = {**values.schema, "description": " ".join(filter(None, sentences))}
+    schema = {**option.type.schema(), "description": " ".join(filter(None, sentences))}
     return {**schema, "deprecated": True} if option.deprecated else schema

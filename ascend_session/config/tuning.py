@@ -11,7 +11,7 @@ from ascend_session.findings import ERROR, Finding
 MODES: Dict[str, str] = {"subgraph": "1", "operator": "2", "gradient": "4"}
 """What AOE can tune, and the value of ``aoe_mode`` and ``AOE_MODE`` for it."""
 
-TUNING_OPTIONS = ("aoe_mode", "work_path", "aoe_config_file", "distribute_config")
+TUNING_DETAILS = ("work_path", "distribute_config", "aoe_config_file")
 """Options that the adapter reads only while AOE tunes (geop_npu.cc)."""
 
 _WORDS = {number: word for word, number in MODES.items()}
@@ -23,7 +23,7 @@ def mode_number(mode: str) -> str:
     Raises:
         ConfigError: If it is neither.
     """
-    if mode in (*_WORDS,):  # a tuple, for what has no hash is no mode either
+    if mode in (*_WORDS,):  # a tuple, so that an unhashable mode is refused, too
         return mode
     if mode not in (*MODES,):
         known = ", ".join(f"{word} ({number})" for word, number in MODES.items())

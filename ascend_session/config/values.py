@@ -93,18 +93,19 @@ class ValueType:
         if self.grammar is not None:
             return dict(self.grammar.schema)
         if self.allowed:
-            kind = {"type": _JSON_TYPES[type(self.allowed[0])]}
+            kind = {"type": JSON_TYPES[type(self.allowed[0])]}
             if len(self.allowed) == 1:
                 return {"const": self.allowed[0], **kind}
             return {"enum": list(self.allowed), **kind}
-        if self.kind in _JSON_TYPES:
-            return {**self.range.schema(), "type": _JSON_TYPES[self.kind]}
+        if self.kind in JSON_TYPES:
+            return {**self.range.schema(), "type": JSON_TYPES[self.kind]}
         return {}
 
 
 UNKNOWN = ValueType(None)
 
-_JSON_TYPES = {str: "string", int: "integer", bool: "boolean", float: "number"}
+JSON_TYPES = {str: "string", int: "integer", bool: "boolean", float: "number"}
+"""The words of a JSON schema for the plain types."""
 
 _IN_WORDS = {
     str: "text (str)",

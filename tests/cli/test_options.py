@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ascend_session.config.reference import all_options, values_of
+from ascend_session.config.reference import all_options, describe_values
 
 
 def test_without_a_name_each_option_is_one_line(call):
@@ -18,7 +18,7 @@ def test_without_a_name_each_option_is_one_line(call):
 def test_nothing_is_cut_in_a_pipe(call):
     lines = {line.split()[0]: line for line in call("options").out.splitlines()}
     for option in all_options():
-        assert values_of(option).words in lines[option.path]
+        assert describe_values(option.type) in lines[option.path]
         assert option.doc in lines[option.path]
 
 

@@ -17,7 +17,6 @@ from ascend_session.config.reference import (
     pages_of,
     rules_of,
     to_dict,
-    values_of,
 )
 from ascend_session.config.rules import HOST_RULES, RULES
 from ascend_session.config.rules.paths import OPENING_RULES
@@ -32,7 +31,7 @@ def test_facts_come_from_the_definition():
     option = find("hccl_timeout")
     assert (option.key, option.field, option.unit) == ("hccl_timeout", "i", "s")
     assert (option.scope, option.other_scopes) == ("init", ("session",))
-    assert (values_of(option).low, values_of(option).high) == (0, 2**31 - 1)
+    assert (option.type.range.low, option.type.range.high) == (0, 2**31 - 1)
     assert option.product == 1836
     assert "multiple of 68" in option.applies
     assert pages_of(option) == ("NPURunConfig Options",)

@@ -5,7 +5,7 @@ from typing import Optional
 import pytest
 from typing_extensions import Annotated, Literal
 
-from ascend_session.config.reference import describe_values, find, values_of
+from ascend_session.config.reference import describe_grammar, describe_types, describe_values, find
 from ascend_session.config.values import Range, ValueType
 
 TYPES = {
@@ -17,13 +17,18 @@ TYPES = {
     "number": float,
     "thing": object,
 }
-OPTIONS = {"switch": "graph_run_mode", "words": "enable_scope_fusion_passes", "folder": "debug_dir"}
+OPTIONS = {
+    "slice": "graph_slice",
+    "switch": "graph_run_mode",
+    "words": "enable_scope_fusion_passes",
+    "folder": "debug_dir",
+}
 
 
 def kind(name):
     if name in OPTIONS:
-        return values_of(find(OPTIONS[name]))
-    return describe_values(ValueType.from_annotation(Optional[TYPES[name]]))
+        return find(OPTIONS[name]).type
+    return ValueType.from_annotation(Optional[TYPES[name]])
 
 
 @pytest.mark.parametrize(
@@ -42,33 +47,33 @@ def kind(name):
     ],
 )
 def test_values_are_said_in_words(name, words):
-    assert kind(name).words == words
+    assert describe_values(kind(name)) == words
 
 
 def test_allowed_values_and_their_type_are_kept():
     assert kind("switch").allowed == (0, 1)
-    assert kind("switch").types == "int"
+    assert describe_types(kind("switch")) == "int"
     assert kind("single").allowed == ("only",)
-    assert kind("single").types == "str"
+    assert describe_types(kind("single")) == "str"
 
 
 def test_a_range_has_two_ends():
-    assert (kind("count").low, kind("count").high) == (1, 9)
-    assert (kind("text").low, kind("text").high) == (None, None)
+    assert (kind("count").range.low, kind("count").range.high) == (1, 9)
+    assert (kind("text").range.low, kind("text").range.high) == (None, None)
 
 
 def test_the_grammar_is_the_docstring_without_its_sections():
-    grammar = kind("words").grammar
+    grammar = describe_grammar(kind("words"))
     assert (
         grammar == 'Names with commas between: "A,B" or a list of names (passes, operator types).'
     )
 
 
 def test_options_that_are_no_text_have_no_grammar():
-    assert kind("switch").grammar is None
-    assert kind("text").grammar is None
+    assert describe_grammar(kind("switch")) is None
+    assert describe_grammar(kind("text")) is None
 
 
 def test_the_schema_of_a_value_has_no_null():
-    assert values_of(find("graph_slice")).schema["enum"] == ["auto", "manual"]
-    assert values_of(find("use_off_line")).schema == {"type": "boolean"}
+    assert kind("slice").schema()["enum"] == ["auto", "manual"]
+    assert kind("on").schema() == {"type": "boolean"}

@@ -12,7 +12,7 @@ from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.rules import HOST_RULES, RULES
 from ascend_session.config.rules.paths import OPENING_RULES
-from ascend_session.config.rules.rule import FlatOptions, Rule, RuleBook
+from ascend_session.config.rules.rule import FlatOptions, Rule, RuleBook, apply_rules
 from ascend_session.findings import ERROR
 
 Values = Dict[str, Any]
@@ -67,6 +67,12 @@ def test_every_rule_has_a_triggering_case_and_a_near_one_and_no_case_lacks_its_r
     assert {one.rule for one in TRIGGERING} == set(BY_NAME)
     assert {one.rule for one in NEAR} == set(BY_NAME)
     assert set(TABLE) == set(BY_NAME)
+
+
+def test_a_missing_file_is_found_beside_an_aoe_mode_that_is_refused() -> None:
+    entry = FlatOptions({"insert_op_file": "no/such/file"}, refused={"aoe_mode"})
+    found = [finding.option for finding in apply_rules(OPENING_RULES, entry)]
+    assert found == ["insert_op_file"]
 
 
 def test_a_rule_about_a_key_that_no_option_has_is_refused_when_it_is_registered() -> None:

@@ -12,6 +12,7 @@ from ascend_session.config.rules.rule import (
     warning,
 )
 from ascend_session.spelling import code, option
+from ascend_session.text import join_words
 
 RULES = RuleBook()
 
@@ -164,16 +165,19 @@ def optypelist_needs_a_mode(entry: FlatOptions) -> RuleFindings:
         )
 
 
+_TYPES_IN_MANUAL = ("Pooling", "SoftmaxV2", "LRN", "ROIAlign")
+
+
 @RULES.add("optypelist_for_implmode")
 @source("guides/facts/precision.md#implementation-modes; manual, NPURunConfig Options")
 def optypelist_beyond_the_manual(entry: FlatOptions) -> RuleFindings:
     """The manual names Pooling, SoftmaxV2, LRN and ROIAlign for optypelist_for_implmode."""
     named = str(entry.get("optypelist_for_implmode", "")).split(",")
-    others = [n for n in named if n and n not in ("Pooling", "SoftmaxV2", "LRN", "ROIAlign")]
+    others = [n for n in named if n and n not in _TYPES_IN_MANUAL]
     if others:
         yield warning(
-            f"optypelist_for_implmode names {', '.join(others)}; the manual supports Pooling, "
-            "SoftmaxV2, LRN and ROIAlign."
+            f"optypelist_for_implmode names {', '.join(others)}; the manual supports "
+            f"{join_words(_TYPES_IN_MANUAL)}."
         )
 
 
@@ -213,17 +217,19 @@ def one_kind_of_dump(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("dump_step", "dump_mode", "dump_debug_mode", "dump_path", *DUMPS)
+_SWITCHES_OF_DUMP = {
+    "dump_step": ("enable_dump",),
+    "dump_mode": ("enable_dump",),
+    "dump_debug_mode": ("enable_dump_debug",),
+    "dump_path": DUMPS,
+}
+
+
+@RULES.add(*_SWITCHES_OF_DUMP, *DUMPS)
 @source("guides/facts/dumps.md#data-dump; npu_attrs.cc")
 def dump_details_need_their_switch(entry: FlatOptions) -> RuleFindings:
     """dump_step, dump_mode, dump_debug_mode and dump_path are read with their switches only."""
-    pairs = (
-        ("dump_step", ("enable_dump",)),
-        ("dump_mode", ("enable_dump",)),
-        ("dump_debug_mode", ("enable_dump_debug",)),
-        ("dump_path", DUMPS),
-    )
-    for detail, switches in pairs:
+    for detail, switches in _SWITCHES_OF_DUMP.items():
         if detail in entry and not any(map(entry.is_on, switches)):
             needed = " or ".join(option(switch, True) for switch in switches)
             yield no_effect(

@@ -2,7 +2,16 @@
 
 import re
 
-from ascend_session.config.ends import ENTRY, GE, OFFLOAD, PROFILE, AdapterView, Ends, to_int32
+from ascend_session.config.ends import (
+    DYNAMIC_DETAILS,
+    ENTRY,
+    GE,
+    OFFLOAD,
+    PROFILE,
+    AdapterView,
+    Ends,
+    to_int32,
+)
 from ascend_session.config.grammars import shapes
 from ascend_session.config.rules.rule import (
     FlatOptions,
@@ -39,7 +48,7 @@ def profile_keys_come_together(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("dynamic_dims", "input_shape", "dynamic_node_type", ends=(Ends(GE),))
+@RULES.add("dynamic_dims", *PROFILE, ends=(Ends(GE),))
 @source("guides/facts/dynamic.md#dynamic-profiles")
 def profiles_fit_the_shapes(entry: FlatOptions) -> RuleFindings:
     """Each profile of dynamic_dims has one value for each -1 of input_shape."""
@@ -106,7 +115,7 @@ def _profiles_meet_another_mode(view: AdapterView) -> bool:
 
 @RULES.add(
     "dynamic_dims",
-    *(key for key in PROFILE if key != "dynamic_dims"),
+    *PROFILE,
     "mix_compile_mode",
     "compile_dynamic_mode",
     "aoe_mode",
@@ -137,7 +146,7 @@ def profiles_exclude(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("dynamic_dims", *(key for key in PROFILE if key != "dynamic_dims"), "insert_op_file")
+@RULES.add("dynamic_dims", *PROFILE, "insert_op_file")
 @source("guides/facts/dynamic.md#dynamic-profiles")
 def profiles_exclude_image_preprocessing(entry: FlatOptions) -> RuleFindings:
     """Profiles exclude insert_op_file."""
@@ -153,12 +162,11 @@ def profiles_beat_shape_ranges(entry: FlatOptions) -> RuleFindings:
         yield no_effect("dynamic_inputs_shape_range has no effect: dynamic_dims takes precedence.")
 
 
-@RULES.add("dynamic_graph_execute_mode", "dynamic_inputs_shape_range", "dynamic_input")
+@RULES.add(*DYNAMIC_DETAILS, "dynamic_input")
 @source("guides/facts/dynamic.md#dynamic-inputs; npu_attrs.cc; manual, NPURunConfig Options")
 def dynamic_details_need_dynamic_input(entry: FlatOptions) -> RuleFindings:
     """dynamic_graph_execute_mode and dynamic_inputs_shape_range need dynamic_input=True."""
-    details = ("dynamic_graph_execute_mode", "dynamic_inputs_shape_range")
-    for key in details:
+    for key in DYNAMIC_DETAILS:
         if key in entry and not entry.is_on("dynamic_input"):
             yield no_effect(
                 f"{entry.text(key)} has no effect: it is read with "

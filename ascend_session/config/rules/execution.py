@@ -1,7 +1,8 @@
 """Rules about how graphs run: loops, memory, compilation, tuning, collectives, the Estimator."""
 
-from ascend_session.config.ends import ENTRY, GE, OFFLOAD, RUN_CONFIG, AdapterView, Ends
+from ascend_session.config.ends import ENTRY, GE, HOST_JOBS, OFFLOAD, RUN_CONFIG, AdapterView, Ends
 from ascend_session.config.grammars import profiling_options
+from ascend_session.config.hccl_variables import LONGEST_WAIT_ATLAS_S
 from ascend_session.config.rules.rule import (
     FlatOptions,
     RuleBook,
@@ -11,6 +12,7 @@ from ascend_session.config.rules.rule import (
     source,
     warning,
 )
+from ascend_session.config.tuning import TUNING_DETAILS
 from ascend_session.spelling import code, option
 from ascend_session.text import format_duration
 
@@ -123,7 +125,7 @@ def nothing_is_offloaded(entry: FlatOptions) -> RuleFindings:
     """use_off_line=False and the jobs 'ps' and 'default' leave everything on the CPU."""
     if entry.get("use_off_line") is False:
         yield warning(f"{option('use_off_line', False)} runs the whole graph on the host CPU.")
-    if entry.get("job") in ("ps", "default"):
+    if entry.get("job") in HOST_JOBS:
         yield warning(
             f"{option('job', entry['job'])} skips the adapter: the graph runs on the host CPU.",
             option="job",
@@ -276,11 +278,11 @@ def tuning_conditions(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("work_path", "distribute_config", "aoe_config_file", "aoe_mode")
+@RULES.add(*TUNING_DETAILS, "aoe_mode")
 @source("guides/facts/aoe.md#aoe-tuning")
 def tuning_details_need_tuning(entry: FlatOptions) -> RuleFindings:
     """work_path, distribute_config and aoe_config_file are read only while AOE tunes."""
-    for key in ("work_path", "distribute_config", "aoe_config_file"):
+    for key in TUNING_DETAILS:
         if key in entry and "aoe_mode" not in entry:
             yield no_effect(
                 f"{entry.text(key)} has no effect without aoe_mode (or AOE_MODE).", option=key
@@ -289,12 +291,11 @@ def tuning_details_need_tuning(entry: FlatOptions) -> RuleFindings:
 
 # HCCL on Atlas training products counts in steps (guides/facts/launch.md#hccl-timeouts).
 _STEP = 68  # seconds
-_ATLAS_MAX = 17340
 
 
 def atlas_timeout(seconds: int) -> int:
     """Round an hccl_timeout as Atlas training products do, in seconds."""
-    return min(max(seconds // _STEP * _STEP, _STEP), _ATLAS_MAX)
+    return min(max(seconds // _STEP * _STEP, _STEP), LONGEST_WAIT_ATLAS_S)
 
 
 @RULES.add("hccl_timeout")
@@ -307,12 +308,12 @@ def hccl_timeout_is_rounded(entry: FlatOptions) -> RuleFindings:
     if given == 0:
         yield warning(
             f"{option('hccl_timeout', 0)} means 'never' on Ascend 950, A3 and A2; Atlas training "
-            f"products take 1 to {_ATLAS_MAX}."
+            f"products take 1 to {LONGEST_WAIT_ATLAS_S}."
         )
     elif atlas_timeout(given) != given:
         yield warning(
             f"{option('hccl_timeout', given)} becomes {atlas_timeout(given)} s on Atlas training "
-            f"products, which take multiples of {_STEP} up to {_ATLAS_MAX}."
+            f"products, which take multiples of {_STEP} up to {LONGEST_WAIT_ATLAS_S}."
         )
 
 

@@ -1,7 +1,7 @@
 """Host rules about paths and files: existence, permissions, and content."""
 
 import os
-from typing import Any, Iterator, Optional, Tuple
+from typing import Any, Iterable, Iterator, Optional, Tuple
 
 from ascend_session.config.ends import ENTRY, GE, AdapterView, Ends
 from ascend_session.config.entry import is_file
@@ -16,7 +16,7 @@ from ascend_session.config.rules.rule import (
     source,
     warning,
 )
-from ascend_session.config.tuning import MODES
+from ascend_session.config.tuning import MODES, TUNING_DETAILS
 from ascend_session.errors import ConfigError
 from ascend_session.files import load_file
 from ascend_session.findings import Finding
@@ -33,8 +33,6 @@ _FILES = (
     "resource_config_path",
     "distribute_config",
 )
-# The adapter passes them on only while it tunes (geop_npu.cc).
-_OF_TUNING = ("aoe_config_file", "distribute_config")
 
 
 def tuning_mode(entry: FlatOptions) -> Optional[str]:
@@ -136,11 +134,14 @@ def graph_cache_directory(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("op_compiler_cache_dir", "debug_dir")
+_MADE_DIRECTORIES = ("op_compiler_cache_dir", "debug_dir")
+
+
+@RULES.add(*_MADE_DIRECTORIES)
 @source("guides/facts/options.md#operator-cache; manual, NPURunConfig Options")
 def directories_that_are_created(entry: FlatOptions) -> RuleFindings:
     """op_compiler_cache_dir and debug_dir exist or can be created."""
-    for key in ("op_compiler_cache_dir", "debug_dir"):
+    for key in _MADE_DIRECTORIES:
         path = entry.get(key)
         if path is not None and not _can_be_directory(path):
             yield warning(
@@ -155,40 +156,44 @@ def _can_be_directory(path: str) -> bool:
     return parent != path and _can_be_directory(parent)
 
 
-def _missing_files(entry: FlatOptions) -> Iterator[Tuple[str, str]]:
-    for key in _FILES:
+def _given_files(entry: FlatOptions, keys: Iterable[str]) -> Iterator[Tuple[str, str]]:
+    """Yield key and path of the files that GE reads, and of AOE's while it tunes."""
+    for key in keys:
         path = entry.get(key)
-        if not isinstance(path, str) or (key in _OF_TUNING and tuning_mode(entry) is None):
+        if not isinstance(path, str):
             continue
-        if os.path.isdir(path) or not os.path.exists(path):  # /dev/null is an empty file to GE
+        if key not in TUNING_DETAILS or tuning_mode(entry) is not None:
             yield key, path
+
+
+def _find_missing(entry: FlatOptions, *, may_come: bool) -> RuleFindings:
+    """Report files that are not there; it is a warning if they ``may_come`` into their folder."""
+    for key, path in _given_files(entry, _FILES):
+        written = option(key, path)
+        if os.path.isdir(path):
+            yield error(f"{written} is a folder; a file is needed.", option=key)
+        elif os.path.exists(path):  # /dev/null is an empty file to GE
+            continue
+        elif may_come and os.path.isdir(os.path.dirname(os.path.abspath(path))):
+            yield warning(
+                f"{written} does not exist yet; GE fails if it is still missing.", option=key
+            )
+        else:
+            yield error(f"{written} does not exist; GE fails to initialise without it.", option=key)
 
 
 @RULES.add(*_FILES, "aoe_mode", variables=("AOE_MODE",))
 @source("guides/facts/option_files.md")
 def files_that_ge_reads(entry: FlatOptions) -> RuleFindings:
     """The folder of every file that an option points to exists, AOE's too while it tunes."""
-    for key, path in _missing_files(entry):
-        yield _missing(key, path, os.path.isdir(os.path.dirname(os.path.abspath(path))))
-
-
-def _missing(key: str, path: str, can_come: bool) -> Finding:
-    written = option(key, path)
-    if os.path.isdir(path):
-        return error(f"{written} is a folder; a file is needed.", option=key)
-    if can_come:
-        return warning(
-            f"{written} does not exist yet; GE fails if it is still missing.", option=key
-        )
-    return error(f"{written} does not exist; GE fails to initialise without it.", option=key)
+    return _find_missing(entry, may_come=True)
 
 
 @OPENING_RULES.add(*_FILES, "aoe_mode", variables=("AOE_MODE",))
 @source("guides/facts/option_files.md")
 def files_are_there(entry: FlatOptions) -> RuleFindings:
     """When a system opens, every file that an option points to exists, AOE's while it tunes."""
-    for key, path in _missing_files(entry):
-        yield _missing(key, path, can_come=False)
+    return _find_missing(entry, may_come=False)
 
 
 @RULES.add(
@@ -226,10 +231,7 @@ _MOST_REMARKS = 5
 @source("guides/facts/option_files.md; hicann/ge, config parsers")
 def files_say_what_ge_reads(entry: FlatOptions) -> RuleFindings:
     """GE, and AOE while it tunes, accepts the files of options, and skips nothing in them."""
-    for key in TYPE_NAMES:
-        path = entry.get(key)
-        if not isinstance(path, str) or (key == _AOE and tuning_mode(entry) is None):
-            continue
+    for key, path in _given_files(entry, TYPE_NAMES):
         # That a file is there is for the rules about paths.
         if not os.path.exists(path) or os.path.isdir(path):
             continue

@@ -106,13 +106,13 @@ class Rule(NamedTuple):
         """Return whether a run is proven to end for what the rule refuses.
 
         Args:
-            view: What is read of the options.
+            view: The options that are read.
             in_run_config: Whether they are arguments of NPURunConfig.
         """
         return any(
             each.fails is None or each.fails(view)
             for each in self.ends
-            if each.is_proven and each.is_reached(view, in_run_config)
+            if each.is_certain(view, in_run_config)
         )
 
     def findings(self, entry: FlatOptions) -> List[Finding]:

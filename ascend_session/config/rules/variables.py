@@ -19,6 +19,7 @@ from ascend_session.config.rules.rule import (
     source,
     warning,
 )
+from ascend_session.config.tuning import MODES
 from ascend_session.spelling import option
 from ascend_session.vendor import EXECUTION_SECONDS, parse_seconds, read_int64
 
@@ -79,7 +80,7 @@ def tuning_variable(entry: FlatOptions) -> RuleFindings:
         if entry["aoe_mode"] != mode:
             aoe_mode = option("aoe_mode", entry["aoe_mode"])
             yield warning(f"{aoe_mode} takes precedence over AOE_MODE={mode}.")
-    elif mode not in ("1", "2", "4"):
+    elif mode not in MODES.values():
         yield error(
             f"AOE_MODE={mode!r} is not 1, 2 or 4; every session fails with it.", option="AOE_MODE"
         )
