@@ -22,10 +22,10 @@ OK = "ok"
 SEVERITIES = (ERROR, WARNING, NOT_CHECKED, INFO, OK)
 
 NO_EFFECT = "none"
-"""An effect: the option does not do what it says."""
+"""Effect: the option is accepted and does nothing."""
 
 HOST = "host"
-"""An effect: would end a run on a device, provided that host has the same files."""
+"""Effect: would end a run on a device, provided that host has the same files."""
 
 
 class Place(NamedTuple):
@@ -58,7 +58,7 @@ class TextPlaces:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        # Of each block: how many line feeds stand in front of it, and where the last of them is.
+        # For each block: the number of line feeds before it, and the index of the last of them.
         self._blocks: List[Tuple[int, int]] = []
 
     def locate(self, at: int) -> Place:
@@ -153,7 +153,7 @@ def sort_by_severity(findings: Iterable[Finding]) -> List[Finding]:
 
 
 def limit_repeats(findings: Iterable[Finding], most: int = 10) -> List[Finding]:
-    """Keep the first findings of each severity and rule, and count the others in one more."""
+    """Keep ``most`` findings of each severity and rule; one more says how many were left out."""
     kept: Dict[Tuple[str, str], List[Finding]] = {}
     left_out: Dict[Tuple[str, str], int] = {}
     for finding in findings:
