@@ -71,7 +71,7 @@ def is_user_file(path: str) -> bool:
 
 
 def _is_of_main_module(frame: FrameType) -> bool:
-    """Return whether a frame is of the program's main module; this package's runners do not count."""
+    """Return whether a frame is of the program's main module, which is none of this package."""
     path = _absolute(frame.f_code.co_filename)
     if path.startswith(_PACKAGE) and not path.startswith(_EXAMPLES):
         return False

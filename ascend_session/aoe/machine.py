@@ -10,7 +10,7 @@ import pwd
 import re
 from typing import Mapping, NamedTuple, Optional
 
-from ascend_session.hardware.installation import below
+from ascend_session.hardware.installation import strip_root
 from ascend_session.hardware.nodes import read_host_file
 from ascend_session.spelling import Message, option
 
@@ -79,7 +79,7 @@ def count_tuners(given: Optional[int], environ: Mapping[str, str], root: str) ->
     """
     if given is not None:
         return Parallel(given, Message(f"{option('tuning_parallel_num', given)}, as was given"))
-    named = [below(root, environ[name]) for name in _HOMES if environ.get(name)]
+    named = [strip_root(root, environ[name]) for name in _HOMES if environ.get(name)]
     for folder in (*named, *_PLACES):
         for name in _FILES:
             path = os.path.join(root, folder, name)

@@ -239,12 +239,12 @@ def _compare_with_toolkit(
     report: OptionFileReport, toolkit: Optional[str], soc: Optional[str]
 ) -> OptionFileReport:
     """Compare a mix list with the lists of a toolkit, which may know several kinds of processor."""
-    from ascend_session.hardware.installation import ops_info_files
+    from ascend_session.hardware.installation import find_ops_info_files
     from ascend_session.hardware.nodes import host_root
     from ascend_session.option_files import MixList
     from ascend_session.option_files.mixlist import built_in_lists
 
-    files = ops_info_files(os.environ, host_root(os.environ), toolkit)
+    files = find_ops_info_files(os.environ, host_root(os.environ), toolkit)
     if not files:
         return report._replace(toolkit=None, not_checked="No toolkit with lists of operators here.")
     if soc is None and len(files) == 1:

@@ -205,11 +205,11 @@ class _ModeLists(NamedTuple):
 
 def _find_lists(toolkit: Optional[str]) -> _ModeLists:
     """Look into ``toolkit``, or where the host has one."""
-    from ascend_session.hardware.installation import ALL_MODES, impl_mode_folder
+    from ascend_session.hardware.installation import ALL_MODES, find_impl_mode_folder
     from ascend_session.hardware.nodes import host_root
     from ascend_session.option_files.op_precision import implemented_modes
 
-    folder = impl_mode_folder(os.environ, host_root(os.environ), toolkit)
+    folder = find_impl_mode_folder(os.environ, host_root(os.environ), toolkit)
     if folder is None and toolkit is not None:
         raise click.BadParameter(f"{toolkit} has no lists of modes.", param_hint="--toolkit")
     if folder is None:

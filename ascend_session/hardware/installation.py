@@ -1,11 +1,11 @@
-"""What is installed: driver, firmware and toolkit, and the lists of operators that the latter has.
+"""Versions of driver, firmware and toolkit, and the toolkit's lists of operators.
 
 Without the list of supported operators every graph stays on the CPU. The adapter looks for it below
-``ASCEND_OPP_PATH`` once in a process, and says nothing if it finds none.
+``ASCEND_OPP_PATH`` once in a process, and does not report that it found none.
 
 Sources: guides/facts/devices.md#paths-and-versions;
 guides/facts/adapter.md#graphs-that-stay-on-the-cpu; npu_ops_identifier.cc; the manual of ATC, page
-"--op_select_implmode" (folder of the implementation modes; the toolkit of a user is in
+"--op_select_implmode" (folder of the implementation modes; a user's own toolkit is in
 ``$HOME/Ascend``); the manual, page "NPURunConfig Options"
 (``config/<soc_version>/aic-<soc_version>-ops-info.json`` beside it); hicann/ge,
 op_impl_mode_config_parser.cc (below ``ASCEND_OPP_PATH``).
@@ -35,12 +35,12 @@ _TOOLKIT_FILES = ("*-linux/ascend_toolkit_install.info", "ascend_toolkit_install
 
 @dataclass(frozen=True)
 class Component:
-    """One thing that is installed.
+    """An installed package: driver, firmware or toolkit.
 
     Attributes:
         version: As in ``24.1.rc2``.
         inner_version: The vendor's build, as in ``V100R001C18SPC001B233``; None if not given.
-        path: The file that says so, seen from the host's root; None if a program said it.
+        path: The version file, as a path from the host's root; None if a program reported it.
     """
 
     version: str
@@ -49,13 +49,13 @@ class Component:
 
 
 class Versions(NamedTuple):
-    """What is installed; None or empty for what is not found.
+    """The versions in the version files of a host.
 
     Attributes:
-        driver: The driver.
-        firmware: The firmware.
-        toolkits: The toolkits (CANN), the one that the environment selects first.
-        notes: What is wrong with an installation, in sentences.
+        driver: The driver; None if no file was found.
+        firmware: The firmware; None if no file was found.
+        toolkits: The toolkits (CANN); the one that the environment selects comes first.
+        notes: Faults of the installation, in sentences.
     """
 
     driver: Optional[Component]
@@ -68,8 +68,8 @@ def read_versions(environ: Mapping[str, str], root: str = "/") -> Versions:
     """Read all version files below ``root``; never raises.
 
     Args:
-        environ: Its ``ASCEND_TOOLKIT_HOME`` and ``ASCEND_HOME_PATH`` name the toolkit in use.
-        root: Root of the host to look at.
+        environ: ``ASCEND_TOOLKIT_HOME`` and ``ASCEND_HOME_PATH`` in it name the toolkit in use.
+        root: Root of the host.
     """
     notes: List[str] = []
     installed = _read(root, _INSTALL_INFO)
@@ -81,7 +81,7 @@ def read_versions(environ: Mapping[str, str], root: str = "/") -> Versions:
     toolkits: List[Component] = []
     for variable in TOOLKIT_VARIABLES:
         home = environ.get(variable)
-        selected = _find_toolkits(root, glob.escape(below(root, home))) if home else []
+        selected = _find_toolkits(root, glob.escape(strip_root(root, home))) if home else []
         if home and not selected:
             notes.append(
                 f"{variable} is {home!r}, but no ascend_toolkit_install.info is found there."
@@ -97,8 +97,8 @@ def read_versions(environ: Mapping[str, str], root: str = "/") -> Versions:
     )
 
 
-def keys_of(root: str, component: Component) -> Dict[str, str]:
-    """Read a component's version file, keys in lower case; empty if it has none."""
+def read_version_file(root: str, component: Component) -> Dict[str, str]:
+    """Read a component's version file, with keys in lower case; empty if it has none."""
     return {} if component.path is None else _read(root, component.path.lstrip("/"))
 
 
@@ -111,12 +111,12 @@ def _component(root: str, installed: Mapping[str, str], name: str) -> Optional[C
 
 def _find_toolkits(root: str, place: str) -> List[Component]:
     paths = [path for name in _TOOLKIT_FILES for path in find_host_files(root, f"{place}/{name}")]
-    toolkits = (_describe(root, below(root, os.path.realpath(path))) for path in sorted(paths))
+    toolkits = (_describe(root, strip_root(root, os.path.realpath(path))) for path in sorted(paths))
     return [toolkit for toolkit in toolkits if toolkit]
 
 
-def below(root: str, path: str) -> str:
-    """Cut the host's root off the front of a path."""
+def strip_root(root: str, path: str) -> str:
+    """Return a path relative to the host's root, whether or not it begins with that root."""
     for prefix in (root, os.path.realpath(root)):
         if prefix != "/" and os.path.join(path, "").startswith(os.path.join(prefix, "")):
             return os.path.relpath(path, prefix)
@@ -125,7 +125,7 @@ def below(root: str, path: str) -> str:
 
 def _describe(root: str, path: str) -> Optional[Component]:
     values = _read(root, path)
-    # Newer driver packages have a component's number in Version and their own in package_version.
+    # Newer driver packages have their version in package_version, and a component's in Version.
     version = values.get("version", "")
     if os.path.dirname(path).endswith("driver"):
         version = values.get("package_version") or version
@@ -153,9 +153,9 @@ class OperatorList(NamedTuple):
     """The list of supported operators that the adapter finds.
 
     Attributes:
-        folder: The operator package that it looks in.
-        files: The files that it looks for, the vendor's own first.
-        operators: How many operators they name together; with 0 nothing is ever offloaded.
+        folder: The operator package (OPP) that it searches.
+        files: The paths that it reads, the vendor's own list first.
+        operators: The number of operators in all of them; with 0 no graph runs on the device.
     """
 
     folder: str
@@ -163,12 +163,12 @@ class OperatorList(NamedTuple):
     operators: int
 
 
-def operator_list(environ: Mapping[str, str], root: str = "/") -> OperatorList:
+def read_operator_list(environ: Mapping[str, str], root: str = "/") -> OperatorList:
     """Read the list as the adapter does; never raises.
 
     Args:
-        environ: Its ``ASCEND_OPP_PATH`` and ``ASCEND_CUSTOM_OPP_PATH`` say where to look.
-        root: Root of the host; what is not found where the text says is looked for below it.
+        environ: ``ASCEND_OPP_PATH`` and ``ASCEND_CUSTOM_OPP_PATH`` in it name the folders.
+        root: Root of the host; a folder that does not exist as named is searched below it.
     """
     folder = environ.get(OPP_VARIABLE)
     if folder is None or len(folder) >= _LONGEST_PATH:
@@ -187,7 +187,7 @@ def _on_host(root: str, path: str) -> str:
 
 
 def _operator_files(folder: str, environ: Mapping[str, str], root: str) -> List[str]:
-    # Put together as the adapter does it, which makes an empty folder the root.
+    # Joined as the adapter does it, so that an empty folder means the root.
     older = f"{folder}/framework/custom/tensorflow/{_OPERATORS_FILE}"
     if not os.path.isdir(f"{folder}/built-in"):
         return [f"{folder}/framework/built-in/tensorflow/{_OPERATORS_FILE}", older]
@@ -233,24 +233,24 @@ _OPP_PLACES = (
 )
 
 
-def impl_mode_folder(
+def find_impl_mode_folder(
     environ: Mapping[str, str], root: str = "/", toolkit: Optional[str] = None
 ) -> Optional[str]:
-    """Find the folder with the lists of implementation modes, None if there is none.
+    """Find the folder with the lists of implementation modes; None if there is none.
 
     Args:
-        environ: Its ``ASCEND_OPP_PATH``, ``ASCEND_TOOLKIT_HOME``, ``ASCEND_HOME_PATH`` and ``HOME``
-            say where to look.
+        environ: ``ASCEND_OPP_PATH``, ``ASCEND_TOOLKIT_HOME``, ``ASCEND_HOME_PATH`` and ``HOME`` in
+            it name the folders to search.
         root: Root of the host.
-        toolkit: Where to look instead: the toolkit, its ``opp`` or the folder itself.
+        toolkit: The only folder to search: a toolkit, its ``opp``, or the searched folder itself.
     """
     return _implementation_folder(environ, root, toolkit, "impl_mode")
 
 
-def ops_info_files(
+def find_ops_info_files(
     environ: Mapping[str, str], root: str = "/", toolkit: Optional[str] = None
 ) -> Dict[str, Tuple[str, ...]]:
-    """Find the files that describe operators by kind of processor; see `impl_mode_folder`."""
+    """Find ``{soc_version: files that describe its operators}``; see `find_impl_mode_folder`."""
     folder = _implementation_folder(environ, root, toolkit, "config")
     if folder is None:
         return {}
@@ -275,5 +275,5 @@ def _implementation_folder(
             homes.append(os.path.join(environ["HOME"], "Ascend/ascend-toolkit/latest"))
         opps = [environ[OPP_VARIABLE]] if environ.get(OPP_VARIABLE) else []
         opps += [os.path.join(home, "opp") for home in homes]
-        places = [os.path.join(root, below(root, opp), _BELOW_OPP, name) for opp in opps]
+        places = [os.path.join(root, strip_root(root, opp), _BELOW_OPP, name) for opp in opps]
     return next((os.path.normpath(place) for place in places if os.path.isdir(place)), None)
