@@ -139,7 +139,9 @@ class Holders(NamedTuple):
         return "; ".join(parts)
 
 
-def find_holders(ids: Sequence[int], environ: Mapping[str, str], timeout: float = TIME_LIMIT) -> Holders:
+def find_holders(
+    ids: Sequence[int], environ: Mapping[str, str], timeout: float = TIME_LIMIT
+) -> Holders:
     """Find the other processes that hold devices.
 
     Args:

@@ -14,7 +14,7 @@ from ascend_session.checks.job import (
     check_limits,
     check_visible,
 )
-from ascend_session.checks.network import Interfaces, check_ports, may_have_interfaces, need_of
+from ascend_session.checks.network import Interfaces, check_ports, find_need, may_have_interfaces
 from ascend_session.checks.tables import check_table, read_table
 from ascend_session.checks.toolkit import (
     check_installed,
@@ -164,7 +164,7 @@ def _check_network(
     if not addresses:
         return findings
     interfaces = Interfaces(addresses, tool)
-    need = need_of(product, leaves_server, table, environ)
+    need = find_need(product, leaves_server, table, environ)
     findings += interfaces.check_links(need)
     findings += interfaces.check_addresses(need)
     findings += interfaces.check_tls()

@@ -1,7 +1,7 @@
 """Checks of a job's variables, limits, script or module, and log folder.
 
-The launcher checks that a script exists when it builds the command; the checks here find errors that
-Python would report only in the ranks.
+The launcher checks that a script exists when it builds the command; the checks here find errors
+that Python would report only in the ranks.
 
 Sources: guides/facts/launch.md#collectives-that-are-switched-off,
 guides/facts/devices.md#visible-devices.
@@ -23,7 +23,10 @@ _VISIBLE = "visible devices"
 _LIMITS = "limits"
 _LEAST_FILES = 1024
 _SMALL_MB = 64  # shared memory that Docker gives a container by default
-_FULL_MB, _SCARCE_MB = 16, 512  # free disk space: below the first an error, below the second a warning
+_FULL_MB, _SCARCE_MB = (
+    16,
+    512,
+)  # free disk space: below the first an error, below the second a warning
 _WRONG_VISIBLE = "NPU_VISIBLE_DEVICES"
 
 

@@ -5,10 +5,10 @@ guides/facts/failures.md#network-of-a-device (link down, TLS on some cards only)
 IsNeedNicInit and SetInterModeInSuperPod (on A3, ranks in one superpod use HCCS and open no
 interface).
 
-Sources for the ports: guides/facts/launch.md#hccl-ports (32 ports from ``HCCL_IF_BASE_PORT``, and 16666; the
-manual advises ``net.ipv4.ip_local_reserved_ports``), guides/facts/failures.md#ports-in-use; HCOMM,
-GetHostPort, and HOST_CONTROL_BASE_PORT in topoinfo_detect.cc (each rank takes those that belong to
-its device's physical id).
+Sources for the ports: guides/facts/launch.md#hccl-ports (32 ports from ``HCCL_IF_BASE_PORT``, and
+16666; the manual advises ``net.ipv4.ip_local_reserved_ports``),
+guides/facts/failures.md#ports-in-use; HCOMM, GetHostPort, and HOST_CONTROL_BASE_PORT in
+topoinfo_detect.cc (each rank takes the ports of its device's physical id).
 """
 
 import contextlib
