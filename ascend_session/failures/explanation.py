@@ -131,7 +131,7 @@ def _order(finding: FoundFailure) -> Tuple[int, bool]:
 
 
 def _find_time(log: Log, line: str) -> float:
-    """Return the last time in the log up to a line, in seconds since 1970; else that of the file."""
+    """Return the last time in the log up to a line, in seconds since 1970; else the file's."""
     start, otherwise = max(0, log.text.find(line)), log.time
     near = _TIME.finditer(log.text, max(0, start - _TIME_BEFORE), start + len(line))
     times = list(near)

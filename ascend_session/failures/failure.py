@@ -36,8 +36,8 @@ class Code(NamedTuple):
     """An error code of the vendor.
 
     Attributes:
-        name: As it is printed: a letter E code (``EJ0001``) or an aclError number (``507033``).
-        meaning: What it stands for, in a few words.
+        name: As it is printed: a code with E (``EJ0001``) or an aclError number (``507033``).
+        meaning: Its meaning, in a few words.
     """
 
     name: str
@@ -45,11 +45,11 @@ class Code(NamedTuple):
 
 
 class Family(NamedTuple):
-    """Codes of the vendor that ask for the same, of which no single one needs words of its own.
+    """Error codes of the vendor with one meaning and one piece of advice.
 
     Attributes:
-        pattern: Regular expression for the whole of such a code.
-        meaning: What they stand for, in a few words.
+        pattern: Regular expression that matches each code as a whole.
+        meaning: Their meaning, in a few words.
     """
 
     pattern: str
@@ -125,7 +125,7 @@ class Failure:
 
     @property
     def failure_class(self) -> FailureClass:
-        """How to react, as far as the text alone tells: `SECONDARY` if another rank may have failed."""
+        """How to react, going by the text: secondary if another rank may have failed first."""
         is_secondary = self.definition.is_secondary
         return FailureClass.SECONDARY if is_secondary else self.definition.failure_class
 

@@ -19,8 +19,8 @@ _FRAME = re.compile(r'\s*File "(.*)", line ([0-9]+), in (.*)')
 _OPERATOR = re.compile(r"\[\[\{?\{?node ([^ }\]]+)")
 _ROOTS = re.compile(r"[0-9]+ root error\(s\) found\.")
 _ROOT = re.compile(r"\([0-9]+\) ([A-Za-z_ ]+): (.*)")
-# Text around a reason: the function in which it happened, and the operation that ran it. Lengths are
-# bounded, because a reason may quote user text of any size.
+# Text around a reason: the function in which it happened, and the operation that ran it. Lengths
+# are bounded, because a reason may quote user text of any size.
 _AROUND = re.compile(
     r"\{\{function_node [^}]{0,1000}\}\}\s{0,9}|\s{0,9}\[Op:[^]]{0,200}\](?: name: \S*)?"
 )
@@ -65,7 +65,7 @@ def parse_graph_error(message: str) -> Optional[GraphError]:
 
 
 def _split(message: str) -> Tuple[List[str], Dict[str, List[Frame]]]:
-    """Split a message into its non-empty lines outside of stacks, and the stack of each operator."""
+    """Split a message into the lines outside of stacks, and the stack of each operator."""
     lines: List[str] = []
     stacks: Dict[str, List[Frame]] = {}
     stack: Optional[List[Frame]] = None

@@ -248,7 +248,7 @@ def _list_messages() -> List[Tuple[KnownText, Pattern[str], Definition]]:
 # In an exception
 
 
-def translate(error: BaseException, *, action: str) -> InitializationError:
+def translate(error: BaseException, *, action: str = "initialize_system") -> InitializationError:
     """Turn a foreign exception into an error of this package, which the caller raises ``from`` it.
 
     Its ``hint`` is the advice for the root cause, ``failure`` the Failure and ``failure_class`` the

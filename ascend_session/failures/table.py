@@ -43,7 +43,7 @@ _transient = partial(_row, FailureClass.TRANSIENT)
 _permanent = partial(_row, FailureClass.PERMANENT)
 _hardware = partial(_row, FailureClass.HARDWARE)
 _ambiguous = partial(_row, FailureClass.AMBIGUOUS)
-# If no rank has a failure of its own, this is not tried again; secondary rows of another class may be.
+# Not tried again even if no rank has a failure of its own, unlike secondary rows of other classes.
 _secondary = partial(_row, FailureClass.SECONDARY, is_secondary=True)
 
 
