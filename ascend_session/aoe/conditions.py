@@ -17,7 +17,7 @@ import psutil
 
 from ascend_session.aoe.machine import MOST_PARALLEL, Parallel, find_home
 from ascend_session.aoe.run import BANK, find_repository
-from ascend_session.checks.availability import Holders
+from ascend_session.checks.availability import Holders, name_holder
 from ascend_session.checks.toolkit import check_sourced
 from ascend_session.cluster.variables import read_number
 from ascend_session.config.tuning import MODES
@@ -27,7 +27,6 @@ from ascend_session.hardware.device_report import Device, DeviceReport
 from ascend_session.hardware.families import family
 from ascend_session.hardware.program import find_program, run_program
 from ascend_session.spelling import as_message, option, template_of
-from ascend_session.text import one_line
 
 if TYPE_CHECKING:
     from ascend_session.config.ascend_config import AscendConfig
@@ -381,12 +380,7 @@ def _check_one_user(report: DeviceReport, device: Optional[Device]) -> TuningCon
     needed = "nobody else on the device"
     if device is None:
         return judge(ONE_USER, None, None, needed, _NO_DEVICE, ELSEWHERE)
-    others = [
-        f"process {holder.pid} ({one_line(holder.command, 60)})"
-        + (f" of user {holder.user}" if holder.user else "")
-        for holder in device.holders
-        if not holder.own
-    ]
+    others = [name_holder(holder) for holder in device.holders if not holder.own]
     if others:
         message = f"The device is held by {' and '.join(others)}."
         hint = "Wait until it is free, or choose another device with ASCEND_DEVICE_ID."

@@ -243,11 +243,13 @@ def _check_static_operators(run: TuningRun) -> TuningCondition:
     switches = [switch for switch, value in values.items() if value]
     if switches or run.known.static_operators is False:
         dynamic = " and ".join(f"{switch}={values[switch]!r}" for switch in switches)
-        message = f"{dynamic} asks for dynamic shapes." if dynamic else "Not all are static."
+        message = (
+            f"{dynamic} asks for dynamic shapes." if dynamic else "Not all operators are static."
+        )
         hint = "Tune with fixed shapes: AOE tunes static operators only."
         return judge(name, False, "dynamic", needed, message, hint)
     if run.known.static_operators:
-        message = f"All are static, as {option('static_operators')} says."
+        message = f"All operators are static, as {option('static_operators')} says."
         return judge(name, True, "static", needed, message)
     message = "Whether all operators of the model have static shapes cannot be measured."
     hint = f"If they have, give {option('static_operators')}."

@@ -204,7 +204,7 @@ class ResultFile(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """True if the whole file was read and no tuning failed, is incomplete or was interrupted."""
+        """True if the whole file was read, and every tuning was completed without failure."""
         return self.damage is None and not any(
             task.interrupted or {FAILED, INCOMPLETE} & set(self.outcomes(task))
             for task in self.tasks

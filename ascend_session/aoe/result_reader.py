@@ -1,8 +1,8 @@
 """Read a result file of AOE.
 
-AOE writes a file while it tunes, so a killed run leaves half a file. The complete tasks of a damaged
-file are read, and one error is reported. A value that is impossible or contradictory is reported as
-a doubt, with its place, and read as None.
+AOE writes a file while it tunes, so a killed run leaves half a file. Of a damaged file the complete
+tasks are read, and one error is reported. A value that is impossible or contradictory is reported
+as a doubt, with its place, and read as None.
 
 Sources: the manual of AOE, tables of the operator and of the sub-graph tuning result file. The old
 formats (one task as an array, operators below ``add_repo_operators``) are in the manual of CANN 6.2
@@ -105,7 +105,7 @@ def _parse_content(content: bytes, name: str) -> ResultFile:
     mark = foreign_encoding(content)
     if mark is not None:
         raise ResultError(
-            f"{name}:1:1: is {mark}, but AOE writes {_WHAT} as UTF-8 text.",
+            f"{name}:1:1: is {mark}, not UTF-8 text, as AOE writes it.",
             hint="Name the file as AOE has written it.",
         )
     text = content.decode("utf-8-sig", "replace")
@@ -277,7 +277,7 @@ class _FileReader:
         return at + 1
 
     def _locate(self, at: int, paths: Sequence[_Path]) -> List[int]:
-        """Find the index of the value at each path, or of the innermost object that should have it."""
+        """Find the index of the value at each path, or of the object in which it is missing."""
         holders: Set[_Path] = {path[:length] for path in paths for length in range(len(path))}
         places: Dict[_Path, int] = {}
 
@@ -395,7 +395,9 @@ class _TaskReader:
         if any(name in value for name in _MODEL_TIMES):
             model = ModelTime(*self._get_times(value, _MODEL_TIMES, path, "the model"))
         tuning = Tuning(kind, outcome, operators, subgraphs, summary, failed, model)
-        self.doubts += [((*path, *inner), message) for inner, message in _find_contradictions(tuning)]
+        self.doubts += [
+            ((*path, *inner), message) for inner, message in _find_contradictions(tuning)
+        ]
         return tuning
 
     def _read_modified(

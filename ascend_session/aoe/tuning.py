@@ -3,7 +3,17 @@
 import dataclasses
 import os
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 from ascend_session.aoe.conditions import FAILS, KnownFacts, TuningCondition
 from ascend_session.aoe.plan import AoePlan, choose_mode

@@ -178,13 +178,14 @@ def _name_device(device: Device) -> str:
 
 
 def _describe(name: str, holders: Sequence[Holder]) -> str:
-    named = [_name_holder(holder) for holder in holders[:_MOST_NAMED]]
+    named = [name_holder(holder) for holder in holders[:_MOST_NAMED]]
     if len(holders) > _MOST_NAMED:
         named.append(f"{len(holders) - _MOST_NAMED} more")
     return f"{name} is held by {' and '.join(named)}"
 
 
-def _name_holder(holder: Holder) -> str:
+def name_holder(holder: Holder) -> str:
+    """Return pid, command and user of a process, as in ``process 7 (python3 a.py) of user me``."""
     command = f" ({one_line(holder.command, _LONGEST_COMMAND)})" if holder.command else ""
     user = "" if holder.user is None else f" of user {holder.user}"
     where = "" if holder.here else " on the host or in another container"

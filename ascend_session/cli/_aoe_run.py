@@ -28,10 +28,10 @@ from ascend_session.aoe.plan import ADVICE
 from ascend_session.aoe.run import find_earlier_results, find_new_results, find_repository
 from ascend_session.aoe.tuning import (
     ProgressWatch,
-    read_request,
     make_folders,
     make_launch_config,
     measure_conditions,
+    read_request,
     require_device_backend,
 )
 from ascend_session.cli._output import complain, in_command, show_table, show_text

@@ -22,7 +22,7 @@ with a different numbering.
 import logging
 import re
 from functools import lru_cache
-from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Pattern, Set, Tuple
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Pattern, Set, Tuple, Type
 
 from ascend_session.errors import AscendError, InitializationError
 from ascend_session.failures.failure import Definition, Failure, FailureClass, KnownText
@@ -35,7 +35,6 @@ _logger = logging.getLogger(__name__)
 LINE_LENGTH = 240  # characters of a line that a Failure keeps
 _LEAD = 80  # characters that a shortened line keeps before the code
 _NEAR = 400  # characters before a message in which `KnownText.near` is looked for
-_BLOCK = 1 << 16  # characters that are searched together
 _REACH = 48  # characters before a number in which a word must call it a return code
 
 # In the repr of an exception a line begins with the two characters \n.
@@ -69,7 +68,7 @@ _FAILURE_ENDS = ("fail", "failed", "failure", "error", "exception")
 
 
 class _Hit(NamedTuple):
-    """A known code or message at an index of a block."""
+    """A known code or message at an index of a text."""
 
     start: int
     code: str
@@ -80,7 +79,7 @@ class _Hit(NamedTuple):
 def classify(text: str) -> List[Failure]:
     """Find the known failures in a text, such as a log or the message of an exception.
 
-    Colour sequences are ignored. Time is proportional to the size of the text; memory is not.
+    Colour sequences are ignored. The time is proportional to the size of the text.
 
     Args:
         text: Any text of any size.
@@ -88,19 +87,18 @@ def classify(text: str) -> List[Failure]:
     Returns:
         Each failure once, in the order of appearance.
     """
+    plain = _COLOUR.sub("", text) if "\x1b" in text else text
     failures: List[Failure] = []
     codes: Set[str] = set()
     rows: Set[int] = set()
-    for part in _blocks(text):
-        block = _COLOUR.sub("", part) if "\x1b" in part else part
-        for hit in _find_hits(block, codes):
-            # A message adds nothing to a code of the same row.
-            if hit.code in codes or (hit.by_words and id(hit.definition) in rows):
-                continue
-            codes.add(hit.code)
-            if not hit.by_words:
-                rows.add(id(hit.definition))
-            failures.append(_make_failure(block, hit))
+    for hit in _find_hits(plain):
+        # A message adds nothing to a code of the same row.
+        if hit.code in codes or (hit.by_words and id(hit.definition) in rows):
+            continue
+        codes.add(hit.code)
+        if not hit.by_words:
+            rows.add(id(hit.definition))
+        failures.append(_make_failure(plain, hit))
     return failures
 
 
@@ -148,30 +146,28 @@ def _order(failure: Failure) -> Tuple[int, bool, bool]:
     return failure.precedence, is_vague, is_vague and is_hardware
 
 
-def _find_hits(block: str, known: Set[str]) -> List[_Hit]:
-    """Find the first place of each code and message in a block, except those in ``known``."""
-    hits: List[_Hit] = []
+def _find_hits(text: str) -> List[_Hit]:
+    """Find the first place of each code and message in a text, in the order of the places."""
+    hits = list(_find_codes(text))
     for message, pattern, row in _list_messages():
-        if message.words in block and message.name not in known:
-            start = _find_message(block, message, pattern)
-            if start is not None:
-                hits.append(_Hit(start, message.name, row, True))
-    hits += _find_codes(block, known)
-    return sorted(hits, key=lambda hit: hit.start)
+        start = _find_message(text, message, pattern) if message.words in text else None
+        if start is not None:
+            hits.append(_Hit(start, message.name, row, True))
+    return sorted(hits, key=lambda hit: (hit.start, not hit.by_words))
 
 
-def _find_codes(block: str, known: Set[str]) -> Iterator[_Hit]:
-    """Find the first place of each code in a block."""
-    seen = set(known)
-    for match in _CODES.finditer(block):
+def _find_codes(text: str) -> Iterator[_Hit]:
+    """Find the first place of each code in a text."""
+    seen: Set[str] = set()
+    for match in _CODES.finditer(text):
         name, start, end = match.group(), match.start(), match.end()
         row = None if name in seen else _find_row(name)
         if row is None:
             continue
         if not name.startswith("E"):
-            is_code = _is_return_code(block, start, end)
+            is_code = _is_return_code(text, start, end)
         else:
-            is_code = name in _ROW_BY_CODE or bool(_MARK.match(block, end))
+            is_code = name in _ROW_BY_CODE or bool(_MARK.match(text, end))
         if is_code:
             seen.add(name)
             yield _Hit(start, name, row, False)
@@ -191,34 +187,25 @@ def _is_return_code(text: str, start: int, end: int) -> bool:
     return bool(in_bracket or _BEFORE.search(before))
 
 
-def _find_message(block: str, message: KnownText, pattern: Pattern[str]) -> Optional[int]:
-    """Find the first place of a message in a block, with its `near` word before it."""
-    for match in pattern.finditer(block):
+def _find_message(text: str, message: KnownText, pattern: Pattern[str]) -> Optional[int]:
+    """Find the first place of a message in a text, with its `near` word before it."""
+    for match in pattern.finditer(text):
         start = match.start()
-        before = block[max(0, start - _NEAR) : start]
+        before = text[max(0, start - _NEAR) : start]
         if message.near in before[before.rfind("\n") + 1 :]:
             return start
     return None
 
 
-def _make_failure(block: str, hit: _Hit) -> Failure:
-    begin = block.rfind("\n", 0, hit.start) + 1
-    end = block.find("\n", hit.start)
-    line = block[begin : len(block) if end < 0 else end]
+def _make_failure(text: str, hit: _Hit) -> Failure:
+    begin = text.rfind("\n", 0, hit.start) + 1
+    end = text.find("\n", hit.start)
+    line = text[begin : len(text) if end < 0 else end]
     excerpt = line.strip()
     if len(excerpt) > LINE_LENGTH:
         cut = max(0, hit.start - begin + 1 - _LEAD)
         excerpt = line[cut : cut + LINE_LENGTH]
     return Failure(hit.code, blanked(excerpt).strip(), hit.definition)
-
-
-def _blocks(text: str) -> Iterator[str]:
-    """Split a text after lines into blocks, so that it is never copied as a whole."""
-    begin = 0
-    while begin < len(text):
-        end = text.find("\n", begin + _BLOCK) + 1
-        yield text[begin : end or len(text)]
-        begin = end or len(text)
 
 
 _ROW_BY_CODE: Dict[str, Definition] = {code.name: row for row in ROWS for code in row.codes}
@@ -248,7 +235,12 @@ def _list_messages() -> List[Tuple[KnownText, Pattern[str], Definition]]:
 # In an exception
 
 
-def translate(error: BaseException, *, action: str = "initialize_system") -> InitializationError:
+def translate(
+    error: BaseException,
+    *,
+    action: str = "initialize_system",
+    into: Type[AscendError] = InitializationError,
+) -> AscendError:
     """Turn a foreign exception into an error of this package, which the caller raises ``from`` it.
 
     Its ``hint`` is the advice for the root cause, ``failure`` the Failure and ``failure_class`` the
@@ -257,16 +249,16 @@ def translate(error: BaseException, *, action: str = "initialize_system") -> Ini
     Args:
         error: Any exception.
         action: The action that failed, as the subject of a sentence.
+        into: The class of the result.
     """
     text = _get_text(error)
     failure = root_cause(classify(text))
     if failure is None:
         line = _find_line(text)[:LINE_LENGTH]
         message = f"{action} failed with {type(error).__name__}" + (f": '{line}'" if line else ".")
-        return InitializationError(message)
+        return into(message)
     code = f" with {failure.code} ({failure.meaning})" if failure.meaning else ""
-    message = f"{action} failed{code}: '{failure.line}'"
-    result = InitializationError(message, hint=failure.advice)
+    result = into(f"{action} failed{code}: '{failure.line}'", hint=failure.advice)
     result.failure, result.failure_class = failure, failure.failure_class
     return result
 

@@ -173,13 +173,12 @@ def read_operator_list(environ: Mapping[str, str], root: str = "/") -> OperatorL
     folder = environ.get(OPP_VARIABLE)
     if folder is None or len(folder) >= _LONGEST_PATH:
         folder = _DEFAULT_OPP
-    files = _operator_files(folder, environ, root)
-    names = {name for path in files for name in _read_operator_names(path)}
-    if not names and root != "/":
-        folder = _on_host(root, folder)
-        files = _operator_files(folder, environ, root)
+    for place in [folder] if root == "/" else [folder, _on_host(root, folder)]:
+        files = _operator_files(place, environ, root)
         names = {name for path in files for name in _read_operator_names(path)}
-    return OperatorList(folder, tuple(files), len(names))
+        if names:
+            break
+    return OperatorList(place, tuple(files), len(names))
 
 
 def _on_host(root: str, path: str) -> str:

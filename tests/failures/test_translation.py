@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ascend_session import AscendError
-from ascend_session.errors import BackendError, InitializationError
+from ascend_session.errors import BackendError, InitializationError, ShutdownError
 from ascend_session.failures.failure import FailureClass
 from ascend_session.failures.scanner import classify, explain, failure_of, translate
 
@@ -71,8 +71,9 @@ def test_str_is_read_if_the_message_is_no_text(message: Any) -> None:
     assert attribute(translate(ForeignError(message)), "failure").code == "EI0004"
 
 
-def test_the_action_that_failed_can_be_named() -> None:
-    error = translate(RuntimeError("ret 507033"), action="shutdown_system")
+def test_what_was_asked_and_the_class_of_the_result_can_be_chosen() -> None:
+    error = translate(RuntimeError("ret 507033"), action="shutdown_system", into=ShutdownError)
+    assert type(error) is ShutdownError
     assert error.message.startswith("shutdown_system failed with 507033 (the device could not")
 
 
@@ -83,7 +84,7 @@ def test_failure_known_by_its_words_is_quoted_only() -> None:
 
 
 def test_unknown_exception_is_quoted_by_its_first_line_and_has_no_hint() -> None:
-    error = translate(KeyError("\n  graph is empty  \nsecond line"))
+    error = translate(KeyError("\n  graph is empty  \nsecond line"), into=BackendError)
     assert error.hint is None
     assert attribute(error, "failure_class") is None
     assert failure_of(error) is None
