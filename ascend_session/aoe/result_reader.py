@@ -33,7 +33,7 @@ from ascend_session.aoe.result_files import (
 from ascend_session.errors import ResultError
 from ascend_session.files import UnreadableError, read_regular_file
 from ascend_session.findings import ERROR, WARNING, Finding, TextPlaces
-from ascend_session.option_files.source_file import foreign_encoding
+from ascend_session.option_files.source_file import detect_foreign_encoding
 from ascend_session.text import format_count
 
 _WHAT = "a result file of AOE"
@@ -102,7 +102,7 @@ def read_file(path: str) -> ResultFile:
 
 
 def _parse_content(content: bytes, name: str) -> ResultFile:
-    mark = foreign_encoding(content)
+    mark = detect_foreign_encoding(content)
     if mark is not None:
         raise ResultError(
             f"{name}:1:1: is {mark}, not UTF-8 text, as AOE writes it.",

@@ -155,7 +155,7 @@ def read_results(paths: Union[PathLike, Sequence[PathLike]]) -> Results:
     seen: Set[str] = set()
     for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
         try:
-            names = _files_of(os.fspath(path))
+            names = _list_result_files(os.fspath(path))
         except ResultError as error:
             unread.append(error)
             continue
@@ -173,7 +173,7 @@ def read_results(paths: Union[PathLike, Sequence[PathLike]]) -> Results:
     return Results(tuple(files), tuple(unread))
 
 
-def _files_of(path: str) -> List[str]:
+def _list_result_files(path: str) -> List[str]:
     if "\0" in path or not os.path.isdir(path):
         return [path]
     paths = list_files(path)

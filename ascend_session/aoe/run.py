@@ -14,7 +14,7 @@ import re
 import stat
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
-from ascend_session.aoe.machine import find_home
+from ascend_session.aoe.parallelism import find_home
 from ascend_session.aoe.result_files import list_files, result_folders
 from ascend_session.config.tuning import MODES, mode_number
 from ascend_session.text import format_count

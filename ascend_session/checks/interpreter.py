@@ -126,7 +126,7 @@ def check_interpreter(interpreter: Interpreter, on_devices: bool) -> Iterator[Fi
         yield Finding(ERROR if python is None else WARNING, problem, rule=TENSORFLOW)
     if "tensorflow" in errors:
         message = f"{program} cannot import TensorFlow: {errors['tensorflow']}"
-        release = _numbers(python or "")[:2] or sys.version_info[:2]
+        release = _parse_numbers(python or "")[:2] or sys.version_info[:2]
         repair = hint_for_import_error(errors["tensorflow"], release)
         repair = repair.replace("pip install", f"{program} -m pip install", 1)
         hint = f"{repair.rstrip('.')}. Or choose another Python with --python."
@@ -145,13 +145,13 @@ def check_interpreter(interpreter: Interpreter, on_devices: bool) -> Iterator[Fi
 
 def _check_versions(python: str, tensorflow: str, adapter: str) -> Iterator[Finding]:
     """Check that adapter, TensorFlow and Python fit together; an unknown version is empty."""
-    series = _series(adapter) or _USUAL_SERIES
-    if tensorflow and _series(tensorflow) != series:
+    series = _parse_series(adapter) or _USUAL_SERIES
+    if tensorflow and _parse_series(tensorflow) != series:
         message = f"npu_bridge is for TensorFlow {series}, but this Python has {tensorflow}."
         hint = f"Install TensorFlow {series}, or its adapter."
         yield Finding(ERROR if adapter else WARNING, message, hint, rule=TENSORFLOW)
-    numbers = _numbers(python)
-    if _series(tensorflow) == "1.15" and numbers and not _OLDEST <= numbers <= _NEWEST:
+    numbers = _parse_numbers(python)
+    if _parse_series(tensorflow) == "1.15" and numbers and not _OLDEST <= numbers <= _NEWEST:
         message = f"The vendor supports TensorFlow 1.15 on Python 3.7.5 to 3.7.11, not on {python}."
         yield Finding(INFO if numbers[:2] == (3, 7) else WARNING, message, rule=TENSORFLOW)
 
@@ -173,9 +173,9 @@ def _check_adapter(interpreter: Interpreter) -> Iterator[Finding]:
         yield Finding(OK, f"{adapter} and hccl can be imported.", rule=_ADAPTER)
 
 
-def _numbers(version: str) -> Tuple[int, ...]:
+def _parse_numbers(version: str) -> Tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"[0-9]{1,4}", version)[:3])
 
 
-def _series(version: str) -> str:
+def _parse_series(version: str) -> str:
     return ".".join(version.lstrip("v").split(".")[:2])

@@ -193,7 +193,7 @@ def check_ports(
         message = f"The ports of HCCL: {_VARIABLE}={environ[_VARIABLE]!r} is none."
         yield Finding(NOT_CHECKED, message, rule=PORTS)
         return
-    ports = _ports_of(environ, physical)
+    ports = _select_ports(environ, physical)
     busy, problem = _find_busy(ports)
     if problem:
         yield Finding(NOT_CHECKED, f"The ports of HCCL: {problem}", rule=PORTS)
@@ -208,7 +208,7 @@ def check_ports(
     yield from _report_taken(taken, users, environ)
 
 
-def _ports_of(environ: Mapping[str, str], physical: Optional[Sequence[int]]) -> Tuple[int, ...]:
+def _select_ports(environ: Mapping[str, str], physical: Optional[Sequence[int]]) -> Tuple[int, ...]:
     ports = ports_of_hccl(environ)
     # A2 and later take ports of this range instead.
     if environ.get(_RANGE):

@@ -115,7 +115,8 @@ def check_versions(versions: Versions, root: str, machine: Optional[str]) -> Ite
 def _check_firmware(driver: Component, firmware: Component, root: str) -> Iterator[Finding]:
     ranges = _RANGE.findall(read_version_file(root, driver).get("compatible_version_fw", ""))
     if ranges and not any(
-        _numbers(low) <= _numbers(firmware.version)[:3] <= _numbers(high) for low, high in ranges
+        _parse_numbers(low) <= _parse_numbers(firmware.version)[:3] <= _parse_numbers(high)
+        for low, high in ranges
     ):
         fitting = " or ".join(f"{low} to {high}" for low, high in ranges)
         message = (
@@ -127,7 +128,10 @@ def _check_firmware(driver: Component, firmware: Component, root: str) -> Iterat
 
 def _check_toolkit(driver: Component, toolkit: Component, root: str) -> Iterator[Finding]:
     """Check that one lists the other's release; which list counts is not documented."""
-    of_driver, of_toolkit = _release(driver.inner_version), _release(toolkit.inner_version)
+    of_driver, of_toolkit = (
+        _parse_release(driver.inner_version),
+        _parse_release(toolkit.inner_version),
+    )
     lists = [
         set(_COMPATIBLE.findall(read_version_file(root, component).get("compatible_version", "")))
         for component in (driver, toolkit)
@@ -143,12 +147,12 @@ def _check_toolkit(driver: Component, toolkit: Component, root: str) -> Iterator
         yield Finding(WARNING, message, hint, rule=_VERSIONS)
 
 
-def _release(inner: Optional[str]) -> Optional[str]:
+def _parse_release(inner: Optional[str]) -> Optional[str]:
     match = _RELEASE.match(inner or "")
     return match.group() if match else None
 
 
-def _numbers(version: str) -> Tuple[int, ...]:
+def _parse_numbers(version: str) -> Tuple[int, ...]:
     return tuple(int(part[:9]) for part in version.split(".") if re.fullmatch("[0-9]+", part))
 
 

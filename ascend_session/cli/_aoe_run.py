@@ -25,8 +25,7 @@ from ascend_session.aoe.conditions import (
     format_value,
 )
 from ascend_session.aoe.plan import ADVICE
-from ascend_session.aoe.run import find_earlier_results, find_new_results, find_repository
-from ascend_session.aoe.tuning import (
+from ascend_session.aoe.request import (
     ProgressWatch,
     make_folders,
     make_launch_config,
@@ -34,6 +33,7 @@ from ascend_session.aoe.tuning import (
     read_request,
     require_device_backend,
 )
+from ascend_session.aoe.run import find_earlier_results, find_new_results, find_repository
 from ascend_session.cli._output import complain, in_command, show_table, show_text
 from ascend_session.cli._parameters import exit_on_signals
 from ascend_session.config.tuning import MODES, mode_word

@@ -90,8 +90,8 @@ def read_versions(environ: Mapping[str, str], root: str = "/") -> Versions:
     for place in _TOOLKIT_PLACES:
         toolkits += _find_toolkits(root, place)
     return Versions(
-        driver=_component(root, installed, "driver"),
-        firmware=_component(root, installed, "firmware"),
+        driver=_find_component(root, installed, "driver"),
+        firmware=_find_component(root, installed, "firmware"),
         toolkits=tuple({toolkit.path: toolkit for toolkit in reversed(toolkits)}.values())[::-1],
         notes=tuple(notes),
     )
@@ -102,7 +102,7 @@ def read_version_file(root: str, component: Component) -> Dict[str, str]:
     return {} if component.path is None else _read(root, component.path.lstrip("/"))
 
 
-def _component(root: str, installed: Mapping[str, str], name: str) -> Optional[Component]:
+def _find_component(root: str, installed: Mapping[str, str], name: str) -> Optional[Component]:
     prefix = installed.get(f"{name}_install_path_param", "").strip("/")
     places = [f"{folder}/{name}/version.info" for folder in (prefix, DEFAULT_PREFIX) if folder]
     components = (_describe(root, path) for path in [*places, f"var/davinci/{name}/version.info"])
@@ -174,7 +174,7 @@ def read_operator_list(environ: Mapping[str, str], root: str = "/") -> OperatorL
     if folder is None or len(folder) >= _LONGEST_PATH:
         folder = _DEFAULT_OPP
     for place in [folder] if root == "/" else [folder, _on_host(root, folder)]:
-        files = _operator_files(place, environ, root)
+        files = _list_operator_files(place, environ, root)
         names = {name for path in files for name in _read_operator_names(path)}
         if names:
             break
@@ -185,7 +185,7 @@ def _on_host(root: str, path: str) -> str:
     return os.path.join(root, path.lstrip("/"))
 
 
-def _operator_files(folder: str, environ: Mapping[str, str], root: str) -> List[str]:
+def _list_operator_files(folder: str, environ: Mapping[str, str], root: str) -> List[str]:
     # Joined as the adapter does it, so that an empty folder means the root.
     older = f"{folder}/framework/custom/tensorflow/{_OPERATORS_FILE}"
     if not os.path.isdir(f"{folder}/built-in"):

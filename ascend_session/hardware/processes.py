@@ -97,7 +97,7 @@ def _is_another(root: str, pid: int, process: Process, command: str) -> bool:
     if process.container_pid or not name:
         return False
     try:
-        _devices_of(root, pid)
+        _find_open_devices(root, pid)
     except OSError:
         return False
     has_files = os.path.isdir(os.path.join(root, "proc", str(pid), "fd"))
@@ -118,7 +118,7 @@ def open_devices(root: str) -> OpenDevices:
     unreadable = 0
     for pid in sorted(int(name) for name in names if re.fullmatch("[0-9]{1,9}", name)):
         try:
-            devices = _devices_of(root, pid)
+            devices = _find_open_devices(root, pid)
         except OSError:
             # Kernel threads have no command line, and hold no devices.
             unreadable += bool(_read(root, pid, "cmdline"))
@@ -134,7 +134,7 @@ def open_devices(root: str) -> OpenDevices:
     return OpenDevices(pids, notes)
 
 
-def _devices_of(root: str, pid: int) -> Set[PhysicalDeviceId]:
+def _find_open_devices(root: str, pid: int) -> Set[PhysicalDeviceId]:
     """Find the devices that a process has open; empty if it has ended meanwhile.
 
     Raises:

@@ -68,7 +68,7 @@ class AoeConfigFile(OptionFile):
     def _read(cls, source: SourceFile) -> Dict[str, Any]:
         fields: Dict[str, Any] = {}
         node = source.parse_json()
-        for member in source.members_of(node, "") if node is not None else ():
+        for member in source.list_members(node, "") if node is not None else ():
             if member.key in (_NAMES, _TYPES, _FEATURE):
                 fields[member.key] = _read_words(source, member)
             elif member.key == _LEVEL:
@@ -81,7 +81,7 @@ class AoeConfigFile(OptionFile):
 
 
 def _read_words(source: SourceFile, member: JsonMember) -> Tuple[str, ...]:
-    items = source.texts_of(member.node, member.key, f"An item of {member.key}")
+    items = source.list_texts(member.node, member.key, f"An item of {member.key}")
     for item in items:
         fault = _find_fault(member.key, item.value)
         if fault:

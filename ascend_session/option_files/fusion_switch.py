@@ -167,12 +167,12 @@ def _read_json(source: SourceFile, node: Node) -> Dict[str, Any]:
         message = "GE treats null as if the option were not set: no pass is switched."
         source.skip(node.at, message)
         return fields
-    for member in _exact_members(source, node, "", _PARTS):
+    for member in _find_exact_members(source, node, "", _PARTS):
         part = trim(member.key)
         if part == _KEPT:
             _read_kept(source, member.node, fields["keep_at_o1"])
             continue
-        for kind in _exact_members(source, member.node, part, tuple(_FIELDS)):
+        for kind in _find_exact_members(source, member.node, part, tuple(_FIELDS)):
             _read_kind(source, part, kind, fields)
     return fields
 
@@ -180,13 +180,13 @@ def _read_json(source: SourceFile, node: Node) -> Dict[str, Any]:
 def _read_kind(source: SourceFile, part: str, member: JsonMember, fields: Dict[str, Any]) -> None:
     kind = trim(member.key)
     if part == _SWITCH:
-        for switch in source.members_of(member.node, kind):
+        for switch in source.list_members(member.node, kind):
             _read_switch(source, switch, fields[_FIELDS[kind]])
         return
     first_places: Dict[str, int] = {}
-    for below in _exact_members(source, member.node, kind, tuple(_LEVELS)):
+    for below in _find_exact_members(source, member.node, kind, tuple(_LEVELS)):
         level = trim(below.key)
-        for priority in source.members_of(below.node, level):
+        for priority in source.list_members(below.node, level):
             name = trim(priority.key)
             if name in first_places:
                 line = source.place(first_places[name]).line
@@ -232,21 +232,21 @@ def _read_priority(
 
 
 def _read_kept(source: SourceFile, node: Node, kept: List[str]) -> None:
-    for item in source.texts_of(node, _KEPT, "A pass"):
+    for item in source.list_texts(node, _KEPT, "A pass"):
         if not item.value or trim(item.value) != item.value:
             source.skip(item.at, f"No pass is called {item.value!r}.")
         else:
             kept.append(item.value)
 
 
-def _exact_members(
+def _find_exact_members(
     source: SourceFile, node: Node, where: str, known: Tuple[str, ...]
 ) -> Iterator[JsonMember]:
     """Yield the members of ``node`` whose keys GE reads, and add findings about the others.
 
     See the module about keys with blanks at their ends.
     """
-    members = list(source.members_of(node, where, known, trims=True))
+    members = list(source.list_members(node, where, known, trims=True))
     exact = {member.key for member in members}
     for member in members:
         name = trim(member.key)

@@ -62,9 +62,9 @@ class MixList(OptionFile):
     def __post_init__(self) -> None:
         for field in _FIELDS.values():
             self._freeze_words(field, "operator types")
-        for operator, fields in _fields_by_operator(vars(self)).items():
+        for operator, fields in _group_by_operator(vars(self)).items():
             if not _can_combine(fields):
-                raise self._unusable(_refusal_of(operator, fields), _COMBINING)
+                raise self._unusable(_describe_refusal(operator, fields), _COMBINING)
             self._check_writable(repr(operator), operator, strict=True)
 
     def against(self, built_in: Mapping[str, str]) -> Tuple[str, ...]:
@@ -74,13 +74,13 @@ class MixList(OptionFile):
             built_in: ``{operator type: list}`` of the toolkit, from `read_built_in_lists`.
         """
         faults: List[str] = []
-        for operator, fields in _fields_by_operator(vars(self)).items():
+        for operator, fields in _group_by_operator(vars(self)).items():
             current = built_in.get(operator)
             if current is None:
                 faults.append(f"{operator}: this toolkit has no such operator.")
                 continue
             for field in fields:
-                name = _list_of(field)
+                name = _name_list(field)
                 if field.endswith("_remove") and current != name:
                     faults.append(f"{operator}: is to be removed from {name}, but is in {current}.")
                 elif field.endswith("_add") and current == name:
@@ -101,14 +101,14 @@ class MixList(OptionFile):
         if node is None:
             return {}
         fields: Dict[str, Dict[str, int]] = {}  # {field: {operator: index in the text}}
-        for member in source.members_of(node, "", tuple(LISTS)):
-            for update in source.members_of(member.node, member.key, _UPDATES):
+        for member in source.list_members(node, "", tuple(LISTS)):
+            for update in source.list_members(member.node, member.key, _UPDATES):
                 field = _FIELDS[member.key, update.key]
                 _read_operators(source, update, fields.setdefault(field, {}))
-        for operator, changes in _fields_by_operator(fields).items():
+        for operator, changes in _group_by_operator(fields).items():
             at = max(fields[field][operator] for field in changes)
             if not _can_combine(changes):
-                source.refuse(at, _refusal_of(operator, changes), _COMBINING)
+                source.refuse(at, _describe_refusal(operator, changes), _COMBINING)
             elif changes == ["gray_add"]:
                 hint = "Give to-remove of the list that it is in."
                 source.skip(at, f"{operator!r}: to-add of gray-list alone moves no operator.", hint)
@@ -144,7 +144,7 @@ def read_built_in_lists(path: PathLike) -> Dict[str, str]:
 
 def _read_operators(source: SourceFile, member: JsonMember, operators: Dict[str, int]) -> None:
     """Read an array of operator types into ``{operator type: index in the text}``."""
-    for node in source.texts_of(member.node, member.key, "An operator type"):
+    for node in source.list_texts(member.node, member.key, "An operator type"):
         name = node.value
         if name in operators:
             source.skip(node.at, f"{name!r} is already in this list.")
@@ -153,7 +153,7 @@ def _read_operators(source: SourceFile, member: JsonMember, operators: Dict[str,
         operators.setdefault(name, node.at)
 
 
-def _fields_by_operator(operators: Mapping[str, Any]) -> Dict[str, List[str]]:
+def _group_by_operator(operators: Mapping[str, Any]) -> Dict[str, List[str]]:
     """Turn ``{field: operators}`` into ``{operator: fields}``."""
     fields: Dict[str, List[str]] = {}
     for field in _FIELDS.values():
@@ -165,15 +165,15 @@ def _fields_by_operator(operators: Mapping[str, Any]) -> Dict[str, List[str]]:
 def _can_combine(fields: List[str]) -> bool:
     """Return whether GE accepts these changes of one operator; `_COMBINING` states the rule."""
     adds = [field for field in fields if field.endswith("_add")]
-    lists = {_list_of(field) for field in fields}
+    lists = {_name_list(field) for field in fields}
     is_pair = len(adds) <= 1 and len(fields) - len(adds) <= 1 and len(lists) == len(fields)
     return is_pair and fields != ["gray_remove"]
 
 
-def _list_of(field: str) -> str:
+def _name_list(field: str) -> str:
     return f"{field.partition('_')[0]}-list"
 
 
-def _refusal_of(operator: str, fields: List[str]) -> str:
+def _describe_refusal(operator: str, fields: List[str]) -> str:
     words = {field: f"{update} of {name}" for (name, update), field in _FIELDS.items()}
     return f"GE refuses {' and '.join(words[field] for field in fields)} for {operator!r}."

@@ -21,7 +21,7 @@ _MOST_RAISED = 20  # errors that a ConfigError lists
 Hint = Union[None, str, Callable[[], str]]
 
 
-def foreign_encoding(content: bytes) -> Optional[str]:
+def detect_foreign_encoding(content: bytes) -> Optional[str]:
     """Return ``UTF-16`` or ``compressed`` if the first bytes show that; else None."""
     return next((name for mark, name in _FOREIGN_MARKS if content.startswith(mark)), None)
 
@@ -68,7 +68,7 @@ class SourceFile:
         self.name = name
         self.text = content.decode("utf-8", "surrogateescape")
         self.fix = fix
-        self.encoding = foreign_encoding(content)
+        self.encoding = detect_foreign_encoding(content)
         if fix and self.encoding == "UTF-16":
             with contextlib.suppress(UnicodeDecodeError):
                 self.text, self.encoding = content.decode("utf-16"), None
@@ -162,7 +162,7 @@ class SourceFile:
             reason = f"{error.reason[0].upper()}{error.reason[1:]}."
             self.refuse(error.at, reason, error.hint)
 
-    def members_of(
+    def list_members(
         self, node: Node, name: str, known: Sequence[str] = (), trims: bool = False
     ) -> List[JsonMember]:
         """List the members of an object; add a warning if a key occurs twice: the last counts.
@@ -193,7 +193,7 @@ class SourceFile:
             self.refuse(members.pop(key).at, message, f"The keys are {join_words(known)}.")
         return list(members.values())
 
-    def texts_of(self, node: Node, name: str, kind: str) -> List[Node]:
+    def list_texts(self, node: Node, name: str, kind: str) -> List[Node]:
         """List the items of an array of texts; other items are refused.
 
         Args:

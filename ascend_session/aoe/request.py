@@ -1,4 +1,4 @@
-"""A tuning run: its request, conditions, launch, and progress."""
+"""The request for a tuning run: its conditions, its launch, and its progress."""
 
 import dataclasses
 import os

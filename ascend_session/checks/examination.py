@@ -186,14 +186,14 @@ def _list_facts(report: DeviceReport, interpreter: Interpreter) -> Tuple[Tuple[s
     return (
         ("machine", f"{platform.system()} {platform.release()} {platform.machine()}"),
         ("devices", str(len(report))),
-        ("driver", _version_of(report.driver)),
-        ("firmware", _version_of(report.firmware)),
-        ("toolkit", _version_of(toolkit)),
+        ("driver", _format_version(report.driver)),
+        ("firmware", _format_version(report.firmware)),
+        ("toolkit", _format_version(toolkit)),
         ("python", f"{interpreter.python or _UNKNOWN} ({interpreter.program})"),
         ("tensorflow", interpreter.versions.get("tensorflow") or _UNKNOWN),
         ("npu_bridge", adapter),
     )
 
 
-def _version_of(component: Optional[Component]) -> str:
+def _format_version(component: Optional[Component]) -> str:
     return _UNKNOWN if component is None else component.version
