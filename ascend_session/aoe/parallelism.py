@@ -10,7 +10,7 @@ import pwd
 import re
 from typing import Mapping, NamedTuple, Optional
 
-from ascend_session.hardware.installation import TOOLKIT_VARIABLES, strip_root
+from ascend_session.hardware.installation import TOOLKIT_FOLDERS, TOOLKIT_VARIABLES, strip_root
 from ascend_session.hardware.nodes import read_host_file
 from ascend_session.spelling import Message, option
 
@@ -18,7 +18,6 @@ MOST_PARALLEL = 64
 """The highest TUNING_PARALLEL_NUM."""
 
 _COMPILERS, _MOST_COMPILERS, _DEFAULT = "TE_PARALLEL_COMPILER", 32, 8
-_PLACES = ("usr/local/Ascend/ascend-toolkit/latest", "usr/local/Ascend/cann")
 _FILES = ("tools/aoe/conf/aoe.ini", "conf/aoe.ini")
 _LINE = re.compile(r"\s*TUNING_PARALLEL_NUM\s*=\s*(.*?)\s*")
 
@@ -79,7 +78,7 @@ def count_tuners(given: Optional[int], environ: Mapping[str, str], root: str) ->
     if given is not None:
         return Parallel(given, Message(f"{option('tuning_parallel_num', given)}, as was given"))
     named = [strip_root(root, environ[name]) for name in TOOLKIT_VARIABLES if environ.get(name)]
-    for folder in (*named, *_PLACES):
+    for folder in (*named, *TOOLKIT_FOLDERS):
         for name in _FILES:
             path = os.path.join(root, folder, name)
             if os.path.isfile(path) and os.access(path, os.R_OK):

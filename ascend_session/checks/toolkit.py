@@ -13,6 +13,7 @@ from typing import Iterator, List, Mapping, Optional, Tuple
 from ascend_session.findings import ERROR, INFO, NOT_CHECKED, OK, WARNING, Finding
 from ascend_session.hardware.installation import (
     OPP_VARIABLE,
+    TOOLKIT_PATTERNS,
     TOOLKIT_VARIABLES,
     Component,
     Versions,
@@ -23,12 +24,7 @@ from ascend_session.hardware.installation import (
 from ascend_session.hardware.nodes import find_host_files, read_host_file
 
 _VERSIONS, _SOURCED, _OPERATORS = "versions", "set_env.sh", "operators"
-_PLACES = (
-    "usr/local/Ascend/ascend-toolkit/set_env.sh",
-    "usr/local/Ascend/ascend-toolkit/latest/set_env.sh",
-    "usr/local/Ascend/cann/set_env.sh",
-    "usr/local/Ascend/cann-*/set_env.sh",
-)
+_PLACES = ("usr/local/Ascend/ascend-toolkit", *TOOLKIT_PATTERNS)
 _EXPORT = re.compile(r"\s*export\s+([A-Za-z_][A-Za-z0-9_]*)=")
 # Set in every environment, so they do not show what was sourced.
 _COMMON = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH")
@@ -164,7 +160,9 @@ def _find_script(environ: Mapping[str, str], root: str) -> Optional[str]:
         # The folder of a user who is not root: the manual, page "Subgraph/Operator Tuning".
         own = strip_root(root, environ["HOME"])
         named += [f"{own}/Ascend/{name}/set_env.sh" for name in ("ascend-toolkit", "cann")]
-    for place in [*(glob.escape(path) for path in named), *_PLACES]:
+    places = [glob.escape(path) for path in named]
+    places += [f"{folder}/set_env.sh" for folder in _PLACES]
+    for place in places:
         for path in find_host_files(root, place):
             if os.path.isfile(path):
                 return os.path.normpath(path)

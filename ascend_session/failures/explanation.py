@@ -54,7 +54,7 @@ class Log(NamedTuple):
     is_whole: bool = True
 
 
-class FoundFailure(NamedTuple):
+class LocatedFailure(NamedTuple):
     """A known failure, or an exception of the program itself, in a log.
 
     Attributes:
@@ -89,8 +89,8 @@ class Explanation:
         raised: Last line of the last Python traceback, if there is no known failure; else empty.
     """
 
-    cause: Optional[FoundFailure]
-    others: Tuple[FoundFailure, ...] = ()
+    cause: Optional[LocatedFailure]
+    others: Tuple[LocatedFailure, ...] = ()
     peers: Tuple[Tuple[Peer, int], ...] = ()
     raised: str = ""
 
@@ -107,22 +107,22 @@ def explain_logs(logs: Iterable[Log]) -> Explanation:
     return Explanation(cause, others, tuple(_count_peers(read, cause)))
 
 
-def _find_all(logs: List[Log]) -> Iterator[FoundFailure]:
+def _find_all(logs: List[Log]) -> Iterator[LocatedFailure]:
     """Find the known failures of each log, and the exceptions that none of them explains."""
     explained = set()
     for log in logs:
         for failure in classify(log.text):
             explained.add(os.path.dirname(log.path))
-            yield FoundFailure(log, failure, _find_time(log, failure.line))
+            yield LocatedFailure(log, failure, _find_time(log, failure.line))
     for log in logs:
         record = log.record
         if record is None or record.failed_rank is not None or record.exit_code > 128:
             continue  # ended by another rank's failure, or by a signal
         if record.speaks_for_itself or os.path.dirname(log.path) not in explained:
-            yield FoundFailure(log, None, record.time)
+            yield LocatedFailure(log, None, record.time)
 
 
-def _order(finding: FoundFailure) -> Tuple[int, bool]:
+def _order(finding: LocatedFailure) -> Tuple[int, bool]:
     if finding.failure is None:
         record = finding.log.record
         # A RuntimeError may merely report a failure of the device; a KeyError does not.
@@ -145,7 +145,7 @@ def _find_time(log: Log, line: str) -> float:
     return seconds + float(f"0.{match[3] or 0}{match[4] or ''}")
 
 
-def _count_peers(logs: List[Log], cause: FoundFailure) -> Iterator[Tuple[Peer, int]]:
+def _count_peers(logs: List[Log], cause: LocatedFailure) -> Iterator[Tuple[Peer, int]]:
     failure = cause.failure
     if failure is None or not (failure.definition.is_secondary or failure.code.startswith("EI")):
         return

@@ -25,11 +25,8 @@ _KEY_VALUE = re.compile(r"\s*([A-Za-z]\w*)\s*=\s*(.*?)\s*")
 _INSTALL_INFO = "etc/ascend_install.info"
 DEFAULT_PREFIX = "usr/local/Ascend"
 TOOLKIT_VARIABLES = ("ASCEND_TOOLKIT_HOME", "ASCEND_HOME_PATH")
-_TOOLKIT_PLACES = (
-    "usr/local/Ascend/ascend-toolkit/latest",
-    "usr/local/Ascend/cann",
-    "usr/local/Ascend/cann-*",
-)
+TOOLKIT_FOLDERS = ("usr/local/Ascend/ascend-toolkit/latest", "usr/local/Ascend/cann")
+TOOLKIT_PATTERNS = (*TOOLKIT_FOLDERS, "usr/local/Ascend/cann-*")
 _TOOLKIT_FILES = ("*-linux/ascend_toolkit_install.info", "ascend_toolkit_install.info")
 
 
@@ -87,7 +84,7 @@ def read_versions(environ: Mapping[str, str], root: str = "/") -> Versions:
                 f"{variable} is {home!r}, but no ascend_toolkit_install.info is found there."
             )
         toolkits += selected
-    for place in _TOOLKIT_PLACES:
+    for place in TOOLKIT_PATTERNS:
         toolkits += _find_toolkits(root, place)
     return Versions(
         driver=_find_component(root, installed, "driver"),
@@ -225,11 +222,6 @@ ALL_MODES = "all_ops_impl_mode.ini"
 
 _BELOW_OPP = os.path.join("built-in", "op_impl", "ai_core", "tbe")
 _OPS_INFO = "aic-*ops-info*.json"
-_OPP_PLACES = (
-    "usr/local/Ascend/ascend-toolkit/latest",
-    "usr/local/Ascend/cann",
-    "usr/local/Ascend/latest",
-)
 
 
 def find_impl_mode_folder(
@@ -269,7 +261,7 @@ def _implementation_folder(
             places.append(toolkit)
     else:
         homes = [environ[variable] for variable in TOOLKIT_VARIABLES if environ.get(variable)]
-        homes += _OPP_PLACES
+        homes += [*TOOLKIT_FOLDERS, "usr/local/Ascend/latest"]
         if environ.get("HOME"):
             homes.append(os.path.join(environ["HOME"], "Ascend/ascend-toolkit/latest"))
         opps = [environ[OPP_VARIABLE]] if environ.get(OPP_VARIABLE) else []

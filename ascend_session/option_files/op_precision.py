@@ -66,7 +66,6 @@ def _find_missing_mode(op_type: str, mode: str, implemented: Mapping[str, Any]) 
     return ""
 
 
-@functools.lru_cache(maxsize=1024)
 def mode_hint(mode: str) -> str:
     """Return a hint for a mode that GE does not know."""
     near = did_you_mean(mode.lower(), MODES)
