@@ -76,7 +76,7 @@ class ConfigError(AscendError, ValueError):
     def from_problems(
         cls, problems: Sequence[Finding], where: str = "the configuration"
     ) -> "ConfigError":
-        """Make one error of one or several problems, numbered if there are several."""
+        """Combine problems into one error; several are numbered below ``N problems in {where}``."""
         if len(problems) == 1:
             return cls(problems[0].message, hint=problems[0].hint, problems=problems)
         lines = [f"{len(problems)} problems in {where}:"]
@@ -88,7 +88,7 @@ class JobError(AscendError, ValueError):
     """The environment or rank table is wrong, or would make each rank train alone.
 
     Attributes:
-        findings: For a rank table, all findings, also those that are no errors; else empty.
+        findings: All findings about the rank table, warnings included; empty without a table.
     """
 
     def __init__(
@@ -119,13 +119,13 @@ class ShutdownError(AscendError, RuntimeError):
 
 
 class FanOutError(AscendError, RuntimeError):
-    """One or several of the devices that a process drives at the same time failed.
+    """At least one of the devices that a process drives at the same time failed.
 
     Attributes:
-        device_id: Logical id of the first of them, in the order in which the devices were given.
+        device_id: Logical id of the first device in `failures`; None if there is none.
         phase: ``build``, ``start`` (opening the session and its first run), ``each`` or ``map``.
-        failures: What failed, ``{device_id: exception}``, in the order of the devices.
-        results: Results of ``each`` or ``map`` from the others, ``{device_id: value}``.
+        failures: ``{device_id: exception}``, in the order in which the devices were given.
+        results: ``{device_id: value}`` of ``each`` or ``map``, from the devices that succeeded.
     """
 
     def __init__(
@@ -149,11 +149,11 @@ class CollectiveError(AscendError, RuntimeError):
 
 
 class PreflightError(AscendError, RuntimeError):
-    """A preflight check failed, so the job was not started; nothing is left of it.
+    """A preflight check failed; the job was not started, and nothing of it remains.
 
     Attributes:
-        findings: Errors, then warnings and what could not be checked, each with its own hint.
-        is_wrong_call: Whether the call itself is wrong, not only the host.
+        findings: Errors first, then warnings and checks that could not be made.
+        is_wrong_call: True if the arguments have to change; False if only the host has to.
     """
 
     def __init__(
@@ -170,11 +170,11 @@ class PreflightError(AscendError, RuntimeError):
 
 
 class ResultError(AscendError, ValueError):
-    """A file that should hold results of tuning with AOE cannot be read, or holds none at all."""
+    """An AOE result file cannot be read, or contains no results."""
 
 
 class AuditError(AscendError, ValueError):
-    """A script, or a file of known findings, that the audit cannot read or cannot write."""
+    """The audit cannot read or write a script or a file of known findings."""
 
 
 class UnsupportedError(AscendError, NotImplementedError):

@@ -18,11 +18,11 @@ _DIGEST_DIGITS = 16  # of a SHA-256 in hexadecimal: enough that no two files eve
 
 
 class UnreadableError(Exception):
-    """A file cannot be read; the argument is the end of a sentence that says why.
+    """A file cannot be read; its text continues a sentence that begins with the path.
 
     Attributes:
-        hint: What to do about it; None if the name is wrong.
-        is_missing: Whether the file is missing, perhaps only for a moment.
+        hint: What to do about it; None if the path is not a file name at all.
+        is_missing: True if there is no such file (yet).
     """
 
     def __init__(
@@ -34,16 +34,16 @@ class UnreadableError(Exception):
 
 
 def read_regular_file(path: str, most_bytes: int, what: str = "such a file") -> bytes:
-    """Read a file whole.
+    """Read a whole file, and nothing but a regular file.
 
     Args:
         path: Its name.
-        most_bytes: How much of it is read at most.
-        what: What such a file is, with its article.
+        most_bytes: Size limit, in bytes.
+        what: Description of the file for messages, with its article: ``a rank table``.
 
     Raises:
-        UnreadableError: If it is not there, cannot be read, is a folder, a pipe or a device
-            (which are never waited for), or has more than ``most_bytes``.
+        UnreadableError: If it is missing, unreadable, a folder, larger than ``most_bytes``, or a
+            pipe or a device (this function never waits for those).
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
@@ -74,10 +74,10 @@ def read_regular_file(path: str, most_bytes: int, what: str = "such a file") -> 
 
 
 def load_file(path: str, what: str) -> bytes:
-    """Read a file of at most 64 MiB as `read_regular_file` does.
+    """Read a file of at most 64 MiB with `read_regular_file`.
 
     Raises:
-        ConfigError: If that is not possible.
+        ConfigError: If `read_regular_file` raises UnreadableError.
     """
     try:
         return read_regular_file(path, _MOST_BYTES, what)
@@ -97,10 +97,10 @@ def read_end(path: str, most_bytes: int) -> bytes:
 
 
 def replace_file(path: str, content: bytes) -> None:
-    """Replace a file atomically, by writing another and renaming it.
+    """Replace a file atomically: write a temporary file beside it, then rename that.
 
     Raises:
-        OSError: If that is not possible; nothing is left behind.
+        OSError: If either fails; the temporary file is removed.
     """
     temporary = f"{path}.{os.getpid()}"
     try:
@@ -116,26 +116,26 @@ def replace_file(path: str, content: bytes) -> None:
 def write_file(
     path: str, content: bytes, *, force: bool = False, error: Type[AscendError] = ConfigError
 ) -> None:
-    """Write a user's file, completely and synced to disk, or not at all.
+    """Write a user's file, completely or not at all.
 
     Args:
         path: Its name; a link is followed.
-        content: What goes into it.
+        content: Its new content.
         force: Whether to replace an existing file, keeping its permissions.
         error: The type of error to raise.
 
     Raises:
-        AscendError: Of that type, if there is a file already, or it cannot be written. Nothing is
-            left behind then.
+        AscendError: The type ``error``, if the file exists and ``force`` is not given, or if it
+            cannot be written. Nothing is left behind then.
     """
     try:
         if os.path.lexists(path) and not force:
             raise FileExistsError
         target = os.path.realpath(path)
-        folder = os.path.dirname(target)
-        temporary = os.path.join(folder, f".ascend-{os.getpid()}-{os.urandom(4).hex()}.part")
+        name = f".ascend-{os.getpid()}-{os.urandom(4).hex()}.part"
+        temporary = os.path.join(os.path.dirname(target), name)
         try:
-            _write_to_disk(temporary, content, _mode_of(target))
+            _write_to_disk(temporary, content, _read_mode(target))
             if force:
                 os.replace(temporary, target)
             else:
@@ -143,7 +143,6 @@ def write_file(
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
-        _sync_folder(folder)
     except FileExistsError:
         raise error(
             f"{path} already exists.", hint=f"Give {option('force')} to replace it."
@@ -157,16 +156,16 @@ def write_file(
 def store_file(folder: str, name: str, content: bytes) -> str:
     """Write a file into ``folder`` under a name that holds a digest of its content.
 
-    Equal content has the same name, so several processes may store it at the same time, and a file
+    Equal content gets the same name, so several processes may store it at the same time, and a file
     in use never changes.
 
     Args:
-        folder: Where to; it is made if it is not there.
-        name: What the file is called without the digest, ``op_precision.ini``.
-        content: What goes into it.
+        folder: The folder; created if it is missing.
+        name: The name to which the digest is added, as in ``op_precision.ini``.
+        content: The content of the file.
 
     Returns:
-        The absolute path.
+        The absolute path: ``folder/op_precision-<16 hexadecimal digits>.ini``.
 
     Raises:
         ConfigError: If it cannot be written.
@@ -174,7 +173,7 @@ def store_file(folder: str, name: str, content: bytes) -> str:
     path = stored_path(folder, name, content)
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        if not _holds(path, content):
+        if not _has_content(path, content):
             write_file(path, content, force=True)
     except OSError as reason:
         raise ConfigError(f"{path} cannot be written: {reason.strerror}.") from reason
@@ -192,10 +191,7 @@ def stored_path(folder: str, name: str, content: bytes) -> str:
 
 @contextlib.contextmanager
 def lock_folder_of(path: str) -> Iterator[None]:
-    """Lock a file's folder while the block reads and changes the file.
-
-    Does nothing on file systems without locks.
-    """
+    """Hold an exclusive lock on a file's folder during the block; none where locks do not work."""
     with contextlib.ExitStack() as opened:
         with contextlib.suppress(OSError, ValueError):
             folder = os.path.dirname(os.path.realpath(path))
@@ -205,19 +201,15 @@ def lock_folder_of(path: str) -> Iterator[None]:
         yield
 
 
-def _holds(path: str, content: bytes) -> bool:
+def _has_content(path: str, content: bytes) -> bool:
     try:
-        facts = os.stat(path)
-        if not stat.S_ISREG(facts.st_mode) or facts.st_size != len(content):
-            return False
-        with open(path, "rb") as file:
-            return file.read() == content
-    except FileNotFoundError:
+        return read_regular_file(path, len(content)) == content
+    except UnreadableError:
         return False
 
 
-def _mode_of(target: str) -> Optional[int]:
-    """Return the permissions of the file to be replaced; None without one."""
+def _read_mode(target: str) -> Optional[int]:
+    """Return the permissions of the file to be replaced; None if there is none."""
     try:
         facts = os.stat(target)
     except FileNotFoundError:
@@ -251,13 +243,3 @@ def _rename_to_new(temporary: str, target: str) -> None:
         if os.path.lexists(target):
             raise FileExistsError(errno.EEXIST, "File exists") from None
         os.replace(temporary, target)
-
-
-def _sync_folder(folder: str) -> None:
-    """Sync the folder, if the file system can."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

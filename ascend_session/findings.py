@@ -1,5 +1,8 @@
 """Findings: the one record for errors, warnings and notes of all checks."""
 
+import re
+from array import array
+from bisect import bisect_right
 from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
 
 from ascend_session.spelling import as_message, template_of
@@ -22,10 +25,10 @@ OK = "ok"
 SEVERITIES = (ERROR, WARNING, NOT_CHECKED, INFO, OK)
 
 NO_EFFECT = "none"
-"""An effect: the option does not do what it says."""
+"""Effect: the option is accepted and does nothing."""
 
 HOST = "host"
-"""An effect: would end a run on a device, provided that host has the same files."""
+"""Effect: would end a run on a device, provided that host has the same files."""
 
 
 class Place(NamedTuple):
@@ -50,33 +53,20 @@ class Place(NamedTuple):
         return within if self.cell is None else f"cell {self.cell}:{within}"
 
 
-_BLOCK_CHARS = 4096
-
-
 class TextPlaces:
-    """Converts positions in a text to lines and columns."""
+    """Converts indices of a text to lines and columns."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        # Of each block: how many line feeds stand in front of it, and where the last of them is.
-        self._blocks: List[Tuple[int, int]] = []
+        self._line_starts = array("Q")
 
     def locate(self, at: int) -> Place:
         """Return line and column of the character at index ``at``."""
-        if not self._blocks:
-            self._count_lines()
-        start = at // _BLOCK_CHARS * _BLOCK_CHARS
-        lines, last_feed = self._blocks[at // _BLOCK_CHARS]
-        lines += self._text.count("\n", start, at)
-        last_feed = max(last_feed, self._text.rfind("\n", start, at))
-        return Place(lines + 1, at - last_feed)
-
-    def _count_lines(self) -> None:
-        lines, last_feed = 0, -1
-        for start in range(0, len(self._text) + 1, _BLOCK_CHARS):
-            self._blocks.append((lines, last_feed))
-            lines += self._text.count("\n", start, start + _BLOCK_CHARS)
-            last_feed = max(last_feed, self._text.rfind("\n", start, start + _BLOCK_CHARS))
+        if not self._line_starts:
+            self._line_starts.append(0)
+            self._line_starts.extend(feed.end() for feed in re.finditer("\n", self._text))
+        line = bisect_right(self._line_starts, at)
+        return Place(line, at - self._line_starts[line - 1] + 1)
 
 
 class _Fields(NamedTuple):
@@ -153,7 +143,7 @@ def sort_by_severity(findings: Iterable[Finding]) -> List[Finding]:
 
 
 def limit_repeats(findings: Iterable[Finding], most: int = 10) -> List[Finding]:
-    """Keep the first findings of each severity and rule, and count the others in one more."""
+    """Keep ``most`` findings of each severity and rule; one more says how many were left out."""
     kept: Dict[Tuple[str, str], List[Finding]] = {}
     left_out: Dict[Tuple[str, str], int] = {}
     for finding in findings:

@@ -1,7 +1,7 @@
 """Parse JSON as the vendor's programs do, with the place of each value and error.
 
-GE and HCCL read JSON with nlohmann::json's stream operator: strict JSON, of two equal keys the
-last one counts, a byte order mark is skipped, and what follows the first value is never read.
+GE and HCCL read JSON with nlohmann::json's stream operator: strict JSON, the last of two equal keys
+counts, a byte order mark is skipped, and text after the first value is never read.
 Source: hicann/ge, its config parsers; HCOMM, TopoInfoRanktableParser::ReadFile.
 """
 
@@ -29,7 +29,7 @@ class Node(NamedTuple):
     """A JSON value.
 
     Attributes:
-        at: Where it begins in the text, counted from 0.
+        at: Index of its first character in the text.
         value: Text, a number, True, False, None, a list of `Node`, or a tuple of `JsonMember`.
     """
 
@@ -43,7 +43,7 @@ class Node(NamedTuple):
 
     @property
     def plain(self) -> Any:
-        """The value as from `json.loads`; of two equal keys the last one counts."""
+        """The value as `json.loads` returns it; the last of two equal keys counts."""
         if isinstance(self.value, tuple):
             return {member.key: member.node.plain for member in self.value}
         if isinstance(self.value, list):
@@ -74,9 +74,9 @@ class JsonError(ValueError):
     Attributes:
         at: Index of the error in the text.
         reason: The error, as a sentence without capital and full stop.
-        hint: What to do about it.
-        is_comment: Whether a comment stands there.
-        is_cut_off: Whether the text ends before its value does.
+        hint: What to do about it; None if the reason says enough.
+        is_comment: True if a comment stands there.
+        is_cut_off: True if the text ends before its value does.
     """
 
     def __init__(
@@ -97,30 +97,30 @@ class JsonError(ValueError):
 
 
 def parse_json(text: str, *, lenient: bool = False) -> Tuple[Node, int]:
-    """Read the first JSON value of a text, which may have ``surrogateescape`` bytes in it.
+    """Read the first JSON value of a text, with the place of every value in it.
 
     Args:
-        text: The text.
+        text: The text; bytes that are not UTF-8 as ``surrogateescape`` decodes them.
         lenient: Whether to allow comments, and commas before a closing bracket.
 
     Returns:
         The value, and the index of the next token after it (or the text's length).
 
     Raises:
-        JsonError: If it is no JSON.
+        JsonError: If the text is not JSON.
     """
     return _Parser(text, lenient).parse()
 
 
 def load_json(text: str) -> Tuple[Any, int, List[Tuple[str, str]]]:
-    """Read the first JSON value of a text as Python's own types; fast, for files of megabytes.
+    """Read the first JSON value of a text as Python's own types; fast enough for megabytes.
 
     Returns:
         The value, the index of the next token after it, and duplicate keys with the path of their
         object: ``("server_list[0]", "device")``.
 
     Raises:
-        JsonError: If it is no JSON.
+        JsonError: If the text is not JSON.
     """
 
     def build_object(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
@@ -151,7 +151,7 @@ def load_json(text: str) -> Tuple[Any, int, List[Tuple[str, str]]]:
         with contextlib.suppress(ValueError, RecursionError):
             value, end = decoder.raw_decode(text, _BLANKS.match(text, start).end())  # type: ignore[union-attr]
             return value, _BLANKS.match(text, end).end(), []  # type: ignore[union-attr]
-    node, end = parse_json(text)  # which says where and what
+    node, end = parse_json(text)  # slow, but knows where the error or the duplicate key is
     return node.plain, end, list(_find_repeated(node, ""))
 
 
@@ -251,7 +251,7 @@ class _Parser:
         return Node(at, float(digits)), match.end()
 
     def _skip_blanks(self, at: int) -> int:
-        """Return the index after blanks, and after comments if these are allowed."""
+        """Return the index after blanks, and after comments if they are allowed."""
         while True:
             blanks = _BLANKS.match(self._text, at)
             at = at if blanks is None else blanks.end()

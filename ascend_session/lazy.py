@@ -1,8 +1,8 @@
-"""Packages whose names are loaded when they are first used.
+"""Packages that import a name when it is first used.
 
 A package lists its names once, in the ``__init__.pyi`` beside its ``__init__.py``, for type
-checkers, editors and `late_names`. Each line is ``from .module import name as
-name``, or ``from . import module as module``.
+checkers, editors and `late_names`. Each line is ``from .module import name as name`` or
+``from . import module as module``.
 """
 
 import importlib
@@ -18,7 +18,7 @@ def late_names(
     """Make the ``__getattr__``, ``__dir__`` (PEP 562) and ``__all__`` of a package.
 
     Args:
-        namespace: Its ``globals()``, which keeps loaded names.
+        namespace: The package's ``globals()``; loaded names are added to it.
     """
     package: str = namespace["__name__"]
     with open(f"{namespace['__file__']}i", encoding="utf-8") as stub:

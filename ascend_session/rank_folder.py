@@ -49,17 +49,17 @@ _HALF_TRACEBACK, _HALF_MESSAGE = 32 * 1024, 8 * 1024  # characters that are kept
 
 
 def name_process(pid: int) -> str:
-    """Return the name of a process's state file."""
+    """Name the file with a process's state."""
     return f"{PROCESS_PREFIX}{pid}{PROCESS_SUFFIX}"
 
 
 def name_waiting(pid: int) -> str:
-    """Name the file that is there while a process waits for other ranks to come."""
+    """Name the file that exists while a process waits for other ranks to join."""
     return f"waiting_{pid}"
 
 
 def name_stacks(pid: int) -> str:
-    """Name the file for the stacks of a process that the launcher's runner has not started."""
+    """Name the file for the stacks of a process that was not started by the launcher's runner."""
     return f"stacks_{pid}.log"
 
 
@@ -76,7 +76,7 @@ def write_first_step(folder: str, step: int) -> None:
 
 
 def read_first_step(folder: str) -> "Optional[int]":
-    """Read the step with which a rank began; None if it has written none."""
+    """Read the first global step of a rank; None if it has not written one."""
     try:
         with open(os.path.join(folder, FIRST_STEP_NAME)) as file:
             text = file.read(32)
@@ -85,19 +85,19 @@ def read_first_step(folder: str) -> "Optional[int]":
     return int(text) if text.isdigit() else None
 
 
-_STEP_BYTES = 64  # always as many, so that a shorter one leaves nothing of the one before
+_STEP_BYTES = 64  # a fixed length, so that a shorter record overwrites a longer one completely
 
 
-def write_step(folder: str, step: int, of: "Optional[int]", now: float) -> None:
-    """Write at which step a rank is; trouble with the file is no matter.
+def write_step(folder: str, step: int, total: "Optional[int]", now: float) -> None:
+    """Write the progress of a rank; ignore errors.
 
     Args:
-        folder: The rank's.
-        step: The step that it has made last.
-        of: How many it will make in all; None if that is not known.
-        now: The time, as `time.monotonic` counts.
+        folder: The rank's folder.
+        step: The last step that it has finished.
+        total: The number of its last step; None if that is not known.
+        now: The time in seconds, from `time.monotonic`.
     """
-    record = f"{step} {-1 if of is None else of} {now:.3f}"
+    record = f"{step} {-1 if total is None else total} {now:.3f}"
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
         fd = os.open(os.path.join(folder, STEP_NAME), flags, 0o666)
@@ -112,18 +112,18 @@ def write_step(folder: str, step: int, of: "Optional[int]", now: float) -> None:
 
 
 def read_step(folder: str) -> "Optional[Tuple[int, Optional[int], float]]":
-    """Read what `write_step` has written: step, of and now; None if there is nothing."""
+    """Read ``(step, total, now)`` as `write_step` wrote them; None if there is no such record."""
     try:
         with open(os.path.join(folder, STEP_NAME)) as file:
-            step, of, now = file.read(_STEP_BYTES).split()
-        return int(step), None if of == "-1" else int(of), float(now)
+            step, total, now = file.read(_STEP_BYTES).split()
+        return int(step), None if total == "-1" else int(total), float(now)
     except (OSError, ValueError):
         return None
 
 
-# Descriptors that no program reaches. If one closes all that it does not know, what it opens then
-# gets another number, and no stack is ever written into a file of its own.
-_OUT_OF_THE_WAY = (1000, 250)
+# High numbers that no program reaches by opening files. If the program closes every descriptor, a
+# file that it opens later gets a lower number, so no stack is ever written into it.
+_HIGH_DESCRIPTORS = (1000, 250)
 
 
 def watch_stacks(folder: str) -> None:
@@ -133,7 +133,7 @@ def watch_stacks(folder: str) -> None:
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
     try:
-        fd = _moved(os.open(os.path.join(folder, STACKS_NAME), flags, 0o666))
+        fd = _move_up(os.open(os.path.join(folder, STACKS_NAME), flags, 0o666))
         if not faulthandler.is_enabled():
             faulthandler.enable(fd, all_threads=True)
         faulthandler.register(STACK_SIGNAL, fd, all_threads=True, chain=False)
@@ -141,14 +141,15 @@ def watch_stacks(folder: str) -> None:
         return
 
 
-def _moved(fd: int) -> int:
-    for high in _OUT_OF_THE_WAY:
+def _move_up(fd: int) -> int:
+    """Move a descriptor to a free high number, if one is allowed; return its number."""
+    for high in _HIGH_DESCRIPTORS:
         try:
             os.fstat(high)
         except OSError:
             try:
                 os.dup2(fd, high, False)
-            except OSError:  # so many are not allowed
+            except OSError:  # above the limit of open files
                 continue
             os.close(fd)
             return high
@@ -156,13 +157,13 @@ def _moved(fd: int) -> int:
 
 
 def exit_code_of(error: BaseException) -> int:
-    """Return the exit code that Python ends with because of an error, as a shell sees it."""
+    """Return the exit code of a Python program that this exception ends, as a shell sees it."""
     if isinstance(error, SystemExit):
         if error.code is None:
             return 0
         return error.code & 0xFF if isinstance(error.code, int) else 1
     if type(error) is KeyboardInterrupt and sys.version_info >= (3, 8):
-        return 130  # it sends itself SIGINT
+        return 130  # Python sends itself SIGINT
     return 1
 
 
@@ -177,15 +178,15 @@ def write_record(
     """Write an exception into a rank's folder; ignore errors such as a full disk.
 
     Args:
-        error: What ends the rank's work; its traceback is written as Python prints it.
-        folder: The rank's.
-        code: The exit code of the process; None means Python's own for the error.
-        ends_program: Whether it ends the program, not only the rank's part in the job.
-        failed_rank: The rank whose failure it follows from. What raises with the same text later
-            follows from it, too.
+        error: The exception; its traceback is written as Python prints it.
+        folder: The rank's folder.
+        code: The exit code of the process; None means Python's own for the exception.
+        ends_program: Whether it ends the program, and not only the rank's part in the job.
+        failed_rank: The rank whose failure caused it. A later exception that quotes this one has
+            the same cause.
 
     Returns:
-        The rank whose failure it follows from, as it was recorded; None for a failure of its own.
+        The recorded rank whose failure caused it; None for a failure of this rank itself.
     """
     path = os.path.join(folder, RECORD_NAME)
     temporary = f"{path}.{os.getpid()}"
@@ -195,7 +196,7 @@ def write_record(
         trace, now = _quote(_format_traceback(error)), time.time()
         earlier = _Earlier(path)
         if failed_rank is not None and earlier.pid:
-            return failed_rank  # what was recorded before says more
+            return failed_rank  # the earlier record says more
         is_same = isinstance(error, Exception) and earlier.message in trace
         if earlier.pid == str(os.getpid()) and earlier.failed_rank is None:
             now = earlier.time
@@ -215,15 +216,15 @@ def write_record(
 
 
 def _was_terminated(error: BaseException, trace: str) -> bool:
-    """Return whether SIGTERM came, perhaps before an error was raised for it.
+    """Return whether SIGTERM raised the exception, or was replaced by an error of TensorFlow 2.
 
-    TensorFlow 2 raises an error of its own when a signal comes while it makes one.
+    TensorFlow 2 replaces the exception of a signal that arrives while it makes an error of its own.
     """
     return type(error).__name__ == "Terminated" or "REPLACED BY Terminated" in trace
 
 
 def remove_record(folder: str) -> None:
-    """Remove this process's record: the program went on after the exception."""
+    """Remove this process's record, because the program went on after the exception."""
     path = os.path.join(folder, RECORD_NAME)
     try:
         if _Earlier(path).pid == str(os.getpid()):
@@ -233,7 +234,7 @@ def remove_record(folder: str) -> None:
 
 
 class _Earlier:
-    """An earlier record, from when this rank reported its failure, or heard of another's."""
+    """The record that this rank wrote earlier, of its own failure or of another rank's."""
 
     def __init__(self, path: str) -> None:
         try:
@@ -298,7 +299,7 @@ def _format_frames(error: BaseException) -> str:
 
 
 def _quote(text: str) -> str:
-    """Write a text as JSON; what is no Unicode becomes visible, as in a line on the screen."""
+    """Write a text as JSON; lone surrogates become visible escapes."""
     quoted: str = encode_basestring(text.encode("utf-8", "backslashreplace").decode("utf-8"))
     return quoted
 
@@ -329,26 +330,26 @@ class _StderrCollector:
         return getattr(self._real, name)
 
     def write(self, text: str) -> int:
-        """As of a file."""
+        """Keep the text, or pass it on if another thread writes it."""
         if get_ident() != self._thread:
             return int(self._real.write(text) or 0)
-        room = _HALF_TRACEBACK - len(self._begin)
-        self._begin += text[:room] if room else ""
-        self._end.append(text[room:])
+        free = _HALF_TRACEBACK - len(self._begin)
+        self._begin += text[:free]
+        self._end.append(text[free:])
         self._end_length += len(self._end[-1])
         if self._end_length > 4 * _HALF_TRACEBACK:
             self._shorten()
         return len(text)
 
     def isatty(self) -> bool:
-        """As of a file: no colours are wanted."""
+        """Return False, so that nothing is coloured."""
         return False
 
     def flush(self) -> None:
-        """As of a file."""
+        """Do nothing; files have this method."""
 
     def text(self) -> str:
-        """Return the captured text; of a long one the beginning and the end."""
+        """Return the captured text; only the beginning and the end of a long one."""
         if self._end_length > _HALF_TRACEBACK:
             self._shorten()
         cut = f"\n[... {self._cut_length} characters ...]\n" if self._cut_length else ""

@@ -1,7 +1,7 @@
 """The pip commands in hints about missing packages.
 
-They name packages of known projects only, with the pins of pyproject.toml. The vendor's packages
-are on no index: a package of such a name there would be somebody else's, and would run with the
+They name only packages of well-known projects, with the pins of pyproject.toml. The vendor's
+packages are on no index: a package of that name would be somebody else's, and would run with the
 rights of the training job. So hints name the vendor's files, and never this project's own name.
 """
 
@@ -22,7 +22,7 @@ def tensorflow_hint(
 
     Args:
         python: Major and minor version.
-        machine: The processor's name as ``uname -m`` has it.
+        machine: The processor's name, as ``uname -m`` prints it.
     """
     is_x86_64 = machine.lower() in _X86_64
     if python == (3, 8):
@@ -32,7 +32,7 @@ def tensorflow_hint(
         )
     if python < (3, 8):
         if is_x86_64:
-            return f"pip install tensorflow==1.15.5 {_protobuf(python)}"
+            return "pip install tensorflow==1.15.5 'protobuf<3.21'"
         return (
             f"Install the TensorFlow 1.15 wheel that was built for {machine}: package indexes have "
             "it for x86_64 only."
@@ -40,7 +40,7 @@ def tensorflow_hint(
     return f"pip install '{'tensorflow-cpu' if is_x86_64 else 'tensorflow'}>=2.8'"
 
 
-# What stands in an error of an import, and the requirement without which it happens
+# Words in an ImportError, and the requirement that prevents it
 _TOO_NEW = (
     ("Descriptors cannot", "protobuf<3.21"),
     ("_ARRAY_API not found", "numpy<2"),
@@ -70,7 +70,3 @@ def hint_for_import_error(error: str, python: Tuple[int, ...] = sys.version_info
         return f"TensorFlow is there, but not {missing[1]}, which it needs: {install}"
     again = install.replace("pip install", "pip install --force-reinstall", 1)
     return f"TensorFlow is there, but broken: {again}"
-
-
-def _protobuf(python: Tuple[int, ...]) -> str:
-    return "'protobuf<3.21'" if python < (3, 8) else "protobuf"

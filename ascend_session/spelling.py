@@ -15,12 +15,12 @@ from typing import Any, Callable, Optional, Tuple
 Spelling = Callable[[str, Optional[str]], str]
 """Spells an option, given its name, and its value as in Python or None."""
 
-# Two control characters, shift out and shift in. Our own sentences do not have them, and `repr`,
-# by which values of users stand in messages, escapes them.
+# Two control characters, shift out and shift in. No sentence of this package has them, and `repr`,
+# which formats users' values for messages, escapes them.
 _START, _END = "\x0e", "\x0f"
 _PLACEHOLDER = re.compile(f"{_START}([^{_END}=]*)(?:=([^{_END}]*))?{_END}")
 
-# A third one, the unit separator, stands between what is written in Python and in a file.
+# A third one, the unit separator, stands between the Python spelling and that of a file.
 _OR = "\x1f"
 _CODE = re.compile(f"{_START}([^{_END}{_OR}]*){_OR}([^{_END}]*){_END}")
 

@@ -4,22 +4,22 @@ import re
 from itertools import groupby
 from typing import Iterable, List, Optional, Sequence, Tuple
 
-_LONGEST_WORD = 60  # characters; comparing longer ones takes long, and nobody mistypes these
+_LONGEST_WORD = 60  # characters; longer words take long to compare, and nobody mistypes them
 _STRAY_BYTE = re.compile("[\udc80-\udcff]")  # as "surrogateescape" decodes it
 
 
 def printable(text: str, longest: int = 400) -> str:
-    """Escape what cannot be printed, and cut after ``longest`` characters."""
+    """Escape unprintable characters, and cut the text after ``longest`` characters."""
     if len(text) > longest:
         text = f"{text[:longest]}..."
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def blanked(text: str) -> str:
-    """Replace each unprintable character, line ends too, by a blank."""
-    return "".join(one if one.isprintable() else " " for one in text)
+    """Replace each unprintable character, including line ends, by a blank."""
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def one_line(text: str, longest: int) -> str:
@@ -41,17 +41,17 @@ def split_counting(blocks: Sequence[Sequence[str]]) -> List[Tuple[int, int]]:
     """Split blocks of lines into runs in which each number stays equal or grows by one.
 
     Returns:
-        The first block of each run, and the one after its last.
+        The index of each run's first block, and the index after its last.
     """
     ends = [0]
     step: Optional[List[int]] = None
     tokens = [_split_numbers("\n".join(block)) for block in blocks]
-    for place in range(1, len(blocks)):
-        this = _find_step(tokens[place - 1], tokens[place])
-        is_first = place - ends[-1] == 1
-        if this is None or not (is_first or this == step):
-            ends.append(place)
-        step = this
+    for index in range(1, len(blocks)):
+        new_step = _find_step(tokens[index - 1], tokens[index])
+        is_first = index - ends[-1] == 1
+        if new_step is None or not (is_first or new_step == step):
+            ends.append(index)
+        step = new_step
     ends.append(len(blocks))
     return list(zip(ends, ends[1:]))
 
@@ -65,7 +65,7 @@ def fold_counting(texts: Sequence[str]) -> str:
 
 
 def _split_numbers(text: str) -> List[str]:
-    """Split a text, so that every second piece is a number without leading zeros."""
+    """Split a text so that every second piece is a number without leading zeros."""
     return re.split("(?<![0-9])(0|[1-9][0-9]{0,8})(?![0-9])", text)
 
 
@@ -116,14 +116,14 @@ def format_duration(seconds: float) -> str:
 
 def did_you_mean(word: str, known: Iterable[str], near: float = 0.6) -> Optional[str]:
     """Return the known word nearest to ``word``; None below similarity ``near``."""
-    import difflib  # some milliseconds of import that only a mistake has to pay for
+    import difflib  # takes milliseconds, and only mistakes need it
 
-    found = difflib.get_close_matches(word[:_LONGEST_WORD], list(known), n=1, cutoff=near)
-    return found[0] if found else None
+    matches = difflib.get_close_matches(word[:_LONGEST_WORD], list(known), n=1, cutoff=near)
+    return matches[0] if matches else None
 
 
 def find_stray_byte(text: str) -> Optional[int]:
-    """Find the first byte that is no UTF-8 in a text decoded with ``surrogateescape``."""
+    """Return the index of the first byte that is not UTF-8 in a text of ``surrogateescape``."""
     match = _STRAY_BYTE.search(text)
     return None if match is None else match.start()
 
@@ -145,5 +145,5 @@ def is_writable(text: str, strict: bool = False) -> bool:
 def shorten(text: str, most: int = 60) -> str:
     """Shorten a long text with three dots, also at the first byte that is not UTF-8."""
     at = find_stray_byte(text)
-    shown = text if at is None else text[:at] + "..."
-    return shown if len(shown) <= most else shown[: most - 3] + "..."
+    valid = text if at is None else text[:at] + "..."
+    return valid if len(valid) <= most else valid[: most - 3] + "..."

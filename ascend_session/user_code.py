@@ -15,7 +15,7 @@ _LIBRARIES = (
         for name in ("stdlib", "platstdlib", "purelib", "platlib")
     ),
 )
-# Of the user, of Debian, and of the vendor's toolkit, which is found through PYTHONPATH.
+# Folders of the user's packages, of Debian's, and of the vendor's toolkit (through PYTHONPATH).
 _OTHER_LIBRARIES = ("site-packages", "dist-packages")
 
 
@@ -48,22 +48,22 @@ def user_line(frame: Optional[FrameType]) -> Optional[UserLine]:
 def user_lines(frames: Iterable[Tuple[FrameType, int]]) -> List[UserLine]:
     """List the lines of the user's own files, in the order of the frames.
 
-    Where all files are installed, as with ``python -m package.train``, or none is a file, as in a
-    notebook, they are those of the main module.
+    If there are none, because the program is installed (``python -m package.train``) or typed into
+    a notebook, list the lines of the main module.
 
     Args:
-        frames: Frames and the lines in them, as the functions of `traceback` walk them.
+        frames: Frames and line numbers, as `traceback.walk_stack` and `walk_tb` yield them.
     """
-    given = list(frames)
-    own = [each for each in given if is_user_file(each[0].f_code.co_filename)]
-    own = own or [each for each in given if _is_of_main_module(each[0])]
+    all_frames = list(frames)
+    own = [pair for pair in all_frames if is_user_file(pair[0].f_code.co_filename)]
+    own = own or [pair for pair in all_frames if _is_of_main_module(pair[0])]
     return [UserLine(frame.f_code.co_filename, number) for frame, number in own]
 
 
 def is_user_file(path: str) -> bool:
-    """Return whether a file is neither Python's, nor of an installed package, nor of this one.
+    """Return whether a file belongs to neither Python, nor an installed package, nor this one.
 
-    The file system is not asked: it may be what a process waits for.
+    Does not touch the file system, for which the inspected thread may be waiting.
     """
     if path.startswith("<") or _absolute(path).startswith(_LIBRARIES):
         return False
@@ -71,7 +71,7 @@ def is_user_file(path: str) -> bool:
 
 
 def _is_of_main_module(frame: FrameType) -> bool:
-    """Return whether a frame is the started module's; a runner of this package does not count."""
+    """Return whether a frame is of the program's main module, which is none of this package."""
     path = _absolute(frame.f_code.co_filename)
     if path.startswith(_PACKAGE) and not path.startswith(_EXAMPLES):
         return False

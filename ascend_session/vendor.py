@@ -1,24 +1,23 @@
-"""Names and times of the vendor's stack that several packages use."""
+"""Names, timeouts and number formats of the vendor's software that several packages use."""
 
 import re
 import socket
 from typing import Optional
 
-# The families of products.
+# Product families
 TRAINING, A2, A3, A5 = "Atlas training (910A)", "A2 (910B)", "A3", "A5 (950)"
 DUO = "310P"
 
-# Until when HCCL waits unless it is told otherwise, and what it adds
-# (guides/facts/launch.md#hccl-timeouts).
+# HCCL's default timeouts, and what it adds to the first (guides/facts/launch.md#hccl-timeouts).
 CONNECT_SECONDS, CONNECT_SECONDS_MORE = 120, 20
 EXECUTION_SECONDS = 1836
 
 LONGEST_NUMBER = 10
-"""Characters of a number in one of HCCL's variables."""
+"""The most digits that HCCL reads of a number in one of its variables."""
 
 WORLD_GROUP = "hccl_world_group"
 
-# geop_npu.cc, AddNodeAttrs: the adapter knows a loop by exactly this name of its operation.
+# The adapter recognises a loop by exactly this operation name (geop_npu.cc, AddNodeAttrs).
 ITERATION_OP = "IterationOp"
 
 
@@ -36,20 +35,19 @@ def parse_whole_number(text: str) -> Optional[int]:
 
 
 def read_int64(text: Optional[str]) -> Optional[int]:
-    """Read a whole number as the adapter's safe_strto64 does; None if it does not."""
+    """Read a 64-bit whole number as the adapter's safe_strto64 does; None for anything else."""
     number = int(text) if text and re.fullmatch(r"\s*-?0*[0-9]{1,19}\s*", text, re.A) else None
     return number if number is not None and -(2**63) <= number < 2**63 else None
 
 
 def address_family(text: str) -> Optional[int]:
-    """``socket.AF_INET`` or ``AF_INET6``; None if HCCL takes the text for no address.
+    """Return ``socket.AF_INET`` or ``AF_INET6``; None for a text that HCCL refuses as an address.
 
-    An interface may stand behind ``%`` (HCOMM, HcclIpAddress::SetReadableAddress: inet_pton).
+    The address may end with ``%`` and an interface (HCOMM, HcclIpAddress::SetReadableAddress).
     """
-    place = text.find("%")
-    if place == 0 or place == len(text) - 1:
+    plain, percent, interface = text.partition("%")
+    if percent and not (plain and interface):
         return None
-    plain = text if place < 0 else text[:place]
     family = socket.AF_INET6 if plain.count(":") >= 2 else socket.AF_INET
     try:
         socket.inet_pton(family, plain)

@@ -2,8 +2,8 @@
 
 Sources: the manual of AOE, "To perform tuning in the single-device scenario, ensure that the
 following conditions are met", tuning precautions and environment variables; the adapter's manual,
-AOE.md: subgraphs are not tuned on A2 and A3. A GB of the manual is taken as 2**30 bytes, as `df -h`
-does.
+AOE.md: subgraphs are not tuned on A2 and A3. A GB of the manual counts as 2**30 bytes, as in
+`df -h`.
 """
 
 import math
@@ -11,23 +11,13 @@ import os
 import re
 import shlex
 from dataclasses import dataclass
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Dict,
-    Iterator,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Tuple,
-    Union,
-)
+from typing import TYPE_CHECKING, Any, Dict, Iterator, Mapping, NamedTuple, Optional, Tuple, Union
 
 import psutil
 
-from ascend_session.aoe.machine import MOST_PARALLEL, Parallel, find_home
+from ascend_session.aoe.parallelism import MOST_PARALLEL, Parallel, find_home
 from ascend_session.aoe.run import BANK, find_repository
-from ascend_session.checks.availability import Holders
+from ascend_session.checks.availability import Holders, name_holder
 from ascend_session.checks.toolkit import check_sourced
 from ascend_session.cluster.variables import read_number
 from ascend_session.config.tuning import MODES
@@ -37,7 +27,6 @@ from ascend_session.hardware.device_report import Device, DeviceReport
 from ascend_session.hardware.families import family
 from ascend_session.hardware.program import find_program, run_program
 from ascend_session.spelling import as_message, option, template_of
-from ascend_session.text import one_line
 
 if TYPE_CHECKING:
     from ascend_session.config.ascend_config import AscendConfig
@@ -55,11 +44,11 @@ HOME_BYTES = 20 * 2**30
 ONE_USER, DEVICE_MEMORY = "one user", "device memory"
 """The conditions that fail only while another process holds the device."""
 
-_MOST_HALF = 8  # the formula counts half of the CPU cores, and not more than this
-_RESERVE = 50
+# The manual's formula for tuning operators: half of the CPU cores, at most 8, and 50 in reserve
+_MOST_HALF, _RESERVE = 8, 50
 _VERSION = re.compile(r"Python ([0-9]+)\.([0-9]+)[.0-9]*")
 _OLDEST = (3, 7)
-# AOE tunes training on these, and subgraphs on the first alone.
+# Products on which AOE tunes training; subgraphs only on the first
 _ABLE = tuple(str(family(chip)) for chip in ("910A", "910B", "910C"))
 _MB = 2**20
 ELSEWHERE = "Run this on the machine that is to tune."
@@ -77,7 +66,7 @@ class TuningCondition(NamedTuple):
         message: The result of the check, in full sentences.
         hint: What to do; None if there is nothing to do.
         unit: ``bytes``, ``CPUs`` or another noun in the plural; empty for text.
-        asks: The members of `KnownFacts` that are missing, or ``config`` for the configuration.
+        asks: The fields of `KnownFacts` without which it could not be checked, or ``config``.
     """
 
     name: str
@@ -90,7 +79,7 @@ class TuningCondition(NamedTuple):
     asks: Tuple[str, ...] = ()
 
     def as_dict(self) -> Dict[str, Any]:
-        """Return the condition as plain values, which JSON can hold."""
+        """Return the condition as plain values for JSON."""
         return {
             "name": self.name,
             "verdict": self.verdict,
@@ -113,9 +102,9 @@ def judge(
     unit: str = "",
     asks: Tuple[str, ...] = (),
 ) -> TuningCondition:
-    """Make a condition that is met, is not, or (None) could not be checked.
+    """Make a condition from its result: True (met), False (fails) or None (not checked).
 
-    The other arguments are those of `TuningCondition`; a fulfilled one has no hint.
+    The other arguments are fields of `TuningCondition`; a condition that is met gets no hint.
     """
     message, hint = as_message(message), None if hint is None else as_message(hint)
     if fulfilled:
@@ -127,16 +116,16 @@ def judge(
 def _ask(
     name: str, measured: Value, needed: Value, message: str, unit: str, **known: Optional[int]
 ) -> TuningCondition:
-    """Make a condition that could not be checked without those facts that are None."""
+    """Make a condition that could not be checked because some ``known`` facts are None."""
     asks = tuple(fact for fact, value in known.items() if value is None)
     hint = f"Give {' and '.join(map(option, asks))}."
     return judge(name, None, measured, needed, message, hint, unit, asks)
 
 
 def format_value(value: Value, unit: str = "") -> str:
-    """Format a value for a person: ``18.6 GiB``, ``74 CPUs``, ``off``; ``-`` for an unknown one.
+    """Format a value: ``18.6 GiB``, ``74 CPUs``, ``off``; ``-`` for None.
 
-    Sizes are rounded down to a tenth, so that one that is too small never looks large enough.
+    Sizes are rounded down to a tenth, so that a size below a limit never looks like the limit.
     """
     if value is None:
         return "-"
@@ -149,19 +138,20 @@ def format_value(value: Value, unit: str = "") -> str:
 
 @dataclass(frozen=True)
 class KnownFacts:
-    """Facts of a tuning run that only the user knows; None for an unknown one.
+    """Facts about a tuning run that cannot be measured; None if the user does not know one.
 
     Attributes:
-        processes: Processes of the training script, which are the P of the CPU formulas.
+        processes: Processes of the training script (P in the manual's CPU formulas).
         training_memory: Host memory that the training needs, bytes.
         tuning_parallel_num: AOE's TUNING_PARALLEL_NUM, 1 to 64; None means that of aoe.ini.
         device_cores: AI cores of the device.
-        operator_cores: The most cores that an operator of the model uses.
-        device_memory: Memory of the device that the training needs, bytes.
+        operator_cores: The most AI cores that an operator of the model uses.
+        device_memory: Device memory that the training needs, bytes.
         static_operators: Whether every operator of the model has a static shape.
 
     Raises:
-        ConfigError: For numbers that cannot be.
+        ConfigError: If a number is not a whole number of 1 or more, if TUNING_PARALLEL_NUM is
+            above 64, or if ``static_operators`` is not True, False or None.
     """
 
     processes: int = 1
@@ -191,20 +181,20 @@ class KnownFacts:
             message = f"{given} is neither True nor False."
             problems.append(Finding(ERROR, message, option="static_operators"))
         if problems:
-            raise ConfigError.from_problems(problems, "what was asked")
+            raise ConfigError.from_problems(problems, "the facts given")
 
 
 def find_folder_fault(
     path: str, rights: int = os.R_OK | os.W_OK | os.X_OK
 ) -> Optional[Tuple[str, str]]:
-    """Find what is wrong with a folder; None if it can be used.
+    """Find why a folder cannot be used; None if it can.
 
     Args:
         path: The folder.
-        rights: What this user must be allowed to do there, as for `os.access`.
+        rights: The rights that this user needs there, as for `os.access`.
 
     Returns:
-        The end of a sentence that begins with the folder's name, and what to do.
+        The end of a sentence that begins with the folder's path, and a hint.
     """
     if not os.path.exists(path):
         return "does not exist", f"mkdir -p {shlex.quote(path)}"
@@ -219,18 +209,18 @@ def find_folder_fault(
 
 
 class TuningRun(NamedTuple):
-    """A tuning run as it would be started, and the machine on which it would be.
+    """The facts about a tuning run and its machine from which the conditions are checked.
 
     Attributes:
-        mode: What is tuned: ``"1"``, ``"2"`` or ``"4"``.
+        mode: What is tuned: ``"1"`` (subgraphs), ``"2"`` (operators) or ``"4"`` (gradients).
         environ: The environment of the run.
         root: Root of the host.
         report: The devices of the host.
         tuners: TUNING_PARALLEL_NUM.
         compilers: TE_PARALLEL_COMPILER.
-        known: What only the user knows.
-        config: What the training script opens its session with; None if that is not known.
-        new_folders: Absolute paths of folders that are made before the run starts.
+        known: The facts that the user gave.
+        config: The configuration of the training script's session; None if not known.
+        new_folders: Absolute paths of folders that are created before the run starts.
     """
 
     mode: str
@@ -244,55 +234,38 @@ class TuningRun(NamedTuple):
     new_folders: Tuple[str, ...] = ()
 
     def option(self, name: str) -> Any:
-        """Return an option of the configuration; None if it is not set, or nothing is known."""
+        """Return an option of the configuration; None if it is not set, or there is none."""
         return getattr(self.config, name, None)
 
 
 def check_resources(run: TuningRun) -> Iterator[TuningCondition]:
     """Check disk, memory and CPUs of this machine."""
     yield _check_home(run.environ)
-    yield _check_tuners(run.tuners)
+    tuners, message = run.tuners, f"{template_of(run.tuners.origin)}."
+    yield judge(
+        "TUNING_PARALLEL_NUM", tuners.legal, tuners.number, "1 to 64", message, "Correct aoe.ini."
+    )
     yield _check_memory(run)
     yield _check_compilers(run)
     yield _check_cpus(run)
     yield _check_pinning()
 
 
-def _count_cpus_needed(mode: str, processes: int, tuners: int, compilers: int, cores: int) -> int:
-    """Return how many CPUs of the host the manual recommends; half a core is rounded up.
-
-    Args:
-        mode: ``"2"`` for operators, ``"1"`` for subgraphs; there is no formula for another.
-        processes: Processes of the training script.
-        tuners: TUNING_PARALLEL_NUM.
-        compilers: TE_PARALLEL_COMPILER.
-        cores: CPU cores, as `nproc` counts them.
-    """
-    if mode == MODES["subgraph"]:
-        return processes * (2 * tuners + compilers)
-    return math.ceil(processes * (compilers + tuners + min(cores / 2, _MOST_HALF) + _RESERVE))
-
-
 def _check_home(environ: Mapping[str, str]) -> TuningCondition:
     home, free = find_home(environ), None
     hint = "Set HOME to a folder of the user who tunes."
     try:
-        room = int(psutil.disk_usage(home).free)
+        free_bytes = int(psutil.disk_usage(home).free)
     except OSError as error:
         state = f"cannot be looked at: {error.strerror}"
     else:
         state = "cannot be written to by this user"
         if os.access(home, os.W_OK | os.X_OK):
-            free, state = room, f"has {format_value(room, 'bytes')} free"
+            free, state = free_bytes, f"has {format_value(free_bytes, 'bytes')} free"
             hint = "Make room there, or set HOME to a folder on another disk."
     fulfilled = free is not None and free >= HOME_BYTES
     message = f"The home directory {home} {state}."
     return judge("home disk", fulfilled, free, HOME_BYTES, message, hint, "bytes")
-
-
-def _check_tuners(tuners: Parallel) -> TuningCondition:
-    name, message = "TUNING_PARALLEL_NUM", f"{template_of(tuners.origin)}."
-    return judge(name, tuners.legal, tuners.number, "1 to 64", message, "Correct aoe.ini.")
 
 
 def _check_memory(run: TuningRun) -> TuningCondition:
@@ -312,7 +285,7 @@ def _check_memory(run: TuningRun) -> TuningCondition:
 
 
 def _check_compilers(run: TuningRun) -> TuningCondition:
-    """Check for at most 80 % of the CPU cores for each device; the default never fails."""
+    """Check that it is at most 80 % of the CPUs for each device; the default never fails."""
     name, compilers, devices = "TE_PARALLEL_COMPILER", run.compilers, max(1, len(run.report))
     most = max(1, _count_cpus() * 4 // 5 // devices)
     if compilers.legal and compilers.is_set and (compilers.number or 0) > most:
@@ -326,18 +299,22 @@ def _check_compilers(run: TuningRun) -> TuningCondition:
 
 
 def _check_cpus(run: TuningRun) -> TuningCondition:
+    """Compare with the manual's formula; an unknown number counts as 1."""
     have, processes = _count_cpus(), run.known.processes
     message = f"This process may use {format_value(have, 'CPUs')}"
     if run.mode not in (MODES["operator"], MODES["subgraph"]):
         message += ". The manual has no formula for gradient tuning."
         return judge("CPUs", None, have, None, message, unit="CPUs")
     tuners, compilers = run.tuners.legal_number, run.compilers.legal_number
-    needed = _count_cpus_needed(run.mode, processes, tuners or 1, compilers or 1, have)
     threads, programs = tuners or "TUNING_PARALLEL_NUM", compilers or "TE_PARALLEL_COMPILER"
-    half = f"min({have}/2, {_MOST_HALF})"
-    formula = f"{processes} x ({programs} + {threads} + {half} + {_RESERVE})"
     if run.mode == MODES["subgraph"]:
+        needed = processes * (2 * (tuners or 1) + (compilers or 1))
         formula = f"{processes} x (2 x {threads} + {programs})"
+    else:
+        each = (compilers or 1) + (tuners or 1) + min(have / 2, _MOST_HALF) + _RESERVE
+        needed = math.ceil(processes * each)
+        half = f"min({have}/2, {_MOST_HALF})"
+        formula = f"{processes} x ({programs} + {threads} + {half} + {_RESERVE})"
     if have >= needed and (tuners is None or compilers is None):
         asks = ("tuning_parallel_num",) if tuners is None else ()
         hint = f"Give {option('tuning_parallel_num')}." if asks else "Correct TE_PARALLEL_COMPILER."
@@ -349,7 +326,7 @@ def _check_cpus(run: TuningRun) -> TuningCondition:
 
 
 def _count_cpus() -> int:
-    """Return how many CPUs this process may use, as `nproc` counts them."""
+    """Count the CPUs that this process may use, as `nproc` does."""
     return len(os.sched_getaffinity(0))
 
 
@@ -365,7 +342,7 @@ def _check_pinning() -> TuningCondition:
 
 
 def check_device(run: TuningRun) -> Iterator[TuningCondition]:
-    """Check the device that tunes."""
+    """Check the device on which the run tunes."""
     device = _find_device(run)
     yield _check_product(device, run.mode)
     yield _check_one_user(run.report, device)
@@ -374,7 +351,7 @@ def check_device(run: TuningRun) -> Iterator[TuningCondition]:
 
 
 def _find_device(run: TuningRun) -> Optional[Device]:
-    """Find the device by its logical id, as the adapter does; None if it is not here."""
+    """Find the device that the environment selects for the adapter; None if it is not here."""
     name = "ASCEND_DEVICE_ID" if run.environ.get("ASCEND_DEVICE_ID") else "DEVICE_ID"
     number = read_number(run.environ, name) or 0
     for device in run.report:
@@ -403,12 +380,7 @@ def _check_one_user(report: DeviceReport, device: Optional[Device]) -> TuningCon
     needed = "nobody else on the device"
     if device is None:
         return judge(ONE_USER, None, None, needed, _NO_DEVICE, ELSEWHERE)
-    others = [
-        f"process {holder.pid} ({one_line(holder.command, 60)})"
-        + (f" of user {holder.user}" if holder.user else "")
-        for holder in device.holders
-        if not holder.own
-    ]
+    others = [name_holder(holder) for holder in device.holders if not holder.own]
     if others:
         message = f"The device is held by {' and '.join(others)}."
         hint = "Wait until it is free, or choose another device with ASCEND_DEVICE_ID."
@@ -447,7 +419,7 @@ def _check_device_memory(device: Optional[Device], known: KnownFacts) -> TuningC
 
 
 def check_software(run: TuningRun) -> Iterator[TuningCondition]:
-    """Check folders and what is installed."""
+    """Check folders, Python and toolkit."""
     if run.mode != MODES["gradient"]:
         yield _check_repository(run)
     yield _check_result_folder(run)
@@ -456,7 +428,7 @@ def check_software(run: TuningRun) -> Iterator[TuningCondition]:
 
 
 def _check_repository(run: TuningRun) -> TuningCondition:
-    """The manual wants TUNE_BANK_PATH to be there, readable, writable and executable."""
+    """Check that TUNE_BANK_PATH is readable, writable and executable, as the manual requires."""
     repository = find_repository(run.mode, run.environ)
     needed = "existing, rwx" if repository.variable == BANK else "rwx, or can be made"
     place = repository.base
@@ -473,14 +445,14 @@ def _check_repository(run: TuningRun) -> TuningCondition:
 
 
 def _find_existing(path: str) -> str:
-    """Return a folder, or the nearest one above it that exists."""
+    """Return a path, or the nearest folder above it that exists."""
     while not os.path.exists(path) and os.path.dirname(path) != path:
         path = os.path.dirname(path)
     return path
 
 
 def _check_result_folder(run: TuningRun) -> TuningCondition:
-    """Result files go to ASCEND_WORK_PATH, else to the working directory."""
+    """Check the folder of result files: ASCEND_WORK_PATH, else the working directory."""
     given = run.environ.get("ASCEND_WORK_PATH")
     path = os.path.abspath(given or ".")
     origin = "ASCEND_WORK_PATH" if given else "the working directory"
@@ -494,7 +466,7 @@ def _check_result_folder(run: TuningRun) -> TuningCondition:
 
 
 def _check_python(environ: Mapping[str, str]) -> TuningCondition:
-    """AOE starts the first python3 of the PATH; the manual's example is 3.7.5."""
+    """Check the first python3 on PATH, which AOE starts; the manual's example is 3.7.5."""
     name, needed = "Python", "3.7 or later"
     path = find_program("python3", environ, "/", ())
     if path is None:

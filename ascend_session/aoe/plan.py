@@ -1,6 +1,6 @@
-"""AoePlan: every condition of a tuning run, measured before it is started.
+"""AoePlan: every condition of a tuning run, measured before the run is started.
 
-The conditions about the configuration and the variables of the run are here.
+This file checks the configuration and the variables, `aoe.conditions` the machine.
 
 Sources: the manual of AOE (tuning precautions); the adapter's npu_attrs.cc and geop_npu.cc, and its
 manual AOE.md (products, work_path).
@@ -22,7 +22,7 @@ from ascend_session.aoe.conditions import (
     find_folder_fault,
     judge,
 )
-from ascend_session.aoe.machine import count_compilers, count_tuners
+from ascend_session.aoe.parallelism import count_compilers, count_tuners
 from ascend_session.cluster.variables import read_size
 from ascend_session.config.tuning import MODES, mode_number, mode_word
 from ascend_session.errors import AscendConfigWarning, ConfigError
@@ -41,7 +41,7 @@ ADVICE = (
     "Use as few steps as possible: every operator has to run once, often in one step.",
     "Where both can be tuned, tune subgraphs before operators.",
 )
-"""Advice of the manual that cannot be measured (manual of AOE, tuning workflow)."""
+"""Advice that cannot be checked (manual of AOE, tuning workflow)."""
 
 _ORDER = (FAILS, NOT_CHECKED, OK)
 
@@ -57,7 +57,7 @@ class AoePlan:
 
     Attributes:
         mode: What is tuned: ``operator``, ``subgraph`` or ``gradient``.
-        conditions: Each condition, in the order in which it was looked at.
+        conditions: The conditions, in the order of the checks.
         has_device: Whether this machine has an Ascend device.
     """
 
@@ -81,21 +81,20 @@ class AoePlan:
         Runs ``npu-smi``, where there are devices, and ``python3 --version``.
 
         Args:
-            config: What the training script opens its session with; None if that is not known.
+            config: The configuration of the training script's session; None if not known.
             mode: ``"operator"``, ``"subgraph"``, ``"gradient"`` or the manual's number; None means
-                what the configuration says, else ``AOE_MODE``, else operators.
-            environ: The environment of the tuning run; None means this one.
+                the option ``aoe_mode``, else ``AOE_MODE``, else operators.
+            environ: The environment of the tuning run; None means that of this process.
             root: Root of the host; None means ``ASCEND_SESSION_HOST_ROOT``, else ``/``.
-            timeout: Seconds that an answer of ``npu-smi`` may take.
-            new_folders: Absolute paths of folders that need not exist, for they are made before the
-                run starts.
-            **known: What cannot be measured: the members of `KnownFacts`, as
-                in ``training_memory=12 * 2**30``.
+            timeout: Seconds that one answer of ``npu-smi`` may take.
+            new_folders: Absolute paths of folders that will be created before the run starts, so
+                that they need not exist yet.
+            **known: Facts that cannot be measured, the fields of `KnownFacts`:
+                ``training_memory=12 * 2**30``.
 
         Raises:
-            ConfigError: If ``mode``, or ``AOE_MODE`` where that counts, is no mode of AOE, and for
-                numbers that cannot be.
-            TypeError: For a name that `KnownFacts` does not have.
+            ConfigError: If the mode is not one of AOE's, or as `KnownFacts` raises it.
+            TypeError: For a name that is no field of `KnownFacts`.
         """
         facts = KnownFacts(**known)
         given = dict(os.environ if environ is None else environ)
@@ -118,15 +117,15 @@ class AoePlan:
 
     @property
     def ok(self) -> bool:
-        """True if no condition fails; some may not have been checked."""
+        """True if no condition fails, even if some could not be checked."""
         return not self.select_conditions(FAILS)
 
     def select_conditions(self, verdict: str) -> Tuple[TuningCondition, ...]:
-        """Return the conditions of one verdict: ``ok``, ``fails`` or ``not checked``."""
+        """Return the conditions with this verdict: ``ok``, ``fails`` or ``not checked``."""
         return tuple(condition for condition in self.conditions if condition.verdict == verdict)
 
     def as_dict(self) -> Dict[str, Any]:
-        """Return the plan as plain values, which JSON can hold; sizes in bytes."""
+        """Return the plan as plain values for JSON; sizes in bytes."""
         return {
             "ok": self.ok,
             "mode": self.mode,
@@ -138,12 +137,12 @@ class AoePlan:
 
 
 def choose_mode(config: "Optional[AscendConfig]", environ: Mapping[str, str]) -> str:
-    """Choose the default mode: that of the option, else of ``AOE_MODE``, else operators."""
+    """Return the option ``aoe_mode``, else ``AOE_MODE``, else ``operator``."""
     return getattr(config, "aoe_mode", None) or environ.get("AOE_MODE") or "operator"
 
 
 _STATIC = "GE_USE_STATIC_MEMORY"
-# What has a condition of its own, or what for_tuning has changed before.
+# Options that have a condition of their own, or that for_tuning changes
 _CHECKED_ELSEWHERE = (
     "TUNE_BANK_PATH",
     "aoe_config_file",
@@ -154,7 +153,7 @@ _CHECKED_ELSEWHERE = (
 
 
 def _check_configuration(run: TuningRun) -> Iterator[TuningCondition]:
-    """Check the configuration and the variables."""
+    """Check the configuration and the environment variables."""
     yield _check_mode(run)
     yield _check_static_memory(run)
     yield _check_profiling(run)
@@ -166,13 +165,13 @@ def _check_configuration(run: TuningRun) -> Iterator[TuningCondition]:
 
 
 def _check_mode(run: TuningRun) -> TuningCondition:
-    """Check in which mode the adapter would tune: the option comes before the variable."""
+    """Check the mode in which the adapter would tune; the option counts before the variable."""
     variable = run.environ.get("AOE_MODE") or None
-    option = run.option("aoe_mode")
-    if option or variable:
-        message = f"aoe_mode={option} counts." if option else f"AOE_MODE={variable} counts."
-        hint = f"Say {mode_word(run.mode)} ({run.mode}) there, or remove it."
-        measured = option or variable
+    setting = run.option("aoe_mode")
+    if setting or variable:
+        message = f"aoe_mode={setting} counts." if setting else f"AOE_MODE={variable} counts."
+        hint = f"Set it to {mode_word(run.mode)} ({run.mode}), or remove it."
+        measured = setting or variable
         return judge("mode", measured == run.mode, measured, run.mode, message, hint)
     message = "Neither aoe_mode nor AOE_MODE says what to tune."
     if run.config is None:
@@ -206,7 +205,14 @@ def _check_profiling(run: TuningRun) -> TuningCondition:
 
 
 def _check_off(run: TuningRun, name: str, against: Dict[str, str], message: str) -> TuningCondition:
-    """Check that a feature is off: ``against`` names what turns it on, and what to do."""
+    """Check that a feature is off.
+
+    Args:
+        run: The run.
+        name: The condition.
+        against: ``{setting that turns it on: what to do}``.
+        message: What to report if there is none.
+    """
     if against:
         measured, hint = " and ".join(against), "; ".join(against.values())
         message = f"{measured} would spoil the result."
@@ -220,7 +226,9 @@ def _check_off(run: TuningRun, name: str, against: Dict[str, str], message: str)
 
 def _check_one_device(run: TuningRun) -> TuningCondition:
     size = read_size(run.environ) or 1
-    message = f"RANK_SIZE or CM_WORKER_SIZE say {size}." if size > 1 else "It is one process alone."
+    message = "The run is a single process."
+    if size > 1:
+        message = f"RANK_SIZE or CM_WORKER_SIZE is {size}."
     if run.mode == MODES["gradient"]:
         hint = "Gradient splitting is tuned in a job of several ranks."
         return judge("devices", size > 1, size, "2 or more", message, hint)
@@ -235,20 +243,21 @@ def _check_static_operators(run: TuningRun) -> TuningCondition:
     switches = [switch for switch, value in values.items() if value]
     if switches or run.known.static_operators is False:
         dynamic = " and ".join(f"{switch}={values[switch]!r}" for switch in switches)
-        message = f"{dynamic} asks for dynamic shapes." if dynamic else "They are not."
+        message = (
+            f"{dynamic} asks for dynamic shapes." if dynamic else "Not all operators are static."
+        )
         hint = "Tune with fixed shapes: AOE tunes static operators only."
         return judge(name, False, "dynamic", needed, message, hint)
     if run.known.static_operators:
-        return judge(
-            name, True, "static", needed, f"They are static, as {option('static_operators')} says."
-        )
+        message = f"All operators are static, as {option('static_operators')} says."
+        return judge(name, True, "static", needed, message)
     message = "Whether all operators of the model have static shapes cannot be measured."
     hint = f"If they have, give {option('static_operators')}."
     return judge(name, None, None, needed, message, hint, asks=("static_operators",))
 
 
 def _check_work_path(run: TuningRun) -> TuningCondition:
-    """An absent folder, or one that may not be written to, aborts the process (npu_attrs.cc)."""
+    """Check work_path: the adapter aborts if it is missing or not writable (npu_attrs.cc)."""
     given = run.option("work_path")
     path = os.fspath(given or ".")
     fault = find_folder_fault(path, os.R_OK | os.W_OK)
@@ -261,7 +270,7 @@ def _check_work_path(run: TuningRun) -> TuningCondition:
 
 
 def _check_aoe_config_file(run: TuningRun) -> Iterator[TuningCondition]:
-    """What aoe_config_file asks for has to go with the mode."""
+    """Check that the features in aoe_config_file fit the mode."""
     given = run.option("aoe_config_file")
     if given is None:
         return
@@ -279,7 +288,7 @@ def _check_aoe_config_file(run: TuningRun) -> Iterator[TuningCondition]:
 
 
 def _check_rest(run: TuningRun) -> Iterator[TuningCondition]:
-    """Check what else stands in the way, by the rules of `AscendConfig`."""
+    """Check all other options by the rules of `AscendConfig`."""
     if run.config is None:
         return
     environ = {name: value for name, value in run.environ.items() if name != _STATIC}

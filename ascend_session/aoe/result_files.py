@@ -1,6 +1,6 @@
 """The result files of AOE: their folders and content.
 
-Times of operators are in microseconds, those of sub-graphs and models in milliseconds.
+Times of operators are in microseconds, times of sub-graphs and models in milliseconds.
 
 Sources: the manual of AOE, tables of the operator and of the sub-graph tuning result file, and
 "ASCEND_WORK_PATH > default path (tuning working directory)"; the manual of that variable, which
@@ -24,17 +24,17 @@ WHERE_WRITTEN = (
     "AOE writes it where ASCEND_WORK_PATH says, else into the folder in which it tunes: "
     "work_path, WORK_PATH of aoe.ini, or where the training runs."
 )
-"""Where to look, as a hint."""
+"""Hint about where result files are."""
 
 _NAME = re.compile(r"aoe_result_(?:opat|sgat)_(.+)\.json")
 _OF_SUBGRAPHS = "aoe_result_sgat_"
 
 
-def percent_faster(before: Optional[float], after: Optional[float]) -> Optional[float]:
-    """Compute the improvement in percent as AOE counts it, which is ``before / after - 1``.
+def compute_improvement(before: Optional[float], after: Optional[float]) -> Optional[float]:
+    """Compute the improvement in percent as AOE does: ``100 * (before / after - 1)``.
 
     The manual calls it the percentage by which the time is reduced, and prints 118.71 % for 58.781
-    and 26.876 microseconds. None if a time is unknown, or nothing beside the other.
+    and 26.876 microseconds. None if a time is unknown, or the result is not finite.
     """
     if before is None or not after:
         return None
@@ -43,14 +43,14 @@ def percent_faster(before: Optional[float], after: Optional[float]) -> Optional[
 
 
 class TunedWay(NamedTuple):
-    """One way in which something was tuned.
+    """One way in which an operator or sub-graph was tuned.
 
     Attributes:
         way: ``Format``, ``Schedule`` or ``Impl``; empty for sub-graphs, and in old files.
-        before: Its time before.
-        after: Its time afterwards.
-        improvement: The percentage that the file has for it.
-        update_mode: What became of its tiling policy in the repository, as ``add``.
+        before: The time before tuning.
+        after: The time after tuning.
+        improvement: The percentage in the file.
+        update_mode: What happened to its tiling policy in the repository: ``add``, ``update``.
     """
 
     way: str
@@ -61,12 +61,12 @@ class TunedWay(NamedTuple):
 
 
 class TunedItem(NamedTuple):
-    """An operator or a sub-graph of which a tiling policy was added or updated.
+    """An operator or a sub-graph whose tiling policy was added or updated.
 
     Attributes:
-        name: An operator's name in the graph, a sub-graph's key in the repository.
-        types: An operator's type, or those of which it was fused; empty for a sub-graph.
-        tuned: Each way in which it was tuned.
+        name: An operator's name in the graph, or a sub-graph's key in the repository.
+        types: The type of an operator, or the types fused in it; empty for a sub-graph.
+        tuned: The ways in which it was tuned.
     """
 
     name: str
@@ -75,46 +75,46 @@ class TunedItem(NamedTuple):
 
     @property
     def before(self) -> Optional[float]:
-        """Its time before any tuning: the longest of all ways."""
+        """The time before any tuning: the longest of all ways; None if unknown."""
         return max((way.before for way in self.tuned if way.before is not None), default=None)
 
     @property
     def after(self) -> Optional[float]:
-        """Its time after all tuning: the shortest of all ways."""
+        """The time after all tuning: the shortest of all ways; None if unknown."""
         return min((way.after for way in self.tuned if way.after is not None), default=None)
 
     @property
     def saved(self) -> Optional[float]:
-        """The time that it takes less, each time it runs."""
+        """The time that each execution saves; None if unknown."""
         before, after = self.before, self.after
         return None if before is None or after is None else before - after
 
     @property
     def improvement(self) -> Optional[float]:
-        """The same in percent, counted as `percent_faster`."""
-        return percent_faster(self.before, self.after)
+        """The improvement in percent, as `compute_improvement` defines it."""
+        return compute_improvement(self.before, self.after)
 
     @property
     def ways(self) -> Tuple[str, ...]:
-        """The ways in which it was tuned, as far as they have names."""
+        """The names of the ways in which it was tuned."""
         return tuple(way.way for way in self.tuned if way.way)
 
     @property
     def update_modes(self) -> Tuple[str, ...]:
-        """What became of its tiling policies, each word once."""
+        """What happened to its tiling policies, each word once."""
         return tuple(dict.fromkeys(way.update_mode for way in self.tuned))
 
 
 class Summary(NamedTuple):
-    """The number of tiling policies by what became of them.
+    """Numbers of tiling policies; None for a number that the file does not have.
 
     Attributes:
-        added: Not in the repository before, and added.
-        updated: In it before, and updated.
-        reserved: In it before, and left as they were.
-        hit: In it during the tuning.
-        unsatisfied: Not in it before, and not written.
-        total: All that were tuned.
+        added: New in the repository.
+        updated: In the repository before, and updated.
+        reserved: In the repository before, and left unchanged.
+        hit: Found in the repository while tuning.
+        unsatisfied: Not in the repository before, and not added.
+        total: All policies that were tuned.
     """
 
     added: Optional[int] = None
@@ -126,7 +126,7 @@ class Summary(NamedTuple):
 
 
 class ModelTime(NamedTuple):
-    """How long the whole model takes, in milliseconds; ``reported`` is the file's percentage."""
+    """The time of the whole model, in milliseconds; ``reported`` is the percentage in the file."""
 
     before: Optional[float]
     after: Optional[float]
@@ -134,17 +134,16 @@ class ModelTime(NamedTuple):
 
 
 class Tuning(NamedTuple):
-    """What was tuned in a task.
+    """The operators or sub-graphs that a task tuned.
 
     Attributes:
         kind: `OPERATORS` or `SUBGRAPHS`.
-        outcome: What the file says became of it, one of `OUTCOMES`; empty if it says nothing, as
-            of sub-graphs.
+        outcome: The result, one of `OUTCOMES`; empty if the file does not tell, as for sub-graphs.
         operators: The operators whose policies were added or updated.
-        subgraphs: The sub-graphs of which that is true.
-        summary: The counts; None if there are none.
+        subgraphs: The sub-graphs whose policies were added or updated.
+        summary: The numbers of policies; None if the file has none.
         failed: The names of the operators that could not be tuned.
-        model: The time of the model, where it was measured.
+        model: The time of the model; None if it was not measured.
     """
 
     kind: str
@@ -157,16 +156,16 @@ class Tuning(NamedTuple):
 
 
 class Task(NamedTuple):
-    """A task of tuning.
+    """A tuning task.
 
     Attributes:
-        key: Its key in the file, as ``report_20240101_120000123_4711``; empty in files of old
-            releases, which hold one task.
+        key: Its key in the file, ``report_20240101_120000123_4711``; empty in files of old
+            releases, which have one task.
         name: Its name.
-        seconds: How long it took; None if that is not known.
-        interrupted: Whether the file has no time for it, as after a core dump or out of memory.
-        line: The line in which it begins.
-        tunings: What was tuned; empty if there was nothing to tune, or the tuning of sub-graphs
+        seconds: How long it took; None if unknown.
+        interrupted: Whether the file has no time for it, as after a crash.
+        line: The line in which it begins, from 1.
+        tunings: What was tuned; empty if there was nothing to tune, or if tuning sub-graphs
             failed.
     """
 
@@ -182,9 +181,9 @@ class ResultFile(NamedTuple):
     """A result file.
 
     Attributes:
-        name: Its name, as it was given.
-        tasks: The tasks that are whole, in the order of the file.
-        damage: Why the rest could not be read, and where; None if all was.
+        name: Its path, as given.
+        tasks: The complete tasks, in the order of the file.
+        damage: Why the rest could not be read, and where; None if the whole file was read.
         doubts: Values that are impossible or contradictory.
     """
 
@@ -194,10 +193,10 @@ class ResultFile(NamedTuple):
     doubts: Tuple[Finding, ...]
 
     def outcomes(self, task: Task) -> Tuple[str, ...]:
-        """Return what became of each tuning of a task of this file, at least one.
+        """Return the outcome of each tuning of a task of this file; at least one.
 
-        A task of sub-graphs without any tuning has failed, says the manual; one of operators had
-        none that could be tuned.
+        According to the manual a task of sub-graphs without tunings has failed, and one of
+        operators had nothing to tune.
         """
         if task.tunings:
             return tuple(tuning.outcome for tuning in task.tunings)
@@ -205,7 +204,7 @@ class ResultFile(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """True if all of it was read and no tuning failed, is incomplete or was interrupted."""
+        """True if the whole file was read, and every tuning was completed without failure."""
         return self.damage is None and not any(
             task.interrupted or {FAILED, INCOMPLETE} & set(self.outcomes(task))
             for task in self.tasks
@@ -213,10 +212,10 @@ class ResultFile(NamedTuple):
 
 
 def result_folders(environ: Mapping[str, str], folder: PathLike = ".") -> List[str]:
-    """Return the folders in which AOE may have left its results, by priority.
+    """Return the folders in which AOE may have written its results, by priority.
 
     Args:
-        environ: The environment of the training; of it ASCEND_WORK_PATH counts.
+        environ: The environment of the training, for ``ASCEND_WORK_PATH``.
         folder: The working directory of the training.
     """
     work_path = environ.get("ASCEND_WORK_PATH", "")
@@ -224,27 +223,27 @@ def result_folders(environ: Mapping[str, str], folder: PathLike = ".") -> List[s
 
 
 def find_results(environ: Optional[Mapping[str, str]] = None, folder: PathLike = ".") -> List[str]:
-    """Return the result files of the first folder that has any, the oldest name first.
+    """Find the result files in the first of `result_folders` that has any, the oldest first.
 
     Args:
-        environ: As of `result_folders`; that of this process if None.
-        folder: As of `result_folders`.
+        environ: The environment of the training; None means that of this process.
+        folder: The working directory of the training.
 
     Raises:
-        ResultError: As of `files_in`; results of another folder are not given instead.
+        ResultError: If a folder exists and cannot be read; the next folder is not tried.
     """
     for place in result_folders(os.environ if environ is None else environ, folder):
-        paths = files_in(place)
+        paths = list_files(place)
         if paths:
             return paths
     return []
 
 
-def files_in(folder: str) -> List[str]:
-    """Return the result files in a folder and its ``aoe_data``, by time and process in their names.
+def list_files(folder: str) -> List[str]:
+    """List the result files in a folder and its ``aoe_data``, by the time in their names.
 
     Raises:
-        ResultError: If there is such a folder, and it cannot be read.
+        ResultError: If a folder exists and cannot be read.
     """
     paths = []
     for place in (folder, os.path.join(folder, "aoe_data")):

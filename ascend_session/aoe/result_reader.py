@@ -1,12 +1,12 @@
 """Read a result file of AOE.
 
-AOE writes a file while it tunes, so a killed run leaves half of one. A damaged file gives its
-complete tasks, and one error. A value that is impossible or contradictory is a doubt: it is
-reported with its place, and read as None.
+AOE writes a file while it tunes, so a killed run leaves half a file. Of a damaged file the complete
+tasks are read, and one error is reported. A value that is impossible or contradictory is reported
+as a doubt, with its place, and read as None.
 
 Sources: the manual of AOE, tables of the operator and of the sub-graph tuning result file. The old
-forms (one task as an array, operators below ``add_repo_operators``) are those of the manual of CANN
-6.2 and 6.3.
+formats (one task as an array, operators below ``add_repo_operators``) are in the manual of CANN 6.2
+and 6.3.
 """
 
 import contextlib
@@ -28,12 +28,13 @@ from ascend_session.aoe.result_files import (
     TunedItem,
     TunedWay,
     Tuning,
-    percent_faster,
+    compute_improvement,
 )
 from ascend_session.errors import ResultError
 from ascend_session.files import UnreadableError, read_regular_file
 from ascend_session.findings import ERROR, WARNING, Finding, TextPlaces
-from ascend_session.option_files.source_file import foreign_encoding
+from ascend_session.option_files.source_file import detect_foreign_encoding
+from ascend_session.text import format_count
 
 _WHAT = "a result file of AOE"
 _MOST_BYTES = 100 << 20
@@ -46,16 +47,16 @@ _TASK_KEY = re.compile(rf'"({_PREFIX}[^"\\\x00-\x1f]*)"[ \t\r\n]*:[ \t\r\n]*')
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _MOST_DOUBTS = 1000
 _LONGEST_VALUE = 100  # characters of a value in a message
-_MOST_DIGITS = 300  # of a whole number; Python 3.11 refuses to convert very long ones
-_TOLERANCE = 0.01 + 1e-9  # AOE rounds some percentages to two digits and cuts others off
-# What became of those that stand below such a key, in the word of update_mode.
+_MOST_DIGITS = 300  # of an int; Python 3.11 refuses to convert thousands of digits
+_TOLERANCE = 0.01 + 1e-9  # AOE rounds some percentages to two digits and truncates others
+# The update_mode of the operators and sub-graphs below these keys
 _MODES = {
     "add_repo_operators": "add",
     "update_repo_operators": "update",
     "add_repo_subgraphs": "add",
     "update_repo_subgraphs": "update",
 }
-# The names of a time before, a time after, and the percentage.
+# The keys of the time before, the time after, and the percentage
 _OPERATOR_TIMES = (
     "performance_before_tune(us)",
     "performance_after_tune(us)",
@@ -90,9 +91,8 @@ def read_file(path: str) -> ResultFile:
     """Read a result file.
 
     Raises:
-        ResultError: If it cannot be read, is no file or has more than 100 MiB; a pipe is refused
-            and never waited for. If it is empty, is UTF-16 or compressed, or has no task and not
-            even the beginning of one.
+        ResultError: If it cannot be read, is not a regular file, has more than 100 MiB, is empty,
+            UTF-16 or compressed, or contains not even the beginning of a task.
     """
     try:
         content = read_regular_file(path, _MOST_BYTES, _WHAT)
@@ -102,10 +102,10 @@ def read_file(path: str) -> ResultFile:
 
 
 def _parse_content(content: bytes, name: str) -> ResultFile:
-    mark = foreign_encoding(content)
+    mark = detect_foreign_encoding(content)
     if mark is not None:
         raise ResultError(
-            f"{name}:1:1: is {mark}, not UTF-8 text; AOE writes {_WHAT} as that.",
+            f"{name}:1:1: is {mark}, not UTF-8 text, as AOE writes it.",
             hint="Name the file as AOE has written it.",
         )
     text = content.decode("utf-8-sig", "replace")
@@ -117,7 +117,7 @@ def _parse_content(content: bytes, name: str) -> ResultFile:
     if not reader.tasks and not _TASK_KEY.search(text):
         if error is None and reader.doubts:
             raise ResultError(
-                f"{name}:1:1: is JSON without any task ('{_PREFIX}...'), so no result file of AOE.",
+                f"{name}:1:1: is JSON without any task ('{_PREFIX}...'), not a result file of AOE.",
                 hint=_HINT,
             )
         if error is not None and not (_is_cut_off(error) and text.lstrip()[0] in "{["):
@@ -127,18 +127,18 @@ def _parse_content(content: bytes, name: str) -> ResultFile:
     doubts = reader.doubts[:_MOST_DOUBTS]
     if len(reader.doubts) > _MOST_DOUBTS:
         left_out = len(reader.doubts) - _MOST_DOUBTS
-        doubts.append(doubts[-1]._replace(message=f"There is more to doubt, {left_out:,} times."))
+        doubts.append(doubts[-1]._replace(message=f"{left_out:,} more doubts are left out here."))
     return ResultFile(name, tuple(reader.tasks), damage, tuple(doubts))
 
 
 class _FileReader:
-    """Reads the JSON text of a result file; what a task holds is decoded at once.
+    """Reads the JSON text of a result file, one task at a time.
 
     Attributes:
-        places: Line and column of each character.
-        error: The first place where the text is no JSON, if there is one.
+        places: Converts an index of the text to line and column.
+        error: The first JSON error of the text; None if there is none.
         doubts: Values that are impossible or contradictory.
-        tasks: The tasks that are whole.
+        tasks: The complete tasks.
     """
 
     def __init__(self, text: str) -> None:
@@ -151,10 +151,10 @@ class _FileReader:
         self._decoder = json.JSONDecoder(object_pairs_hook=self._build, parse_int=_parse_whole)
 
     def read(self) -> None:
-        """Read the tasks, also those behind a place that is damaged."""
+        """Read the tasks, also those after a damaged place."""
         begin = self._skip_blanks(0)
         try:
-            if self._text[begin] == "[":  # of an old release
+            if self._text[begin] == "[":  # the format of an old release
                 end = self._read_task("", begin, begin)
             else:
                 end = self._walk(begin, self._read_member)
@@ -170,10 +170,9 @@ class _FileReader:
                 match = _TASK_KEY.search(self._text, end)
 
     def find_damage(self, content: bytes) -> Optional[Finding]:
-        """Return the one error of a damaged file: no JSON, or else no UTF-8."""
+        """Return the error of a damaged file, which is not JSON or not UTF-8; else None."""
         if self.error is not None:
-            count = len(self.tasks)
-            tasks = f"{count} whole task{'' if count == 1 else 's'}"
+            tasks = format_count(len(self.tasks), "whole task")
             rest = f"{tasks} can be read; the rest is lost."
             if _is_cut_off(self.error):
                 rest = f"Before it: {tasks}."
@@ -188,7 +187,7 @@ class _FileReader:
         return None
 
     def _read_member(self, key: Union[str, int], at: int, value_at: int) -> int:
-        """Read a member of the file, which should be a task; return where it ends."""
+        """Read a member of the top-level object, which should be a task; return its end."""
         if not str(key).startswith(_PREFIX):
             self._doubt(at, f"{_describe(key)} is no task ('{_PREFIX}...').")
             return self._decode(value_at)[1]
@@ -197,7 +196,7 @@ class _FileReader:
         return self._read_task(str(key), at, value_at)
 
     def _read_task(self, key: str, at: int, value_at: int) -> int:
-        """Read a task whose key stands at one place and whose value at another; return its end."""
+        """Read a task, given the indices of its key and its value; return the index of its end."""
         self._repeated_keys = []
         value, end = self._decode(value_at)
         reader = _TaskReader()
@@ -215,7 +214,7 @@ class _FileReader:
         return end
 
     def _doubt(self, at: int, message: str) -> None:
-        # Places are not looked for any more where nobody will see them.
+        # Doubts after the limit are only counted, so they need no place.
         place = self.places.locate(at) if len(self.doubts) <= _MOST_DOUBTS else None
         self.doubts.append(Finding(WARNING, message, place=place))
 
@@ -224,10 +223,10 @@ class _FileReader:
         return at if match is None else match.end()
 
     def _decode(self, at: int) -> Tuple[Any, int]:
-        """Decode the value that begins at a place; return it and its end.
+        """Decode the value at an index; return it and the index of its end.
 
         Raises:
-            json.JSONDecodeError: If there is none.
+            json.JSONDecodeError: If there is no JSON value.
         """
         try:
             return self._decoder.raw_decode(self._text, at)
@@ -242,15 +241,15 @@ class _FileReader:
         return value
 
     def _walk(self, at: int, visit: Callable[[Union[str, int], int, int], int]) -> int:
-        """Visit each member of the object or array that begins at a place; return its end.
+        """Visit each member of the object or array at an index; return the index of its end.
 
         Args:
-            at: The place.
-            visit: Takes the key or the number of a member, its place and that of its value, and
-                returns where the value ends.
+            at: The index of the opening bracket.
+            visit: Takes the key or number of a member, its index and that of its value, and returns
+                the index of the value's end.
 
         Raises:
-            json.JSONDecodeError: If it is neither.
+            json.JSONDecodeError: If there is neither an object nor an array.
         """
         text = self._text
         is_object = text[at : at + 1] == "{"
@@ -278,7 +277,7 @@ class _FileReader:
         return at + 1
 
     def _locate(self, at: int, paths: Sequence[_Path]) -> List[int]:
-        """Find places inside a whole value: of each path, the last value of it that is there."""
+        """Find the index of the value at each path, or of the object in which it is missing."""
         holders: Set[_Path] = {path[:length] for path in paths for length in range(len(path))}
         places: Dict[_Path, int] = {}
 
@@ -289,7 +288,7 @@ class _FileReader:
             return self._walk(at, lambda key, _, value_at: locate((*path, key), value_at))
 
         locate((), at)
-        # A missing member is doubted where its object stands.
+        # A missing member has the place of its object.
         ends = (range(len(path), -1, -1) for path in paths)
         return [
             next(places[path[:end]] for end in lengths if path[:end] in places)
@@ -298,7 +297,7 @@ class _FileReader:
 
 
 def _is_cut_off(error: json.JSONDecodeError) -> bool:
-    """Return whether the text ends too early: in a string, number or word, or between values."""
+    """Return whether the text ends within a string, number or word, or between values."""
     if error.msg == _NO_OBJECT:
         return False
     rest = error.doc[error.pos :].strip()
@@ -317,7 +316,7 @@ def _parse_whole(digits: str) -> Union[int, float]:
 
 
 def _describe(value: Any) -> str:
-    """Describe a value in a sentence: briefly, and with nothing that controls a terminal."""
+    """Describe a value in a sentence, shortened and without terminal codes."""
     if isinstance(value, (dict, list)):
         return "an array" if isinstance(value, list) else "an object"
     text = value if isinstance(value, str) else json.dumps(value)
@@ -328,12 +327,12 @@ def _describe(value: Any) -> str:
 
 _PERCENTAGE = re.compile(r"-?[0-9]{1,300}(\.[0-9]+)?%")
 
-# What a value should be, in words, and how one sees whether it is.
+# What a value should be, in words, and the check for it
 _EXPECTED: Dict[str, Callable[[Any], bool]] = {
     "an object": lambda value: isinstance(value, dict),
     "an array": lambda value: isinstance(value, list),
     "text": lambda value: isinstance(value, str),
-    # 30 years of microseconds; sums of all in a file stay finite.
+    # 1e15 is 30 years of microseconds, and the sum of a whole file stays finite.
     "a number from 0 to 1e15": lambda value: type(value) in (float, int) and 0 <= value <= 1e15,
     "a whole number that is not negative": lambda value: type(value) is int and value >= 0,
     "a percentage as text, as in '12.34%'": lambda value: (
@@ -347,17 +346,17 @@ _OBJECT, _ARRAY, _TEXT, _TIME, _COUNT, _PERCENT, _TYPES = _EXPECTED
 
 
 class _TaskReader:
-    """Turns the JSON of a task into objects, and collects doubts.
+    """Turns the JSON value of a task into objects, and collects doubts.
 
     Attributes:
-        doubts: The path that leads to a value from that of the task, and what is wrong with it.
+        doubts: ``(path of a value within the task, what is wrong with it)``.
     """
 
     def __init__(self) -> None:
         self.doubts: List[Tuple[_Path, str]] = []
 
     def read(self, key: str, line: int, items: Any) -> Optional[Task]:
-        """Make the task of its key, its line and its value; None if it is none."""
+        """Read a task from its value; None if that is not an array."""
         if not self._fits(items, _ARRAY, (), _describe(key)):
             return None
         name, seconds, interrupted = "", None, False
@@ -396,7 +395,9 @@ class _TaskReader:
         if any(name in value for name in _MODEL_TIMES):
             model = ModelTime(*self._get_times(value, _MODEL_TIMES, path, "the model"))
         tuning = Tuning(kind, outcome, operators, subgraphs, summary, failed, model)
-        self.doubts += [((*path, *inner), message) for inner, message in _contradictions(tuning)]
+        self.doubts += [
+            ((*path, *inner), message) for inner, message in _find_contradictions(tuning)
+        ]
         return tuning
 
     def _read_modified(
@@ -406,7 +407,7 @@ class _TaskReader:
         path: _Path,
         read: Callable[[Dict[str, Any], _Path, str], TunedItem],
     ) -> Tuple[TunedItem, ...]:
-        """Read what was added or updated: a list, or lists below words for what became of them."""
+        """Read the added and updated items: one list, or lists below keys such as `_MODES`."""
         value, path = holder.get(key, []), (*path, key)
         lists: List[Tuple[str, Any, _Path]] = [("", value, path)]
         if isinstance(value, dict):
@@ -423,7 +424,7 @@ class _TaskReader:
         name = self._get(value, "op_name", path, _TEXT) or ""
         types = self._get(value, "op_type", path, _TYPES) or ()
         types = (types,) if isinstance(types, str) else tuple(types)
-        if mode and "tune_performance" not in value:  # of an old release
+        if mode and "tune_performance" not in value:  # the format of an old release
             times = self._get_times(value, _OPERATOR_TIMES, path, _describe(name))
             return TunedItem(name, types, (TunedWay("", *times, mode),))
         ways = self._get(value, "tune_performance", path, _OBJECT) or {}
@@ -443,27 +444,27 @@ class _TaskReader:
         return TunedItem(name, (), (TunedWay("", *times, mode),))
 
     def _read_failed(self, holder: Dict[str, Any], path: _Path) -> Tuple[str, ...]:
-        """Read the names of operators that could not be tuned."""
+        """Read the names of the operators that could not be tuned."""
         names = self._get(holder, _FAILED_OPERATORS, path, _ARRAY) or []
         others = [number for number, name in enumerate(names) if not isinstance(name, str)]
         if others:
-            what = f"{len(others):,} items are"
+            message = f"{len(others):,} items of {_FAILED_OPERATORS} are not names of operators."
             if len(others) == 1:
-                what = f"{_describe(names[others[0]])} is"
-            message = f"{what} no name of an operator, in {_FAILED_OPERATORS}."
+                item = _describe(names[others[0]])
+                message = f"{item} in {_FAILED_OPERATORS} is not the name of an operator."
             self.doubts.append(((*path, _FAILED_OPERATORS, others[0]), message))
         return tuple(name for name in names if isinstance(name, str))
 
     def _get_times(
         self, holder: Dict[str, Any], keys: Tuple[str, str, str], path: _Path, what: str
     ) -> _Times:
-        """Read two times and a percentage, which has to be that of the times."""
+        """Read two times and a percentage, which has to agree with the times."""
         before = self._get_time(holder, keys[0], path)
         after = self._get_time(holder, keys[1], path)
         text = self._get(holder, keys[2], path, _PERCENT)
         if text is None:
             return before, after, None
-        reported, actual = float(text[:-1]), percent_faster(before, after)
+        reported, actual = float(text[:-1]), compute_improvement(before, after)
         if actual is not None and not abs(reported - actual) <= _TOLERANCE:
             message = (
                 f"{keys[2]} of {what} is {reported:g} %, and {before:g} before and {after:g} after "
@@ -477,7 +478,7 @@ class _TaskReader:
         return None if value is None else float(value)
 
     def _get(self, holder: Dict[str, Any], key: str, path: _Path, expected: str) -> Any:
-        """Return a member of an object; None, and a doubt, if it is not as expected."""
+        """Return a member of an object; add a doubt and return None if it is not as expected."""
         value = holder.get(key)
         return value if self._fits(value, expected, (*path, key)) else None
 
@@ -490,25 +491,21 @@ class _TaskReader:
         return False
 
 
-def _contradictions(tuning: Tuning) -> Iterator[Tuple[_Path, str]]:
-    """Yield what in a tuning does not add up: the keys that lead to it, and a sentence.
+def _find_contradictions(tuning: Tuning) -> Iterator[Tuple[_Path, str]]:
+    """Yield the path of each number that does not add up, and a sentence about it.
 
-    None of it is certain to be wrong. Source: the manual's description of each count. Added,
-    updated, reserved and unsatisfied are all there is for a policy, and those that were in the
-    repository before are the ones it was hit with. The manual's own sample of sub-graphs breaks
-    the first rule by one.
+    By the manual's descriptions, a policy is either added, updated, reserved or unsatisfied, and
+    the hits are those that are updated or reserved. A violation need not be an error: in the
+    manual's own sample of sub-graphs the first sum differs by one.
     """
     outcome, summary = tuning.outcome, tuning.summary
     if tuning.kind == OPERATORS and outcome not in OUTCOMES:
         state = f"is {_describe(outcome)}," if outcome else "says"
         yield ("opat_tuning_result",), f"opat_tuning_result {state} none of {', '.join(OUTCOMES)}."
     elif tuning.kind == OPERATORS and tuning.failed and outcome != FAILED:
-        number = len(tuning.failed)
-        yield (
-            (_FAILED_OPERATORS,),
-            f"{_FAILED_OPERATORS} names {number:,} operator{'' if number == 1 else 's'}, and "
-            f"opat_tuning_result says {outcome!r}.",
-        )
+        count = format_count(len(tuning.failed), "operator")
+        message = f"{_FAILED_OPERATORS} names {count}, and opat_tuning_result says {outcome!r}."
+        yield (_FAILED_OPERATORS,), message
     if summary is None:
         return
     added, updated, reserved, hit, unsatisfied, total = summary
@@ -530,10 +527,10 @@ def _contradictions(tuning: Tuning) -> Iterator[Tuple[_Path, str]]:
     items = tuning.operators + tuning.subgraphs
     once = Counter(mode for item in items for mode in item.update_modes)
     each = Counter(way.update_mode for item in items for way in item.tuned)
-    for mode, key, count in (
+    for mode, key, number in (
         ("add", "repo_add_num", added),
         ("update", "repo_update_num", updated),
     ):
-        if count is not None and count not in (once[mode], each[mode]):
-            message = f"{key} is {count}, and {each[mode]} with update mode {mode!r} are listed."
+        if number is not None and number not in (once[mode], each[mode]):
+            message = f"{key} is {number}, and {each[mode]} with update mode {mode!r} are listed."
             yield ("repo_summary", key), message

@@ -18,7 +18,7 @@ from ascend_session.aoe.result_files import (
     Task,
     TunedItem,
     Tuning,
-    files_in,
+    list_files,
 )
 from ascend_session.aoe.result_files import find_results as find_results
 from ascend_session.aoe.result_reader import read_file
@@ -39,10 +39,14 @@ SORTS = (*_NUMBERS, *_TEXTS)
 
 
 def in_order(items: Iterable[TunedItem], by: str) -> List[TunedItem]:
-    """Sort by one of `SORTS`: numbers from the largest, unknown ones last; texts from A.
+    """Sort operators or sub-graphs: numbers descending, unknown ones last; names from A.
+
+    Args:
+        items: What to sort.
+        by: One of `SORTS`: ``saved``, ``improvement``, ``before``, ``after``, ``name``, ``type``.
 
     Raises:
-        ValueError: If there is nothing of that name to sort by.
+        ValueError: If ``by`` is not one of them.
     """
     if by not in SORTS:
         raise ValueError(f"{by!r} is not one of {', '.join(SORTS)}.")
@@ -54,12 +58,12 @@ def in_order(items: Iterable[TunedItem], by: str) -> List[TunedItem]:
 
 
 class Totals(NamedTuple):
-    """The sum over operators or sub-graphs whose times are both known.
+    """The sum over the operators or sub-graphs for which both times are known.
 
     Attributes:
         number: How many they are.
-        before: Their time before, each run once.
-        after: Their time afterwards.
+        before: The sum of their times before tuning.
+        after: The sum of their times after tuning.
     """
 
     number: int
@@ -72,8 +76,8 @@ class Totals(NamedTuple):
         return self.before - self.after
 
 
-def totals(items: Iterable[TunedItem]) -> Totals:
-    """Add up the times of operators in microseconds, or of sub-graphs in milliseconds."""
+def compute_totals(items: Iterable[TunedItem]) -> Totals:
+    """Add up the times of operators (microseconds) or of sub-graphs (milliseconds)."""
     number, sum_before, sum_after = 0, 0.0, 0.0
     for before, after in ((item.before, item.after) for item in items):
         if before is not None and after is not None:
@@ -82,11 +86,11 @@ def totals(items: Iterable[TunedItem]) -> Totals:
 
 
 class Results(NamedTuple):
-    """Result files that were read, and those that could not be.
+    """The result files that were read, and errors about those that could not be read.
 
     Attributes:
-        files: The files, in the order in which they were given.
-        unread: Why others could not be read.
+        files: The files, in the order given.
+        unread: One error for each file or folder that could not be read.
     """
 
     files: Tuple[ResultFile, ...]
@@ -104,7 +108,7 @@ class Results(NamedTuple):
 
     @property
     def operators(self) -> Tuple[TunedItem, ...]:
-        """The operators that were added or updated; one that two tasks tuned stands here twice."""
+        """The operators that were added or updated; twice if two tasks tuned the same one."""
         return tuple(item for tuning in self.tunings for item in tuning.operators)
 
     @property
@@ -119,7 +123,7 @@ class Results(NamedTuple):
 
     @property
     def summary(self) -> Summary:
-        """The counts of all tasks, added up; None where no task has one."""
+        """The sum of the counts of all tasks; None for a count that no task has."""
         known = [tuning.summary for tuning in self.tunings if tuning.summary is not None]
         sums: List[Optional[int]] = []
         for counts in zip(*known):
@@ -131,7 +135,7 @@ class Results(NamedTuple):
     def ok(self) -> bool:
         """True if everything was read, and no tuning failed, is incomplete or was interrupted.
 
-        Doubts do not count.
+        Doubts are ignored.
         """
         return not self.unread and all(file.ok for file in self.files)
 
@@ -140,8 +144,8 @@ def read_results(paths: Union[PathLike, Sequence[PathLike]]) -> Results:
     """Read result files.
 
     Args:
-        paths: A file or several, and folders in which all result files are meant. A file that
-            is named twice, or by itself and with its folder, is read and counted once.
+        paths: One or several files, or folders of which all result files are read. A file that is
+            given twice, or also with its folder, is read once.
 
     Raises:
         ResultError: If none of them can be read.
@@ -151,7 +155,7 @@ def read_results(paths: Union[PathLike, Sequence[PathLike]]) -> Results:
     seen: Set[str] = set()
     for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
         try:
-            names = _files_of(os.fspath(path))
+            names = _list_result_files(os.fspath(path))
         except ResultError as error:
             unread.append(error)
             continue
@@ -169,10 +173,10 @@ def read_results(paths: Union[PathLike, Sequence[PathLike]]) -> Results:
     return Results(tuple(files), tuple(unread))
 
 
-def _files_of(path: str) -> List[str]:
+def _list_result_files(path: str) -> List[str]:
     if "\0" in path or not os.path.isdir(path):
         return [path]
-    paths = files_in(path)
+    paths = list_files(path)
     if not paths:
         message = f"{path}: there is no file {FILE_NAMES} in this folder."
         raise ResultError(message, hint=WHERE_WRITTEN)

@@ -1,10 +1,10 @@
 """A tuning run: variables, repository, new result files, and progress.
 
 Sources: the manual of AOE (environment variables, custom repositories, tuning result viewing); the
-vendor's manual, TUNE_BANK_PATH: what was set while tuning has to be set when the result is used,
-too. The adapter's adapter_logger.cc: its lines belong to the module FMK, and those by which a run
-is followed are of level INFO, 1, which the vendor's log does not keep by default; geop_npu.cc,
-ExecuteAoeTuning (its lines to the log); npu_aoe.cpp, for a library that lacks a function.
+vendor's manual, TUNE_BANK_PATH: it has to be set alike when tuning and when using the result. The
+adapter's adapter_logger.cc: its lines belong to the module FMK, and those about progress have the
+level INFO (1), which the vendor's log leaves out by default; geop_npu.cc, ExecuteAoeTuning (the
+lines in the log); npu_aoe.cpp, for a library that lacks a function.
 """
 
 import contextlib
@@ -14,9 +14,10 @@ import re
 import stat
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
-from ascend_session.aoe.machine import find_home
-from ascend_session.aoe.result_files import files_in, result_folders
+from ascend_session.aoe.parallelism import find_home
+from ascend_session.aoe.result_files import list_files, result_folders
 from ascend_session.config.tuning import MODES, mode_number
+from ascend_session.text import format_count
 
 BANK, CACHE = "TUNE_BANK_PATH", "ASCEND_CACHE_PATH"
 
@@ -38,20 +39,20 @@ def make_variables(
     work_path: Optional[str] = None,
     bank: Optional[str] = None,
 ) -> Dict[str, str]:
-    """Return what a tuning run has in its environment besides what is there.
+    """Return the variables that a tuning run needs in addition to its environment.
 
-    ``AOE_MODE`` counts where the script does not set aoe_mode itself; work_path and
-    aoe_config_file have no variable.
+    ``AOE_MODE`` counts if the script does not set aoe_mode itself; work_path and aoe_config_file
+    have no variable.
 
     Args:
         mode: ``"operator"``, ``"subgraph"``, ``"gradient"`` or the manual's number.
-        environ: What is there.
+        environ: The environment.
         work_path: Folder for result files; None means ``ASCEND_WORK_PATH``, else the working
             directory.
-        bank: Folder for the tuned repository; None leaves its variables as they are.
+        bank: Folder for the tuned repository; None leaves its variables unchanged.
 
     Raises:
-        ConfigError: If it is no mode of AOE.
+        ConfigError: If ``mode`` is not one of AOE's.
     """
     variables = {
         "AOE_MODE": mode_number(mode),
@@ -68,8 +69,8 @@ class Repository(NamedTuple):
     """The custom repository of one mode.
 
     Attributes:
-        path: Its folder, absolute. The last part is ``${soc_version}`` where that is not known.
-        base: What the variable names; the home directory if no variable is set.
+        path: Absolute path of its folder, with ``${soc_version}`` for the kind of processor.
+        base: The folder that the variable names; the home directory if no variable is set.
         variable: ``TUNE_BANK_PATH`` or ``ASCEND_CACHE_PATH``; None if neither is set.
     """
 
@@ -78,43 +79,39 @@ class Repository(NamedTuple):
     variable: Optional[str]
 
 
-def find_repository(
-    mode: str, environ: Mapping[str, str], soc_version: Optional[str] = None
-) -> Repository:
-    """Find the repository that a run with this environment writes when it tunes, and reads later.
+def find_repository(mode: str, environ: Mapping[str, str]) -> Repository:
+    """Find the repository that a tuning run writes, and that later runs read.
 
     Args:
         mode: ``"operator"`` or ``"subgraph"``, or the manual's number; gradients have none.
         environ: The environment of the run.
-        soc_version: As ``Ascend910B3``; None if it is not known.
 
     Raises:
-        ConfigError: If it is no mode of AOE.
+        ConfigError: If ``mode`` is not one of AOE's.
         ValueError: For gradients.
     """
     number = mode_number(mode)
     if number == MODES["gradient"]:
         raise ValueError("Gradient tuning has no repository: its result goes into the script.")
     is_operator = number == MODES["operator"]
-    soc = soc_version or _SOC
     variable = next((name for name in (BANK, CACHE) if environ.get(name)), None)
     if variable is None:
         base, kind = find_home(environ), "op" if is_operator else "graph"
-        parts = ["Ascend", "latest", "data", "aoe", "custom", kind, soc]
+        parts = ["Ascend", "latest", "data", "aoe", "custom", kind, _SOC]
     else:
         base = environ[variable]
-        parts = ["aoe_data"] * (variable == CACHE) + [soc] * is_operator
+        parts = ["aoe_data"] * (variable == CACHE) + [_SOC] * is_operator
     base = os.path.abspath(base)
     return Repository(os.path.join(base, *parts), base, variable)
 
 
 class FileState(NamedTuple):
-    """A file as it is now; states sort by age.
+    """The state of a file; states sort by age.
 
     Attributes:
         written: When it was last written, in nanoseconds since 1970.
         path: Its path.
-        size: Its size, bytes.
+        size: Its size in bytes.
     """
 
     written: int
@@ -125,11 +122,11 @@ class FileState(NamedTuple):
 def find_new_results(
     environ: Mapping[str, str], before: Optional[Mapping[str, FileState]] = None
 ) -> Dict[str, FileState]:
-    """Find the result files of the first folder that has any, the oldest first, with their states.
+    """Find the new result files of the first folder that has any, the oldest first.
 
     Args:
         environ: The environment of the tuning run.
-        before: Files in a state that is listed here do not count: they are of earlier runs.
+        before: The states of the files of earlier runs; a file with the same state is not new.
     """
     for folder in result_folders(environ):
         states = _list_states(folder)
@@ -140,7 +137,7 @@ def find_new_results(
 
 
 def find_earlier_results(environ: Mapping[str, str]) -> Dict[str, FileState]:
-    """Find the result files that are there before a run, in all folders."""
+    """Find the result files of earlier runs, in all folders."""
     states: Dict[str, FileState] = {}
     for folder in result_folders(environ):
         states.update(_list_states(folder))
@@ -148,18 +145,18 @@ def find_earlier_results(environ: Mapping[str, str]) -> Dict[str, FileState]:
 
 
 def _list_states(folder: str) -> Dict[str, FileState]:
-    """Look at the result files of a folder; what is gone meanwhile, or no file, is left out."""
+    """List the states of the result files in a folder, without pipes and files just removed."""
     states = {}
-    for path in files_in(os.path.abspath(folder)):
+    for path in list_files(os.path.abspath(folder)):
         with contextlib.suppress(OSError):
             facts = os.stat(path)
-            if stat.S_ISREG(facts.st_mode):  # a pipe would keep whoever opens it
+            if stat.S_ISREG(facts.st_mode):  # opening a pipe would block
                 states[path] = FileState(facts.st_mtime_ns, path, facts.st_size)
     return states
 
 
 class _Tail:
-    """Whole lines that are new in a file which others write."""
+    """Reads the new complete lines of a file that another process writes."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -181,9 +178,9 @@ class TuningProgress:
     """The progress of a tuning run, read from its logs and result files; never raises.
 
     Args:
-        logs: Log files, which may not be there yet; of a folder, every ``*.log`` below it.
+        logs: Log files, which may not exist yet, and folders of which all ``*.log`` are read.
         environ: The environment of the tuning run, for its result files.
-        before: The result files that were there when it began.
+        before: The result files of earlier runs.
     """
 
     def __init__(
@@ -198,7 +195,7 @@ class TuningProgress:
         self._graphs = 0
 
     def look(self) -> List[str]:
-        """Return news since the last call, in sentences."""
+        """Return what happened since the last call, in sentences."""
         return [*self._read_logs(), *self._read_results()]
 
     def _read_logs(self) -> Iterator[str]:
@@ -207,7 +204,7 @@ class TuningProgress:
             if os.path.isdir(log):
                 pattern = os.path.join(glob.escape(log), "**", "*.log")
                 paths = sorted(glob.glob(pattern, recursive=True))
-            for path in filter(os.path.isfile, paths):  # a pipe would keep us
+            for path in filter(os.path.isfile, paths):  # opening a pipe would block
                 tail = self._tails.setdefault(path, _Tail(path))
                 for line in filter(_MAY_SAY.search, tail.lines()):
                     sentence = self._translate(line)
@@ -215,7 +212,7 @@ class TuningProgress:
                         yield sentence
 
     def _translate(self, line: bytes) -> Optional[str]:
-        """Translate a line of a log that is a mark of the adapter's."""
+        """Turn a log line of the adapter about tuning into a sentence; None for other lines."""
         failed = _FAILED.search(line)
         if failed is not None:
             call, code = (b"" if part is None else part for part in failed.groups())
@@ -244,14 +241,12 @@ class TuningProgress:
 
 
 def _count_results(path: str) -> str:
-    """Return how often the keys occur in a file that may be half-written, and is no JSON then."""
+    """Count tasks and items in a result file, which is not JSON while AOE is writing it."""
     content = b""
     with contextlib.suppress(OSError), open(path, "rb") as file:
         content = file.read(_MOST_BYTES)
     tasks, items = len(_TASK.findall(content)), len(_ITEM.findall(content))
     name = os.path.basename(path)
     kind = "subgraph" if name.startswith("aoe_result_sgat") else "operator"
-    return (
-        f"{name}: {tasks} task{'' if tasks == 1 else 's'}, {items} {kind}"
-        f"{'' if items == 1 else 's'} added or updated so far."
-    )
+    counts = f"{format_count(tasks, 'task')}, {format_count(items, kind)}"
+    return f"{name}: {counts} added or updated so far."

@@ -19,7 +19,7 @@ import tempfile
 import time
 from typing import Any, Dict, List, Mapping, Optional
 
-from ascend_session.checks.availability import look
+from ascend_session.checks.availability import find_holders
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import read_size
 from ascend_session.errors import AscendError, InitializationError
@@ -66,7 +66,7 @@ def probe(proto: Any, policy: RetryPolicy, environ: Mapping[str, str], job: Job)
         failure = failure_of(error)
         if failure is None or attempt >= policy.attempts:
             raise error
-        is_free = look([job.device_id], environ).is_free
+        is_free = find_holders([job.device_id], environ).is_free
         if not policy.allows(attempt, failure, _class_on_device(failure, is_free)):
             raise error
         wait_s = policy.wait_before_next(failure)

@@ -1,9 +1,9 @@
 """Check that devices can be opened, are healthy, and are not held by another process.
 
-Two jobs on one device fail with vague errors; the vendor's advice is to find the holder and to wait
-(guides/facts/failures.md#devices-in-use). Memory in use is no sign: an idle
-device uses some (guides/facts/devices.md#processes-on-a-device). So a holder is a process that has
-the node open, or that ``npu-smi`` lists.
+Two jobs on one device fail with vague errors; the vendor advises to find the holder and to wait
+(guides/facts/failures.md#devices-in-use). A holder is a process that has the node open, or that
+``npu-smi`` lists. Memory in use is no sign of one: an idle device uses some
+(guides/facts/devices.md#processes-on-a-device).
 
 Sources: guides/facts/devices.md#device-nodes, guides/facts/devices.md#npu-smi-info (the words for
 health), guides/facts/devices.md#failures-of-npu-smi (it can fail for all devices because of one).
@@ -29,16 +29,16 @@ HOLDERS = "holders"
 """The name of the check."""
 
 _LONGEST_COMMAND = 100  # characters
-_MOST_NAMED = 3  # of the processes that hold a device
+_MOST_NAMED = 3  # processes that a message names
 _WAIT = f"wait until it is free ({option('wait_for_devices', 600)})"
 _LOOK_EVERY_S = 1.0
-_SHORTEST_ANSWER_S = 1.0  # that npu-smi is given in any case
+_SHORTEST_ANSWER_S = 1.0  # npu-smi may always take this long
 
 _logger = logging.getLogger(__name__)
 
 
 def check_nodes(root: str, physical: Sequence[PhysicalDeviceId]) -> Iterator[Finding]:
-    """Check the three control nodes and the nodes of these devices; nothing without devices."""
+    """Check the three control nodes and the nodes of these devices, unless there are none."""
     if not physical:
         return
     notes = [*control_node_notes(root), *(node_note(root, device) for device in physical)]
@@ -55,7 +55,7 @@ def check_nodes(root: str, physical: Sequence[PhysicalDeviceId]) -> Iterator[Fin
 
 
 def check_health(report: DeviceReport, physical: Sequence[PhysicalDeviceId]) -> Iterator[Finding]:
-    """Check the health of these devices."""
+    """Check that ``npu-smi`` reports these devices as healthy."""
     devices = {
         int(device.physical_id): device for device in report if device.physical_id is not None
     }
@@ -91,17 +91,17 @@ def check_health(report: DeviceReport, physical: Sequence[PhysicalDeviceId]) -> 
         yield Finding(OK, f"npu-smi reports OK for device(s) {format_ranges(good)}.", rule=_HEALTH)
 
 
-# Who holds them
+# Holders
 
 
 class Holders(NamedTuple):
-    """The holders of devices at one moment.
+    """The processes that hold devices at one moment, without this process.
 
     Attributes:
-        held: The other processes that hold a device, by the device's name.
+        held: The processes that hold each device, by the device's name.
         hidden: Whether another container holds a device, which hides all holders.
-        notes: Failed inquiries, in sentences.
-        blind: The notes that may hide a holder.
+        notes: Sources that could not be read, in sentences.
+        blind: The notes because of which a holder may have been missed.
     """
 
     held: Dict[str, List[Holder]]
@@ -111,13 +111,13 @@ class Holders(NamedTuple):
 
     @classmethod
     def from_report(cls, report: DeviceReport, ids: Optional[Sequence[int]] = None) -> "Holders":
-        """Read from a report who holds the devices with these logical ids; all if None."""
+        """Select the holders of the devices with these logical ids; None means all devices."""
         held = {}
         for device in report:
             others = [holder for holder in device.holders if not holder.own]
             if others and (ids is None or device.logical_id in ids):
                 held[_name_device(device)] = others
-        # Who npu-smi lists is known whatever /proc shows, and the other way round.
+        # One source is enough: a holder is missed only if both npu-smi and /proc fail.
         blind = [note for note in report.notes if note.startswith(("/proc ", "The open files "))]
         return cls(
             held=held,
@@ -132,31 +132,33 @@ class Holders(NamedTuple):
         return not self.held and not self.hidden
 
     def __str__(self) -> str:
-        """The holders in words; empty if there are none."""
+        """Describe the holders in one sentence without full stop; empty if there are none."""
         parts = [_describe(name, holders) for name, holders in self.held.items()]
         if self.hidden:
             parts.append("a device is held by another container, which hides the process")
         return "; ".join(parts)
 
 
-def look(ids: Sequence[int], environ: Mapping[str, str], timeout: float = TIME_LIMIT) -> Holders:
-    """Find the other processes that hold the devices with these logical ids.
+def find_holders(
+    ids: Sequence[int], environ: Mapping[str, str], timeout: float = TIME_LIMIT
+) -> Holders:
+    """Find the other processes that hold devices.
 
     Args:
-        ids: Their logical ids.
-        environ: The environment to go by.
+        ids: The logical ids of the devices.
+        environ: The environment in which these are the logical ids.
         timeout: Seconds that one answer of ``npu-smi`` may take.
     """
     return Holders.from_report(survey(environ, host_root(environ), timeout, addresses=False), ids)
 
 
 def check_holders(seen: Holders) -> Iterator[Finding]:
-    """Report the holders: a finding for each device."""
+    """Report the holders, with one finding for each device."""
     for name, holders in seen.held.items():
         here = [str(holder.pid) for holder in holders if holder.here]
         which = "it" if len(holders) == 1 else "them"
         end = f"End {which} (kill {' '.join(here)}), " if here else ""
-        if len(here) > _MOST_NAMED:  # a job of many processes ends with the one that started it
+        if len(here) > _MOST_NAMED:  # such a job ends with the process that started it
             end = f"End them (`fuser -v /dev/davinci*` lists all {len(holders)}), "
         hint = f"{end}{_WAIT}, or use another device."
         yield Finding(ERROR, f"{_upper(_describe(name, holders))}.", _upper(hint), rule=HOLDERS)
@@ -176,13 +178,14 @@ def _name_device(device: Device) -> str:
 
 
 def _describe(name: str, holders: Sequence[Holder]) -> str:
-    named = [_name_holder(holder) for holder in holders[:_MOST_NAMED]]
+    named = [name_holder(holder) for holder in holders[:_MOST_NAMED]]
     if len(holders) > _MOST_NAMED:
         named.append(f"{len(holders) - _MOST_NAMED} more")
     return f"{name} is held by {' and '.join(named)}"
 
 
-def _name_holder(holder: Holder) -> str:
+def name_holder(holder: Holder) -> str:
+    """Return pid, command and user of a process, as in ``process 7 (python3 a.py) of user me``."""
     command = f" ({one_line(holder.command, _LONGEST_COMMAND)})" if holder.command else ""
     user = "" if holder.user is None else f" of user {holder.user}"
     where = "" if holder.here else " on the host or in another container"
@@ -203,14 +206,14 @@ def await_free(
     """Wait until no other process holds the devices.
 
     Args:
-        ids: Their logical ids.
+        ids: The logical ids of the devices.
         seconds: How long to wait at most; 0 skips the check.
-        environ: The environment to go by.
+        environ: The environment in which these are the logical ids.
         say: Called with a sentence that names the holders, whenever they change; None logs it.
         sleep: Sleeps between two checks; an exception from it ends the wait.
 
     Raises:
-        DeviceTimeoutError: If a device is still held; names the holders.
+        DeviceTimeoutError: If a device is still held at the end; names the holders.
     """
     if seconds == 0:
         return
@@ -219,10 +222,10 @@ def await_free(
 
     def describe_holders() -> str:
         nonlocal seen
-        seen = look(ids, environ, timeout)
+        seen = find_holders(ids, environ, timeout)
         return str(seen)
 
-    _wait(describe_holders, seconds, say, sleep)
+    await_gone(describe_holders, seconds, say, sleep)
     if not seen.is_free:
         others = [holder for holders in seen.held.values() for holder in holders]
         here = " ".join(map(str, sorted({other.pid for other in others if other.here})))
@@ -235,29 +238,19 @@ def await_free(
 
 
 def await_gone(
-    find: Callable[[], Sequence[Finding]],
+    describe: Callable[[], str],
     seconds: float,
     say: Optional[Callable[[str], None]] = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Wait until no obstacle is left, or the time is over; return the obstacles.
+    """Check every second until there is no obstacle, or the time is over.
 
     Args:
-        find: Returns the obstacles.
+        describe: Returns the obstacles in a sentence without full stop; empty if there are none.
         seconds: How long to wait at most.
         say: Called with a sentence that names the obstacles, whenever they change; None logs it.
         sleep: Sleeps between two checks; an exception from it ends the wait.
     """
-    _wait(lambda: " ".join(finding.message for finding in find()).rstrip("."), seconds, say, sleep)
-
-
-def _wait(
-    describe: Callable[[], str],
-    seconds: float,
-    say: Optional[Callable[[str], None]],
-    sleep: Callable[[float], None],
-) -> None:
-    """Look every second until ``describe`` finds no obstacle to name, or the time is over."""
     start = time.monotonic()
     announced = ""
     while True:

@@ -1,7 +1,7 @@
-"""TensorFlow and the vendor's packages as a Python has them, looked at in a child process.
+"""Check which TensorFlow and which of the vendor's packages a Python can import.
 
-Importing them takes seconds, starts threads, and can end the process that tries. Nothing is
-initialised: plain imports patch nothing (guides/facts/process.md#importing-npu_bridge).
+The imports happen in a child process: they take seconds, start threads, and can end the process.
+They initialise and patch nothing (guides/facts/process.md#importing-npu_bridge).
 
 Sources: guides/facts/failures.md#interpreter-and-packages; the vendor's installation guide, page
 "Running Dependencies" (TensorFlow 1.15 goes with Python 3.7.5 to 3.7.11).
@@ -20,11 +20,11 @@ from ascend_session.text import one_line
 
 TENSORFLOW, _ADAPTER = "tensorflow", "adapter"
 _MARK = "ascend-session-found "
-_USUAL_SERIES = "1.15"  # of TensorFlow, where the adapter does not say its own
+_USUAL_SERIES = "1.15"  # TensorFlow's, if the adapter does not tell its own
 _LONGEST_ERROR = 300  # characters of an exception
 _OLDEST, _NEWEST = (3, 7, 5), (3, 7, 11)
 
-# Each line is said at once, for the next import may end the process.
+# Each line is flushed at once, because the next import may end the process.
 _PROGRAM = """
 import contextlib, io, json, os, platform, sys
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -49,8 +49,8 @@ def look(name, modules):
         lines = [line.strip() for line in output.getvalue().splitlines() if line.strip()]
         say(name + " error", "; ".join(lines + [type(error).__name__ + ": " + str(error)]))
     else:
-        found = getattr(sys.modules[modules[0]], "__version__", None)
-        say(name, found if isinstance(found, str) else version(name) or "")
+        own = getattr(sys.modules[modules[0]], "__version__", None)
+        say(name, own if isinstance(own, str) else version(name) or "")
 say("python", platform.python_version())
 say("executable", sys.executable)
 look("tensorflow", ["tensorflow"])
@@ -65,12 +65,12 @@ class Interpreter(NamedTuple):
     """A Python, and what it can import.
 
     Attributes:
-        program: The path by which Python was started.
+        program: The path with which Python was started.
         python: The version of Python; None if it printed nothing.
-        versions: The versions of ``tensorflow``, ``npu_bridge`` and ``hccl`` if they can be
-            imported; empty text for an unknown version.
-        errors: Under the same names, why the others could not be imported.
-        problem: Why the inspection was not completed, as a sentence; None if it was.
+        versions: ``{package: version}`` of ``tensorflow``, ``npu_bridge`` and ``hccl``, as far as
+            they can be imported; an unknown version is empty.
+        errors: ``{package: reason}`` of those that cannot be imported.
+        problem: Why the inspection is incomplete, as a sentence; None if it is complete.
     """
 
     program: str
@@ -89,7 +89,7 @@ def inspect_interpreter(
         program: The path of Python.
         environ: The environment that it runs in.
         with_adapter: Whether to import the vendor's packages, too.
-        timeout: Seconds after which Python and its children are ended.
+        timeout: Seconds after which Python and its children are killed.
     """
     text = f"MARK = {_MARK!r}\n{_PROGRAM}"
     words = [program, "-c", text, *(["adapter"] if with_adapter else [])]
@@ -115,21 +115,21 @@ def inspect_interpreter(
 
 
 def check_interpreter(interpreter: Interpreter, on_devices: bool) -> Iterator[Finding]:
-    """Judge what a Python has.
+    """Check TensorFlow and, for devices, the vendor's packages.
 
     Args:
-        interpreter: The Python.
-        on_devices: Whether graphs are to run on devices.
+        interpreter: The Python and its packages.
+        on_devices: Whether its graphs would run on devices.
     """
     program, python, versions, errors, problem = interpreter
     if problem:
         yield Finding(ERROR if python is None else WARNING, problem, rule=TENSORFLOW)
     if "tensorflow" in errors:
         message = f"{program} cannot import TensorFlow: {errors['tensorflow']}"
-        release = _numbers(python or "")[:2] or sys.version_info[:2]
-        mend = hint_for_import_error(errors["tensorflow"], release)
-        mend = mend.replace("pip install", f"{program} -m pip install", 1)
-        hint = f"{mend.rstrip('.')}. Or choose another Python with --python."
+        release = _parse_numbers(python or "")[:2] or sys.version_info[:2]
+        repair = hint_for_import_error(errors["tensorflow"], release)
+        repair = repair.replace("pip install", f"{program} -m pip install", 1)
+        hint = f"{repair.rstrip('.')}. Or choose another Python with --python."
         yield Finding(ERROR, message, hint, rule=TENSORFLOW)
     elif "tensorflow" in versions:
         message = f"{program} is Python {python} with TensorFlow {versions['tensorflow']}."
@@ -144,14 +144,14 @@ def check_interpreter(interpreter: Interpreter, on_devices: bool) -> Iterator[Fi
 
 
 def _check_versions(python: str, tensorflow: str, adapter: str) -> Iterator[Finding]:
-    """Check that adapter, TensorFlow and Python go with each other; empty for unknown versions."""
-    series = _series(adapter) or _USUAL_SERIES
-    if tensorflow and _series(tensorflow) != series:
+    """Check that adapter, TensorFlow and Python fit together; an unknown version is empty."""
+    series = _parse_series(adapter) or _USUAL_SERIES
+    if tensorflow and _parse_series(tensorflow) != series:
         message = f"npu_bridge is for TensorFlow {series}, but this Python has {tensorflow}."
         hint = f"Install TensorFlow {series}, or its adapter."
         yield Finding(ERROR if adapter else WARNING, message, hint, rule=TENSORFLOW)
-    numbers = _numbers(python)
-    if _series(tensorflow) == "1.15" and numbers and not _OLDEST <= numbers <= _NEWEST:
+    numbers = _parse_numbers(python)
+    if _parse_series(tensorflow) == "1.15" and numbers and not _OLDEST <= numbers <= _NEWEST:
         message = f"The vendor supports TensorFlow 1.15 on Python 3.7.5 to 3.7.11, not on {python}."
         yield Finding(INFO if numbers[:2] == (3, 7) else WARNING, message, rule=TENSORFLOW)
 
@@ -173,9 +173,9 @@ def _check_adapter(interpreter: Interpreter) -> Iterator[Finding]:
         yield Finding(OK, f"{adapter} and hccl can be imported.", rule=_ADAPTER)
 
 
-def _numbers(version: str) -> Tuple[int, ...]:
+def _parse_numbers(version: str) -> Tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"[0-9]{1,4}", version)[:3])
 
 
-def _series(version: str) -> str:
+def _parse_series(version: str) -> str:
     return ".".join(version.lstrip("v").split(".")[:2])

@@ -1,7 +1,7 @@
 """Checks of a job's variables, limits, script or module, and log folder.
 
-The paths of scripts and programs are checked where the command is built; here are the errors that
-Python would report only in the ranks.
+The launcher checks that a script exists when it builds the command; the checks here find errors
+that Python would report only in the ranks.
 
 Sources: guides/facts/launch.md#collectives-that-are-switched-off,
 guides/facts/devices.md#visible-devices.
@@ -22,7 +22,11 @@ from ascend_session.spelling import option
 _VISIBLE = "visible devices"
 _LIMITS = "limits"
 _LEAST_FILES = 1024
-_SMALL_MB = 64  # what Docker gives a container that asks for nothing
+_SMALL_MB = 64  # shared memory that Docker gives a container by default
+_FULL_MB, _SCARCE_MB = (
+    16,
+    512,
+)  # free disk space: below the first an error, below the second a warning
 _WRONG_VISIBLE = "NPU_VISIBLE_DEVICES"
 
 
@@ -38,7 +42,7 @@ def check_job_variables(environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def check_visible(environ: Mapping[str, str], count: int) -> Iterator[Finding]:
-    """Check the variables that choose among the ``count`` devices of the driver."""
+    """Check the variables that select devices, of ``count`` devices that the driver has."""
     visible = read_visible(environ.get(VISIBLE_VARIABLE), count)
     severity = WARNING if visible.ids else ERROR
     for trap in visible.traps:
@@ -54,13 +58,8 @@ def check_visible(environ: Mapping[str, str], count: int) -> Iterator[Finding]:
         yield Finding(OK, message, rule=_VISIBLE)
 
 
-def check_limits(shared: str = "/dev/shm", least_mb: int = _SMALL_MB) -> Iterator[Finding]:
-    """Check the limits of open files and shared memory.
-
-    Args:
-        shared: The folder of shared memory.
-        least_mb: The least size that is enough, MB.
-    """
+def check_limits() -> Iterator[Finding]:
+    """Check the limit of open files, and the size of shared memory."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < _LEAST_FILES:
         message = f"A process may have {soft} files open (ulimit -n), less than the usual 1024."
@@ -70,37 +69,35 @@ def check_limits(shared: str = "/dev/shm", least_mb: int = _SMALL_MB) -> Iterato
         count = "any number of" if soft == resource.RLIM_INFINITY else str(soft)
         yield Finding(OK, f"A process may have {count} files open (ulimit -n).", rule=_LIMITS)
     try:
-        disk = os.statvfs(shared)
+        disk = os.statvfs("/dev/shm")
     except OSError as error:
-        yield Finding(NOT_CHECKED, f"Shared memory, {shared}: {error.strerror}.", rule=_LIMITS)
+        yield Finding(NOT_CHECKED, f"Shared memory, /dev/shm: {error.strerror}.", rule=_LIMITS)
         return
-    room_mb = disk.f_blocks * disk.f_frsize >> 20
-    if room_mb <= least_mb:
-        message = (
-            f"Shared memory, {shared}, has {room_mb} MB: loaders of data that use it may fail."
-        )
+    size_mb = disk.f_blocks * disk.f_frsize >> 20
+    if size_mb <= _SMALL_MB:
+        message = f"Shared memory, /dev/shm, has {size_mb} MB: data loaders that use it may fail."
         hint = "Start the container with a larger --shm-size, or remount the folder."
         yield Finding(WARNING, message, hint, rule=_LIMITS)
     else:
-        yield Finding(OK, f"Shared memory, {shared}, has {room_mb} MB.", rule=_LIMITS)
+        yield Finding(OK, f"Shared memory, /dev/shm, has {size_mb} MB.", rule=_LIMITS)
 
 
 # Files
 
 PROGRAM = "program"
-"""The name of the checks of what is run."""
+"""Name of the checks of the script or module."""
 
 FOLDER = "log folder"
-"""The name of the check whether a folder can be made and written to."""
+"""Name of the check that a folder can be created and written to."""
 
 _SPACE = "disk space"
 
 
 def check_script(path: str) -> Iterator[Finding]:
-    """Check whether a script can be read; a folder has to have a ``__main__.py``.
+    """Check that a script can be read, or that a folder has a ``__main__.py``.
 
     Args:
-        path: The absolute path of the script. A missing one yields nothing.
+        path: The absolute path of the script. If it does not exist, there is no finding.
     """
     main = os.path.join(path, "__main__.py") if os.path.isdir(path) else path
     if not os.path.exists(path):
@@ -120,8 +117,8 @@ def check_module(name: str, folder: str, environ: Mapping[str, str]) -> Iterator
 
     Args:
         name: The module, as after ``python -m``.
-        folder: Working directory of the ranks, which comes first.
-        environ: The environment of the ranks, for ``PYTHONPATH``.
+        folder: Working directory of the ranks, which is searched first.
+        environ: The environment of the ranks, whose ``PYTHONPATH`` is searched next.
     """
     given = [path for path in environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     places = [folder, *(os.path.join(folder, path) for path in given), *sys.path]
@@ -140,14 +137,14 @@ def check_module(name: str, folder: str, environ: Mapping[str, str]) -> Iterator
 
 
 def _find_missing(parts: Sequence[str], places: List[str]) -> Optional[str]:
-    """Name the first of a package, its package in turn, ... that is missing; None if none is."""
+    """Return the first missing one of ``a``, ``a.b``, ``a.b.c``; None if all are found."""
     within: Any = places
     for number in range(1, len(parts) + 1):
         name = ".".join(parts[:number])
         spec: Any = None
         if within is not None:
             spec = importlib.machinery.PathFinder.find_spec(name, within)
-        if spec is None and number == 1:  # such as that of a package installed to be edited
+        if spec is None and number == 1:  # such as a package of an editable installation
             finders = [finder for finder in sys.meta_path if hasattr(finder, "find_spec")]
             specs = (finder.find_spec(name, None) for finder in finders)
             spec = next((spec for spec in specs if spec is not None), None)
@@ -157,13 +154,11 @@ def _find_missing(parts: Sequence[str], places: List[str]) -> Optional[str]:
     return None
 
 
-def check_folder(path: str, least_mb: int = 16, scarce_mb: int = 512) -> Iterator[Finding]:
-    """Check a folder that exists or will be made; makes nothing.
+def check_folder(path: str) -> Iterator[Finding]:
+    """Check that a folder can be created and written to, and that its disk is not full.
 
     Args:
-        path: The folder, absolute.
-        least_mb: With less room than this, MB, a disk counts as full.
-        scarce_mb: With less than this, it counts as nearly full.
+        path: The absolute path of the folder, which may not exist yet. Nothing is created.
     """
     nearest = path
     while not os.path.lexists(nearest) and os.path.dirname(nearest) != nearest:
@@ -186,9 +181,9 @@ def check_folder(path: str, least_mb: int = 16, scarce_mb: int = 512) -> Iterato
         yield Finding(NOT_CHECKED, f"{name} does not report its free space.", rule=_SPACE)
     elif disk.f_files > 0 and disk.f_ffree == 0:
         yield Finding(ERROR, f"{name} takes no more files.", hint, rule=_SPACE)
-    elif free_mb < least_mb:
+    elif free_mb < _FULL_MB:
         yield Finding(ERROR, f"{name} has {free_mb} MB left.", hint, rule=_SPACE)
-    elif free_mb < scarce_mb:
+    elif free_mb < _SCARCE_MB:
         yield Finding(WARNING, f"{name} has only {free_mb} MB left.", hint, rule=_SPACE)
     else:
         message = f"Logs can be written to {path}; {free_mb} MB are free there."
@@ -196,7 +191,7 @@ def check_folder(path: str, least_mb: int = 16, scarce_mb: int = 512) -> Iterato
 
 
 def _find_fault(path: str) -> Optional[str]:
-    """Return why no folder can be made there, as the end of a sentence; None if one can."""
+    """Return why no folder can be created there, as the end of a sentence; None if it can."""
     if not os.path.exists(path):
         return "is a link to something that is not there"
     if not os.path.isdir(path):

@@ -1,14 +1,14 @@
-"""Checks of the interface of each device, and of HCCL's ports on this host.
+"""Checks of the devices' network interfaces, and of HCCL's ports on this host.
 
 Sources: guides/facts/rank_tables.md#device-addresses, guides/facts/devices.md#hccn,
 guides/facts/failures.md#network-of-a-device (link down, TLS on some cards only); HCOMM,
 IsNeedNicInit and SetInterModeInSuperPod (on A3, ranks in one superpod use HCCS and open no
 interface).
 
-Of the ports: guides/facts/launch.md#hccl-ports (32 ports from ``HCCL_IF_BASE_PORT``, and 16666; the
-manual advises ``net.ipv4.ip_local_reserved_ports``), guides/facts/failures.md#ports-in-use; HCOMM,
-GetHostPort, and HOST_CONTROL_BASE_PORT in topoinfo_detect.cc (each rank takes those that belong to
-its device's physical id).
+Sources for the ports: guides/facts/launch.md#hccl-ports (32 ports from ``HCCL_IF_BASE_PORT``, and
+16666; the manual advises ``net.ipv4.ip_local_reserved_ports``),
+guides/facts/failures.md#ports-in-use; HCOMM, GetHostPort, and HOST_CONTROL_BASE_PORT in
+topoinfo_detect.cc (each rank takes the ports of its device's physical id).
 """
 
 import contextlib
@@ -36,11 +36,11 @@ def may_have_interfaces(product: Optional[str]) -> bool:
 
 
 class Need(NamedTuple):
-    """How much a job needs the interfaces of its devices.
+    """How much a job needs the network interfaces of its devices.
 
     Attributes:
         links: The severity of a link that is down.
-        addresses: That of an address that is missing; None if none is needed.
+        addresses: The severity of a missing address; None if the job needs no addresses.
         is_alone: Whether the job is known to stay on one server.
     """
 
@@ -49,18 +49,18 @@ class Need(NamedTuple):
     is_alone: bool = False
 
 
-def need_of(
+def find_need(
     product: Optional[str],
     leaves_server: Optional[bool],
     table: Optional[RankTable],
     environ: Mapping[str, str],
 ) -> Need:
-    """Return how much a job needs the interfaces.
+    """Find how much a job needs the network interfaces.
 
     Args:
         product: The family of its devices; None if not known.
         leaves_server: Whether it has ranks on several servers; None if not known.
-        table: Its rank table; None without one, or if it could not be read.
+        table: Its rank table; None if there is none, or it could not be read.
         environ: The environment of its ranks.
     """
     if leaves_server:
@@ -72,7 +72,7 @@ def need_of(
 
 
 def _uses_hccs(table: Optional[RankTable], environ: Mapping[str, str]) -> bool:
-    """Return whether HCCS may link the servers, as in one superpod."""
+    """Return whether HCCS may connect the servers, as it does within one superpod."""
     if environ.get("HCCL_INTER_HCCS_DISABLE", "").lower() == "true":
         return False
     pods = set() if table is None else {server.super_pod_id for server in table.servers}
@@ -80,22 +80,22 @@ def _uses_hccs(table: Optional[RankTable], environ: Mapping[str, str]) -> bool:
 
 
 class Interfaces:
-    """The interfaces of some devices. Nothing here raises.
+    """The network interfaces of some devices; nothing here raises.
 
     Args:
-        addresses: The address of each device by its physical id; None if none is known.
-        tool: What asks ``hccn_tool``, and has asked for the addresses that are not known.
+        addresses: The address of each device, by physical id; None if it is not known.
+        tool: The ``hccn_tool`` that was asked for the addresses.
     """
 
     def __init__(self, addresses: Mapping[int, Optional[str]], tool: HccnTool) -> None:
         self._addresses = addresses
         self._ids = sorted(addresses)
         self._tool = tool
-        # What fails from here on says nothing of the addresses.
+        # Later failures of the tool do not concern the addresses.
         self._are_known = tool.answers and not tool.notes
 
     def check_links(self, need: Need) -> Iterator[Finding]:
-        """Check whether the links are up."""
+        """Check that the links are up."""
         up, down, unknown = self._ask(self._tool.link)
         if down:
             message = f"The network link of device(s) {format_ranges(down)} is down."
@@ -112,7 +112,7 @@ class Interfaces:
             yield Finding(OK, message, rule=_LINK)
 
     def check_addresses(self, need: Need) -> Iterator[Finding]:
-        """Check whether the cards have addresses; a tool that failed does not say it."""
+        """Check that the devices have addresses; not checked if the tool failed."""
         lacking = [number for number in self._ids if self._addresses[number] is None]
         have = [number for number in self._ids if number not in lacking]
         if lacking and need.addresses is not None and self._are_known:
@@ -127,7 +127,7 @@ class Interfaces:
             yield Finding(OK, message, rule=_ADDRESS)
 
     def check_tls(self) -> Iterator[Finding]:
-        """Check whether the TLS switch is the same on all of them."""
+        """Check that TLS is on for all of them, or off for all."""
         on, off, unknown = self._ask(self._tool.tls)
         if on and off:
             message = (
@@ -143,7 +143,7 @@ class Interfaces:
             yield Finding(NOT_CHECKED, message, rule=_TLS)
 
     def _ask(self, question: Callable[[int], Optional[bool]]) -> List[List[int]]:
-        """Ask about each device; return those with yes, with no, and without an answer."""
+        """Ask about each device; return the devices with True, with False and with None."""
         answers = {number: question(number) for number in self._ids}
         return [
             [number for number in self._ids if answers[number] is answer]
@@ -160,46 +160,46 @@ DEVICE_PORT = 16666
 BASE_PORTS = 32
 
 PORTS = "ports"
-"""The name of the check."""
+"""Name of the check."""
 
 _DEFAULT = 60000
 _VARIABLE = "HCCL_IF_BASE_PORT"
-_SECOND = 8  # from the port of a device's control to that of its data
+_SECOND = 8  # distance from the control port of a device to its data port
 _RANGE = "HCCL_HOST_SOCKET_PORT_RANGE"
 
 
-def base_port(environ: Mapping[str, str]) -> int:
-    """Return the first of HCCL's ports on the host."""
+def read_base_port(environ: Mapping[str, str]) -> int:
+    """Return the first of HCCL's ports on the host: ``HCCL_IF_BASE_PORT``, else 60000."""
     return read_number(environ, _VARIABLE) or _DEFAULT
 
 
 def ports_of_hccl(environ: Mapping[str, str]) -> Tuple[int, ...]:
-    """List the ports that HCCL takes itself; none above the highest there is."""
-    first = base_port(environ)
+    """List the ports that HCCL opens on the host, as far as they are below 65536."""
+    first = read_base_port(environ)
     return (DEVICE_PORT, *(port for port in range(first, first + BASE_PORTS) if port < 65536))
 
 
 def check_ports(
     environ: Mapping[str, str], physical: Optional[Sequence[int]] = None
 ) -> Iterator[Finding]:
-    """Try to bind each port for a moment.
+    """Check that HCCL's ports are free, by binding each for a moment.
 
     Args:
         environ: The environment of the ranks, for ``HCCL_IF_BASE_PORT``.
-        physical: The devices of the ranks by their physical ids, for another job on this server
-            has its own ports; None means all ports.
+        physical: The physical ids of the job's devices: another job on this server uses other
+            ports. None means all ports.
     """
     if _VARIABLE in find_refusals(environ):
         message = f"The ports of HCCL: {_VARIABLE}={environ[_VARIABLE]!r} is none."
         yield Finding(NOT_CHECKED, message, rule=PORTS)
         return
-    ports = _ports_of(environ, physical)
+    ports = _select_ports(environ, physical)
     busy, problem = _find_busy(ports)
     if problem:
         yield Finding(NOT_CHECKED, f"The ports of HCCL: {problem}", rule=PORTS)
         return
     users = _find_users(busy)
-    # A connection can end between two looks.
+    # A connection may have ended meanwhile.
     busy = [port for port in busy if port in users or _find_busy([port])[0]]
     taken = [port for port in busy if port not in users or not users[port].is_local]
     if not taken:
@@ -208,20 +208,20 @@ def check_ports(
     yield from _report_taken(taken, users, environ)
 
 
-def _ports_of(environ: Mapping[str, str], physical: Optional[Sequence[int]]) -> Tuple[int, ...]:
+def _select_ports(environ: Mapping[str, str], physical: Optional[Sequence[int]]) -> Tuple[int, ...]:
     ports = ports_of_hccl(environ)
-    # A2 and later look for ports in this range instead.
+    # A2 and later take ports of this range instead.
     if environ.get(_RANGE):
         return ports[:1]
     if not physical:
         return ports
-    firsts = (base_port(environ), base_port(environ) + _SECOND)
+    firsts = (read_base_port(environ), read_base_port(environ) + _SECOND)
     own = {first + int(number) for first in firsts for number in physical}
     return tuple(port for port in ports if port == DEVICE_PORT or port in own)
 
 
 class _User(NamedTuple):
-    """The user of a port: name, whether it listens, and whether on this host only."""
+    """The user of a port: name, whether it listens, and whether only on a loopback address."""
 
     name: str
     listens: bool
@@ -229,12 +229,12 @@ class _User(NamedTuple):
 
 
 def _find_busy(ports: Sequence[int]) -> Tuple[List[int], str]:
-    """Find the ports that cannot be bound, and why that could not be tried."""
+    """Return the ports that cannot be bound, and why that could not be checked (or empty)."""
     busy = []
     for port in ports:
         try:
             with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
-                # One on which an ended job's connections still linger counts as free.
+                # A port with lingering connections of an ended job counts as free.
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 listener.bind(("", port))
         except OSError as error:
@@ -247,7 +247,7 @@ def _find_busy(ports: Sequence[int]) -> Tuple[List[int], str]:
 def _report_taken(
     busy: Sequence[int], users: Mapping[int, _User], environ: Mapping[str, str]
 ) -> Iterator[Finding]:
-    first = base_port(environ)
+    first = read_base_port(environ)
     own = f"{DEVICE_PORT},{first}-{first + BASE_PORTS - 1}"
     reserve = f"sysctl net.ipv4.ip_local_reserved_ports={own}"
     by_user: Dict[Optional[_User], List[int]] = {}
@@ -276,7 +276,7 @@ def _report_taken(
 
 
 def _find_users(busy: Sequence[int]) -> Dict[int, _User]:
-    """Find the users of these ports, as far as permissions allow."""
+    """Find the user of each port, as far as permissions allow."""
     import psutil  # only where a port is taken
 
     users: Dict[int, _User] = {}
@@ -298,7 +298,7 @@ def _find_users(busy: Sequence[int]) -> Dict[int, _User]:
 
 
 def _weight(user: _User) -> int:
-    """Rank the users of a port: the most disturbing one is named."""
+    """Rank the users of a port; the one that disturbs HCCL most is reported."""
     return 0 if user.is_local else 2 if user.listens else 1
 
 

@@ -1,6 +1,6 @@
 """Checks of a rank table: HCCL's rules, and the devices that will be opened.
 
-The rules are those of `cluster.rank_table`, which also the command ``ranktable`` goes by.
+The rules are in `cluster.rank_table`; the command ``ranktable`` checks the same.
 """
 
 from typing import Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
@@ -21,8 +21,8 @@ class CheckedTable(NamedTuple):
     """A rank table that was read, and its findings.
 
     Attributes:
-        table: What it says; None if it could not be read.
-        findings: What is wrong with it in itself.
+        table: The table; None if it could not be read.
+        findings: Violations of HCCL's rules, or why it could not be read.
     """
 
     table: Optional[RankTable]
@@ -30,16 +30,16 @@ class CheckedTable(NamedTuple):
 
     @property
     def leaves_server(self) -> Optional[bool]:
-        """True if its job has ranks on several servers; None if that is not known."""
+        """True if the job has ranks on several servers; None if that is not known."""
         return None if self.table is None else len(self.table.servers) > 1
 
 
 def read_table(path: str, family: Optional[str], environ: Mapping[str, str]) -> CheckedTable:
-    """Read a table and check HCCL's rules; does not wait, and refuses pipes and folders.
+    """Read a table and check HCCL's rules; never raises, and refuses pipes and folders.
 
     Args:
         path: The file.
-        family: The product, as in `hardware.families`; None if not known.
+        family: The product family, as `hardware.families` names it; None if not known.
         environ: The environment of the ranks.
     """
     try:
@@ -67,13 +67,13 @@ def check_table(
     opened: Optional[Mapping[int, PhysicalDeviceId]] = None,
     size: Optional[int] = None,
 ) -> Iterator[Finding]:
-    """Compare a table with this host, and with a job.
+    """Compare a table with this host, and with a job if there is one.
 
     Args:
         table: The table.
-        report: What was seen of the machine, with the cards' addresses.
-        opened: The device that each rank of this host will open; None without a job.
-        size: Number of ranks of the whole job; None without one.
+        report: The devices of this host, with their addresses.
+        opened: The device that each rank on this host will open; None without a job.
+        size: The number of ranks of the whole job; None without a job.
     """
     findings: List[Finding] = []
     if size is not None and table.size != size:
@@ -87,7 +87,7 @@ def check_table(
 
 
 def _about(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Turn findings about a table into those about a host, which name the table."""
+    """Turn findings about a table into findings about a host, whose messages name the table."""
     for finding in findings:
         about = "" if name == _IT else f"{name}: "
         if finding.place:

@@ -13,24 +13,20 @@ from typing import Iterator, List, Mapping, Optional, Tuple
 from ascend_session.findings import ERROR, INFO, NOT_CHECKED, OK, WARNING, Finding
 from ascend_session.hardware.installation import (
     OPP_VARIABLE,
+    TOOLKIT_PATTERNS,
     TOOLKIT_VARIABLES,
     Component,
     Versions,
-    below,
-    keys_of,
-    operator_list,
+    read_operator_list,
+    read_version_file,
+    strip_root,
 )
 from ascend_session.hardware.nodes import find_host_files, read_host_file
 
 _VERSIONS, _SOURCED, _OPERATORS = "versions", "set_env.sh", "operators"
-_PLACES = (
-    "usr/local/Ascend/ascend-toolkit/set_env.sh",
-    "usr/local/Ascend/ascend-toolkit/latest/set_env.sh",
-    "usr/local/Ascend/cann/set_env.sh",
-    "usr/local/Ascend/cann-*/set_env.sh",
-)
+_PLACES = ("usr/local/Ascend/ascend-toolkit", *TOOLKIT_PATTERNS)
 _EXPORT = re.compile(r"\s*export\s+([A-Za-z_][A-Za-z0-9_]*)=")
-# Set everywhere, so that they say nothing of what was sourced.
+# Set in every environment, so they do not show what was sourced.
 _COMMON = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH")
 _RELEASE = re.compile(r"V[0-9]+R[0-9]+C[0-9]+")
 _RANGE = re.compile(r"\[\s*([0-9.]+)\s*,\s*([0-9.]+)\s*\]")
@@ -38,7 +34,7 @@ _COMPATIBLE = re.compile(r"\[\s*(V[0-9]+R[0-9]+C[0-9]+)\s*\]")
 
 
 def check_sourced(environ: Mapping[str, str], root: str) -> Iterator[Finding]:
-    """Check that the variables of the toolkit's ``set_env.sh`` are set; reads it, never runs it."""
+    """Check that the variables of the toolkit's ``set_env.sh`` are set; the file is not run."""
     path = _find_script(environ, root)
     script = "" if path is None else f"/{os.path.relpath(path, root)}"
     lines = (read_host_file(path) or "").splitlines() if path else []
@@ -57,7 +53,7 @@ def check_sourced(environ: Mapping[str, str], root: str) -> Iterator[Finding]:
     elif have:
         where = f", which {script} sets" if exported else ""
         yield Finding(OK, f"This environment has {', '.join(have)}{where}.", rule=_SOURCED)
-    elif path is not None:  # nobody can read what it sets
+    elif path is not None:  # no variable could be read from it
         message = f"{script} does not seem to be sourced: none of {', '.join(names)} is set."
         yield Finding(ERROR, message, source, rule=_SOURCED)
     else:
@@ -87,12 +83,12 @@ def check_installed(versions: Versions) -> Iterator[Finding]:
 
 
 def check_versions(versions: Versions, root: str, machine: Optional[str]) -> Iterator[Finding]:
-    """Compare driver, firmware, toolkit and machine, as far as their own files say what fits.
+    """Check that driver, firmware, toolkit and machine fit together, as their files say.
 
     Args:
         versions: What is installed.
-        root: Root of the host, where the version files are.
-        machine: The kind of processor, as ``uname -m`` says it; None if that is not to count.
+        root: Root of the host that has the version files.
+        machine: The kind of processor, as ``uname -m`` prints it; None skips this comparison.
     """
     driver, firmware = versions.driver, versions.firmware
     toolkit = versions.toolkits[0] if versions.toolkits else None
@@ -101,7 +97,7 @@ def check_versions(versions: Versions, root: str, machine: Optional[str]) -> Ite
         findings += _check_firmware(driver, firmware, root)
     if driver and toolkit:
         findings += _check_toolkit(driver, toolkit, root)
-    made_for = keys_of(root, toolkit).get("arch", machine) if toolkit else machine
+    made_for = read_version_file(root, toolkit).get("arch", machine) if toolkit else machine
     if toolkit and machine is not None and made_for != machine:
         message = f"The toolkit {toolkit.version} is for {made_for}, but this machine is {machine}."
         hint = f"Install the toolkit for {machine}."
@@ -113,9 +109,10 @@ def check_versions(versions: Versions, root: str, machine: Optional[str]) -> Ite
 
 
 def _check_firmware(driver: Component, firmware: Component, root: str) -> Iterator[Finding]:
-    ranges = _RANGE.findall(keys_of(root, driver).get("compatible_version_fw", ""))
+    ranges = _RANGE.findall(read_version_file(root, driver).get("compatible_version_fw", ""))
     if ranges and not any(
-        _numbers(low) <= _numbers(firmware.version)[:3] <= _numbers(high) for low, high in ranges
+        _parse_numbers(low) <= _parse_numbers(firmware.version)[:3] <= _parse_numbers(high)
+        for low, high in ranges
     ):
         fitting = " or ".join(f"{low} to {high}" for low, high in ranges)
         message = (
@@ -126,10 +123,13 @@ def _check_firmware(driver: Component, firmware: Component, root: str) -> Iterat
 
 
 def _check_toolkit(driver: Component, toolkit: Component, root: str) -> Iterator[Finding]:
-    """The files list releases; which of the two lists counts is not documented, so either does."""
-    of_driver, of_toolkit = _release(driver.inner_version), _release(toolkit.inner_version)
+    """Check that one lists the other's release; which list counts is not documented."""
+    of_driver, of_toolkit = (
+        _parse_release(driver.inner_version),
+        _parse_release(toolkit.inner_version),
+    )
     lists = [
-        set(_COMPATIBLE.findall(keys_of(root, component).get("compatible_version", "")))
+        set(_COMPATIBLE.findall(read_version_file(root, component).get("compatible_version", "")))
         for component in (driver, toolkit)
     ]
     if of_driver is None or of_toolkit is None or not all(lists) or of_driver == of_toolkit:
@@ -143,24 +143,26 @@ def _check_toolkit(driver: Component, toolkit: Component, root: str) -> Iterator
         yield Finding(WARNING, message, hint, rule=_VERSIONS)
 
 
-def _release(inner: Optional[str]) -> Optional[str]:
+def _parse_release(inner: Optional[str]) -> Optional[str]:
     match = _RELEASE.match(inner or "")
     return match.group() if match else None
 
 
-def _numbers(version: str) -> Tuple[int, ...]:
+def _parse_numbers(version: str) -> Tuple[int, ...]:
     return tuple(int(part[:9]) for part in version.split(".") if re.fullmatch("[0-9]+", part))
 
 
 def _find_script(environ: Mapping[str, str], root: str) -> Optional[str]:
-    """Find the first ``set_env.sh``: that of the toolkit which the environment names counts."""
-    homes = [below(root, environ[name]) for name in TOOLKIT_VARIABLES if environ.get(name)]
+    """Find the ``set_env.sh`` of the toolkit that the environment names, else of any toolkit."""
+    homes = [strip_root(root, environ[name]) for name in TOOLKIT_VARIABLES if environ.get(name)]
     named = [f"{place}/set_env.sh" for home in homes for place in (home, f"{home}/..")]
     if environ.get("HOME"):
-        # Where whoever is not root installs it: the manual, page "Subgraph/Operator Tuning".
-        own = below(root, environ["HOME"])
+        # The folder of a user who is not root: the manual, page "Subgraph/Operator Tuning".
+        own = strip_root(root, environ["HOME"])
         named += [f"{own}/Ascend/{name}/set_env.sh" for name in ("ascend-toolkit", "cann")]
-    for place in [*(glob.escape(path) for path in named), *_PLACES]:
+    places = [glob.escape(path) for path in named]
+    places += [f"{folder}/set_env.sh" for folder in _PLACES]
+    for place in places:
         for path in find_host_files(root, place):
             if os.path.isfile(path):
                 return os.path.normpath(path)
@@ -168,8 +170,8 @@ def _find_script(environ: Mapping[str, str], root: str) -> Optional[str]:
 
 
 def check_operators(environ: Mapping[str, str], root: str) -> Iterator[Finding]:
-    """Check whether the adapter finds its list of supported operators."""
-    listed = operator_list(environ, root)
+    """Check that the adapter finds its list of supported operators."""
+    listed = read_operator_list(environ, root)
     given = environ.get(OPP_VARIABLE)
     variable = f"{OPP_VARIABLE} is not set" if given is None else f"{OPP_VARIABLE}={given!r}"
     if listed.operators:

@@ -26,7 +26,7 @@ from ascend_session.aoe.result_files import (
     find_results,
     result_folders,
 )
-from ascend_session.aoe.results import Results, in_order, read_results, totals
+from ascend_session.aoe.results import Results, compute_totals, in_order, read_results
 from ascend_session.cli._output import (
     PLACED,
     complain,
@@ -97,7 +97,7 @@ class Section(NamedTuple):
 
     def __str__(self) -> str:
         """Sum up the times of all items, in a sentence."""
-        sums = totals(self.items)
+        sums = compute_totals(self.items)
         if not sums.number:
             return f"{format_count(len(self.items), self.noun)}, of which no time is known."
         faster = f" ({100 * (sums.before / sums.after - 1):.2f} % faster)" if sums.after else ""
@@ -364,7 +364,7 @@ def _totals_as_dict(
     parts = {"operators": (operators, _MICRO), "subgraphs": (subgraphs, _MILLI)}
     report = {}
     for name, (items, unit) in parts.items():
-        sums = totals(items)
+        sums = compute_totals(items)
         times = {"before": sums.before, "after": sums.after, "saved": sums.saved}
         report[name] = {"unit": unit, "number": len(items), "known": sums.number, **times}
     return report

@@ -25,15 +25,15 @@ from ascend_session.aoe.conditions import (
     format_value,
 )
 from ascend_session.aoe.plan import ADVICE
-from ascend_session.aoe.run import find_earlier_results, find_new_results, find_repository
-from ascend_session.aoe.tuning import (
+from ascend_session.aoe.request import (
     ProgressWatch,
-    describe_run,
     make_folders,
     make_launch_config,
     measure_conditions,
+    read_request,
     require_device_backend,
 )
+from ascend_session.aoe.run import find_earlier_results, find_new_results, find_repository
 from ascend_session.cli._output import complain, in_command, show_table, show_text
 from ascend_session.cli._parameters import exit_on_signals
 from ascend_session.config.tuning import MODES, mode_word
@@ -67,7 +67,7 @@ def check_conditions(request: Mapping[str, Any]) -> AoePlan:
     Raises:
         AscendError: For a mode that is none, and if the run would not use the device that is here.
     """
-    tuning = describe_run(request)
+    tuning = read_request(request)
     named = [request[name] for name in ("work_path", "bank") if request[name] is not None]
     plan = measure_conditions(tuning, request, list(map(os.path.abspath, named)))
     if plan.has_device:
@@ -140,7 +140,7 @@ def run_tuning(request: Mapping[str, Any]) -> int:
         AscendError: If that is not possible; nothing was started then.
         click.BadParameter: For a mode that one process cannot tune.
     """
-    tuning = describe_run(request)
+    tuning = read_request(request)
     if tuning.mode == MODES["gradient"]:
         message = (
             "gradient tuning needs several ranks; run `ascend-session launch --env AOE_MODE=4`."

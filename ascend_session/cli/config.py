@@ -231,20 +231,19 @@ def report_option_file(option: str, name: str) -> OptionFileReport:
     """
     from ascend_session.option_files.registry import file_type
 
-    examined = file_type(option).examined(name)
-    return OptionFileReport(name, examined.refused, examined.remarks)
+    return OptionFileReport(name, *file_type(option).examine(name))
 
 
 def _compare_with_toolkit(
     report: OptionFileReport, toolkit: Optional[str], soc: Optional[str]
 ) -> OptionFileReport:
     """Compare a mix list with the lists of a toolkit, which may know several kinds of processor."""
-    from ascend_session.hardware.installation import ops_info_files
+    from ascend_session.hardware.installation import find_ops_info_files
     from ascend_session.hardware.nodes import host_root
     from ascend_session.option_files import MixList
-    from ascend_session.option_files.mixlist import built_in_lists
+    from ascend_session.option_files.mixlist import read_built_in_lists
 
-    files = ops_info_files(os.environ, host_root(os.environ), toolkit)
+    files = find_ops_info_files(os.environ, host_root(os.environ), toolkit)
     if not files:
         return report._replace(toolkit=None, not_checked="No toolkit with lists of operators here.")
     if soc is None and len(files) == 1:
@@ -255,7 +254,7 @@ def _compare_with_toolkit(
         return report._replace(toolkit=None, not_checked=message)
     built_in: Dict[str, str] = {}
     for path in files[soc]:
-        built_in.update(built_in_lists(path))
+        built_in.update(read_built_in_lists(path))
     if report.refused:
         return report
     return report._replace(toolkit=MixList.read(report.file).against(built_in))

@@ -68,7 +68,7 @@ def doctor(
         ascend-session doctor --rank-table hccl.json --python /usr/bin/python3.7
     """
     from ascend_session.backends import backend_class, choose
-    from ascend_session.checks.host import examine
+    from ascend_session.checks.examination import examine
 
     refusals = []
     on_npu = False

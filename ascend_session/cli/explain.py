@@ -16,7 +16,7 @@ from ascend_session.findings import ERROR
 from ascend_session.text import did_you_mean, format_count, join_words, shorten
 
 if TYPE_CHECKING:
-    from ascend_session.failures.explanation import Explanation, FoundFailure, Log
+    from ascend_session.failures.explanation import Explanation, LocatedFailure, Log
     from ascend_session.failures.failure import Failure
 
 _FACTS = Path(__file__).resolve().parents[1] / "guides" / "facts" / "failures.md"
@@ -206,7 +206,7 @@ def _show_logs(explanation: "Explanation", logs: "Sequence[Log]", as_json: bool)
         fail(f"No known failure of the vendor's stack in {names}.{last}")
 
 
-def _name_finding(finding: "FoundFailure") -> str:
+def _name_finding(finding: "LocatedFailure") -> str:
     if finding.failure is not None:
         return _name(finding.failure)
     record = finding.log.record
@@ -215,7 +215,7 @@ def _name_finding(finding: "FoundFailure") -> str:
 
 
 def _list_findings(
-    explanation: "Explanation", cause: "FoundFailure", logs: "Sequence[Log]"
+    explanation: "Explanation", cause: "LocatedFailure", logs: "Sequence[Log]"
 ) -> Iterator[Tuple[str, str]]:
     if logs:
         yield "Where", _describe_place(cause)
@@ -252,7 +252,7 @@ def _list_findings(
         yield "Cut", f"only the end was read of {join_words(cut[:_MOST_PEERS])}"
 
 
-def _describe_place(finding: "FoundFailure") -> str:
+def _describe_place(finding: "LocatedFailure") -> str:
     number = finding.line_number
     return f"{finding.log.path}{'' if number is None else f':{number}'}"
 
@@ -267,7 +267,7 @@ def _explanation_as_dict(explanation: "Explanation", logs: "Sequence[Log]") -> D
     }
 
 
-def _finding_as_dict(finding: "FoundFailure") -> Dict[str, Any]:
+def _finding_as_dict(finding: "LocatedFailure") -> Dict[str, Any]:
     place = {"file": finding.log.path or None, "line": finding.line_number}
     if finding.failure is not None:
         return {**_failure_as_dict(finding.failure), **place, "text": finding.failure.line}

@@ -180,7 +180,7 @@ def _change_modes(name: str, modes: Dict[str, str], node: bool) -> None:
     """Change modes in a file; other processes may do so at the same time."""
     from ascend_session.files import load_file, lock_folder_of, write_file
     from ascend_session.option_files import OpPrecision
-    from ascend_session.option_files.op_precision import with_mode
+    from ascend_session.option_files.op_precision import replace_mode
     from ascend_session.option_files.source_file import SourceFile, encode
 
     with lock_folder_of(name):
@@ -192,7 +192,7 @@ def _change_modes(name: str, modes: Dict[str, str], node: bool) -> None:
             )
         text = source.text
         for operator, mode in modes.items():
-            text = with_mode(text, operator, mode, node=node)
+            text = replace_mode(text, operator, mode, node=node)
         write_file(name, encode(text), force=True)
 
 
@@ -205,11 +205,11 @@ class _ModeLists(NamedTuple):
 
 def _find_lists(toolkit: Optional[str]) -> _ModeLists:
     """Look into ``toolkit``, or where the host has one."""
-    from ascend_session.hardware.installation import ALL_MODES, impl_mode_folder
+    from ascend_session.hardware.installation import ALL_MODES, find_impl_mode_folder
     from ascend_session.hardware.nodes import host_root
-    from ascend_session.option_files.op_precision import implemented_modes
+    from ascend_session.option_files.op_precision import read_implemented_modes
 
-    folder = impl_mode_folder(os.environ, host_root(os.environ), toolkit)
+    folder = find_impl_mode_folder(os.environ, host_root(os.environ), toolkit)
     if folder is None and toolkit is not None:
         raise click.BadParameter(f"{toolkit} has no lists of modes.", param_hint="--toolkit")
     if folder is None:
@@ -217,7 +217,7 @@ def _find_lists(toolkit: Optional[str]) -> _ModeLists:
     path = os.path.join(folder, ALL_MODES)
     if not os.path.exists(path):
         return _ModeLists(folder, None, f"{folder} has no {ALL_MODES}.")
-    return _ModeLists(folder, implemented_modes(path))
+    return _ModeLists(folder, read_implemented_modes(path))
 
 
 def _find_list(name: str, lists: _ModeLists) -> str:

@@ -1,12 +1,11 @@
-"""Explain a failure from old logs: its cause, and the peers that they name.
+"""Explain a failure from the logs of a job: its cause, and the peers that the logs name.
 
-The launcher weighs ranks that it has seen end; here only files are left. What a rank wrote of its
-own exception counts as in a launch, and among failures that explain as much the earliest does.
+Unlike the launcher, which saw the ranks end, this has only files. A rank's record of its own
+exception counts as in a launch; among equally good explanations the earliest failure wins.
 """
 
 import os
 import re
-import stat
 import time
 from dataclasses import dataclass
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
@@ -18,19 +17,19 @@ from ascend_session.failures.scanner import classify
 from ascend_session.files import read_end
 from ascend_session.rank_folder import RECORD_NAME, STACKS_NAME
 
-_MOST_BYTES = 16 << 20  # of a log that are read, from its end: about three seconds
-_ALL_BYTES = 64 << 20  # of all logs together
-_LEAST_BYTES = 64 << 10
+_MOST_BYTES = 16 << 20  # read from the end of one log, which takes about three seconds
+_ALL_BYTES = 64 << 20  # read from all logs together
+_LEAST_BYTES = 64 << 10  # read from each log, however many there are
 _MOST_FILES = 10_000
 _SUFFIXES = ("", ".log", ".txt", ".out", ".err")
 _ATTEMPT = re.compile(r"attempt_([0-9]{1,6})")
 _RANK = re.compile(r"rank_[0-9]{1,7}")
-# Also the vendor's, with milliseconds and microseconds: 2026-01-02-10:00:00.000.100.
+# The vendor's times have milliseconds and microseconds: 2026-01-02-10:00:00.000.100.
 _TIME = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[-T ]([0-9]{2}:[0-9]{2}:[0-9]{2})"
     r"(?:[.,]([0-9]+)(?:\.([0-9]{3}))?)?"
 )
-_TIME_BEFORE = 4096  # characters before a failure in which it may have its time
+_TIME_BEFORE = 4096  # characters before a failure in which its time is looked for
 # The line that ends a Python traceback; notes and the cause's traceback may follow.
 _RAISED = re.compile(
     r"^(?:\[[^\]]{1,40}\]:? )?([A-Za-z_][\w.]{0,100}(?:Error|Exception|Interrupt)(?:: .*)?)$", re.M
@@ -42,9 +41,9 @@ class Log(NamedTuple):
 
     Attributes:
         path: Its file; ``-`` is the standard input.
-        text: What stands in it, of a very large one the end; of a rank's record, the exception.
-        time: When it was written last, in seconds since 1970.
-        record: The exception, if it is a rank's record.
+        text: Its content, or the end of a very large file; message and traceback of a record.
+        time: When it was last written, in seconds since 1970.
+        record: The parsed exception, if the file is a rank's record; else None.
         is_whole: Whether ``text`` begins where the file does.
     """
 
@@ -55,13 +54,14 @@ class Log(NamedTuple):
     is_whole: bool = True
 
 
-class FoundFailure(NamedTuple):
-    """A known failure, or another exception, with its place in a log.
+class LocatedFailure(NamedTuple):
+    """A known failure, or an exception of the program itself, in a log.
 
     Attributes:
         log: The log.
-        failure: The known failure; None if it is an exception of the program's own.
-        time: When it happened, as far as the line or the file tells.
+        failure: The known failure; None for the exception in ``log.record``.
+        time: When it happened, in seconds since 1970: the time in the log before it, or that of
+            the file.
     """
 
     log: Log
@@ -70,7 +70,7 @@ class FoundFailure(NamedTuple):
 
     @property
     def line_number(self) -> Optional[int]:
-        """The number of its line from 1; None if that is not known."""
+        """The number of its line, from 1; None if unknown."""
         if self.failure is None or self.log.record is not None or not self.log.is_whole:
             return None
         start = self.log.text.find(self.failure.line)
@@ -83,20 +83,20 @@ class Explanation:
 
     Attributes:
         cause: The failure that explains the others best; None if none is known.
-        others: The other failures, each place once, the earliest first.
-        peers: The peers that the logs name, with counts, the most frequent first. Empty if the
-            cause does not involve other ranks.
-        raised: The exception that a log ends with; looked for only where nothing is known.
+        others: The other failures, the earliest first.
+        peers: The peers that the logs name, each with the number of ranks that name it, the most
+            frequent first. Empty if the cause does not involve other ranks.
+        raised: Last line of the last Python traceback, if there is no known failure; else empty.
     """
 
-    cause: Optional[FoundFailure]
-    others: Tuple[FoundFailure, ...] = ()
+    cause: Optional[LocatedFailure]
+    others: Tuple[LocatedFailure, ...] = ()
     peers: Tuple[Tuple[Peer, int], ...] = ()
     raised: str = ""
 
 
 def explain_logs(logs: Iterable[Log]) -> Explanation:
-    """Find the cause among logs, which are those of one job."""
+    """Find the cause of a failure in the logs of one job."""
     read = list(logs)
     findings = sorted(_find_all(read), key=lambda finding: finding.time)
     if not findings:
@@ -107,31 +107,31 @@ def explain_logs(logs: Iterable[Log]) -> Explanation:
     return Explanation(cause, others, tuple(_count_peers(read, cause)))
 
 
-def _find_all(logs: List[Log]) -> Iterator[FoundFailure]:
+def _find_all(logs: List[Log]) -> Iterator[LocatedFailure]:
     """Find the known failures of each log, and the exceptions that none of them explains."""
     explained = set()
     for log in logs:
         for failure in classify(log.text):
             explained.add(os.path.dirname(log.path))
-            yield FoundFailure(log, failure, _find_time(log, failure.line))
+            yield LocatedFailure(log, failure, _find_time(log, failure.line))
     for log in logs:
         record = log.record
         if record is None or record.failed_rank is not None or record.exit_code > 128:
-            continue  # another rank's failure, or a signal, ended it
+            continue  # ended by another rank's failure, or by a signal
         if record.speaks_for_itself or os.path.dirname(log.path) not in explained:
-            yield FoundFailure(log, None, record.time)
+            yield LocatedFailure(log, None, record.time)
 
 
-def _order(finding: FoundFailure) -> Tuple[int, bool]:
+def _order(finding: LocatedFailure) -> Tuple[int, bool]:
     if finding.failure is None:
         record = finding.log.record
-        # A RuntimeError may only pass on what the device said; a KeyError does not.
+        # A RuntimeError may merely report a failure of the device; a KeyError does not.
         return 0, record is not None and not record.speaks_for_itself
     return finding.failure.precedence, finding.failure.definition.is_vague
 
 
 def _find_time(log: Log, line: str) -> float:
-    """Find when a line was written: the last time in the log up to it; else that of the file."""
+    """Return the last time in the log up to a line, in seconds since 1970; else the file's."""
     start, otherwise = max(0, log.text.find(line)), log.time
     near = _TIME.finditer(log.text, max(0, start - _TIME_BEFORE), start + len(line))
     times = list(near)
@@ -145,13 +145,13 @@ def _find_time(log: Log, line: str) -> float:
     return seconds + float(f"0.{match[3] or 0}{match[4] or ''}")
 
 
-def _count_peers(logs: List[Log], cause: FoundFailure) -> Iterator[Tuple[Peer, int]]:
+def _count_peers(logs: List[Log], cause: LocatedFailure) -> Iterator[Tuple[Peer, int]]:
     failure = cause.failure
     if failure is None or not (failure.definition.is_secondary or failure.code.startswith("EI")):
         return
     places: Dict[Peer, Set[str]] = {}
     for log in logs:
-        folder = os.path.dirname(log.path)  # that of a rank has its exception and its output
+        folder = os.path.dirname(log.path)  # a rank's folder has its record and its output
         place = folder if _RANK.fullmatch(os.path.basename(folder)) else log.path
         for peer in find_peers(log.text):
             places.setdefault(peer, set()).add(place)
@@ -165,15 +165,16 @@ def _count_peers(logs: List[Log], cause: FoundFailure) -> Iterator[Tuple[Peer, i
 def find_logs(folder: str) -> List[str]:
     """List the logs below a folder.
 
-    Of the folder of a job that `launch` has started, these are the logs of its last attempt, and of
-    a folder of such jobs, those of the job that was changed last.
+    In the log folder of a job that `launch` started, list only those of the last attempt; in a
+    folder of such jobs, only those of the job that changed last.
     """
-    chosen = _choose_attempt(_choose_job(folder))
+    job = _choose_job(folder)
+    _, chosen = max(_list_attempts(job), default=(0, job))
     paths = [
         os.path.join(place, name)
         for place, _, names in sorted(os.walk(chosen))
         for name in sorted(names)
-        if name == RECORD_NAME or (_is_log(name) and _is_regular(os.path.join(place, name)))
+        if name == RECORD_NAME or (_is_log(name) and os.path.isfile(os.path.join(place, name)))
     ]
     return paths[:_MOST_FILES]
 
@@ -183,22 +184,11 @@ def _is_log(name: str) -> bool:
     return os.path.splitext(unrotated)[1].lower() in _SUFFIXES and name != STACKS_NAME
 
 
-def _is_regular(path: str) -> bool:
-    try:
-        return stat.S_ISREG(os.stat(path).st_mode)
-    except OSError:
-        return False
-
-
 def _choose_job(folder: str) -> str:
     jobs = [path for path in _list_folders(folder) if _list_attempts(path)]
     if _list_attempts(folder) or not jobs:
         return folder
     return max(jobs, key=lambda path: os.stat(path).st_mtime)
-
-
-def _choose_attempt(folder: str) -> str:
-    return max(_list_attempts(folder), default=(0, folder))[1]
 
 
 def _list_attempts(folder: str) -> List[Tuple[int, str]]:
@@ -212,13 +202,13 @@ def _list_folders(folder: str) -> List[str]:
 
 
 def read_logs(paths: List[str]) -> List[Log]:
-    """Read logs; of many or very large ones, the end of each."""
+    """Read logs; if they are many or very large, only the end of each."""
     share = max(_LEAST_BYTES, min(_MOST_BYTES, _ALL_BYTES // max(len(paths), 1)))
     return [log for path in paths for log in [_read_log(path, share)] if log is not None]
 
 
 def _read_log(path: str, share: int) -> Optional[Log]:
-    """Read a log; None for a file without text, or a record that the runner did not write."""
+    """Read a log; None for a binary file, or a record that the runner did not write."""
     if os.path.basename(path) == RECORD_NAME:
         record = read_record(os.path.dirname(path) or ".")
         if record is None:
@@ -229,7 +219,7 @@ def _read_log(path: str, share: int) -> Optional[Log]:
         return None
     try:
         facts = os.stat(path)
-    except OSError:  # it is gone by now
+    except OSError:  # removed meanwhile
         return None
     text = content.decode("utf-8", "backslashreplace")
     return Log(path, text, facts.st_mtime, is_whole=facts.st_size <= share)

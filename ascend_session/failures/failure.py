@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Optional, Tuple
 
-_FIRST_WAIT_S = 10.0  # what the vendor asks for between two jobs (EJ0001, E30003)
+_DEFAULT_WAIT_S = 10.0  # the vendor's advice for the time between two jobs (EJ0001, E30003)
 _AMBIGUOUS_ATTEMPTS = 2
 
 
 class FailureClass(Enum):
-    """How to react to a failure; the value is the word in reports."""
+    """How to react to a failure; reports use the value."""
 
     TRANSIENT = "transient"
     """Try again, in a new process, after the wait."""
@@ -26,18 +26,18 @@ class FailureClass(Enum):
     """Don't try again: it fails the same way until something is changed."""
 
     HARDWARE = "hardware"
-    """Don't try again on this device: an administrator has to look at it."""
+    """Don't try again on this device: an administrator has to check it."""
 
     AMBIGUOUS = "ambiguous"
-    """Try once more, after a look at who holds the device."""
+    """Find out who holds the device, then try once more."""
 
 
 class Code(NamedTuple):
     """An error code of the vendor.
 
     Attributes:
-        name: As it is printed: a letter E code (``EJ0001``) or an aclError number (``507033``).
-        meaning: What it stands for, in a few words.
+        name: As it is printed: a code with E (``EJ0001``) or an aclError number (``507033``).
+        meaning: Its meaning, in a few words.
     """
 
     name: str
@@ -45,11 +45,11 @@ class Code(NamedTuple):
 
 
 class Family(NamedTuple):
-    """Codes of the vendor that ask for the same, of which no single one needs words of its own.
+    """Error codes of the vendor with one meaning and one piece of advice.
 
     Attributes:
-        pattern: Regular expression for the whole of such a code.
-        meaning: What they stand for, in a few words.
+        pattern: Regular expression that matches each code as a whole.
+        meaning: Their meaning, in a few words.
     """
 
     pattern: str
@@ -60,12 +60,11 @@ class KnownText(NamedTuple):
     """A known message of the vendor or the stub.
 
     Attributes:
-        words: A part of it that never changes; it is looked for first.
-        code: What a failure found by it is called, if not its words: as a rule, a code of the
-            same row.
-        pattern: Regular expression for all of it, if the words alone are not enough. It stays
-            within a line and repeats nothing without an upper limit, so that it is fast.
-        near: A word that must stand before it in the line, if the wording alone is common.
+        words: A part of it that never changes; a text without it is not searched any further.
+        code: The name of the failure, usually a code of the same row; empty means ``words``.
+        pattern: Regular expression for the whole message, if the words are not enough. To be fast
+            it stays within a line and has no unlimited repetition.
+        near: A word that must stand before it in the same line, if its words are common.
     """
 
     words: str
@@ -75,26 +74,27 @@ class KnownText(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of a failure found by it."""
+        """The name of the failure."""
         return self.code or self.words
 
 
 @dataclass(frozen=True)
 class Definition:
-    """One row of the table.
+    """One row of the table of known failures.
 
     Attributes:
-        failure_class: What it asks for; of a secondary one, what it asks for in a job in which no
-            rank has a failure of its own.
+        failure_class: How to react. For a secondary failure: how to react if no rank of the job
+            has a failure of its own.
         advice: What to do, in full sentences.
-        source: Where the fact stands; the abbreviations are in `failures.table`.
-        codes: The codes that it is known by.
-        messages: The texts that it is known by.
-        families: Codes that it is known by, besides those that have words of their own.
-        is_secondary: Whether it follows from the failure of another rank.
-        is_vague: Whether it says that something failed, but not what: a more exact failure in the
+        source: The vendor's documents or the reports that describe it; `failures.table` says where
+            the abbreviations are explained.
+        codes: Codes that identify it.
+        messages: Messages that identify it.
+        families: More codes that identify it, by pattern.
+        is_secondary: Whether another rank's failure causes it.
+        is_vague: Whether it tells that something failed, but not what: a more exact failure in the
             same text takes precedence.
-        wait_seconds: How long to wait before a new attempt. A permanent failure has a wait if the
+        wait_seconds: Seconds to wait before a new attempt. A permanent failure has a wait if the
             device ran out of something that another process may hold.
     """
 
@@ -114,9 +114,9 @@ class Failure:
     """A known failure that was found in a text.
 
     Attributes:
-        code: Its code, or the words that it is known by.
-        line: The line that it stands in, cut around it to a length that can be shown.
-        definition: What is known about it.
+        code: Its code, or the words that identify it.
+        line: The line in which it was found, shortened to at most 240 characters.
+        definition: The row of the table of known failures.
     """
 
     code: str
@@ -125,7 +125,7 @@ class Failure:
 
     @property
     def failure_class(self) -> FailureClass:
-        """Its class as far as the text alone can say: another rank may have failed first."""
+        """How to react, going by the text: secondary if another rank may have failed first."""
         is_secondary = self.definition.is_secondary
         return FailureClass.SECONDARY if is_secondary else self.definition.failure_class
 
@@ -136,17 +136,17 @@ class Failure:
 
     @property
     def source(self) -> str:
-        """Where the fact stands."""
+        """The documents or reports that describe it."""
         return self.definition.source
 
     @property
     def wait_seconds(self) -> Optional[int]:
-        """How long to wait before a new attempt, where one can help."""
+        """Seconds to wait before a new attempt; None if there is no advice."""
         return self.definition.wait_seconds
 
     @property
     def meaning(self) -> str:
-        """What its code stands for; empty if it is known by its words."""
+        """The meaning of its code, in a few words; empty if it was found by its words."""
         own = (code.meaning for code in self.definition.codes if code.name == self.code)
         families = (
             family.meaning
@@ -157,10 +157,10 @@ class Failure:
 
     @property
     def precedence(self) -> int:
-        """Its place among the failures of a job or a text: the lowest explains the others best.
+        """Its rank among the failures of a job or a text: the lowest explains the others best.
 
-        A failure of the rank's own comes first, then one that may be its own or not, a secondary
-        one, and last one that only says that something failed.
+        0 is a failure of this rank itself, 1 an ambiguous one, 2 a secondary one, and 3 an
+        ambiguous one that does not tell what failed.
         """
         if self.definition.is_secondary:
             return 2
@@ -170,7 +170,7 @@ class Failure:
 
     @property
     def is_own(self) -> bool:
-        """True if it is the rank's own for certain: transient, permanent or hardware."""
+        """True if this rank itself certainly failed: transient, permanent or hardware."""
         return self.precedence == 0
 
     @property
@@ -181,22 +181,22 @@ class Failure:
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """Attempts and waits for something that is started in a process of its own.
+    """How often to try something that runs in a process of its own, and how long to wait.
 
-    A failed initialisation aborts its process, so an attempt is always a process of its own. What
-    the failure is decides: transient ones are tried again, ambiguous ones only if they ended the
-    first attempt, all others never, nor one that only says that something failed (``E19999``).
-    What somebody has killed is tried again.
+    A failed initialisation aborts its process, so each attempt is a new process. The class of the
+    failure decides: a transient one is tried again, an ambiguous one only after the first attempt
+    and only if it tells what failed (not ``E19999``), any other never. An attempt that somebody
+    killed is repeated.
 
     Attributes:
-        attempts: How many there may be in all, the first one included.
-        wait_seconds: How long to wait before another one; None means what the vendor advises for
-            the failure (10 s between jobs, 60 s for lack of resources).
-        attempt_seconds: How long one may take before it is ended and counts as failed.
+        attempts: The most attempts, including the first.
+        wait_seconds: Seconds before another attempt; None means the vendor's advice for the failure
+            (10 s between jobs, 60 s for lack of resources).
+        attempt_seconds: Seconds that an attempt may take before it is ended and counts as failed.
 
     Raises:
-        TypeError: For what is no number of attempts or seconds.
-        ValueError: For numbers that cannot be.
+        TypeError: If an argument is not a number.
+        ValueError: If ``attempts`` or ``attempt_seconds`` is below 1, or ``wait_seconds`` below 0.
     """
 
     attempts: int = 3
@@ -223,9 +223,9 @@ class RetryPolicy:
 
         Args:
             attempt: Number of the attempt that failed, from 1.
-            failure: What was found in its output; None if nothing that is known.
-            kind: Its class under the conditions that are met; None without a failure.
-            was_killed: Whether somebody else has ended it, which is not its fault.
+            failure: The known failure in its output; None if there is none.
+            kind: The class of the failure in this job; None without a failure.
+            was_killed: Whether a signal from outside ended it.
         """
         if attempt >= self.attempts:
             return False
@@ -240,7 +240,7 @@ class RetryPolicy:
         if self.wait_seconds is not None:
             return self.wait_seconds
         advised = None if failure is None else failure.wait_seconds
-        return _FIRST_WAIT_S if advised is None else float(advised)
+        return _DEFAULT_WAIT_S if advised is None else float(advised)
 
 
 def _check_seconds(name: str, value: object, least: float) -> None:

@@ -1,8 +1,8 @@
-"""Parse TensorFlow's errors about a failed operator: the reason, and where it was made.
+"""Parse TensorFlow's errors about a failed operator: the reason, and where it was created.
 
-TensorFlow 1.15 puts the reason first, unless several operators failed, and the stack below which
-the operator was made last. TensorFlow 2 begins with "Graph execution error:" and such a stack, and
-the reason follows. Both may put "2 root error(s) found." before numbered reasons.
+TensorFlow 1.15 puts the reason first, unless several operators failed, and at the end the stack
+that created the operator. TensorFlow 2 begins with "Graph execution error:" and such a stack, then
+comes the reason. Both may put "2 root error(s) found." before numbered reasons.
 Source: ``_do_call`` in tensorflow/python/client/session.py, ``interpolate`` in
 tensorflow/python/framework/error_interpolation.py, ``StatusGroup`` in
 tensorflow/core/platform/status.cc.
@@ -19,8 +19,8 @@ _FRAME = re.compile(r'\s*File "(.*)", line ([0-9]+), in (.*)')
 _OPERATOR = re.compile(r"\[\[\{?\{?node ([^ }\]]+)")
 _ROOTS = re.compile(r"[0-9]+ root error\(s\) found\.")
 _ROOT = re.compile(r"\([0-9]+\) ([A-Za-z_ ]+): (.*)")
-# What stands around a reason: the function that it happened in, and the operation that ran it. The
-# lengths are bounded, for a reason may quote what a user wrote, of any size.
+# Text around a reason: the function in which it happened, and the operation that ran it. Lengths
+# are bounded, because a reason may quote user text of any size.
 _AROUND = re.compile(
     r"\{\{function_node [^}]{0,1000}\}\}\s{0,9}|\s{0,9}\[Op:[^]]{0,200}\](?: name: \S*)?"
 )
@@ -31,9 +31,9 @@ class GraphError(NamedTuple):
 
     Attributes:
         reason: What went wrong, in one line.
-        operator: Its name in the graph; empty if it is not known.
-        frames: The stack in which it was made, the innermost frame last; empty if it is not known,
-            as of an operator in the function of a dataset.
+        operator: Name of the operator in the graph; empty if unknown.
+        frames: The stack that created the operator, innermost frame last; empty if unknown, as for
+            an operator in a dataset's function.
     """
 
     reason: str
@@ -42,7 +42,7 @@ class GraphError(NamedTuple):
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the type and the text of an exception; of an operator's failure only the reason."""
+    """Return type and text of an exception, or only the reason of an operator's failure."""
     text = str(error)
     graph_error = parse_graph_error(text)
     reason = text if graph_error is None else graph_error.reason
@@ -50,14 +50,14 @@ def describe_error(error: BaseException) -> str:
 
 
 def parse_graph_error(message: str) -> Optional[GraphError]:
-    """Parse the message of an exception; None if it does not speak of an operator's failure."""
+    """Parse the message of an exception; None if it is not about a failed operator."""
     lines, stacks = _split(message)
-    is_one = bool(stacks) or lines[:1] == [_TITLE] or any(map(_OPERATOR.search, lines))
+    is_graph_error = bool(stacks) or lines[:1] == [_TITLE] or any(map(_OPERATOR.search, lines))
     lines = lines[1:] if lines[:1] == [_TITLE] else lines
     if lines and _ROOTS.fullmatch(lines[0]):
-        is_one, lines = True, _pick_root(lines[1:])
+        is_graph_error, lines = True, _pick_root(lines[1:])
     reason = _AROUND.sub("", lines[0]).strip() if lines else ""
-    if not is_one or not reason:
+    if not is_graph_error or not reason:
         return None
     operators = [match[1] for match in map(_OPERATOR.search, lines) if match]
     operator = (operators or list(stacks) or [""])[0]
@@ -65,7 +65,7 @@ def parse_graph_error(message: str) -> Optional[GraphError]:
 
 
 def _split(message: str) -> Tuple[List[str], Dict[str, List[Frame]]]:
-    """Split a message into its lines that are not empty, and the stacks by operator."""
+    """Split a message into the lines outside of stacks, and the stack of each operator."""
     lines: List[str] = []
     stacks: Dict[str, List[Frame]] = {}
     stack: Optional[List[Frame]] = None
@@ -83,7 +83,7 @@ def _split(message: str) -> Tuple[List[str], Dict[str, List[Frame]]]:
 
 
 def _pick_root(lines: List[str]) -> List[str]:
-    """Pick the lines about the first of several failed operators that others did not cancel."""
+    """Return the lines about the first failed operator that was not merely cancelled."""
     starts = [(number, match) for number, match in enumerate(map(_ROOT.match, lines)) if match]
     if not starts:
         return lines

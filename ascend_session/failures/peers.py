@@ -27,13 +27,13 @@ _LINES = [
 
 
 class Peer(NamedTuple):
-    """A peer, as far as a line names it.
+    """A rank or device that a line of HCCL's log names.
 
     Attributes:
-        rank: Its rank in the job, or in a group.
-        address: Of its server, or empty.
-        device: The N of its ``/dev/davinciN`` on that server.
-        in_group: Whether the line has its rank only in a group of ranks, HCCL's communicator.
+        rank: Its rank in the job, or in a group if ``in_group``; None if the line has no rank.
+        address: Address of its server; empty if the line has none.
+        device: The N of its ``/dev/davinciN``; None if the line has none.
+        in_group: Whether ``rank`` is the rank in a group (HCCL's communicator), not in the job.
     """
 
     rank: Optional[int] = None
@@ -42,7 +42,7 @@ class Peer(NamedTuple):
     in_group: bool = False
 
     def __str__(self) -> str:
-        """Name it, as in ``rank 5 at 10.0.0.2 (device 1)``."""
+        """Return its name, as in ``rank 5 at 10.0.0.2 (device 1)``."""
         if self.rank is None and self.device is not None:
             return f"device {self.device} of {self.address}"
         if self.rank is None:
@@ -54,11 +54,10 @@ class Peer(NamedTuple):
 
 
 def find_peers(text: str) -> List[Peer]:
-    """Find the peers in a text, each once, in order of appearance."""
-    found = {
-        match.start(): list(_read_peers(match)) for line in _LINES for match in line.finditer(text)
-    }
-    return list(dict.fromkeys(peer for start in sorted(found) for peer in found[start]))
+    """Find the peers in a text, each once, in the order of appearance."""
+    matches = {match.start(): match for line in _LINES for match in line.finditer(text)}
+    peers = (peer for start in sorted(matches) for peer in _read_peers(matches[start]))
+    return list(dict.fromkeys(peers))
 
 
 def _read_peers(match: "re.Match[str]") -> Iterator[Peer]:

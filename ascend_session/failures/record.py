@@ -1,7 +1,7 @@
-"""Read a rank's own record of its end: its exception, and the stacks of its threads.
+"""Read a rank's record of its own end: its exception, and the stacks of its threads.
 
-The runner writes both into the rank's folder, as `rank_folder` says. A rank on the stub writes its
-exception already when it tells the others of it, and those do when they hear of it.
+The runner writes both into the rank's folder (see `rank_folder`). On the stub a rank writes its
+exception as soon as it reports it to the others, and these write one when they learn of it.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any, List, NamedTuple, Optional, Tuple
 from ascend_session.files import read_end
 from ascend_session.rank_folder import RECORD_NAME, STACKS_NAME
 
-# Exceptions that scripts and libraries raise because of what the device said.
+# Exceptions that scripts and libraries raise for failures of the device, too.
 _OPEN = ("Exception", "OSError", "RuntimeError", "SystemError", "SystemExit")
 _PYTHONS_OWN = re.compile(r"[A-Z][A-Za-z]*")
 _MOST_RECORD_BYTES = 1 << 20  # the runner writes far less
@@ -32,16 +32,17 @@ class ErrorRecord(NamedTuple):
     """An exception that ended a rank's program, or its part in the job.
 
     Attributes:
-        type: Its qualified name; that of a builtin without ``builtins``.
+        type: Qualified name of its type, without ``builtins.``.
         message: Its text; may be empty.
-        traceback: As Python prints it, with chained causes; cut in the middle if it is long.
-        time: When it reached the top of the program, in seconds since 1970.
-        pid: The process that it ended.
-        exit_code: What the process was going to end with, 128+n for a signal.
-        frames: Where it was raised, the innermost frame last; at most 100.
-        ends_program: Whether it reached the top of the program; else the rank has told the others
-            that it cannot go on, or heard so, and may still be ending.
-        failed_rank: The rank whose failure this merely follows from, or None.
+        traceback: The traceback as Python prints it, with chained causes; a long one lacks its
+            middle.
+        time: When it was recorded, in seconds since 1970.
+        pid: The process.
+        exit_code: The exit code that the process was going to have, 128+n for a signal.
+        frames: The stack at which it was raised, innermost frame last; at most 100 frames.
+        ends_program: True if it reached the top of the program. False if the rank only told the
+            others that it cannot go on, or was told so, and may still be running.
+        failed_rank: The rank whose failure caused it; None if it is this rank's own.
     """
 
     type: str
@@ -56,7 +57,7 @@ class ErrorRecord(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The type as the program itself calls it, without ``__main__``."""
+        """The name of the type, without ``__main__.``."""
         prefix = "__main__."
         return self.type[len(prefix) :] if self.type.startswith(prefix) else self.type
 
@@ -67,13 +68,13 @@ class ErrorRecord(NamedTuple):
 
 
 def read_record(folder: str) -> Optional[ErrorRecord]:
-    """Read the record in a rank's folder; None without one that the runner wrote."""
+    """Read the record in a rank's folder; None if there is none, or the runner did not write it."""
     content = read_end(os.path.join(folder, RECORD_NAME), _MOST_RECORD_BYTES + 1)
     if not content or len(content) > _MOST_RECORD_BYTES:
         return None
     try:
         value = json.loads(content.decode("utf-8"))
-    except (ValueError, RecursionError):  # no UTF-8, no JSON, too deep
+    except (ValueError, RecursionError):  # not UTF-8, not JSON, or nested too deeply
         return None
     if not isinstance(value, dict):
         return None
@@ -92,7 +93,7 @@ def read_record(folder: str) -> Optional[ErrorRecord]:
 
 
 def _read_frames(value: Any) -> Tuple[Frame, ...]:
-    """Read frames; none of them if one is something else."""
+    """Read frames; empty if one is malformed."""
     frames = []
     for item in value if isinstance(value, list) else ():
         if not isinstance(item, list) or [type(part) for part in item] != [str, int, str]:
@@ -102,7 +103,7 @@ def _read_frames(value: Any) -> Tuple[Frame, ...]:
 
 
 def read_stacks(folder: str) -> str:
-    """Read what ``faulthandler`` left in a rank's folder, the last 256 KB of it; may be empty."""
+    """Read the last 256 KB that ``faulthandler`` wrote in a rank's folder; may be empty."""
     content = read_end(os.path.join(folder, STACKS_NAME), _MOST_STACKS_BYTES)
     return content.decode("utf-8", "backslashreplace")
 
@@ -111,6 +112,6 @@ _FRAME = re.compile(r'  File "(.*)", line ([0-9]+) in (.*)')
 
 
 def parse_frames(stack: str) -> List[Frame]:
-    """Parse a thread's stack as ``faulthandler`` writes it; the innermost frame comes first."""
+    """Parse a thread's stack as ``faulthandler`` writes it, innermost frame first."""
     matches = [match for match in map(_FRAME.fullmatch, stack.splitlines()) if match]
     return [Frame(match[1], int(match[2]), match[3]) for match in matches]

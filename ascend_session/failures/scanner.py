@@ -1,9 +1,8 @@
 """Find known failures in a text or an exception, and pick the cause.
 
-A text is searched block by block, each in one pass for each kind. Letter codes (``EJ0001``) count
-wherever they stand alone. The vendor prints its aclError numbers in many ways. These count, with
-``507033`` for the number; upper and lower case are alike, and ``:``, ``=``, ``is``, a space, a
-quote or a bracket may stand between word and number:
+Codes with letters (``EJ0001``) count wherever they stand alone. The vendor prints its aclError
+numbers in many ways. These count, with ``507033`` for any number; case does not matter, and ``:``,
+``=``, ``is``, a space, a quote or a bracket may stand between word and number:
 
 * ``ret 507033``, ``ret[507033]``, ``retCode=507033``, ``aclRet: 507033``, ``returned 507033``
 * ``error code is 207001``, ``errorCode = 507033``, ``ErrCode=507899``, ``errno: 507033``,
@@ -15,9 +14,9 @@ quote or a bracket may stand between word and number:
 A code of a `Family` counts where the vendor's own mark stands behind it: ``E60012:``, ``(E60012):``
 or ``E60012[PID: 1]``.
 
-Nothing else does: no ``step 507015``, no ``[507015]`` behind a source line (there it is a thread),
-no ``0x507015``, and no number that is part of a longer one. Hexadecimal codes (``0x7020010``) are
-inner codes with a numbering of their own and are not converted.
+Nothing else counts: not ``step 507015``, not ``[507015]`` after a source line (it is a thread),
+not ``0x507015``, and no part of a longer number. Hexadecimal codes (``0x7020010``) are inner codes
+with a different numbering.
 """
 
 import logging
@@ -34,12 +33,11 @@ from ascend_session.text import blanked
 _logger = logging.getLogger(__name__)
 
 LINE_LENGTH = 240  # characters of a line that a Failure keeps
-_LEAD = 80  # of these, before the code, if the line has to be cut
-_NEAR = 400  # characters before a common wording in which the word it needs must stand
-_BLOCK = 1 << 16  # characters that are looked at together
-_REACH = 48  # characters before a number in which it must be called a return code
+_LEAD = 80  # characters that a shortened line keeps before the code
+_NEAR = 400  # characters before a message in which `KnownText.near` is looked for
+_REACH = 48  # characters before a number in which a word must call it a return code
 
-# In a printed exception a line begins with the two characters \n.
+# In the repr of an exception a line begins with the two characters \n.
 _STANDS_ALONE = r"(?:(?<![0-9A-Za-z_/-]E)|(?<=\\[nrt]E))"
 _CODE = rf"E{_STANDS_ALONE}(?:[A-Z][0-9]{{4}}|[0-9]{{5}})(?![0-9A-Za-z_-]|\.[a-z])"
 _NUMBER = r"[1-35](?<![0-9A-Za-z_.-][1-35])(?:0[07]|4[58])[0-9]{3}(?![0-9A-Za-z_]|[.-][0-9])"
@@ -60,17 +58,17 @@ _BEFORE = re.compile(
     rf"""(?: {_WORDS} ) ["']? (?: \s{{1,3}} is )? \s{{0,3}} [:=]{{0,2}} \s{{0,3}} [\[("']? $""",
     re.IGNORECASE | re.VERBOSE,
 )
-# Rows and steps are counted in round numbers, too, and "returned" or "failed" with one of them.
+# Rows and steps are often round numbers, as in "returned 100000".
 _ROUND = ("100", "200", "300")
 _CALLED_CODE = re.compile(r"(?:code|no|acl_?(?:err(?:or)?|ret)|ret)\W*(?:is\W*)?$", re.IGNORECASE)
 _BRACKET = re.compile(r"(?:fail(?:ed|ure)?|error|exception)[\s:,.]{0,3}\[$", re.IGNORECASE)
-# Every word above ends with one of these; asking for them first is many times faster.
+# Every word above ends with one of these; checking that first is many times faster.
 _CODE_ENDS = ("ret", "ode", "val", "value", "urn", "urns", "urned", "no", "is", "err", "result")
 _FAILURE_ENDS = ("fail", "failed", "failure", "error", "exception")
 
 
 class _Hit(NamedTuple):
-    """Something known at a place in a block."""
+    """A known code or message at an index of a text."""
 
     start: int
     code: str
@@ -79,39 +77,36 @@ class _Hit(NamedTuple):
 
 
 def classify(text: str) -> List[Failure]:
-    """Find the known failures in a text: an exception's message, a log, the end of one.
+    """Find the known failures in a text, such as a log or the message of an exception.
 
-    Colour sequences are ignored. The time needed grows in step with the text, the memory does not.
+    Colour sequences are ignored. The time is proportional to the size of the text.
 
     Args:
         text: Any text of any size.
 
     Returns:
-        Each failure once, in order of appearance; empty if none is known.
+        Each failure once, in the order of appearance.
     """
+    plain = _COLOUR.sub("", text) if "\x1b" in text else text
     failures: List[Failure] = []
     codes: Set[str] = set()
     rows: Set[int] = set()
-    for part in _blocks(text):
-        block = _COLOUR.sub("", part) if "\x1b" in part else part
-        for hit in _find_hits(block, codes):
-            # The wording that goes with a code adds nothing to it.
-            if hit.code in codes or (hit.by_words and id(hit.definition) in rows):
-                continue
-            codes.add(hit.code)
-            if not hit.by_words:
-                rows.add(id(hit.definition))
-            failures.append(_make_failure(block, hit))
+    for hit in _find_hits(plain):
+        # A message adds nothing to a code of the same row.
+        if hit.code in codes or (hit.by_words and id(hit.definition) in rows):
+            continue
+        codes.add(hit.code)
+        if not hit.by_words:
+            rows.add(id(hit.definition))
+        failures.append(_make_failure(plain, hit))
     return failures
 
 
 def look_up(name: str) -> Optional[Failure]:
-    """Find what a code, or the name of a failure, stands for: ``EI0006``, ``507033``, ``0x91``.
-
-    Upper and lower case are alike.
+    """Look up a failure by its code or name: ``EI0006``, ``507033``, ``0x91``; in any case.
 
     Returns:
-        The failure, without a line; None if it is not known.
+        The failure, with an empty line; None if it is not known.
     """
     for row in ROWS:
         names = [code.name for code in row.codes] + [message.name for message in row.messages]
@@ -125,20 +120,20 @@ def look_up(name: str) -> Optional[Failure]:
 def root_cause(failures: Iterable[Failure]) -> Optional[Failure]:
     """Pick the failure to act upon.
 
-    In this order, and within each the first in the order given:
+    In this order, and the first given of each kind:
 
-    1. a failure of its own: transient, permanent or hardware; an exact code before the stage it
-       failed in, that before a code that comes with many causes (``507899``)
+    1. a transient, permanent or hardware failure: an exact code before the stage in which HCCL
+       failed, and that before a code with many causes (``507899``)
     2. an ambiguous failure
-    3. a secondary one, that is another rank's fault
-    4. one that only says that something failed (``[GePlugin] Initialize ge failed``, ``E19999``,
+    3. a secondary failure, caused by another rank
+    4. one that does not tell what failed (``[GePlugin] Initialize ge failed``, ``E19999``,
        ``EE9999``, ``EZ9999``)
 
-    Failures of several ranks may be given one after the other; a secondary one is then the result
-    only if no rank reports anything else.
+    Given the failures of several ranks, a secondary one is the result only if no rank reports
+    anything else.
 
     Returns:
-        One of the failures, or None if there is none among them.
+        One of the failures; None if there are none.
     """
     candidates = list(failures)
     return min(candidates, key=_order) if candidates else None
@@ -146,35 +141,33 @@ def root_cause(failures: Iterable[Failure]) -> Optional[Failure]:
 
 def _order(failure: Failure) -> Tuple[int, bool, bool]:
     is_vague = failure.definition.is_vague
-    # 507899 is also seen where the device is only busy: a stage of HCCL says more.
+    # 507899 also occurs if the device is merely busy: a stage of HCCL tells more.
     is_hardware = failure.failure_class is FailureClass.HARDWARE
     return failure.precedence, is_vague, is_vague and is_hardware
 
 
-def _find_hits(block: str, known: Set[str]) -> List[_Hit]:
-    """Find what stands in the block for the first time, in order; not what is in ``known``."""
-    hits: List[_Hit] = []
+def _find_hits(text: str) -> List[_Hit]:
+    """Find the first place of each code and message in a text, in the order of the places."""
+    hits = list(_find_codes(text))
     for message, pattern, row in _list_messages():
-        if message.words in block and message.name not in known:
-            start = _find_message(block, message, pattern)
-            if start is not None:
-                hits.append(_Hit(start, message.name, row, True))
-    hits += _find_codes(block, known)
-    return sorted(hits, key=lambda hit: hit.start)
+        start = _find_message(text, message, pattern) if message.words in text else None
+        if start is not None:
+            hits.append(_Hit(start, message.name, row, True))
+    return sorted(hits, key=lambda hit: (hit.start, not hit.by_words))
 
 
-def _find_codes(block: str, known: Set[str]) -> Iterator[_Hit]:
-    """Find where each code stands first in the block."""
-    seen = set(known)
-    for match in _CODES.finditer(block):
+def _find_codes(text: str) -> Iterator[_Hit]:
+    """Find the first place of each code in a text."""
+    seen: Set[str] = set()
+    for match in _CODES.finditer(text):
         name, start, end = match.group(), match.start(), match.end()
         row = None if name in seen else _find_row(name)
         if row is None:
             continue
         if not name.startswith("E"):
-            is_code = _is_return_code(block, start, end)
+            is_code = _is_return_code(text, start, end)
         else:
-            is_code = name in _index_codes() or bool(_MARK.match(block, end))
+            is_code = name in _ROW_BY_CODE or bool(_MARK.match(text, end))
         if is_code:
             seen.add(name)
             yield _Hit(start, name, row, False)
@@ -194,20 +187,20 @@ def _is_return_code(text: str, start: int, end: int) -> bool:
     return bool(in_bracket or _BEFORE.search(before))
 
 
-def _find_message(block: str, message: KnownText, pattern: Pattern[str]) -> Optional[int]:
-    """Find where the message stands first in the block, next to the word it needs."""
-    for match in pattern.finditer(block):
+def _find_message(text: str, message: KnownText, pattern: Pattern[str]) -> Optional[int]:
+    """Find the first place of a message in a text, with its `near` word before it."""
+    for match in pattern.finditer(text):
         start = match.start()
-        before = block[max(0, start - _NEAR) : start]
+        before = text[max(0, start - _NEAR) : start]
         if message.near in before[before.rfind("\n") + 1 :]:
             return start
     return None
 
 
-def _make_failure(block: str, hit: _Hit) -> Failure:
-    begin = block.rfind("\n", 0, hit.start) + 1
-    end = block.find("\n", hit.start)
-    line = block[begin : len(block) if end < 0 else end]
+def _make_failure(text: str, hit: _Hit) -> Failure:
+    begin = text.rfind("\n", 0, hit.start) + 1
+    end = text.find("\n", hit.start)
+    line = text[begin : len(text) if end < 0 else end]
     excerpt = line.strip()
     if len(excerpt) > LINE_LENGTH:
         cut = max(0, hit.start - begin + 1 - _LEAD)
@@ -215,30 +208,19 @@ def _make_failure(block: str, hit: _Hit) -> Failure:
     return Failure(hit.code, blanked(excerpt).strip(), hit.definition)
 
 
-def _blocks(text: str) -> Iterator[str]:
-    """Cut a text into parts that end with a line, so that it is never copied as a whole."""
-    begin = 0
-    while begin < len(text):
-        end = text.find("\n", begin + _BLOCK) + 1
-        yield text[begin : end or len(text)]
-        begin = end or len(text)
-
-
-@lru_cache(maxsize=1)
-def _index_codes() -> Dict[str, Definition]:
-    return {code.name: row for row in ROWS for code in row.codes}
+_ROW_BY_CODE: Dict[str, Definition] = {code.name: row for row in ROWS for code in row.codes}
 
 
 @lru_cache(maxsize=256)
 def _find_row(name: str) -> Optional[Definition]:
-    """Find the row of a code, which may be one of a family."""
+    """Find the row of a code, by name or by family."""
     of_families = (
         row
         for row in ROWS
         for family in row.families
         if re.fullmatch(family.pattern, name) is not None
     )
-    return _index_codes().get(name) or next(of_families, None)
+    return _ROW_BY_CODE.get(name) or next(of_families, None)
 
 
 @lru_cache(maxsize=1)
@@ -259,15 +241,15 @@ def translate(
     action: str = "initialize_system",
     into: Type[AscendError] = InitializationError,
 ) -> AscendError:
-    """Make an error of this package out of a foreign one; the caller raises it ``from`` that.
+    """Turn a foreign exception into an error of this package, which the caller raises ``from`` it.
 
     Its ``hint`` is the advice for the root cause, ``failure`` the Failure and ``failure_class`` the
-    FailureClass; all are None if the text of the error holds no known failure.
+    FailureClass; all are None if the text of the exception contains no known failure.
 
     Args:
         error: Any exception.
-        action: What was to be done, as the beginning of a sentence.
-        into: The class of the result, a leaf of ``errors``.
+        action: The action that failed, as the subject of a sentence.
+        into: The class of the result.
     """
     text = _get_text(error)
     failure = root_cause(classify(text))
@@ -282,10 +264,10 @@ def translate(
 
 
 def explain(error: BaseException) -> Optional[Failure]:
-    """Add to a foreign error what is known about it; its type and message stay as they are.
+    """Log advice about a foreign exception, whose type and message stay as they are.
 
-    The advice is logged and, from Python 3.11 on, a note of the error; `failure_of` finds the
-    failure. Nothing happens to an error in which no known failure is found, or to one of ours.
+    From Python 3.11 on the advice is also a note of the exception; `failure_of` returns the
+    failure. Exceptions of this package, and those without a known failure, are left alone.
     """
     known = failure_of(error)
     if known is not None or isinstance(error, AscendError):
@@ -304,19 +286,19 @@ def explain(error: BaseException) -> Optional[Failure]:
 
 
 def failure_of(error: BaseException) -> Optional[Failure]:
-    """Return the failure that `translate` or `explain` found for this error, or None."""
+    """Return the failure that `translate` or `explain` found in this exception, or None."""
     failure = getattr(error, "failure", None)
     return failure if isinstance(failure, Failure) else None
 
 
 def _get_text(error: BaseException) -> str:
-    """Return an exception's ``message``, as TensorFlow's errors have one, else ``str(error)``."""
+    """Return an exception's ``message``, which TensorFlow's errors have, else ``str(error)``."""
     message = getattr(error, "message", None)
     return message if isinstance(message, str) and message else str(error)
 
 
 def _find_line(text: str) -> str:
-    """Find the line with what went wrong: TensorFlow puts where it happened around it."""
+    """Return the line that tells what went wrong, without what TensorFlow puts around it."""
     graph_error = parse_graph_error(text)
     if graph_error is not None:
         return graph_error.reason

@@ -1,8 +1,7 @@
-"""The known failures, one row for each piece of advice, by the component that reports them.
+"""The known failures, one row for each piece of advice, ordered by the component that reports them.
 
-The abbreviations of their sources (EC, RTC, FD ...) are explained in
-guides/facts/failures.md#sources-of-the-table, and what is left out in
-guides/facts/failures.md#the-vendors-lists-and-this-table.
+guides/facts/failures.md#sources-of-the-table explains the abbreviations of the sources (EC, RTC,
+FD ...), and guides/facts/failures.md#the-vendors-lists-and-this-table what is left out.
 """
 
 from functools import partial
@@ -14,7 +13,7 @@ from ascend_session.requirements import VENDOR_WHEEL_COMMAND
 JOB_CANNOT_GO_ON = "The job cannot go on: "
 """Beginning of the stub's message that another rank ended the collectives.
 
-The sentence stands in one line, in the text of the error that the rank's ``run`` raises.
+It is one line in the text of the error that the rank's ``session.run`` raises.
 """
 
 
@@ -44,12 +43,12 @@ _transient = partial(_row, FailureClass.TRANSIENT)
 _permanent = partial(_row, FailureClass.PERMANENT)
 _hardware = partial(_row, FailureClass.HARDWARE)
 _ambiguous = partial(_row, FailureClass.AMBIGUOUS)
-# Where no rank has a failure of its own, other secondary rows ask for what their class says.
+# Not tried again even if no rank has a failure of its own, unlike secondary rows of other classes.
 _secondary = partial(_row, FailureClass.SECONDARY, is_secondary=True)
 
 
 def _stage(stage: str, keyword: str) -> KnownText:
-    """Make the message by which HCCL says in which stage it failed (HCCL-DOC debug_thinking)."""
+    """Make HCCL's message about the stage in which it failed (HCCL-DOC debug_thinking)."""
     if stage == "TaskExecStage":
         return KnownText(f"[{stage}][{keyword}]")
     # Port clashes are printed as [InitChannelStage][RanktableDetect]: either stage is taken.
@@ -58,7 +57,7 @@ def _stage(stage: str, keyword: str) -> KnownText:
 
 
 def _missing_module(package: str) -> KnownText:
-    """Make the message of an import that fails; a program that goes on prints no such line."""
+    """Make the message of a failed import that ended a program."""
     words = f"No module named '{package}"
     return KnownText(words, f"{words}'", rf"(?:ModuleNotFound|Import)Error: {words}[.']")
 

@@ -1,13 +1,11 @@
-"""CPU cores, and the CPUs near each device.
-
-What ``npu-smi`` says of a device counts first, then the NUMA node that the device is on.
+"""CPU cores, and the CPUs near each device: as ``npu-smi`` says, else those of its NUMA node.
 
 Source: the kernel's documentation of ``/sys/devices/system/cpu`` (``topology/core_cpus_list``,
 formerly ``thread_siblings_list``), ``/sys/devices/system/node`` and ``/sys/bus/pci/devices``
 (``numa_node``, which is -1 where the firmware does not say);
 guides/facts/devices.md#other-questions-to-npu-smi (``npu-smi info -t topo``: the last column,
-``CPU Affinity``; rows by card, on A3 by physical id). Not every product has that column: of a 950
-the matrix ends without it (vllm-project/vllm-ascend, issue 10463).
+``CPU Affinity``; rows by card, on A3 by physical id). Not every product has that column: the matrix
+of a 950 ends without it (vllm-project/vllm-ascend, issue 10463).
 """
 
 import re
@@ -25,28 +23,28 @@ _SIBLINGS = ("core_cpus_list", "thread_siblings_list")
 
 
 class NearCpus(NamedTuple):
-    """The CPUs near devices, ascending; a device of which nothing is known is in neither.
+    """The CPUs near devices, ascending; neither mapping has a device without known CPUs.
 
     Attributes:
-        by_npu_smi: As ``npu-smi`` says.
-        by_node: Of the NUMA node that the device is on; asked for only if
-            ``npu-smi`` leaves one out.
+        by_npu_smi: The CPUs that ``npu-smi`` reports.
+        by_node: The CPUs of the device's NUMA node; read only if ``npu-smi`` leaves out a device.
     """
 
     by_npu_smi: _Cpus
     by_node: _Cpus
 
     def find(self, device: PhysicalDeviceId) -> Tuple[int, ...]:
-        """Return what is known of a device, from the better source; empty if nothing is."""
+        """Return the CPUs near a device, from ``npu-smi`` if it reports them; empty if unknown."""
         return self.by_npu_smi.get(device, self.by_node.get(device, ()))
 
 
-def near_cpus(environ: Mapping[str, str], timeout: float = TIME_LIMIT) -> NearCpus:
-    """Find the CPUs near each device; ``npu-smi`` has a time limit, and nothing is raised.
+def find_near_cpus(environ: Mapping[str, str], timeout: float = TIME_LIMIT) -> NearCpus:
+    """Find the CPUs near each device; never raises.
 
     Args:
-        environ: Names the host and where its programs are.
-        timeout: Seconds for one answer; after one that did not come no more is asked.
+        environ: Names the host's root, and ``PATH`` for ``npu-smi``.
+        timeout: Seconds that one answer of ``npu-smi`` may take. After a timeout it is not asked
+            again.
     """
     root = host_root(environ)
     nodes = processor_nodes(root)
@@ -63,14 +61,14 @@ def near_cpus(environ: Mapping[str, str], timeout: float = TIME_LIMIT) -> NearCp
     by_node: _Cpus = {}
     for chip in chips:
         device = physical.get(chip.key)
-        cpus = node_cpus(chip.bus_id, root) if chip.bus_id else ()
+        cpus = read_node_cpus(chip.bus_id, root) if chip.bus_id else ()
         if device is not None and cpus:
             by_node[device] = cpus
     return NearCpus(by_npu_smi, by_node)
 
 
 def _cpus_by_label(rows: Sequence[Affinity], physical: Mapping[ChipKey, PhysicalDeviceId]) -> _Cpus:
-    """Read rows labelled ``NPU``: they are cards, or chips where there are more than cards."""
+    """Read rows labelled ``NPU``: one for each card, or for each chip if there are more chips."""
     cpus = {row.number: row.cpus for row in reversed(rows) if row.cpus}
     cards = {npu for npu, _ in physical}
     if len(cards) < len(physical) and not cards.issuperset(row.number for row in rows):
@@ -79,12 +77,12 @@ def _cpus_by_label(rows: Sequence[Affinity], physical: Mapping[ChipKey, Physical
     return {device: cpus[npu] for (npu, _), device in physical.items() if npu in cpus}
 
 
-def cores_of(cpus: Iterable[int], root: str) -> List[Tuple[int, ...]]:
-    """Put the CPUs of one core together; in the order of each core's first CPU.
+def group_by_core(cpus: Iterable[int], root: str) -> List[Tuple[int, ...]]:
+    """Group CPUs by core, in the order of each core's first CPU.
 
     Args:
-        cpus: Of which those that are not among them are left out of their cores.
-        root: Root of the host. A CPU whose core is not known is a core by itself.
+        cpus: The CPUs to group. One whose core is not known is a group by itself.
+        root: Root of the host.
     """
     left = set(cpus)
     cores = []
@@ -99,11 +97,11 @@ def cores_of(cpus: Iterable[int], root: str) -> List[Tuple[int, ...]]:
     return cores
 
 
-def node_cpus(bus_id: str, root: str) -> Tuple[int, ...]:
-    """List the CPUs of the NUMA node that a PCI device is on; empty if that is not known.
+def read_node_cpus(bus_id: str, root: str) -> Tuple[int, ...]:
+    """List the CPUs of a PCI device's NUMA node; empty if the node is not known.
 
     Args:
-        bus_id: As ``npu-smi`` prints it: ``0000:C1:00.0``.
+        bus_id: The PCI address as ``npu-smi`` prints it: ``0000:C1:00.0``.
         root: Root of the host.
     """
     match = _BUS.fullmatch(bus_id)

@@ -6,17 +6,7 @@ source is missing or broken, its fields are None, and a note says why.
 
 import os
 from dataclasses import dataclass, replace
-from typing import (
-    Any,
-    Callable,
-    Iterable,
-    Iterator,
-    List,
-    Mapping,
-    Optional,
-    Sequence,
-    Tuple,
-)
+from typing import Any, Callable, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ascend_session.errors import DeviceError
 from ascend_session.hardware.families import family, has_nic
@@ -48,13 +38,13 @@ class Device:
     """One device, which is one chip: an A3 processor is two of them.
 
     Attributes:
-        index: Its place in the report. Those that this process gets come first, in the order of
-            their logical ids, so that for them it is the logical id.
-        physical_id: The N of ``/dev/davinciN``; what rank tables name. None if it has no node and
-            nobody says it.
-        logical_id: What ``session_device_id`` and ``ASCEND_DEVICE_ID`` name in this process; None
-            if ``ASCEND_RT_VISIBLE_DEVICES`` hides it or it cannot be opened.
-        driver_id: What ``ASCEND_RT_VISIBLE_DEVICES`` names; None without a node.
+        index: Its place in the report. Devices that this process may use come first, so that their
+            index equals their logical id.
+        physical_id: The N of ``/dev/davinciN``; rank tables use it. None if it has no node and
+            ``npu-smi`` does not tell.
+        logical_id: The number for ``session_device_id`` and ``ASCEND_DEVICE_ID`` in this process;
+            None if ``ASCEND_RT_VISIBLE_DEVICES`` hides the device, or it has no node.
+        driver_id: The number for ``ASCEND_RT_VISIBLE_DEVICES``; None without a node.
         npu_id: Number of its card in ``npu-smi``.
         chip_id: Number of the chip on the card.
         name: As ``npu-smi`` prints it: ``910B3``, ``310P3``.
@@ -63,13 +53,13 @@ class Device:
         health: ``OK``, ``Warning``, ``Alarm``, ``Critical`` or ``UNKNOWN``, as ``npu-smi`` says.
         memory_kind: ``HBM`` or ``DDR``.
         memory_used_mb: Memory in use, MB. An idle 910B has about 3,000.
-        memory_total_mb: Memory in all, MB.
+        memory_total_mb: Total memory, MB.
         temperature_c: Degrees Celsius.
         power_w: Watts.
         bus_id: PCI address.
         address: IP address of its own network interface.
         holders: The processes that hold it.
-        notes: What a user should know about it, in sentences.
+        notes: Problems and peculiarities, in sentences.
     """
 
     index: int
@@ -97,12 +87,12 @@ class DeviceReport:
     """All devices of this machine; iterating, ``len`` and an index work on `devices`.
 
     Attributes:
-        devices: Those that this process gets, in the order of their logical ids, then the rest.
+        devices: The devices that this process may use, by logical id, then the others.
         driver: The driver's version; None if unknown.
-        firmware: The firmware's version.
-        toolkits: The toolkits (CANN) found, the one that the environment selects first.
+        firmware: The firmware's version; None if unknown.
+        toolkits: The installed toolkits (CANN); the one that the environment selects comes first.
         notes: What could not be read, and traps in ``ASCEND_RT_VISIBLE_DEVICES``, in sentences.
-        unanswered: Those of the notes that say what ``npu-smi`` did not answer, and why.
+        unanswered: The notes about questions that ``npu-smi`` did not answer.
     """
 
     devices: Tuple[Device, ...]
@@ -114,27 +104,27 @@ class DeviceReport:
 
     @property
     def visible(self) -> Tuple[Device, ...]:
-        """The devices that this process gets; the place of each is its logical id."""
+        """The devices that this process may use; their positions are their logical ids."""
         return tuple(device for device in self.devices if device.logical_id is not None)
 
     @property
     def ask_address(self) -> Optional[_AskAddress]:
-        """What asks ``hccn_tool`` for the address of a device by its physical id; None if nobody.
+        """Function that asks ``hccn_tool`` for an address, given a physical id; None without tool.
 
-        The file ``/etc/hccn.conf``, where `Device.address` is from if it is there, may be an old
-        one, as that of a container's image.
+        `Device.address` may be out of date: it comes from ``/etc/hccn.conf`` if that exists, which
+        may be a file of a container's image.
         """
         return self.__dict__.get("_ask_address")
 
     @property
     def ask_super_pod(self) -> Optional[_AskSuperPod]:
-        """What asks ``npu-smi`` for an A3 chip's SDID and superpod; None if nobody."""
+        """Function that asks ``npu-smi`` for an A3 chip's SDID and superpod; None without it."""
         return self.__dict__.get("_ask_super_pod")
 
     def with_tools(
         self, ask_address: _AskAddress, ask_super_pod: Optional[_AskSuperPod] = None
     ) -> "DeviceReport":
-        """Copy the report with something to ask; which is no field, and never written."""
+        """Copy the report with functions that ask tools; they are no fields, so JSON lacks them."""
         report = replace(self)
         object.__setattr__(report, "_ask_address", ask_address)
         object.__setattr__(report, "_ask_super_pod", ask_super_pod)
@@ -151,7 +141,7 @@ class DeviceReport:
 
 
 def common_family(devices: Iterable[Device]) -> Optional[str]:
-    """Return the product family of devices; None if one is unknown, or they differ."""
+    """Return the product family that all devices share; None if one is unknown, or they differ."""
     families = {device.family for device in devices}
     return families.pop() if len(families) == 1 else None
 
@@ -161,18 +151,18 @@ def devices(
     root: Optional[str] = None,
     timeout: float = TIME_LIMIT,
 ) -> DeviceReport:
-    """Return the devices of this machine; needs neither root nor the network.
+    """Return the devices of this machine; needs neither root rights nor the network.
 
     Missing or broken sources do not raise: the report's notes name them.
 
     Args:
-        environ: The environment to go by; that of this process if None.
-        root: Root of the host; ``ASCEND_SESSION_HOST_ROOT`` or ``/`` if None.
+        environ: The environment to read; None means that of this process.
+        root: Root of the host; None means ``ASCEND_SESSION_HOST_ROOT``, else ``/``.
         timeout: Seconds that one answer of ``npu-smi`` or ``hccn_tool`` may take. After a timeout
-            no further question is asked.
+            that program is not asked again.
 
     Raises:
-        DeviceError: If an argument is of another type, or there is no time.
+        DeviceError: If an argument has the wrong type, or ``timeout`` is not above 0.
     """
     environ, root = _choose_host(environ, root)
     given: Any = timeout
@@ -183,16 +173,16 @@ def devices(
 
 
 def device_count(environ: Optional[Mapping[str, str]] = None, root: Optional[str] = None) -> int:
-    """Count the devices that this process gets; runs no other program.
+    """Count the devices that this process may use; runs no other program.
 
-    Counts the device nodes that ``ASCEND_RT_VISIBLE_DEVICES`` leaves, read as the runtime does.
+    Counts the device nodes that ``ASCEND_RT_VISIBLE_DEVICES`` selects, as the runtime reads it.
 
     Args:
-        environ: The environment to go by; that of this process if None.
-        root: Root of the host; ``ASCEND_SESSION_HOST_ROOT`` or ``/`` if None.
+        environ: The environment to read; None means that of this process.
+        root: Root of the host; None means ``ASCEND_SESSION_HOST_ROOT``, else ``/``.
 
     Raises:
-        DeviceError: If an argument is of another type.
+        DeviceError: If an argument has the wrong type.
     """
     environ, root = _choose_host(environ, root)
     nodes = processor_nodes(root)
@@ -200,12 +190,12 @@ def device_count(environ: Optional[Mapping[str, str]] = None, root: Optional[str
 
 
 def is_available(environ: Optional[Mapping[str, str]] = None, root: Optional[str] = None) -> bool:
-    """Return whether this process gets at least one device; see `device_count`."""
+    """Return whether this process may use at least one device; see `device_count`."""
     return device_count(environ, root) > 0
 
 
 def _choose_host(environ: Any, root: Any) -> Tuple[Mapping[str, str], str]:
-    """Replace None by this process's environment, and by the root that it names."""
+    """Return the given environment and root, checked, or the defaults of `devices`."""
     environ = os.environ if environ is None else environ
     if not isinstance(environ, Mapping):
         hint = "Call it without arguments to look at this machine."
@@ -246,11 +236,11 @@ def survey(
     """Make the report; see `devices`.
 
     Args:
-        environ: The environment to go by.
+        environ: The environment to read.
         root: Root of the host.
-        timeout: Seconds for one answer of a program.
-        addresses: Whether to ask ``hccn_tool``; not needed to poll the holders.
-        tool: An existing ``hccn_tool`` to ask, whose notes the caller reads.
+        timeout: Seconds that one answer of a program may take.
+        addresses: Whether to read network addresses; False is faster, for polling the holders.
+        tool: The ``hccn_tool`` to ask, if the caller needs its notes; None makes one.
     """
     versions = read_versions(environ, root)
     report = DeviceReport((), versions.driver, versions.firmware, versions.toolkits)
@@ -362,7 +352,7 @@ def _visible_first(device: Device) -> Tuple[bool, int, ChipKey]:
 def _add_addresses(
     described: Sequence[Device], tool: HccnTool, root: str, notes: List[str]
 ) -> List[Device]:
-    """Add the addresses that ``hccn.conf`` has; for the other devices the tool is asked."""
+    """Add the addresses from ``hccn.conf``, and ask the tool about the other devices."""
     conf = read_conf(root, notes)
     with_address = []
     for device in described:
@@ -376,7 +366,7 @@ def _add_addresses(
 
 
 def _first_notes(notes: Sequence[str]) -> List[str]:
-    """Keep the first notes; a tool that fails for one device may fail for all."""
+    """Keep the first notes and count the others: a tool may fail for all devices."""
     if len(notes) <= _MOST_NOTES:
         return list(notes)
     left = len(notes) - _MOST_NOTES

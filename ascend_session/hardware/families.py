@@ -18,19 +18,19 @@ _FAMILIES = (
     (r"310.*|MiniD", "310"),
 )
 
-# The Atlas training series: 1, 2, 4 or 8 devices of a server; 0-3 and 4-7 are separate rings, so
-# that 2 and 4 stay inside one of them (guides/facts/launch.md#sizes-of-a-job). It has no device
-# above 7 (HCOMM, GetSingleDevice in topoinfo_ranktableConcise.cc).
+# The Atlas training series: a job has 1, 2, 4 or 8 devices of a server. Devices 0-3 and 4-7 are
+# separate rings, and 2 or 4 devices stay in one of them (guides/facts/launch.md#sizes-of-a-job).
+# There is no device above 7 (HCOMM, GetSingleDevice in topoinfo_ranktableConcise.cc).
 _JOB_SIZES = (1, 2, 4, 8)
 _RING, _SERVER = 4, 8  # devices
-# The sets of four devices that HCCL takes (HCOMM, CheckServerInnerRankInfo in topoinfo_parse.cc).
+# The sets of four devices that HCCL accepts (HCOMM, CheckServerInnerRankInfo in topoinfo_parse.cc).
 _FOURS = ("0123", "4567", "0145", "0246", "0347", "1256", "1357", "2367")
-_MOST_DEVICES = {DUO: 32, A2: 16, A3: 16}  # of a server; of all other products 8
-_HALF = 8  # devices of an A2 server that are joined by HCCS
+_MOST_DEVICES = {DUO: 32, A2: 16, A3: 16}  # per server; 8 for all other products
+_HALF = 8  # devices of an A2 server with 16 that HCCS connects
 
 
 def family(name: str) -> Optional[str]:
-    """Find the family of a chip, as in ``A2 (910B)``; None for a name that is not known."""
+    """Find the family of a chip by its name: ``910B3`` is ``A2 (910B)``; None if unknown."""
     short = re.sub(r"(?i)^ascend", "", "".join(name.split()))
     for pattern, product in _FAMILIES:
         if re.fullmatch(pattern, short, re.IGNORECASE):
@@ -40,7 +40,7 @@ def family(name: str) -> Optional[str]:
 
 
 def named_family(name: str) -> Optional[str]:
-    """Find the family that a person means: its name, ``A2``, or the name of a chip."""
+    """Find the family by what a person types: ``A2``, ``A2 (910B)`` or the name of a chip."""
     called = name.strip().upper()
     for product in (TRAINING, A2, A3, A5):
         if called in (product.upper(), product.split()[0].upper()) and called != "ATLAS":
@@ -49,7 +49,7 @@ def named_family(name: str) -> Optional[str]:
 
 
 def most_devices(product: Optional[str]) -> int:
-    """Return how many devices a server of the family has at most; None means of any family.
+    """Return the most devices of a server of this family, or of any family for None.
 
     Source: HCOMM, GetSingleDevice in topoinfo_ranktableConcise.cc.
     """
@@ -62,10 +62,11 @@ def has_nic(product: Optional[str]) -> bool:
 
 
 def find_count_fault(physical: Sequence[int]) -> str:
-    """Return why the Atlas training series cannot have a job on these devices; else empty.
+    """Return why the Atlas training series has no job of this many devices; empty if it may.
 
     Args:
-        physical: The physical ids of the devices on one server; other products have other ids.
+        physical: The physical ids of the job's devices on one server. Ids above 7 show that it is
+            another product, to which the rule does not apply.
     """
     if len(physical) in _JOB_SIZES or _is_other_product(physical):
         return ""
@@ -76,7 +77,7 @@ def find_count_fault(physical: Sequence[int]) -> str:
 
 
 def find_ring_fault(physical: Sequence[int]) -> str:
-    """Return why these devices, in a valid number, are not adjacent; else empty."""
+    """Return why 2 or 4 devices of the Atlas training series are in different rings; else empty."""
     count = len(physical)
     rings = {int(number) // _RING for number in physical}
     if count not in _JOB_SIZES or count > _RING or len(rings) == 1 or _is_other_product(physical):
@@ -88,7 +89,7 @@ def find_ring_fault(physical: Sequence[int]) -> str:
 
 
 def find_four_fault(physical: Sequence[int]) -> str:
-    """Return why HCCL refuses these four devices on the Atlas training series; else empty."""
+    """Return why HCCL refuses these four devices of the Atlas training series; else empty."""
     chosen = "".join(map(str, sorted(map(int, physical))))
     if len(physical) != _RING or _is_other_product(physical) or chosen in _FOURS:
         return ""
@@ -115,7 +116,7 @@ def find_half_fault(physical: Sequence[int]) -> str:
 
 
 def suggest_devices(physical: Sequence[int]) -> str:
-    """Return what to ask for instead of devices with a fault."""
+    """Return a hint for devices of the Atlas training series that cannot form a job."""
     if len(physical) in _JOB_SIZES:
         return "Name devices of one half; `ascend-session devices` shows both kinds of ids."
     return f"Ask for {max(size for size in _JOB_SIZES if size < len(physical))} devices."

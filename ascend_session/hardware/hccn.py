@@ -17,7 +17,7 @@ _TLS = re.compile(r"\btls\s+switch\s*\[\s*([01])\s*\]", re.IGNORECASE)
 
 
 def parse_conf(text: str) -> Dict[int, Dict[str, str]]:
-    """Read ``/etc/hccn.conf``: per physical id the keys without their number, in any order."""
+    """Parse ``/etc/hccn.conf``: ``address_0=10.0.0.1`` gives ``{0: {"address": "10.0.0.1"}}``."""
     devices: Dict[int, Dict[str, str]] = {}
     for line in clean_lines(text):
         entry = _ENTRY.fullmatch(line)
@@ -27,13 +27,13 @@ def parse_conf(text: str) -> Dict[int, Dict[str, str]]:
 
 
 def conf_address(entries: Mapping[str, str]) -> Optional[str]:
-    """Find the address in the entries of one device, IPv4 before IPv6; None without a valid one."""
+    """Return a device's IPv4 address, else its IPv6 address; None without a valid one."""
     keys = {key.lower(): value for key, value in entries.items()}
     return _parse_ip(keys.get("address", "")) or _parse_ip(keys.get("ipv6address", ""))
 
 
 def read_conf(root: str, notes: List[str]) -> Dict[int, Dict[str, str]]:
-    """Read the file below ``root``; add a note if it is there and cannot be read."""
+    """Read ``/etc/hccn.conf`` below ``root``; add a note if it exists and cannot be read."""
     try:
         with open_host_file(root, "etc/hccn.conf") as file:
             return parse_conf(file.read())
@@ -46,19 +46,19 @@ def read_conf(root: str, notes: List[str]) -> Dict[int, Dict[str, str]]:
 
 
 def parse_address(text: str) -> Optional[str]:
-    """Read ``-ip -g`` and ``-ip -inet6 -g``; None if no valid address is in it."""
+    """Parse the answer to ``-ip -g`` or ``-ip -inet6 -g``; None without a valid address."""
     values = dict(parse_pairs(text))
     return _parse_ip(values.get("ipaddr", "")) or _parse_ip(values.get("ipv6_address", ""))
 
 
 def parse_link(text: str) -> Optional[bool]:
-    """Read ``-link -g``: whether the link is up; None if that is not in it."""
+    """Parse the answer to ``-link -g``: True for UP, False for DOWN, None for anything else."""
     state = dict(parse_pairs(text)).get("link status", "").upper()
     return {"UP": True, "DOWN": False}.get(state)
 
 
 def parse_tls(text: str) -> Optional[bool]:
-    """Read ``-tls -g``: whether TLS is switched on; None if that is not in it."""
+    """Parse the answer to ``-tls -g``: True for on, False for off, None for anything else."""
     match = _TLS.search("\n".join(clean_lines(text)))
     return None if match is None else match.group(1) == "1"
 
@@ -70,19 +70,19 @@ class HccnTool(Program):
     places = ("usr/local/Ascend/driver/tools",)
 
     def address(self, physical_id: int) -> Optional[str]:
-        """Ask for the device's IPv4 address, else its IPv6 address; None if it has neither."""
+        """Ask for a device's IPv4 address, else its IPv6 address; None if it has neither."""
         device = ("-i", str(int(physical_id)), "-ip")
-        # A device without an address is no fault of the tool's.
+        # A device may have no address: that is no failure of the tool.
         return self.ask(parse_address, *device, "-g", may_be_empty=True) or self.ask(
             parse_address, *device, "-inet6", "-g", may_be_empty=True
         )
 
     def link(self, physical_id: int) -> Optional[bool]:
-        """Ask whether the link is up."""
+        """Ask whether the link is up; None if there is no answer."""
         return self.ask(parse_link, "-i", str(int(physical_id)), "-link", "-g")
 
     def tls(self, physical_id: int) -> Optional[bool]:
-        """Ask whether TLS is switched on; it must be the same on all devices of a job."""
+        """Ask whether TLS is on, which all devices of a job must agree on; None without answer."""
         return self.ask(parse_tls, "-i", str(int(physical_id)), "-tls", "-g")
 
 

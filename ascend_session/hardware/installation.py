@@ -1,11 +1,11 @@
-"""What is installed: driver, firmware and toolkit, and the lists of operators that the latter has.
+"""Versions of driver, firmware and toolkit, and the toolkit's lists of operators.
 
 Without the list of supported operators every graph stays on the CPU. The adapter looks for it below
-``ASCEND_OPP_PATH`` once in a process, and says nothing if it finds none.
+``ASCEND_OPP_PATH`` once in a process, and does not report that it found none.
 
 Sources: guides/facts/devices.md#paths-and-versions;
 guides/facts/adapter.md#graphs-that-stay-on-the-cpu; npu_ops_identifier.cc; the manual of ATC, page
-"--op_select_implmode" (folder of the implementation modes; the toolkit of a user is in
+"--op_select_implmode" (folder of the implementation modes; a user's own toolkit is in
 ``$HOME/Ascend``); the manual, page "NPURunConfig Options"
 (``config/<soc_version>/aic-<soc_version>-ops-info.json`` beside it); hicann/ge,
 op_impl_mode_config_parser.cc (below ``ASCEND_OPP_PATH``).
@@ -25,22 +25,19 @@ _KEY_VALUE = re.compile(r"\s*([A-Za-z]\w*)\s*=\s*(.*?)\s*")
 _INSTALL_INFO = "etc/ascend_install.info"
 DEFAULT_PREFIX = "usr/local/Ascend"
 TOOLKIT_VARIABLES = ("ASCEND_TOOLKIT_HOME", "ASCEND_HOME_PATH")
-_TOOLKIT_PLACES = (
-    "usr/local/Ascend/ascend-toolkit/latest",
-    "usr/local/Ascend/cann",
-    "usr/local/Ascend/cann-*",
-)
+TOOLKIT_FOLDERS = ("usr/local/Ascend/ascend-toolkit/latest", "usr/local/Ascend/cann")
+TOOLKIT_PATTERNS = (*TOOLKIT_FOLDERS, "usr/local/Ascend/cann-*")
 _TOOLKIT_FILES = ("*-linux/ascend_toolkit_install.info", "ascend_toolkit_install.info")
 
 
 @dataclass(frozen=True)
 class Component:
-    """One thing that is installed.
+    """An installed package: driver, firmware or toolkit.
 
     Attributes:
         version: As in ``24.1.rc2``.
         inner_version: The vendor's build, as in ``V100R001C18SPC001B233``; None if not given.
-        path: The file that says so, seen from the host's root; None if a program said it.
+        path: The version file, as a path from the host's root; None if a program reported it.
     """
 
     version: str
@@ -49,13 +46,13 @@ class Component:
 
 
 class Versions(NamedTuple):
-    """What is installed; None or empty for what is not found.
+    """The versions in the version files of a host.
 
     Attributes:
-        driver: The driver.
-        firmware: The firmware.
-        toolkits: The toolkits (CANN), the one that the environment selects first.
-        notes: What is wrong with an installation, in sentences.
+        driver: The driver; None if no file was found.
+        firmware: The firmware; None if no file was found.
+        toolkits: The toolkits (CANN); the one that the environment selects comes first.
+        notes: Faults of the installation, in sentences.
     """
 
     driver: Optional[Component]
@@ -68,8 +65,8 @@ def read_versions(environ: Mapping[str, str], root: str = "/") -> Versions:
     """Read all version files below ``root``; never raises.
 
     Args:
-        environ: Its ``ASCEND_TOOLKIT_HOME`` and ``ASCEND_HOME_PATH`` name the toolkit in use.
-        root: Root of the host to look at.
+        environ: ``ASCEND_TOOLKIT_HOME`` and ``ASCEND_HOME_PATH`` in it name the toolkit in use.
+        root: Root of the host.
     """
     notes: List[str] = []
     installed = _read(root, _INSTALL_INFO)
@@ -81,28 +78,28 @@ def read_versions(environ: Mapping[str, str], root: str = "/") -> Versions:
     toolkits: List[Component] = []
     for variable in TOOLKIT_VARIABLES:
         home = environ.get(variable)
-        selected = _find_toolkits(root, glob.escape(below(root, home))) if home else []
+        selected = _find_toolkits(root, glob.escape(strip_root(root, home))) if home else []
         if home and not selected:
             notes.append(
                 f"{variable} is {home!r}, but no ascend_toolkit_install.info is found there."
             )
         toolkits += selected
-    for place in _TOOLKIT_PLACES:
+    for place in TOOLKIT_PATTERNS:
         toolkits += _find_toolkits(root, place)
     return Versions(
-        driver=_component(root, installed, "driver"),
-        firmware=_component(root, installed, "firmware"),
+        driver=_find_component(root, installed, "driver"),
+        firmware=_find_component(root, installed, "firmware"),
         toolkits=tuple({toolkit.path: toolkit for toolkit in reversed(toolkits)}.values())[::-1],
         notes=tuple(notes),
     )
 
 
-def keys_of(root: str, component: Component) -> Dict[str, str]:
-    """Read a component's version file, keys in lower case; empty if it has none."""
+def read_version_file(root: str, component: Component) -> Dict[str, str]:
+    """Read a component's version file, with keys in lower case; empty if it has none."""
     return {} if component.path is None else _read(root, component.path.lstrip("/"))
 
 
-def _component(root: str, installed: Mapping[str, str], name: str) -> Optional[Component]:
+def _find_component(root: str, installed: Mapping[str, str], name: str) -> Optional[Component]:
     prefix = installed.get(f"{name}_install_path_param", "").strip("/")
     places = [f"{folder}/{name}/version.info" for folder in (prefix, DEFAULT_PREFIX) if folder]
     components = (_describe(root, path) for path in [*places, f"var/davinci/{name}/version.info"])
@@ -111,12 +108,12 @@ def _component(root: str, installed: Mapping[str, str], name: str) -> Optional[C
 
 def _find_toolkits(root: str, place: str) -> List[Component]:
     paths = [path for name in _TOOLKIT_FILES for path in find_host_files(root, f"{place}/{name}")]
-    toolkits = (_describe(root, below(root, os.path.realpath(path))) for path in sorted(paths))
+    toolkits = (_describe(root, strip_root(root, os.path.realpath(path))) for path in sorted(paths))
     return [toolkit for toolkit in toolkits if toolkit]
 
 
-def below(root: str, path: str) -> str:
-    """Cut the host's root off the front of a path."""
+def strip_root(root: str, path: str) -> str:
+    """Return a path relative to the host's root, whether or not it begins with that root."""
     for prefix in (root, os.path.realpath(root)):
         if prefix != "/" and os.path.join(path, "").startswith(os.path.join(prefix, "")):
             return os.path.relpath(path, prefix)
@@ -125,7 +122,7 @@ def below(root: str, path: str) -> str:
 
 def _describe(root: str, path: str) -> Optional[Component]:
     values = _read(root, path)
-    # Newer driver packages have a component's number in Version and their own in package_version.
+    # Newer driver packages have their version in package_version, and a component's in Version.
     version = values.get("version", "")
     if os.path.dirname(path).endswith("driver"):
         version = values.get("package_version") or version
@@ -153,9 +150,9 @@ class OperatorList(NamedTuple):
     """The list of supported operators that the adapter finds.
 
     Attributes:
-        folder: The operator package that it looks in.
-        files: The files that it looks for, the vendor's own first.
-        operators: How many operators they name together; with 0 nothing is ever offloaded.
+        folder: The operator package (OPP) that it searches.
+        files: The paths that it reads, the vendor's own list first.
+        operators: The number of operators in all of them; with 0 no graph runs on the device.
     """
 
     folder: str
@@ -163,31 +160,30 @@ class OperatorList(NamedTuple):
     operators: int
 
 
-def operator_list(environ: Mapping[str, str], root: str = "/") -> OperatorList:
+def read_operator_list(environ: Mapping[str, str], root: str = "/") -> OperatorList:
     """Read the list as the adapter does; never raises.
 
     Args:
-        environ: Its ``ASCEND_OPP_PATH`` and ``ASCEND_CUSTOM_OPP_PATH`` say where to look.
-        root: Root of the host; what is not found where the text says is looked for below it.
+        environ: ``ASCEND_OPP_PATH`` and ``ASCEND_CUSTOM_OPP_PATH`` in it name the folders.
+        root: Root of the host; a folder that does not exist as named is searched below it.
     """
     folder = environ.get(OPP_VARIABLE)
     if folder is None or len(folder) >= _LONGEST_PATH:
         folder = _DEFAULT_OPP
-    files = _operator_files(folder, environ, root)
-    names = {name for path in files for name in _read_operator_names(path)}
-    if not names and root != "/":
-        folder = _on_host(root, folder)
-        files = _operator_files(folder, environ, root)
+    for place in [folder] if root == "/" else [folder, _on_host(root, folder)]:
+        files = _list_operator_files(place, environ, root)
         names = {name for path in files for name in _read_operator_names(path)}
-    return OperatorList(folder, tuple(files), len(names))
+        if names:
+            break
+    return OperatorList(place, tuple(files), len(names))
 
 
 def _on_host(root: str, path: str) -> str:
     return os.path.join(root, path.lstrip("/"))
 
 
-def _operator_files(folder: str, environ: Mapping[str, str], root: str) -> List[str]:
-    # Put together as the adapter does it, which makes an empty folder the root.
+def _list_operator_files(folder: str, environ: Mapping[str, str], root: str) -> List[str]:
+    # Joined as the adapter does it, so that an empty folder means the root.
     older = f"{folder}/framework/custom/tensorflow/{_OPERATORS_FILE}"
     if not os.path.isdir(f"{folder}/built-in"):
         return [f"{folder}/framework/built-in/tensorflow/{_OPERATORS_FILE}", older]
@@ -226,31 +222,26 @@ ALL_MODES = "all_ops_impl_mode.ini"
 
 _BELOW_OPP = os.path.join("built-in", "op_impl", "ai_core", "tbe")
 _OPS_INFO = "aic-*ops-info*.json"
-_OPP_PLACES = (
-    "usr/local/Ascend/ascend-toolkit/latest",
-    "usr/local/Ascend/cann",
-    "usr/local/Ascend/latest",
-)
 
 
-def impl_mode_folder(
+def find_impl_mode_folder(
     environ: Mapping[str, str], root: str = "/", toolkit: Optional[str] = None
 ) -> Optional[str]:
-    """Find the folder with the lists of implementation modes, None if there is none.
+    """Find the folder with the lists of implementation modes; None if there is none.
 
     Args:
-        environ: Its ``ASCEND_OPP_PATH``, ``ASCEND_TOOLKIT_HOME``, ``ASCEND_HOME_PATH`` and ``HOME``
-            say where to look.
+        environ: ``ASCEND_OPP_PATH``, ``ASCEND_TOOLKIT_HOME``, ``ASCEND_HOME_PATH`` and ``HOME`` in
+            it name the folders to search.
         root: Root of the host.
-        toolkit: Where to look instead: the toolkit, its ``opp`` or the folder itself.
+        toolkit: The only folder to search: a toolkit, its ``opp``, or the searched folder itself.
     """
     return _implementation_folder(environ, root, toolkit, "impl_mode")
 
 
-def ops_info_files(
+def find_ops_info_files(
     environ: Mapping[str, str], root: str = "/", toolkit: Optional[str] = None
 ) -> Dict[str, Tuple[str, ...]]:
-    """Find the files that describe operators by kind of processor; see `impl_mode_folder`."""
+    """Find ``{soc_version: files that describe its operators}``; see `find_impl_mode_folder`."""
     folder = _implementation_folder(environ, root, toolkit, "config")
     if folder is None:
         return {}
@@ -270,10 +261,10 @@ def _implementation_folder(
             places.append(toolkit)
     else:
         homes = [environ[variable] for variable in TOOLKIT_VARIABLES if environ.get(variable)]
-        homes += _OPP_PLACES
+        homes += [*TOOLKIT_FOLDERS, "usr/local/Ascend/latest"]
         if environ.get("HOME"):
             homes.append(os.path.join(environ["HOME"], "Ascend/ascend-toolkit/latest"))
         opps = [environ[OPP_VARIABLE]] if environ.get(OPP_VARIABLE) else []
         opps += [os.path.join(home, "opp") for home in homes]
-        places = [os.path.join(root, below(root, opp), _BELOW_OPP, name) for opp in opps]
+        places = [os.path.join(root, strip_root(root, opp), _BELOW_OPP, name) for opp in opps]
     return next((os.path.normpath(place) for place in places if os.path.isdir(place)), None)

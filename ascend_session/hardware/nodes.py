@@ -1,10 +1,10 @@
-"""Device nodes: which Ascend processors are present, can be opened, and are left to this process.
+"""Device nodes: which Ascend processors are there, can be opened, and are visible to a process.
 
-``ASCEND_RT_VISIBLE_DEVICES`` leaves fewer than one would think. The runtime cuts the text at 128
-characters, takes numbers separated by single commas, and stops without a word at the first thing
-that is none, at the first number that is out of range, and when it has as many as there are
-devices. Numbers that do not ascend, or are given twice, cost the whole list; so does a text without
-a first number, the empty one included.
+``ASCEND_RT_VISIBLE_DEVICES`` may select fewer devices than it seems to. The runtime cuts the text
+at 128 characters, reads numbers separated by single commas, and silently stops at the first other
+character, at the first number out of range, and when it has as many numbers as there are devices.
+If numbers do not ascend, or the text (even an empty one) does not begin with a number, no device is
+visible.
 
 Source: guides/facts/devices.md#device-nodes, guides/facts/devices.md#visible-devices (the
 runtime's runtime.cc, GetVisibleDevices).
@@ -40,12 +40,12 @@ def read_host_file(root: str, *path: str) -> Optional[str]:
     try:
         with open_host_file(root, *path) as file:
             return file.read(_MOST_CHARACTERS)
-    except (OSError, ValueError, TypeError):  # of a pipe with a writer None is read, no text
+    except (OSError, ValueError, TypeError):  # TypeError: a pipe with a writer yields None
         return None
 
 
 def open_host_file(root: str, *path: str) -> TextIO:
-    """Open a file below ``root``; a pipe in its place is empty, and not waited for."""
+    """Open a file below ``root`` without blocking: a pipe in its place is read as empty."""
 
     def open_at_once(name: str, flags: int) -> int:
         return os.open(name, flags | os.O_NONBLOCK)
@@ -55,7 +55,7 @@ def open_host_file(root: str, *path: str) -> TextIO:
 
 
 def find_host_files(root: str, pattern: str) -> List[str]:
-    """Find the paths below ``root`` that a pattern matches, sorted."""
+    """List the paths below ``root`` that match a glob pattern, sorted."""
     return sorted(glob.glob(os.path.join(glob.escape(root), pattern)))
 
 
@@ -65,10 +65,10 @@ def device_nodes(root: str) -> List[PhysicalDeviceId]:
 
 
 def processor_nodes(root: str) -> List[PhysicalDeviceId]:
-    """List the nodes that the driver counts as devices, ascending.
+    """List the physical ids of the nodes that the driver counts as devices, ascending.
 
-    Where there are nodes of whole processors, virtual devices are parts of these, cut off for
-    containers; inside such a container there may be nothing else.
+    Virtual devices (``/dev/vdavinciN``) are parts of processors. They count only in a container
+    that has nothing else.
     """
     return sorted(_list_nodes(root, "")) or sorted(_list_nodes(root, "v"))
 
@@ -83,7 +83,7 @@ def _list_nodes(root: str, prefix: str) -> Set[PhysicalDeviceId]:
 
 
 def node_name(root: str, device: PhysicalDeviceId) -> str:
-    """Name the device's node: ``davinci3``, or ``vdavinci3`` if it is a virtual one."""
+    """Return the name of a device's node: ``davinci3``, or ``vdavinci3`` for a virtual device."""
     name = f"davinci{int(device)}"
     dev = os.path.join(root, "dev")
     is_virtual = not os.path.exists(f"{dev}/{name}") and os.path.exists(f"{dev}/v{name}")
@@ -109,7 +109,7 @@ def _access_note(path: str, name: str) -> Optional[str]:
     if not os.path.exists(path):
         return f"There is no /dev/{name}, without which no device can be opened. {_MOUNT}"
     if os.path.isdir(path):
-        # Docker makes one where -v names a node that the host does not have.
+        # Docker creates a folder if -v names a node that the host does not have.
         return f"/dev/{name} is a folder, and no device. {_MOUNT}"
     if not os.access(path, os.R_OK | os.W_OK, effective_ids=True):
         return f"This user may not read and write /dev/{name}. {_GROUP}"
@@ -120,8 +120,7 @@ class Visible(NamedTuple):
     """``ASCEND_RT_VISIBLE_DEVICES`` as the runtime reads it.
 
     Attributes:
-        ids: The driver's numbers of the devices that the process gets; its own number for each,
-            the logical id, is the place in this list.
+        ids: The driver's numbers of the visible devices; the index of each is its logical id.
         traps: Differences between the text and what the runtime reads, in sentences.
     """
 
@@ -143,7 +142,7 @@ def read_visible(text: Optional[str], count: int) -> Visible:
     words = written.split(",") if written else []
     ids: List[int] = []
     for word in words:
-        # More than nine digits, but for leading zeros, are out of any range.
+        # A number of more than nine digits, not counting leading zeros, is out of range.
         value = count if word[:-9].strip("0") else int(word[-9:])
         if len(ids) == count or value >= count:
             break
@@ -175,7 +174,7 @@ def read_visible(text: Optional[str], count: int) -> Visible:
 
 
 def _why_it_stops(text: str, words: Sequence[str], ids: Sequence[int], count: int) -> str:
-    """Return where in the text the runtime stops after reading ``ids``."""
+    """Return where the runtime stops after ``ids``, as the end of a sentence."""
     if len(ids) < len(words):
         if len(ids) == count:
             return f"it stops after {count}, the number of devices"

@@ -21,12 +21,12 @@ from ascend_session.hardware.program import (
 from ascend_session.ids import PhysicalDeviceId
 
 ChipKey = Tuple[int, int]
-"""Card and chip, as ``npu-smi`` counts."""
+"""Number of the card, and of the chip on it, as ``npu-smi`` counts."""
 
 _MAPPED = re.compile(
     r"\s*([0-9]{1,9})\s+([0-9]{1,9})\s+([0-9]{1,9})(?:\s+([0-9]{1,9}))?\s+([^\W\d_].*|[0-9]+[A-Za-z].*)"
 )
-# X, SYS, PHB, PIX, PXB, HCCS, HCCS_SW, SIO, UB, NA; the labels in the first line end in a digit.
+# X, SYS, PHB, PIX, PXB, HCCS, HCCS_SW, SIO, UB, NA; labels in the header line end in a digit.
 _RELATION = r"[A-Z][A-Z_]{0,15}"
 _TOPOLOGY = re.compile(
     rf"\s*(NPU|Phy-ID)([0-9]{{1,9}})((?:\s+{_RELATION})+)(?:\s+([0-9][0-9, -]*))?"
@@ -35,7 +35,7 @@ _SUPER_POD_NUMBER = re.compile(r"[0-9]{1,10}")
 
 
 class Memory(NamedTuple):
-    """Memory of a chip in MB; None for what the table leaves open."""
+    """Memory of a chip in MB; None for a value that the table does not give."""
 
     used: Optional[int]
     total: Optional[int]
@@ -48,8 +48,8 @@ class ChipIds:
     Attributes:
         npu_id: Number of the card, as ``npu-smi`` counts: not always a physical id.
         chip_id: Number of the chip on its card.
-        logical_id: The driver's number; None if it is not given, as the physical one.
-        physical_id: Number of its node.
+        logical_id: The driver's number; None if not printed.
+        physical_id: The N of ``/dev/davinciN``; None if not printed.
         name: ``910B3``, ``310P3``, ...; empty if the tool does not know it.
     """
 
@@ -69,12 +69,13 @@ class ChipIds:
 class Chip(ChipIds):
     """One chip, which is one device; an A3 processor has two.
 
-    The table of devices has a column ``Phy-ID`` on A3, and ``Device``, the logical id, without HBM.
+    The table has a column ``Phy-ID`` on A3, and on chips without HBM a column ``Device``, which is
+    the logical id.
 
     Attributes:
         health: ``OK``, ``Warning``, ``Alarm``, ``Critical`` or ``UNKNOWN``, as printed.
-        power: In watts.
-        temperature: In degrees Celsius.
+        power: Watts.
+        temperature: Degrees Celsius.
         bus_id: PCI address.
         ddr: The column ``Memory-Usage(MB)``.
         hbm: The column ``HBM-Usage(MB)``; None where there is no such column.
@@ -89,7 +90,7 @@ class Chip(ChipIds):
 
 
 class Process(NamedTuple):
-    """One process on a chip; its memory in MB; the pid in its container on newest tables only."""
+    """One process on a chip; memory in MB. Only the newest tables have the pid in its container."""
 
     npu_id: int
     chip_id: int
@@ -109,9 +110,9 @@ class InfoTable(NamedTuple):
 
     Attributes:
         driver_version: The ``Version:`` of the first line.
-        chips: In the order of the table.
-        processes: In the order of the table.
-        unread: Rows that have none of the known shapes, or lack their other half.
+        chips: The chips, in the order of the table.
+        processes: The processes, in the order of the table.
+        unread: Rows of no known shape, and chips with only one of their two rows.
     """
 
     driver_version: Optional[str]
@@ -125,8 +126,8 @@ class Affinity(NamedTuple):
 
     Attributes:
         number: A physical id if ``physical``, else the card's number as ``npu-smi`` counts.
-        physical: Whether the row was labelled ``Phy-ID`` (A3) and not ``NPU``.
-        cpus: Ascending; empty if there is no such column.
+        physical: True if the row is labelled ``Phy-ID`` (A3), False if ``NPU``.
+        cpus: CPUs, ascending; empty if the table has no such column.
     """
 
     number: int
@@ -165,7 +166,7 @@ class NpuSmi(Program):
         return self.ask(parse_mapping, "info", "-m")
 
     def remap(self, physical_id: int) -> Optional[ChipIds]:
-        """Ask ``npu-smi info -t phyid-remap``: which card and chip a physical id is."""
+        """Ask ``npu-smi info -t phyid-remap``: the card and chip of a physical id."""
         return self.ask(
             parse_remap, "info", "-t", "phyid-remap", "-p", str(int(physical_id)), may_be_empty=True
         )
@@ -175,17 +176,17 @@ class NpuSmi(Program):
         return self.ask(parse_topology, "info", "-t", "topo")
 
     def super_pod(self, npu_id: int, chip_id: int) -> Optional[Tuple[str, str]]:
-        """Ask ``npu-smi info -t spod-info``: an A3's chip's SDID, and the id of its superpod."""
+        """Ask ``npu-smi info -t spod-info``: the SDID of an A3 chip, and the id of its superpod."""
         return self.ask(
             parse_super_pod, "info", "-t", "spod-info", "-i", str(npu_id), "-c", str(chip_id)
         )
 
 
 def parse_mapping(text: str) -> Tuple[ChipIds, ...]:
-    """Read ``npu-smi info -m``; leave out rows of the card's own controllers (``Mcu``).
+    """Parse ``npu-smi info -m``, without the rows of the cards' controllers (``Mcu``).
 
-    The third number is the logical id. Only where the header has a ``Slot ID`` (950) are the
-    numbers card, slot, chip and physical id.
+    The numbers are card, chip, logical id and, on A3, physical id. If the header has a ``Slot ID``
+    (950) they are card, slot, chip and physical id.
     """
     with_slot = False
     chips: Dict[Tuple[int, int], ChipIds] = {}
@@ -203,7 +204,7 @@ def parse_mapping(text: str) -> Tuple[ChipIds, ...]:
 
 
 def parse_remap(text: str) -> Optional[ChipIds]:
-    """Read ``npu-smi info -t phyid-remap -p N``; None if it is not a whole answer."""
+    """Parse ``npu-smi info -t phyid-remap -p N``; None if a number is missing."""
     numbers = {key: parse_number(value) for key, value in parse_pairs(text)}
     npu, chip = numbers.get("npu id"), numbers.get("chip id")
     physical = numbers.get("chip physical id")
@@ -213,7 +214,7 @@ def parse_remap(text: str) -> Optional[ChipIds]:
 
 
 def parse_topology(text: str) -> Tuple[Affinity, ...]:
-    """Read ``npu-smi info -t topo``: the last column, ``CPU Affinity``."""
+    """Parse the last column, ``CPU Affinity``, of ``npu-smi info -t topo``."""
     rows = (_TOPOLOGY.fullmatch(line) for line in clean_lines(text))
     return tuple(
         Affinity(int(row[2]), row[1] == "Phy-ID", parse_cpus(row[4] or "")) for row in rows if row
@@ -221,7 +222,7 @@ def parse_topology(text: str) -> Tuple[Affinity, ...]:
 
 
 def parse_super_pod(text: str) -> Optional[Tuple[str, str]]:
-    """Read SDID and superpod from ``npu-smi info -t spod-info``; None if it does not give both."""
+    """Parse SDID and superpod id of ``npu-smi info -t spod-info``; None if one is missing."""
     values = dict(parse_pairs(text))
     device, pod = values.get("sdid", ""), values.get("super pod id", "")
     if _SUPER_POD_NUMBER.fullmatch(device) and _SUPER_POD_NUMBER.fullmatch(pod):
@@ -231,13 +232,13 @@ def parse_super_pod(text: str) -> Optional[Tuple[str, str]]:
 
 # The two tables of ``npu-smi info``
 #
-# No version's columns or words are relied on, for headers may be translated: the first block of
-# header rows opens the table of devices, the next header opens that of processes.
+# Headers may be translated, so their words do not count: the first block of header rows opens the
+# table of devices, and the next one that of processes.
 #
 # A device has two rows: ``id name | health | power temperature [hugepages]`` and
-# ``chip [number] | bus | [load] memory [HBM]``, each usage written ``used / total``. On the newest
+# ``chip [number] | bus | [load] memory [HBM]``, each usage written ``used / total``. In the newest
 # tables id and name have cells of their own and the chip has no number. No two shapes overlap, so
-# a process is never taken for a device, whatever the headers say.
+# a process is never taken for a device.
 
 _ID, _COUNT = "[0-9]{1,9}", "[0-9]{1,9}|-|NA|N/A"
 _VALUE = r"(?:[0-9]{1,9}(?:\.[0-9]{1,3})?|NA|N/A|-)"
@@ -246,29 +247,29 @@ _BUS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]{1,4}|NA|N/A
 _WORD = re.compile(r"[^\W\d_][^\W\d_ ]*")
 _BANNER = re.compile(r"npu-smi\s+(\S+)(?:.*[:\uff1a]\s*(\S+))?", re.IGNORECASE)
 
-# Rows as their cells without blanks around them, between bars; wide rows with two cells as one.
+# Rows are matched as stripped cells joined by bars; the first two cells of a wide row become one.
 _FIRST_ROW = re.compile(
     rf"({_ID})(?:\s+([^\s|][^|]*))?\|([^|]*)\|({_VALUE})\s+(-?{_VALUE})(?:\s+{_USAGE})?"
 )
 _SECOND_ROW = re.compile(
     rf"(?:({_ID})(?:\s+({_ID}))?)?\|({_BUS})\|(?:{_VALUE}\s+)?{_USAGE}(?:\s+{_USAGE})?"
 )
-# A name may have the separator in it; what follows the name, as many cells as there are, has not.
+# A process name may contain bars, so the cells after it are counted from the end of the row.
 _PROCESS_ROW, _LAST_CELL = rf"({_ID})(?:\s+({_ID}))?\|({_COUNT})\|(.*)", rf"\|({_COUNT})"
 _CELLS_TO_NAME, _FEWEST_PROCESS_CELLS = 3, 4
 
 
 def parse_info(text: str) -> InfoTable:
-    """Read the tables of any version, whole or cut off; never raises, never makes up a device."""
+    """Parse the tables of ``npu-smi info``, of any version, even cut off; never raises."""
     version: Optional[str] = None
     chips: Dict[ChipKey, Chip] = {}
     processes: List[Process] = []
     unread: List[str] = []
-    first: Optional[Match[str]] = None  # row of a device whose second one is still to come
+    first: Optional[Match[str]] = None  # first row of a device whose second row has not come yet
     is_first_wide = False
     header_ended = False
-    process_cells = 0  # of a row in the table of processes; 0 before that table
-    physical: Optional[bool] = None  # whether a second number is a physical id, as headers say
+    process_cells = 0  # cells of a row in the table of processes; 0 before that table
+    physical: Optional[bool] = None  # whether a chip's second number is a physical id, if known
     for line in map(str.strip, clean_lines(text)):
         if line.startswith("+="):
             header_ended = True
@@ -295,14 +296,14 @@ def parse_info(text: str) -> InfoTable:
             match = re.fullmatch(pattern, "|".join(cells))
             if match is None:
                 unread.append(line)
-            elif parse_number(match[3]):  # rows of a chip without one have NA there
+            elif parse_number(match[3]):  # a chip without a process has a row with NA
                 processes.append(_make_process(match))
             continue
         is_wide = len(cells) == 4 and parse_number(cells[1]) is None
         row = "|".join([" ".join(cells[:2]).strip(), *cells[2:]] if is_wide else cells)
         begun, ended = _FIRST_ROW.fullmatch(row), _SECOND_ROW.fullmatch(row)
         if begun and (begun[2] or _WORD.fullmatch(begun[3])):
-            unread += _name_lone(first)
+            unread += _describe_lone(first)
             first, is_first_wide = begun, is_wide
         elif first and ended and is_wide == is_first_wide == (ended[1] is None):
             chip = _make_chip(first, ended, physical)
@@ -310,19 +311,19 @@ def parse_info(text: str) -> InfoTable:
             first = None
         else:
             unread.append(line)
-    unread += _name_lone(first)
+    unread += _describe_lone(first)
     return InfoTable(version, tuple(chips.values()), tuple(processes), tuple(unread))
 
 
-def _name_lone(first: Optional[Match[str]]) -> List[str]:
+def _describe_lone(first: Optional[Match[str]]) -> List[str]:
     return [f"NPU {int(first[1])} {first[2] or ''}: one row only"] if first else []
 
 
 def _make_chip(first: Match[str], second: Match[str], physical: Optional[bool]) -> Chip:
-    """Make a chip of its two rows.
+    """Make a chip from its two rows.
 
-    Where the header does not say what a second number is, tables with HBM have ``physical`` ids
-    there, those without logical ones.
+    If the header does not tell what the second number is, it is a physical id in tables with HBM,
+    and a logical one in the others.
     """
     temperature, number = parse_decimal(first[5]), parse_number(second[2] or "")
     used, total, hbm_used, hbm_total = (parse_number(text or "") for text in second.groups()[3:])
@@ -358,27 +359,21 @@ def _make_process(row: Match[str]) -> Process:
 class ChipListing:
     """The chips of ``npu-smi``, matched with the device nodes.
 
-    The runtime counts devices from 0 (driver's or logical ids), nodes carry physical ids, and
-    ``npu-smi`` has a number per card, sparse on inference cards, and one per chip. Only A3 tables
-    print physical ids.
+    The runtime counts devices from 0 (driver ids), nodes have physical ids, and ``npu-smi`` numbers
+    cards, with gaps on inference cards, and the chips of a card. Only A3 tables print physical ids.
 
     Attributes:
-        driver_version: As the table's first line has it.
-        names: The name of each chip of the table or, if that has none, of the mapping; empty if it
-            is not known.
-        chips: The rows of those that the table has.
-        physical: The physical ids, as far as they could be found out.
-        driver: The runtime's number of each node, before ``ASCEND_RT_VISIBLE_DEVICES``.
+        driver_version: The version in the table's first line; None if there is none.
+        names: The name of each chip; empty for an unknown name. The chips are those of the table
+            or, if it is empty, of ``npu-smi info -m``.
+        chips: The chips of the table.
+        physical: The physical id of each chip, as far as known.
+        driver: The driver's number of each node, before ``ASCEND_RT_VISIBLE_DEVICES``.
         processes: The processes on each chip.
     """
 
     def __init__(self, npu_smi: NpuSmi, nodes: Sequence[PhysicalDeviceId]) -> None:
-        """Ask ``npu-smi``.
-
-        Args:
-            npu_smi: What is asked.
-            nodes: The device nodes, ascending.
-        """
+        """Ask ``npu-smi`` for table and mapping, and match them with ``nodes``, ascending."""
         table, mapping = npu_smi.info(), npu_smi.mapping()
         self.driver_version = table.driver_version
         self.chips = {chip.key: chip for chip in table.chips}
@@ -399,7 +394,7 @@ class ChipListing:
         rows: Sequence[ChipIds],
         remap: Callable[[int], Optional[ChipIds]],
     ) -> Dict[ChipKey, PhysicalDeviceId]:
-        """Find physical ids: as printed, by the order, else by asking which chip a node is."""
+        """Find physical ids: as printed, else by order, else ask for the chip of each node."""
         keys, logical = list(self.names), self._logical
         printed: Dict[ChipKey, PhysicalDeviceId] = {}  # the first row of a chip or id counts
         for row in rows:
@@ -410,7 +405,7 @@ class ChipListing:
             if all(key in printed for key in keys):
                 return printed
         elif len(keys) == len(nodes):
-            # A sick chip may lack its number: then the numbers say nothing of its place.
+            # A faulty chip may lack its number; then the numbers do not give the order.
             if len({logical[key] for key in keys if key in logical}) < len(keys):
                 logical = {}
             return dict(zip(sorted(keys, key=lambda key: (logical.get(key, 0), key)), nodes))
@@ -422,12 +417,12 @@ class ChipListing:
                 remapped[mapped.key] = node
         if printed or remapped or any(chip_id for _, chip_id in keys):
             return {**remapped, **printed}
-        # On cards with one chip each it is the card's number, where there is such a node.
+        # On cards with one chip each, the physical id is the card's number if it has a node.
         by_number = {int(node): node for node in nodes}
         return {(npu, chip): by_number[npu] for npu, chip in keys if npu in by_number}
 
     def _number_nodes(self, nodes: Sequence[PhysicalDeviceId]) -> Dict[PhysicalDeviceId, int]:
-        """Return the driver's numbers: from ``npu-smi`` if without a gap, else in nodes' order."""
+        """Return the driver's number of each node: from ``npu-smi`` if complete, else by order."""
         physical, logical = self.physical, self._logical
         listed = {physical[key]: number for key, number in logical.items() if key in physical}
         if set(listed) == set(nodes) and sorted(listed.values()) == list(range(len(nodes))):

@@ -1,8 +1,8 @@
-"""Find the holders of a device, in ``/proc`` and in the list of ``npu-smi``.
+"""Find the processes that hold a device, in ``/proc`` and in the list of ``npu-smi``.
 
-The scan of ``/proc/*/fd`` is what remains when one busy card makes ``npu-smi`` fail for all. In a
-container ``npu-smi`` names processes by their numbers on the host, which mean nothing there, unless
-the newest tables give the number in the container as well. Memory in use is no sign of a process.
+The scan of ``/proc/*/fd`` works even if one busy card makes ``npu-smi`` fail for all. In a
+container ``npu-smi`` prints the pids of the host, which mean nothing there; only the newest tables
+give the pid in the container as well. Memory in use is no sign of a process.
 
 Source: guides/facts/devices.md#processes-on-a-device; proc(5).
 """
@@ -17,7 +17,7 @@ from ascend_session.hardware.npu_smi import Process
 from ascend_session.ids import PhysicalDeviceId
 
 _DEVICE = re.compile(r"(.*)/dev/v?davinci([0-9]{1,9})(?: \(deleted\))?")
-# Field 22 of /proc/<pid>/stat; the fields are counted after the command's closing parenthesis.
+# Field 22 of /proc/<pid>/stat, counted from 0 after the command's closing parenthesis
 _START_FIELD = 19
 
 
@@ -26,13 +26,13 @@ class Holder:
     """A process that holds a device.
 
     Attributes:
-        pid: Its number here; the host's number if it belongs to another container.
+        pid: Its pid here, or on the host if it belongs to another container.
         command: Its command line, or the name that ``npu-smi`` gives; empty if neither is known.
-        since: When it began, in seconds since 1970; None if that is not known.
-        memory_mb: Memory on the device as ``npu-smi`` says.
+        since: When it started, in seconds since 1970; None if unknown.
+        memory_mb: Memory on the device in MB, as ``npu-smi`` says; None if it does not.
         own: Whether it is this process.
         here: Whether ``/proc`` shows the process.
-        user: Whose it is, by name, or by number if the name is not known; None if not seen here.
+        user: Name of its user, or the number if there is no name; None if not ``here``.
     """
 
     pid: int
@@ -45,11 +45,11 @@ class Holder:
 
 
 class OpenDevices(NamedTuple):
-    """Who has which device open.
+    """The processes that have a device node open.
 
     Attributes:
-        pids: For each device the processes that have its node open, ascending.
-        notes: What could not be looked at, in sentences.
+        pids: For each device, the pids that have its node open, ascending.
+        notes: What could not be inspected, in sentences.
     """
 
     pids: Dict[PhysicalDeviceId, List[int]]
@@ -57,18 +57,18 @@ class OpenDevices(NamedTuple):
 
 
 def list_holders(root: str, listed: Sequence[Process], pids: Sequence[int]) -> List[Holder]:
-    """List who holds one device, ascending by pid.
+    """List the processes that hold one device, ascending by pid.
 
     Args:
-        root: Root of the host to look at.
-        listed: What ``npu-smi`` lists.
-        pids: The processes that have its node open; none for a device whose node is not known.
+        root: Root of the host.
+        listed: The processes that ``npu-smi`` lists for the device.
+        pids: The processes that have its node open; empty if the node is not known.
     """
     by_pid: Dict[int, Optional[Process]] = dict.fromkeys(pids)
     by_pid.update({process.container_pid or process.pid: process for process in listed})
     holders = []
     for pid, process in sorted(by_pid.items()):
-        command = command_of(root, pid)
+        command = read_command(root, pid)
         if command is not None and process and pid not in pids:
             command = None if _is_another(root, pid, process, command) else command
         here = command is not None
@@ -76,32 +76,32 @@ def list_holders(root: str, listed: Sequence[Process], pids: Sequence[int]) -> L
             Holder(
                 pid=pid,
                 command=command or (process.name if process else ""),
-                since=start_of(root, pid) if here else None,
+                since=read_start(root, pid) if here else None,
                 memory_mb=process.memory if process else None,
                 own=here and pid == os.getpid(),
                 here=here,
-                user=_user_of(root, pid) if here else None,
+                user=_read_user(root, pid) if here else None,
             )
         )
     return holders
 
 
 def _is_another(root: str, pid: int, process: Process, command: str) -> bool:
-    """Return whether a local process only shares its pid with one that ``npu-smi`` lists.
+    """Return whether a local process merely has the same pid as one that ``npu-smi`` lists.
 
-    In a container the list has the host's numbers, and a small number may be taken here as well.
-    Only what is certain counts: no device among the files that it has open, and another name.
+    In a container the list has the host's pids. A local process with such a pid is another one for
+    certain if its open files are known, none of them is a device, and it has another name.
     """
     # npu-smi cuts long names.
     name = os.path.basename(process.name)[:15].rstrip(".")
     if process.container_pid or not name:
         return False
     try:
-        _devices_of(root, pid)
+        _find_open_devices(root, pid)
     except OSError:
         return False
     has_files = os.path.isdir(os.path.join(root, "proc", str(pid), "fd"))
-    return has_files and name not in command and name not in (_name_of(root, pid) or "")
+    return has_files and name not in command and name not in (_read_name(root, pid) or "")
 
 
 def open_devices(root: str) -> OpenDevices:
@@ -118,7 +118,7 @@ def open_devices(root: str) -> OpenDevices:
     unreadable = 0
     for pid in sorted(int(name) for name in names if re.fullmatch("[0-9]{1,9}", name)):
         try:
-            devices = _devices_of(root, pid)
+            devices = _find_open_devices(root, pid)
         except OSError:
             # Kernel threads have no command line, and hold no devices.
             unreadable += bool(_read(root, pid, "cmdline"))
@@ -134,14 +134,14 @@ def open_devices(root: str) -> OpenDevices:
     return OpenDevices(pids, notes)
 
 
-def _devices_of(root: str, pid: int) -> Set[PhysicalDeviceId]:
-    """Find the devices that a process has open; none for one that has ended meanwhile.
+def _find_open_devices(root: str, pid: int) -> Set[PhysicalDeviceId]:
+    """Find the devices that a process has open; empty if it has ended meanwhile.
 
     Raises:
-        OSError: If its open files cannot be looked at.
+        OSError: If its open files cannot be listed.
     """
     folder = os.path.join(root, "proc", str(pid), "fd")
-    # On the real host, containers may have /dev in any place.
+    # Seen from the real host, a container's /dev may be below any folder.
     own_places = ("", root, os.path.realpath(root))
     devices = set()
     try:
@@ -169,21 +169,21 @@ def proc_problem(root: str) -> Optional[str]:
     return None
 
 
-def command_of(root: str, pid: int) -> Optional[str]:
-    """Return the command line, blanks between arguments, else the short name; None if gone."""
+def read_command(root: str, pid: int) -> Optional[str]:
+    """Return the command line, else the short name; None if the process is gone."""
     line = _read(root, pid, "cmdline") or b""
     words = [word.decode("utf-8", "replace") for word in line.split(b"\0") if word]
-    return " ".join(words) if words else _name_of(root, pid)
+    return " ".join(words) if words else _read_name(root, pid)
 
 
-def _name_of(root: str, pid: int) -> Optional[str]:
+def _read_name(root: str, pid: int) -> Optional[str]:
     """Return the short name, of at most 15 characters; None if the process is gone."""
     name = _read(root, pid, "comm")
     return None if name is None else name.decode("utf-8", "replace").strip()
 
 
-def start_of(root: str, pid: int) -> Optional[float]:
-    """Return the time when the process began, in seconds since 1970; None if that is not known."""
+def read_start(root: str, pid: int) -> Optional[float]:
+    """Return when the process started, in seconds since 1970; None if unknown."""
     try:
         with open(os.path.join(root, "proc/stat"), "rb") as file:
             boot = re.search(rb"^btime ([0-9]{1,12})$", file.read(), re.MULTILINE)
@@ -194,8 +194,8 @@ def start_of(root: str, pid: int) -> Optional[float]:
         return None
 
 
-def _user_of(root: str, pid: int) -> Optional[str]:
-    """Return the name of the process's user, else the number; None if the process is gone."""
+def _read_user(root: str, pid: int) -> Optional[str]:
+    """Return the name of the process's user, or its number; None if the process is gone."""
     try:
         number = os.stat(os.path.join(root, "proc", str(pid))).st_uid
     except OSError:

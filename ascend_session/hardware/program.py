@@ -1,8 +1,8 @@
-"""Run a program of the vendor's, such as ``npu-smi``, and parse what it prints.
+"""Run one of the vendor's programs, such as ``npu-smi``, and parse what it prints.
 
-``npu-smi`` can block on a sick card, so every run has limits on time and size, and neither a
-program nor a child of it outlives its question. What comes back may hold colour codes, carriage
-returns, NUL bytes, lines of any length and numbers of any size: nothing here raises because of it.
+``npu-smi`` can block on a faulty card, so every run has limits on time and size, and at its end the
+program and its children are killed. The output may contain colour codes, carriage returns, NUL
+bytes, lines of any length and numbers of any size: nothing here raises because of it.
 
 Source: guides/facts/devices.md#failures-of-npu-smi.
 """
@@ -39,9 +39,9 @@ _Parsed = TypeVar("_Parsed")
 
 _SIZE_LIMIT = 4 * 1024 * 1024  # bytes
 _CHUNK_BYTES = 65536
-_POLL_S = 0.25  # between two looks whether the program has ended, or a signal has come
-_KILL_S = 1.0
-_SLOW_S = 5.0  # after which somebody may want to know what takes so long
+_POLL_S = 0.25  # between two checks for the program's end or a signal
+_KILL_S = 1.0  # for a killed program to disappear
+_SLOW_S = 5.0  # after which the caller is told that the program is slow
 
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 _UNPRINTED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -50,7 +50,7 @@ _LONGEST_LINE = 1000
 _MOST_CPUS = 65536
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _DECIMAL = re.compile(r"-?[0-9]{1,9}(?:\.[0-9]{1,9})?")
-# The second is the wide colon of translated output.
+# \uff1a is the wide colon of translated output.
 _PAIR = re.compile(r"\s*([^\s:\uff1a][^:\uff1a]*?)\s*[:\uff1a]\s*(.*)")
 
 DEVICES_HELD = (
@@ -99,17 +99,17 @@ def clean_lines(text: str) -> List[str]:
 
 
 def parse_number(text: str) -> Optional[int]:
-    """Read a number of at most nine digits, 0 or more; None for all else (``NA``, ``-``)."""
+    """Parse a number of at most nine digits, 0 or more; None for anything else (``NA``, ``-``)."""
     return int(text) if _NUMBER.fullmatch(text.strip()) else None
 
 
 def parse_decimal(text: str) -> Optional[float]:
-    """Read a decimal number; None for all else (``NA``, ``-``)."""
+    """Parse a decimal number; None for anything else (``NA``, ``-``)."""
     return float(text) if _DECIMAL.fullmatch(text.strip()) else None
 
 
 def parse_cpus(text: str) -> Tuple[int, ...]:
-    """Read a list such as ``0-63,128-191``, ascending; empty if it is none."""
+    """Parse a list such as ``0-63,128-191`` into ascending numbers; empty if it is malformed."""
     cpus: Set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -121,7 +121,7 @@ def parse_cpus(text: str) -> Tuple[int, ...]:
 
 
 def parse_pairs(text: str) -> Iterator[Tuple[str, str]]:
-    """Yield the ``key : value`` lines, keys in lower case with single blanks."""
+    """Yield the ``key : value`` lines; keys are in lower case, with single blanks."""
     for line in clean_lines(text):
         match = _PAIR.fullmatch(line)
         if match:
@@ -147,9 +147,9 @@ class Answer(NamedTuple):
     """The result of running a program.
 
     Attributes:
-        text: What it wrote to stdout, as far as it came.
-        errors: What it wrote to stderr.
-        problem: What went wrong with the program itself, as a sentence; None if nothing did.
+        text: Its standard output, perhaps incomplete.
+        errors: Its standard error.
+        problem: Why the run failed, as a sentence; None if it did not.
         hung: Whether it was killed after a timeout.
     """
 
@@ -166,9 +166,9 @@ def find_program(
 
     Args:
         name: The program.
-        environ: Its ``PATH`` is searched.
-        root: The root of the host. Another root than ``/`` is searched before ``PATH``.
-        places: Folders below ``root``, where the vendor's installer puts it.
+        environ: The environment whose ``PATH`` is searched.
+        root: Root of the host. If it is not ``/``, ``places`` are searched before ``PATH``.
+        places: Folders below ``root`` where the vendor's installer puts the program.
     """
     installed = os.pathsep.join(os.path.join(root, place) for place in places)
     path = environ.get("PATH", "")
@@ -183,13 +183,13 @@ def run_program(
     timeout_s: float = TIME_LIMIT,
     name: Optional[str] = None,
 ) -> Answer:
-    """Run a program to its end, in English and without input; never raise, never wait longer.
+    """Run a program to its end, in English and without input; failures are in the answer.
 
     Args:
         argv: The program's path and its arguments.
         environ: Its environment; ``LC_ALL=C`` is added.
-        timeout_s: Seconds until it is killed, with all its children.
-        name: What it is called in messages; its name and its arguments if None.
+        timeout_s: Seconds until it and all its children are killed.
+        name: What messages call it; None means its name and its arguments.
     """
     argv = list(argv)
     program = name or " ".join([os.path.basename(argv[0]), *argv[1:]])
@@ -202,15 +202,15 @@ def run_program(
         finally:
             is_over.set()
 
-    # In a thread: no signal handler can raise there between the fork and its pid.
+    # In a thread, so that no signal handler can raise between the fork and storing the pid.
     thread = threading.Thread(target=run, name=f"run of {program}", daemon=True)
     try:
         thread.start()
-        # With a timeout, for a signal just before an endless wait would not interrupt it.
+        # With a timeout: a signal just before an endless wait would not interrupt the wait.
         while not is_over.wait(_POLL_S):
             pass
     except BaseException:
-        # Such as Ctrl-C, which reaches this process only, and may come before start() returns.
+        # Such as Ctrl-C, which reaches only this process, even before start() returns.
         is_abandoned.set()
         is_over.wait(_KILL_S)
         raise
@@ -269,7 +269,7 @@ def _read_output(
     timeout_s: float,
     is_abandoned: threading.Event,
 ) -> Optional[str]:
-    """Read until the program ends; return what it did to exceed a limit, None if it did not."""
+    """Read until the program ends; return how it exceeded a limit, or None if it did not."""
     deadline = time.monotonic() + timeout_s
     silent = f"did not answer within {timeout_s:g} s"
     with selectors.DefaultSelector() as pipes:
@@ -281,7 +281,7 @@ def _read_output(
                 return silent
             ready = pipes.select(min(left_s, _POLL_S))
             if not ready and _has_ended(process):
-                return None  # a child of its own holds the output open
+                return None  # one of its children holds the output open
             for key, _ in ready:
                 chunk = os.read(key.fd, _CHUNK_BYTES)
                 output[key.fileobj].extend(chunk)
@@ -296,18 +296,17 @@ def _read_output(
 
 
 def _has_ended(process: Any) -> bool:
-    """Return whether a program has ended, without reaping it, so that its pid is not reused."""
+    """Return whether a program has ended; it is not reaped, so that its pid stays reserved."""
     try:
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, process.pid, flags) is not None
-    except ChildProcessError:  # this process ignores SIGCHLD: nothing is left to be waited for
+    except ChildProcessError:  # this process ignores SIGCHLD, so children reap themselves
         return process.poll() is not None
 
 
 def _kill(process: Any) -> bool:
     """Kill a program and its children; return whether that worked."""
-    # At once and without a warning: until it is waited for, its pid, which is the id of its
-    # group, belongs to nobody else.
+    # SIGKILL is safe here: until the program is reaped, no other group can have its pid.
     if process.returncode is None:
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -319,13 +318,13 @@ def _kill(process: Any) -> bool:
 
 
 class Program:
-    """Asks a program questions; never raises, see `notes`.
+    """Asks a program questions; never raises: `notes` has what failed.
 
     Attributes:
         name: Its name.
-        places: Folders below the host's root where it is besides those on the ``PATH``.
-        note_if_missing: What is noted if it is not found; may be empty.
-        notes: A sentence for each thing that failed, and how.
+        places: Folders below the host's root that are searched besides ``PATH``.
+        note_if_missing: The note to add if the program is not found; may be empty.
+        notes: A sentence for each failure.
     """
 
     name: str
@@ -343,11 +342,11 @@ class Program:
         """Look for the program.
 
         Args:
-            environ: The environment that it is looked for and runs in.
-            root: Root of the host to look at.
-            timeout: Seconds for one answer. After one that did not come no more is asked.
-            total: Seconds for all answers together, after which no more is asked.
-            say: Called once if the answers take long.
+            environ: The environment of the program, whose ``PATH`` is searched for it.
+            root: Root of the host.
+            timeout: Seconds that one answer may take. After a timeout it is not asked again.
+            total: Seconds that all answers together may take.
+            say: Called with a sentence, once, if the answers take more than 5 seconds.
         """
         self.notes: List[str] = []
         self._environ = environ
@@ -365,14 +364,14 @@ class Program:
     def ask(
         self, parse: Callable[[str], _Parsed], *arguments: str, may_be_empty: bool = False
     ) -> _Parsed:
-        """Run the program in the time that is left and parse what it prints.
+        """Run the program in the time that is left, and return what ``parse`` makes of its output.
 
-        If it cannot be run, ``parse("")`` is given; once the time is over it is not asked again.
+        If it cannot be run, or its time is used up, return ``parse("")``.
 
         Args:
-            parse: Must not raise, whatever is printed.
-            arguments: For the program.
-            may_be_empty: Whether an answer in which nothing is found is worth no note.
+            parse: Parses the output; must not raise, whatever it is.
+            arguments: Arguments of the program.
+            may_be_empty: Whether ``parse("")`` is a usual result, which needs no note.
         """
         nothing = parse("")
         if self._path is None:
@@ -401,6 +400,6 @@ class Program:
         return parsed
 
     def note(self, note: Optional[str]) -> None:
-        """Add a note that is not there yet."""
+        """Add a note, unless it is empty or already there."""
         if note and note not in self.notes:
             self.notes.append(note)

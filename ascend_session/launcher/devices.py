@@ -410,9 +410,9 @@ def _bind_near(
     Returns:
         The CPUs of each rank, and where they come from.
     """
-    from ascend_session.hardware.cpus import near_cpus
+    from ascend_session.hardware.cpus import find_near_cpus
 
-    near = near_cpus(environ)
+    near = find_near_cpus(environ)
     by_npu_smi = near.by_npu_smi
     nearby = [_within(near.find(device), allowed) for device in devices]
     why = ""
@@ -458,10 +458,10 @@ def _divide(cpus: _Cpus, count: int, environ: Mapping[str, str]) -> List[_Cpus]:
 
     A core is split only if there are more parts than cores.
     """
-    from ascend_session.hardware.cpus import cores_of
+    from ascend_session.hardware.cpus import group_by_core
     from ascend_session.hardware.nodes import host_root
 
-    cores = cores_of(cpus, host_root(environ))
+    cores = group_by_core(cpus, host_root(environ))
     if len(cores) < count:
         cores = [(cpu,) for cpu in cpus]
     ends = [len(cores) * place // count for place in range(count + 1)]

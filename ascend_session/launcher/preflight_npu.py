@@ -19,15 +19,15 @@ from ascend_session.checks.availability import (
     check_health,
     check_holders,
     check_nodes,
-    look,
+    find_holders,
 )
 from ascend_session.checks.job import check_job_variables
 from ascend_session.checks.network import (
     PORTS,
     Interfaces,
     check_ports,
+    find_need,
     may_have_interfaces,
-    need_of,
 )
 from ascend_session.checks.tables import check_table, read_table
 from ascend_session.config.hccl_variables import check_hccl_variables
@@ -97,7 +97,7 @@ def _check_network(job: Decisions, report: DeviceReport, tool: HccnTool) -> List
         }
         addresses = {int(device): known.get(int(device)) for device in ranks.values()}
         interfaces = Interfaces(addresses, tool)
-        need = need_of(product, leaves_server, table, job.variables)
+        need = find_need(product, leaves_server, table, job.variables)
         findings += interfaces.check_links(need)
         findings += interfaces.check_addresses(need)
     return [*findings, *check_ports(job.variables, job.physical)]
@@ -132,7 +132,12 @@ def check_and_wait(
         return findings
     # Who ends lets go of devices and ports one after the other.
     left_s = max(until - time.monotonic(), 0)
-    await_gone(lambda: errors_of(check_ports(job.variables, job.physical)), left_s, say)
+
+    def describe_ports() -> str:
+        taken = errors_of(check_ports(job.variables, job.physical))
+        return " ".join(finding.message for finding in taken).rstrip(".")
+
+    await_gone(describe_ports, left_s, say)
     return [*before, *check_host(job, say)]
 
 
@@ -150,7 +155,7 @@ def check_free_again(
     if config.wait_for_devices:
         await_free(ids, config.wait_for_devices, environ, say, sleep)
     elif config.preflight:
-        held = errors_of(check_holders(look(ids, environ)))
+        held = errors_of(check_holders(find_holders(ids, environ)))
         if held:
             message = " ".join(finding.message for finding in held)
             raise PreflightError(message, hint=held[0].hint, findings=held)
@@ -188,7 +193,7 @@ def note_held_devices(plan: Plan, patience_s: float) -> List[str]:
         retry=tenacity.retry_if_result(lambda seen: not seen.is_free),
         retry_error_callback=lambda state: state.outcome and state.outcome.result(),
     )
-    seen: Holders = look_until_free(look, present, environ, timeout)
+    seen: Holders = look_until_free(find_holders, present, environ, timeout)
     notes = [
         f"After the job, {Holders({name: holders}, False, ())}; another job there may fail until "
         "that process has ended."

@@ -1,7 +1,7 @@
 """The files that options name: typed objects, readers, checkers and writers.
 
 Each reader accepts exactly what the vendor's parser accepts, and each ``check`` reports what that
-parser would silently skip or change. Names are loaded on first use.
+parser silently skips or changes. Names are loaded on first use.
 """
 
 from ascend_session.lazy import late_names

@@ -1,8 +1,7 @@
-"""aoe_config_file: which operators AOE tunes, and how hard.
+"""aoe_config_file: which operators AOE tunes, and how thoroughly.
 
-The parser is in a closed library, so that the documented form is what is known: strict JSON with
-four keys. Source: hicann/tensorflow, docs, apiref, AOE;
-guides/facts/option_files.md#aoe_config_file.
+The parser is in a closed library, so only the documented format is known: strict JSON with four
+keys. Source: hicann/tensorflow, docs, apiref, AOE; guides/facts/option_files.md#aoe_config_file.
 """
 
 import functools
@@ -26,14 +25,14 @@ class AoeConfigFile(OptionFile):
     """What AOE tunes, for ``aoe_config_file``; frozen.
 
     Attributes:
-        tune_ops_name: Names of operators as they are after graph compilation, whole.
-        tune_ops_type: Types of operators; a fused operator that contains one is tuned too. With
-            names and types, what either means is tuned.
+        tune_ops_name: Full names of operators, as they are after graph compilation.
+        tune_ops_type: Types of operators; fused operators that contain one are tuned too. With
+            names and types, operators that match either are tuned.
         tune_optimization_level: "O1" for high performance, "O2" (AOE's default) for normal.
         feature: "deeper_opat" (with aoe_mode 2) or "nonhomo_split" (with aoe_mode 1).
 
     Raises:
-        ConfigError: For values that the manual does not have.
+        ConfigError: For values that are not in the manual.
     """
 
     tune_ops_name: Tuple[str, ...] = ()
@@ -54,7 +53,7 @@ class AoeConfigFile(OptionFile):
             raise self._unusable(f"{_LEVEL} is O1 or O2, not {level!r}.")
 
     def against(self, aoe_mode: str) -> Tuple[str, ...]:
-        """List what does not go with a mode of AOE, in sentences."""
+        """List the features that do not fit a mode of AOE (``"1"``, ``"2"``), in sentences."""
         return tuple(
             f"feature {feature} needs aoe_mode {_MODE_OF_FEATURE[feature]}, not {aoe_mode}."
             for feature in self.feature
@@ -62,14 +61,14 @@ class AoeConfigFile(OptionFile):
         )
 
     def text(self) -> str:
-        """Write strict JSON, only what is set."""
+        """Format strict JSON, with the fields that are set."""
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=2) + "\n"
 
     @classmethod
     def _read(cls, source: SourceFile) -> Dict[str, Any]:
         fields: Dict[str, Any] = {}
         node = source.parse_json()
-        for member in source.members_of(node, "") if node is not None else ():
+        for member in source.list_members(node, "") if node is not None else ():
             if member.key in (_NAMES, _TYPES, _FEATURE):
                 fields[member.key] = _read_words(source, member)
             elif member.key == _LEVEL:
@@ -82,7 +81,7 @@ class AoeConfigFile(OptionFile):
 
 
 def _read_words(source: SourceFile, member: JsonMember) -> Tuple[str, ...]:
-    items = source.texts_of(member.node, member.key, f"An item of {member.key}")
+    items = source.list_texts(member.node, member.key, f"An item of {member.key}")
     for item in items:
         fault = _find_fault(member.key, item.value)
         if fault:
@@ -100,7 +99,7 @@ def _note_unknown_key(source: SourceFile, member: JsonMember) -> None:
 
 
 def _find_fault(field: str, word: str) -> str:
-    """Return what is wrong with a word; empty if nothing is."""
+    """Return why a word is invalid, as a sentence; empty if it is valid."""
     if field == _FEATURE and word not in _MODE_OF_FEATURE:
         return f"{_FEATURE} is {' or '.join(_MODE_OF_FEATURE)}, not {word!r}."
     is_word = bool(word) and is_writable(word, strict=True)

@@ -1,4 +1,4 @@
-"""`OptionFile`: what every file that an option points to can do."""
+"""`OptionFile`, the base class of the files that options point to."""
 
 import dataclasses
 import os
@@ -10,7 +10,6 @@ from typing import (
     Iterable,
     Iterator,
     Mapping,
-    NamedTuple,
     Optional,
     Tuple,
     Type,
@@ -35,27 +34,15 @@ def _changed_fields(instance: Any) -> Iterator[Tuple[str, Any]]:
             yield field.name, value
 
 
-class ExaminedFile(NamedTuple):
-    """The findings about a file.
-
-    Attributes:
-        refused: The faults for which the vendor's reader refuses it.
-        remarks: Content that that reader silently skips or changes.
-    """
-
-    refused: Tuple[Finding, ...]
-    remarks: Tuple[Finding, ...]
-
-
 @dataclasses.dataclass(frozen=True, repr=False)
 class OptionFile:
     """A file that an option points to, as an object; frozen.
 
     Attributes:
         OPTION: The option that takes its path.
-        NAME: What the vendor's manual calls such a file.
-        WHAT: What it is, with its article.
-        READER: The program of the vendor that reads it, as it is called inside a sentence.
+        NAME: The file name in the vendor's manual.
+        WHAT: Description of such a file for messages, with its article.
+        READER: Name of the vendor's program that reads it.
     """
 
     OPTION: ClassVar[str]
@@ -72,73 +59,72 @@ class OptionFile:
         """Read a file exactly as the vendor's reader does.
 
         Raises:
-            ConfigError: If the vendor's reader refuses it, with file, line, column and rule; all
-                faults at once.
+            ConfigError: If the vendor's reader refuses it; lists all faults with file, line,
+                column and rule.
         """
         return cls.parse(cls._load(path), os.fsdecode(path))
 
     @classmethod
     def parse(cls: Type[_File], content: Union[str, bytes], name: str = "<text>") -> _File:
-        """Read the content of a file; as `read`."""
+        """Read the content of a file as `read` does; ``name`` is for messages."""
         return cls._build(*cls._examine(name, content))
 
     @classmethod
     def check(cls, path: PathLike) -> Tuple[Finding, ...]:
-        """List content that the vendor's reader silently skips or changes.
+        """List the content that the vendor's reader silently skips or changes.
 
         Raises:
-            ConfigError: As `read`.
+            ConfigError: If the vendor's reader refuses the file, as for `read`.
         """
         return cls.check_text(cls._load(path), os.fsdecode(path))
 
     @classmethod
     def check_text(cls, content: Union[str, bytes], name: str = "<text>") -> Tuple[Finding, ...]:
-        """Check the content of a file; as `check`."""
+        """Check the content of a file as `check` does; ``name`` is for messages."""
         source, _ = cls._examine(name, content)
         source.raise_errors(cls.OPTION)
         return source.warnings()
 
     @classmethod
     def fixed(cls: Type[_File], path: PathLike) -> _File:
-        """Read a file as a person would mean it, such as without forbidden comments.
+        """Read a file as its author meant it, for example without forbidden comments.
 
-        ``fixed(path).write(path, force=True)`` makes a file that the vendor's reader takes.
+        ``fixed(path).write(path, force=True)`` makes a file that the vendor's reader accepts.
 
         Raises:
-            ConfigError: If the file cannot be read, or has faults of which it is not clear what is
-                meant.
+            ConfigError: If the file cannot be read, or the meaning of a faulty part is not clear.
         """
         return cls.fixed_with_remarks(path)[0]
 
     @classmethod
     def fixed_with_remarks(cls: Type[_File], path: PathLike) -> Tuple[_File, Tuple[Finding, ...]]:
-        """Read as `fixed`, and return findings about content that is not in the object."""
+        """Read as `fixed` does; also return findings about content that the object lacks."""
         source, fields = cls._examine(os.fsdecode(path), cls._load(path), fix=True)
         return cls._build(source, fields), source.warnings()
 
     @classmethod
-    def examined(cls, path: PathLike) -> ExaminedFile:
-        """Return all findings about a file, even if the vendor's reader refuses it.
+    def examine(cls, path: PathLike) -> Tuple[Tuple[Finding, ...], Tuple[Finding, ...]]:
+        """Return all errors and warnings about a file, even if the vendor's reader refuses it.
 
         Raises:
             ConfigError: If the file cannot be read.
         """
         source, _ = cls._examine(os.fsdecode(path), cls._load(path))
-        return ExaminedFile(source.errors(), source.warnings())
+        return source.errors(), source.warnings()
 
     def text(self) -> str:
-        """Format the content of the file, for the vendor's reader."""
+        """Format the content of the file for the vendor's reader."""
         raise NotImplementedError
 
     def write(self, path: PathLike, *, force: bool = False) -> None:
-        """Write a file atomically: readers see the old content or the new.
+        """Write the file atomically: readers see the old content or the new one.
 
         Args:
-            path: Its name; a link is followed.
+            path: The path of the file; a link is followed.
             force: Whether to replace an existing file.
 
         Raises:
-            ConfigError: If there is a file and ``force`` is not given, or it cannot be written.
+            ConfigError: If the file exists and ``force`` is False, or it cannot be written.
         """
         write_file(os.fsdecode(path), encode(self.text()), force=force)
 
@@ -154,15 +140,15 @@ class OptionFile:
         return store_file(os.fsdecode(folder), self.NAME, encode(self.text()))
 
     def path_in(self, folder: PathLike) -> str:
-        """Return the path at which `store` puts it; nothing is written."""
+        """Return the path that `store` would write; write nothing."""
         return stored_path(os.fsdecode(folder), self.NAME, encode(self.text()))
 
     @classmethod
     def from_fields(cls: Type[_File], fields: Mapping[str, Any]) -> _File:
-        """Make it from a mapping of its fields, as in a YAML or JSON file.
+        """Make the object from a mapping of its fields, as in a YAML or JSON file.
 
         Raises:
-            ConfigError: For a name that is no field, and as from the constructor.
+            ConfigError: For an unknown field, or a value that the constructor refuses.
         """
         known = [field.name for field in dataclasses.fields(cls)]
         unknown = [str(name) for name in fields if name not in known]
@@ -172,7 +158,7 @@ class OptionFile:
         try:
             return cls(**fields)
         except (TypeError, AttributeError):
-            raise cls._unusable(f"{dict(fields)!r} are no fields of {cls.__name__}.") from None
+            raise cls._unusable(f"{dict(fields)!r} does not fit {cls.__name__}.") from None
 
     def to_dict(self) -> Dict[str, Any]:
         """Return the fields that are set, as plain values for JSON; `from_fields` reads them."""
@@ -180,10 +166,10 @@ class OptionFile:
 
     @classmethod
     def _read(cls, source: SourceFile) -> Dict[str, Any]:
-        """Read a file, and note what is refused and what is skipped in it.
+        """Read a file; add an error for refused content, and a warning for skipped content.
 
         Returns:
-            The fields of the object, which is made if nothing is refused.
+            The fields of the object, which are used if there is no error.
         """
         raise NotImplementedError
 
@@ -204,12 +190,12 @@ class OptionFile:
     def _freeze_words(
         self, field: str, kind: str, check: Optional[Callable[[str], None]] = None
     ) -> None:
-        """Keep the words of a field as a tuple, each once.
+        """Turn the value of a field into a tuple of distinct words.
 
         Args:
-            field: Its name.
-            kind: What the words are, in the plural.
-            check: Refuses a word that no file can hold.
+            field: The name of the field.
+            kind: The kind of words for messages, in the plural.
+            check: Raises ConfigError for a word that cannot be written; None accepts all.
         """
         given = getattr(self, field)
         is_list = isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping))
@@ -222,12 +208,13 @@ class OptionFile:
         object.__setattr__(self, field, tuple(dict.fromkeys(words)))
 
     def _freeze_mapping(self, field: str, kind: str, read: Callable[[Any, Any], Any]) -> None:
-        """Keep the entries of a field as a mapping that cannot change.
+        """Turn the value of a field into a mapping that cannot change.
 
         Args:
-            field: Its name.
-            kind: What the values are, in the plural.
-            read: Gives the value of a key as it is kept, and refuses what no file can hold.
+            field: The name of the field.
+            kind: The kind of values for messages, in the plural.
+            read: Returns the value to store, given key and value, and raises ConfigError for an
+                entry that cannot be written.
         """
         given = getattr(self, field)
         if not isinstance(given, Mapping):
@@ -237,7 +224,7 @@ class OptionFile:
 
     @classmethod
     def _check_writable(cls, what: str, text: str, strict: bool = False) -> None:
-        """Refuse text that does not survive a round trip through a file; see `text.is_writable`."""
+        """Raise ConfigError for text that cannot be written; see `text.is_writable`."""
         if not is_writable(text, strict):
             raise cls._unusable(f"{what} has half a surrogate pair in it, which no file can hold.")
 
@@ -252,7 +239,7 @@ class OptionFile:
 
 
 class FrozenDict(Mapping[str, Any]):
-    """A mapping that cannot change, with the order it was made in; equal mappings are equal."""
+    """An immutable, hashable mapping that keeps its order."""
 
     def __init__(self, items: Mapping[str, Any]) -> None:
         self._items = dict(items)
@@ -274,7 +261,7 @@ class FrozenDict(Mapping[str, Any]):
 
 
 def _plain(value: Any) -> Any:
-    """Turn tuples into lists, and objects into mappings of what is not their default."""
+    """Turn tuples into lists, and objects into mappings of the fields that are set."""
     if dataclasses.is_dataclass(value):
         value = dict(_changed_fields(value))
     if isinstance(value, Mapping):

@@ -1,8 +1,8 @@
 """customize_dtypes: the data types of single operators, by name or by type.
 
 Source: hicann/ge, op_cust_dtypes_config_parser.cc (ParseDTypeFromLine), and TypeUtils
-(kStringTodataTypeMap) for the names of data types. A line that does not parse makes GE refuse the
-whole file, comments and blank lines among them, although the documented sample has both.
+(kStringTodataTypeMap) for the names of data types. GE refuses the whole file for a line that does
+not parse, even a comment or a blank line, although the documented sample has both.
 """
 
 import functools
@@ -22,7 +22,7 @@ _MOST_BYTES = 1023  # of a line: GE's buffer has 1024
 _COMMENTS = ("#", "//", ";")
 _TAKE_OUT = "Remove it, as fixed() and `config check-file --fix` do."
 
-# The types that GE knows under the prefix DT_. What releases have added last stands at the end.
+# The types that GE knows with the prefix DT_; those of the newest releases come last.
 DTYPES = (
     *("float", "float16", "float32", "bfloat16", "double"),
     *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"),
@@ -42,11 +42,11 @@ class Dtypes:
     """Data types of one operator; frozen.
 
     Attributes:
-        inputs: One for each input, in lower case ("float16"); None leaves that input alone.
-        outputs: The same for the outputs.
+        inputs: The type of each input, in lower case ("float16"); None leaves it unchanged.
+        outputs: The type of each output, in the same form.
 
     Raises:
-        ConfigError: For a type that GE does not know, which makes it refuse the file.
+        ConfigError: For a type that GE does not know, for which it would refuse the file.
     """
 
     inputs: _Slots = ()
@@ -58,12 +58,12 @@ class Dtypes:
             if isinstance(slots, (str, bytes)) or not isinstance(slots, Sequence):
                 raise CustomDtypes._unusable(f"{field} is a list of types, not {slots!r}.")
             for dtype in slots:
-                fault = "it is no text." if not isinstance(dtype, (str, type(None))) else ""
+                fault = "it is not text." if not isinstance(dtype, (str, type(None))) else ""
                 fault = fault or (_find_dtype_fault(dtype) if dtype else "")
                 if fault:
                     raise CustomDtypes._unusable(f"{dtype!r} cannot be used: {fault}")
             kept = [dtype.lower() if dtype else None for dtype in slots]
-            while kept and kept[-1] is None:  # it says nothing
+            while kept and kept[-1] is None:  # a trailing None has no effect
                 kept.pop()
             object.__setattr__(self, field, tuple(kept))
 
@@ -73,12 +73,13 @@ class CustomDtypes(OptionFile):
     """The data types of operators, for ``customize_dtypes``; frozen.
 
     Attributes:
-        by_name: ``{operator name: Dtypes}``, or a mapping of its fields; counts before the type.
+        by_name: ``{operator name: Dtypes}``; takes precedence over the type. A mapping of the
+            fields of Dtypes is converted.
         by_type: ``{operator type of Ascend IR: Dtypes}``.
 
     Raises:
-        ConfigError: For a name that no line can hold, or a line of more than 1023 bytes, at which
-            GE stops reading without a word.
+        ConfigError: For a name that cannot be written in a line, or a line of more than 1023 bytes,
+            at which GE silently stops reading.
     """
 
     by_name: Mapping[str, Dtypes] = FrozenDict({})
@@ -93,7 +94,7 @@ class CustomDtypes(OptionFile):
         self._freeze_mapping("by_type", "Dtypes", functools.partial(_read_entry, True))
 
     def text(self) -> str:
-        """Write one line for each operator: names first, then types."""
+        """Format one line for each operator: names first, then types."""
         lines = [_write_line(name, dtypes, False) for name, dtypes in self.by_name.items()]
         lines += [_write_line(name, dtypes, True) for name, dtypes in self.by_type.items()]
         return "".join(f"{line}\n" for line in lines)
@@ -174,14 +175,14 @@ def _parse_line(line: str) -> _Line:
                 f"it ends with {word}, but GE skips one character after that: the process ends "
                 "because there is none.",
             )
-        # GE skips one byte there, and would take the rest of a longer character for a type.
+        # GE skips one byte there; the rest of a longer character would become part of a type.
         if at >= 0 and entry[behind] > "\x7f" and not "\udc80" <= entry[behind] <= "\udcff":
             raise _LineError(offset + at + 1, f"{word} must be followed by ':'.")
     inputs: _Slots = ()
     outputs: _Slots = ()
     if start >= 0:
         begin = start + len(_IN) + 1
-        # Right behind each other the length wraps around in C++, and all the rest is taken.
+        # If the two words are adjacent, the length wraps around in C++, and GE takes all the rest.
         stop = end if end >= begin else len(entry)
         inputs = _parse_slots(entry[begin:stop], offset + begin)
     if end >= 0:
@@ -204,7 +205,7 @@ def _parse_slots(text: str, offset: int) -> _Slots:
 
 @functools.lru_cache(maxsize=1024)
 def _find_dtype_fault(dtype: str) -> str:
-    """Return why GE does not know a data type; empty if it does."""
+    """Return a sentence if GE does not know a data type; empty if it does."""
     # C's toupper knows ASCII letters only.
     name = dtype.lower() if all(letter < "\x80" for letter in dtype) else dtype
     if name in DTYPES:
@@ -214,7 +215,7 @@ def _find_dtype_fault(dtype: str) -> str:
 
 
 def _note_strange_line(source: SourceFile, place: Place, line: _Line) -> bool:
-    """Warn about a suspicious line; return whether it names no operator at all."""
+    """Warn about a suspicious line; return True if it names no operator."""
     name = line.name
     if _IN in name or _OUT in name:
         message = f"This line names no operator: GE reads {name!r} as its name."
@@ -256,12 +257,12 @@ def _write_line(name: str, dtypes: Dtypes, is_type: bool) -> str:
     slots = f"{_IN}:{inputs}" if dtypes.inputs or not dtypes.outputs else ""
     slots += f"{_OUT}:{outputs}" if dtypes.outputs else ""
     line = f"{head}{colons}{slots}"
-    # One colon is enough, where two are a byte too much.
+    # One colon is enough if two would make the line too long.
     return line if len(line.encode("utf-8", "surrogatepass")) <= _MOST_BYTES else f"{head}:{slots}"
 
 
 def _read_entry(is_type: bool, name: Any, given: Any) -> Dtypes:
-    """Return the types of an operator, which may be a mapping of their fields."""
+    """Return the Dtypes of an entry, made from a mapping of their fields if necessary."""
     is_fields = isinstance(given, Mapping) and set(given) <= {"inputs", "outputs"}
     dtypes = Dtypes(**given) if is_fields else given
     if not isinstance(dtypes, Dtypes):

@@ -1,11 +1,10 @@
 """fusion_switch_file: which fusion passes run.
 
-GE looks at values without the blanks at their ends when it checks the file, and with them when it
-uses it: ``" on "`` is legal and means off. A key of its own with blanks at its ends ends the check,
-for the trimmed key is looked up and found to be null; unless the exact key is there too, which is
-then looked up in its place. There are two forms: JSON, and the older one
-with ``Pass:on`` or ``Pass:off`` on each line, which the newer framework of fusion passes gives up
-with a warning.
+GE strips values when it checks the file, but not when it uses them: ``" on "`` is legal and means
+off. If one of GE's own keys has blanks at its ends, GE looks up the stripped key: it refuses the
+file if there is none, and otherwise reads that one instead. There are two formats: JSON, and the
+older one with ``Pass:on`` or ``Pass:off`` in each line, which the newer framework of fusion passes
+ignores with a warning.
 
 Source: hicann/ge, fusion_config_parser.cc (CheckFusionConfigJsonFormat for what is refused;
 ModifyFusionSwitchMap, ModifyFusionPriorityMap, ConstructExceptionalPassMap for what is used;
@@ -41,14 +40,14 @@ class FusionSwitch(OptionFile):
     """Switches of fusion passes, for ``fusion_switch_file``; frozen.
 
     Attributes:
-        graph: ``{pass: whether it runs}`` of graph fusion; the pass "ALL" stands for all others.
+        graph: ``{pass: whether it runs}`` for graph fusion; "ALL" stands for all other passes.
         ub: The same for UB fusion, which the 950 does not have.
-        graph_priority: ``{pass: priority}``, 0 to 2999; smaller is earlier.
+        graph_priority: ``{pass: priority}``, 0 to 2999; passes with smaller numbers run earlier.
         ub_priority: The same for UB fusion.
-        keep_at_o1: Passes that run although ``oo_level="O1"`` closes all.
+        keep_at_o1: Passes that run although ``oo_level="O1"`` switches all off.
 
     Raises:
-        ConfigError: For what no file can say.
+        ConfigError: For names and values that cannot be written in such a file.
     """
 
     graph: Mapping[str, bool] = FrozenDict({})
@@ -68,17 +67,17 @@ class FusionSwitch(OptionFile):
 
     @classmethod
     def all_off(cls) -> "FusionSwitch":
-        """Make the documented file that closes every pass which may be closed."""
+        """Make the documented file that switches off every pass that may be switched off."""
         return cls({_ALL: False}, {_ALL: False})
 
     def set(self, name: str, on: bool, *, ub: bool = False) -> "FusionSwitch":
-        """Copy with another switch for one pass of graph fusion, or of UB fusion if ``ub``."""
+        """Return a copy with one pass of graph fusion (UB fusion if ``ub``) switched on or off."""
         graph = self.graph if ub else {**self.graph, name: on}
         switches = {**self.ub, name: on} if ub else self.ub
         return FusionSwitch(graph, switches, self.graph_priority, self.ub_priority, self.keep_at_o1)
 
     def text(self) -> str:
-        """Write JSON, whatever form was read: the older one cannot tell graph from UB fusion."""
+        """Format JSON, even if the older format was read, which does not tell graph from UB."""
         content: Dict[str, Any] = {}
         for kind, field in _FIELDS.items():
             words = {name: "on" if on else "off" for name, on in getattr(self, field).items()}
@@ -101,7 +100,7 @@ class FusionSwitch(OptionFile):
         try:
             node = source.try_json()
         except JsonError as error:
-            # GE takes what is no JSON for the older form; a person may have meant JSON.
+            # GE reads a text that is not JSON as the older format, but it may be meant as JSON.
             begins_as_json = trim(source.text.lstrip(BOM))[:1] in ("{", "[")
             if begins_as_json and not _is_older_form(source.text):
                 source.refuse_json(error)
@@ -117,7 +116,7 @@ def _is_older_form(text: str) -> bool:
 
 
 def _read_lines(source: SourceFile) -> Dict[str, Any]:
-    """Read the older form; each line counts for graph fusion and for UB fusion."""
+    """Read the older format, whose lines count for graph fusion and for UB fusion."""
     switches: Dict[str, bool] = {}
     first_lines: Dict[str, int] = {}
     hint = "Write JSON, as fixed() and `config check-file --fix` do."
@@ -152,15 +151,15 @@ def _read_lines(source: SourceFile) -> Dict[str, Any]:
             first_lines[name] = place.line
             switches[name] = value == "on"
             if name.startswith(BOM):
-                message = f"A byte order mark is part of the name for GE: {name!r}."
-                source.skip(place, message, "Save without.")
+                message = f"GE reads the byte order mark as part of the name: {name!r}."
+                source.skip(place, message, "Save the file without it.")
             elif name.startswith(("#", "//")):
                 source.skip(place, f"This is not a comment, but the switch of a pass {name!r}.")
     return {"graph": switches, "ub": switches}
 
 
 def _read_json(source: SourceFile, node: Node) -> Dict[str, Any]:
-    """Read the JSON form, of which GE checks more than it uses; see the module."""
+    """Read the JSON format; see the module for what GE checks and what it uses."""
     fields: Dict[str, Any] = {"keep_at_o1": []}
     for field in _FIELDS.values():
         fields.update({field: {}, f"{field}_priority": {}})
@@ -168,12 +167,12 @@ def _read_json(source: SourceFile, node: Node) -> Dict[str, Any]:
         message = "GE treats null as if the option were not set: no pass is switched."
         source.skip(node.at, message)
         return fields
-    for member in _exact_members(source, node, "", _PARTS):
+    for member in _find_exact_members(source, node, "", _PARTS):
         part = trim(member.key)
         if part == _KEPT:
             _read_kept(source, member.node, fields["keep_at_o1"])
             continue
-        for kind in _exact_members(source, member.node, part, tuple(_FIELDS)):
+        for kind in _find_exact_members(source, member.node, part, tuple(_FIELDS)):
             _read_kind(source, part, kind, fields)
     return fields
 
@@ -181,13 +180,13 @@ def _read_json(source: SourceFile, node: Node) -> Dict[str, Any]:
 def _read_kind(source: SourceFile, part: str, member: JsonMember, fields: Dict[str, Any]) -> None:
     kind = trim(member.key)
     if part == _SWITCH:
-        for switch in source.members_of(member.node, kind):
+        for switch in source.list_members(member.node, kind):
             _read_switch(source, switch, fields[_FIELDS[kind]])
         return
     first_places: Dict[str, int] = {}
-    for below in _exact_members(source, member.node, kind, tuple(_LEVELS)):
+    for below in _find_exact_members(source, member.node, kind, tuple(_LEVELS)):
         level = trim(below.key)
-        for priority in source.members_of(below.node, level):
+        for priority in source.list_members(below.node, level):
             name = trim(priority.key)
             if name in first_places:
                 line = source.place(first_places[name]).line
@@ -233,21 +232,21 @@ def _read_priority(
 
 
 def _read_kept(source: SourceFile, node: Node, kept: List[str]) -> None:
-    for item in source.texts_of(node, _KEPT, "A pass"):
+    for item in source.list_texts(node, _KEPT, "A pass"):
         if not item.value or trim(item.value) != item.value:
             source.skip(item.at, f"No pass is called {item.value!r}.")
         else:
             kept.append(item.value)
 
 
-def _exact_members(
+def _find_exact_members(
     source: SourceFile, node: Node, where: str, known: Tuple[str, ...]
 ) -> Iterator[JsonMember]:
-    """Yield the members of ``node`` that GE looks at, which have exactly a known key.
+    """Yield the members of ``node`` whose keys GE reads, and add findings about the others.
 
-    Warns about the others: see the module for blanks at the ends of a key.
+    See the module about keys with blanks at their ends.
     """
-    members = list(source.members_of(node, where, known, trims=True))
+    members = list(source.list_members(node, where, known, trims=True))
     exact = {member.key for member in members}
     for member in members:
         name = trim(member.key)
@@ -272,7 +271,7 @@ def _check_pass(name: object) -> None:
 
 
 def _check_entry(field: str, name: Any, value: Any) -> Any:
-    """Return a switch or a priority as it is, if a file can hold it."""
+    """Return a switch or priority; raise ConfigError if it cannot be written."""
     _check_pass(name)
     is_priority = field.endswith("_priority")
     if type(value) is not (int if is_priority else bool):

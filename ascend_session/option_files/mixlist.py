@@ -1,6 +1,6 @@
-"""The mix list: which operators mixed precision may lower, as a change of the built-in lists.
+"""modify_mixlist: changes to the lists of operators that mixed precision may lower.
 
-The documented sample has comments, with which GE refuses the file. Source: hicann/ge,
+The documented sample has comments, for which GE refuses the file. Source: hicann/ge,
 modify_mixlist_config_parser.cc; guides/facts/option_files.md#modify_mixlist.
 """
 
@@ -40,11 +40,12 @@ _COMBINING = (
 class MixList(OptionFile):
     """Operators to add to and to remove from the lists of mixed precision; frozen.
 
-    Each is a sequence of operator types of Ascend IR. On the black list an operator never gets
-    lower precision, on the white list it may, and on the gray list it follows the one before it.
+    Each field is a sequence of operator types of Ascend IR. An operator on the black list is never
+    computed in lower precision, one on the white list may be, and one on the gray list follows the
+    operator before it.
 
     Raises:
-        ConfigError: For changes of one operator that GE refuses together.
+        ConfigError: If GE refuses the combination of changes for an operator.
     """
 
     black_add: Tuple[str, ...] = ()
@@ -61,25 +62,25 @@ class MixList(OptionFile):
     def __post_init__(self) -> None:
         for field in _FIELDS.values():
             self._freeze_words(field, "operator types")
-        for operator, fields in _fields_by_operator(vars(self)).items():
+        for operator, fields in _group_by_operator(vars(self)).items():
             if not _can_combine(fields):
-                raise self._unusable(_refusal_of(operator, fields), _COMBINING)
+                raise self._unusable(_describe_refusal(operator, fields), _COMBINING)
             self._check_writable(repr(operator), operator, strict=True)
 
     def against(self, built_in: Mapping[str, str]) -> Tuple[str, ...]:
-        """List what does nothing with the lists of an installed toolkit, in sentences.
+        """List the changes that have no effect with an installed toolkit, in sentences.
 
         Args:
-            built_in: ``{operator type: list}`` of the toolkit, each one of `LISTS`.
+            built_in: ``{operator type: list}`` of the toolkit, from `read_built_in_lists`.
         """
         faults: List[str] = []
-        for operator, fields in _fields_by_operator(vars(self)).items():
+        for operator, fields in _group_by_operator(vars(self)).items():
             current = built_in.get(operator)
             if current is None:
                 faults.append(f"{operator}: this toolkit has no such operator.")
                 continue
             for field in fields:
-                name = _list_of(field)
+                name = _name_list(field)
                 if field.endswith("_remove") and current != name:
                     faults.append(f"{operator}: is to be removed from {name}, but is in {current}.")
                 elif field.endswith("_add") and current == name:
@@ -87,7 +88,7 @@ class MixList(OptionFile):
         return tuple(faults)
 
     def text(self) -> str:
-        """Write strict JSON."""
+        """Format strict JSON."""
         lists: Dict[str, Dict[str, List[str]]] = {}
         for (name, update), field in _FIELDS.items():
             if getattr(self, field):
@@ -99,15 +100,15 @@ class MixList(OptionFile):
         node = source.parse_json()
         if node is None:
             return {}
-        fields: Dict[str, Dict[str, int]] = {}  # of each field, where its operators stand
-        for member in source.members_of(node, "", tuple(LISTS)):
-            for update in source.members_of(member.node, member.key, _UPDATES):
+        fields: Dict[str, Dict[str, int]] = {}  # {field: {operator: index in the text}}
+        for member in source.list_members(node, "", tuple(LISTS)):
+            for update in source.list_members(member.node, member.key, _UPDATES):
                 field = _FIELDS[member.key, update.key]
                 _read_operators(source, update, fields.setdefault(field, {}))
-        for operator, changes in _fields_by_operator(fields).items():
+        for operator, changes in _group_by_operator(fields).items():
             at = max(fields[field][operator] for field in changes)
             if not _can_combine(changes):
-                source.refuse(at, _refusal_of(operator, changes), _COMBINING)
+                source.refuse(at, _describe_refusal(operator, changes), _COMBINING)
             elif changes == ["gray_add"]:
                 hint = "Give to-remove of the list that it is in."
                 source.skip(at, f"{operator!r}: to-add of gray-list alone moves no operator.", hint)
@@ -117,13 +118,13 @@ class MixList(OptionFile):
 _LIST_OF_FLAG = {"true": "white-list", "false": "black-list"}
 
 
-def built_in_lists(path: PathLike) -> Dict[str, str]:
-    """Read ``{operator type: list}`` of an ``aic-<soc>-ops-info.json``, for `MixList.against`.
+def read_built_in_lists(path: PathLike) -> Dict[str, str]:
+    """Read ``{operator type: list}`` from an ``aic-<soc>-ops-info.json``, for `MixList.against`.
 
     Source: guides/facts/option_files.md#lists-of-a-toolkit for ``precision_reduce``.
 
     Raises:
-        ConfigError: If the file cannot be read, or is no JSON object of operators.
+        ConfigError: If the file cannot be read, or is not a JSON object of operators.
     """
     name = os.fspath(path)
     content = load_file(name, "the toolkit's list of operators")
@@ -132,7 +133,7 @@ def built_in_lists(path: PathLike) -> Dict[str, str]:
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{name}: this is not JSON: {error}.") from None
     if not isinstance(operators, dict):
-        raise ConfigError(f"{name}: is no JSON object of operators.")
+        raise ConfigError(f"{name}: is not a JSON object of operators.")
     list_by_type: Dict[str, str] = {}
     for operator, facts in operators.items():
         reduce = facts.get("precision_reduce") if isinstance(facts, dict) else None
@@ -142,8 +143,8 @@ def built_in_lists(path: PathLike) -> Dict[str, str]:
 
 
 def _read_operators(source: SourceFile, member: JsonMember, operators: Dict[str, int]) -> None:
-    """Read an array of operator types into ``operators``, with the place of each."""
-    for node in source.texts_of(member.node, member.key, "An operator type"):
+    """Read an array of operator types into ``{operator type: index in the text}``."""
+    for node in source.list_texts(member.node, member.key, "An operator type"):
         name = node.value
         if name in operators:
             source.skip(node.at, f"{name!r} is already in this list.")
@@ -152,8 +153,8 @@ def _read_operators(source: SourceFile, member: JsonMember, operators: Dict[str,
         operators.setdefault(name, node.at)
 
 
-def _fields_by_operator(operators: Mapping[str, Any]) -> Dict[str, List[str]]:
-    """Turn ``{field: operators}`` into the fields that name each operator."""
+def _group_by_operator(operators: Mapping[str, Any]) -> Dict[str, List[str]]:
+    """Turn ``{field: operators}`` into ``{operator: fields}``."""
     fields: Dict[str, List[str]] = {}
     for field in _FIELDS.values():
         for operator in operators.get(field, ()):
@@ -162,17 +163,17 @@ def _fields_by_operator(operators: Mapping[str, Any]) -> Dict[str, List[str]]:
 
 
 def _can_combine(fields: List[str]) -> bool:
-    """Return whether GE takes these changes of one operator; `_COMBINING` has the rule in words."""
+    """Return whether GE accepts these changes of one operator; `_COMBINING` states the rule."""
     adds = [field for field in fields if field.endswith("_add")]
-    lists = {_list_of(field) for field in fields}
+    lists = {_name_list(field) for field in fields}
     is_pair = len(adds) <= 1 and len(fields) - len(adds) <= 1 and len(lists) == len(fields)
     return is_pair and fields != ["gray_remove"]
 
 
-def _list_of(field: str) -> str:
+def _name_list(field: str) -> str:
     return f"{field.partition('_')[0]}-list"
 
 
-def _refusal_of(operator: str, fields: List[str]) -> str:
+def _describe_refusal(operator: str, fields: List[str]) -> str:
     words = {field: f"{update} of {name}" for (name, update), field in _FIELDS.items()}
     return f"GE refuses {' and '.join(words[field] for field in fields)} for {operator!r}."

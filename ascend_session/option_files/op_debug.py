@@ -1,8 +1,8 @@
 """op_debug_config: what the operator compiler adds for debugging, and for which operators.
 
-GE fails for a missing file only: a line that it cannot use it reports, and goes on. If that is the
-line of the items (SetOpdebugConfig), the line itself stays where the items should be, and without a
-list (IsOpDebugListOp) it is passed on for all operators.
+GE fails only if the file is missing: it reports an unusable line and goes on. If that is the line
+of the items (SetOpdebugConfig), the line itself takes the place of the items, and without a list
+(IsOpDebugListOp) it is passed on for all operators.
 
 Source: hicann/ge, op_debug_config_parser.cc; guides/facts/option_files.md#op_debug_config.
 """
@@ -16,23 +16,23 @@ from ascend_session.option_files.base import OptionFile
 from ascend_session.option_files.source_file import SourceFile, trim
 from ascend_session.text import shorten
 
-# What may be asked for; dump_bin is known to GE itself and to no manual
+# Items that GE knows; dump_bin is in no manual
 DEBUG_ITEMS = ("oom", "dump_cce", "dump_loc", "ccec_O0", "ccec_g", "check_flag", "dump_bin")
 _CONFIG, _LIST = "op_debug_config", "op_debug_list"
 
 
 @dataclass(frozen=True, repr=False)
 class OpDebugConfig(OptionFile):
-    """What is added to operators, for ``op_debug_config``; frozen.
+    """Debugging of operators, for ``op_debug_config``; frozen.
 
     Attributes:
-        items: Some of `DEBUG_ITEMS`; other words are passed on by GE as they are.
-        names: Names of the only operators that are meant; all are if there is no name and no type.
-        types: The same, by type.
+        items: Some of `DEBUG_ITEMS`; GE passes on other words unchanged.
+        names: Names of operators. Without names and types all operators are debugged.
+        types: Types of operators.
 
     Raises:
-        ConfigError: For what no line can hold, and for names or types without items, which GE does
-            not look at.
+        ConfigError: For a word that cannot be written in a line, and for names or types without
+            items, which GE ignores.
     """
 
     items: Tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class OpDebugConfig(OptionFile):
             raise self._unusable(f"GE ignores {_LIST} without {_CONFIG}.", "Give items.")
 
     def text(self) -> str:
-        """Write one or two lines."""
+        """Format one or two lines."""
         listed = [*self.names, *(f"OpType::{name}" for name in self.types)]
         lines = [f"{_CONFIG}={','.join(self.items)}"] if self.items else []
         lines += [f"{_LIST}={','.join(listed)}"] if listed else []
@@ -72,7 +72,7 @@ class OpDebugConfig(OptionFile):
 
 
 def _find_lines(source: SourceFile) -> Dict[str, Tuple[Place, str]]:
-    """Find the two lines that GE looks for; the last of each counts."""
+    """Find the two lines that GE looks for; of equal ones the last counts."""
     lines: Dict[str, Tuple[Place, str]] = {}
     for place, line in source.lines():
         line = trim(line.partition("#")[0] if source.fix else line)
@@ -92,7 +92,7 @@ def _find_lines(source: SourceFile) -> Dict[str, Tuple[Place, str]]:
 
 
 def _read_items(source: SourceFile, place: Place, line: str) -> Tuple[List[str], bool]:
-    """Read the items, and whether there are any that the line means to name."""
+    """Read the items; also return whether the line is usable and has any."""
     missing = _find_missing(line)
     if missing:
         source.skip(
@@ -114,7 +114,7 @@ def _read_items(source: SourceFile, place: Place, line: str) -> Tuple[List[str],
 
 
 def _read_list(source: SourceFile, place: Place, line: str) -> Tuple[List[str], List[str]]:
-    """Read names and types; a word with '::' in it is a type, and stands behind that."""
+    """Read names and types; in a word with '::', the type comes after that."""
     missing = _find_missing(line)
     if missing:
         message = f"GE reports an error for this line ({missing}), and goes on without it."

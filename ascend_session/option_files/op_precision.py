@@ -1,8 +1,8 @@
 """op_precision.ini: which implementation of an operator is compiled, by type or by node name.
 
-Each source of modes puts its operators into one table, in which the first entry stays; nodes have a
-table of their own, which is looked at first. Nothing in such a file is ever an error to GE: what it
-does not know it skips, with a line in its log at most.
+GE collects the modes of types in one table, in which the first entry counts, and those of nodes in
+another, which takes precedence. It never refuses such a file: it skips what it does not know, with
+at most a line in its log.
 
 Source: hicann/ge, op_impl_mode_config_parser.cc (Initialize, GetOpImplMode,
 GetOpPrecisonModeStrFromConfigFile); guides/facts/precision.md#implementation-modes; manual of ATC,
@@ -22,7 +22,7 @@ from ascend_session.option_files.base import FrozenDict, OptionFile, PathLike
 from ascend_session.option_files.source_file import SourceFile, split_lines, trim
 from ascend_session.text import did_you_mean, shorten
 
-# What GE's parser takes, each with its meaning; norm_class stands in the parser only.
+# The modes that GE's parser accepts, and their meaning
 MODES: Dict[str, str] = {
     "high_precision": "more exact on float16 input, by further iterations",
     "high_performance": "the fastest that does not hurt the accuracy of a network",
@@ -33,14 +33,13 @@ MODES: Dict[str, str] = {
     "enable_hi_float_32_execution": "computes in HF32 (documented as not supported yet)",
     "norm_class": "known to GE's parser and to no manual",
 }
-# The sections
 BY_TYPE, BY_NODE = "[ByOpType]", "[ByNodeName]"
 _SECTIONS = {section.lower(): section for section in (BY_TYPE, BY_NODE)}
 _OTHER_COMMENTS = (";", "//")
 
 
-def implemented_modes(path: PathLike) -> Dict[str, Tuple[str, ...]]:
-    """Read ``{operator type: its modes}`` of all_ops_impl_mode.ini; others have one mode only.
+def read_implemented_modes(path: PathLike) -> Dict[str, Tuple[str, ...]]:
+    """Read ``{operator type: modes}`` from all_ops_impl_mode.ini; other types have one mode only.
 
     Source: the vendor's build scripts, which read it as ``Type=mode,mode`` (hicann, gen_opcinfo).
 
@@ -58,7 +57,7 @@ def implemented_modes(path: PathLike) -> Dict[str, Tuple[str, ...]]:
 
 
 def _find_missing_mode(op_type: str, mode: str, implemented: Mapping[str, Any]) -> str:
-    """Return why an operator does not have a mode; empty if it does."""
+    """Return a sentence if an operator does not have a mode; empty if it does."""
     if op_type not in implemented:
         return f"{op_type} has one implementation only and keeps it, whatever the mode."
     if mode not in implemented[op_type]:
@@ -67,9 +66,8 @@ def _find_missing_mode(op_type: str, mode: str, implemented: Mapping[str, Any]) 
     return ""
 
 
-@functools.lru_cache(maxsize=1024)
 def mode_hint(mode: str) -> str:
-    """Return what to write instead of a mode that GE does not know."""
+    """Return a hint for a mode that GE does not know."""
     near = did_you_mean(mode.lower(), MODES)
     return f"Write {near}." if near else f"The modes are {', '.join(MODES)}."
 
@@ -79,12 +77,12 @@ class OpPrecision(OptionFile):
     """The modes of operators, for ``op_precision_mode``; frozen.
 
     Attributes:
-        by_type: ``{operator type: mode}``.
-        by_node: ``{node name: mode}``; a node's own mode counts before that of its type.
+        by_type: ``{operator type: mode}``, each mode one of `MODES`.
+        by_node: ``{node name: mode}``; takes precedence over the type.
 
     Raises:
-        ConfigError: For a mode that GE does not know, which it would skip, and for a name that no
-            line can hold.
+        ConfigError: For a mode that GE does not know and would skip, or a name that cannot be
+            written in a line.
     """
 
     by_type: Mapping[str, str] = FrozenDict({})
@@ -99,7 +97,7 @@ class OpPrecision(OptionFile):
             self._freeze_mapping(name, "modes", _check_entry)
 
     def set(self, operator: str, mode: str, *, node: bool = False) -> "OpPrecision":
-        """Make a copy with another mode for one operator.
+        """Return a copy with another mode for one operator.
 
         Args:
             operator: Its type, or its node name if ``node``.
@@ -107,23 +105,23 @@ class OpPrecision(OptionFile):
             node: Whether ``operator`` is a node name.
 
         Raises:
-            ConfigError: If GE does not know the mode, or no line can hold the name.
+            ConfigError: If GE does not know the mode, or the name cannot be written in a line.
         """
         if node:
             return OpPrecision(self.by_type, {**self.by_node, operator: mode})
         return OpPrecision({**self.by_type, operator: mode}, self.by_node)
 
     def against(self, implemented: Mapping[str, Any]) -> Tuple[str, ...]:
-        """List the modes that do nothing with an installed toolkit, in sentences, without nodes.
+        """List the modes of types that have no effect with an installed toolkit, in sentences.
 
         Args:
-            implemented: ``{operator type: modes}`` of its all_ops_impl_mode.ini.
+            implemented: ``{operator type: modes}``, from `read_implemented_modes`.
         """
         items = self.by_type.items()
         return tuple(filter(None, (_find_missing_mode(*item, implemented) for item in items)))
 
     def text(self) -> str:
-        """Write the lines of the file: types first, then nodes."""
+        """Format the lines of the file: types first, then nodes."""
         lines = [BY_TYPE, *map(_write_line, self.by_type, self.by_type.values())]
         if self.by_node:
             lines += [BY_NODE, *map(_write_line, self.by_node, self.by_node.values())]
@@ -137,7 +135,7 @@ class OpPrecision(OptionFile):
 
 @dataclass
 class _Section:
-    """The entries that count below a header, the line of each, and the last line there."""
+    """The entries of a section that count, the line of each, and the section's last line."""
 
     modes: Dict[str, str] = field(default_factory=dict)
     lines: Dict[str, int] = field(default_factory=dict)
@@ -180,7 +178,7 @@ def _read_sections(source: SourceFile) -> Dict[str, _Section]:
 
 
 def _read_header(source: SourceFile, place: Place, header: str, section: str) -> str:
-    """Return the section that counts from a line without '=' on."""
+    """Return the section to which the lines after a line without '=' belong."""
     if header in (BY_TYPE, BY_NODE):
         return header
     meant = _SECTIONS.get(header.strip(BOM).lower())
@@ -189,7 +187,8 @@ def _read_header(source: SourceFile, place: Place, header: str, section: str) ->
     here = f"so that the lines below still count as {section}."
     hint: Optional[str] = None
     if header.startswith(BOM):
-        message, hint = f"A byte order mark hides this header from GE, {here}", "Save without."
+        message = f"A byte order mark hides this header from GE, {here}"
+        hint = "Save the file without it."
     elif meant is not None:
         message, hint = f"GE does not know {header!r} as a header, {here}", f"Write {meant}."
     elif header.startswith("["):
@@ -201,7 +200,7 @@ def _read_header(source: SourceFile, place: Place, header: str, section: str) ->
 
 
 def _note_unknown_mode(source: SourceFile, name: str, mode: str, place: Place) -> None:
-    """Note a mode that GE does not know: with a line in its log it goes on without."""
+    """Warn about a mode that GE does not know and skips."""
     message = f"GE skips this line: it has no mode {shorten(mode)!r}."
     if name.startswith(_OTHER_COMMENTS):
         source.skip(Place(place.line, 1), message, "A comment begins with # in column 1.")
@@ -214,7 +213,8 @@ def _note_unknown_mode(source: SourceFile, name: str, mode: str, place: Place) -
 
 def _note_strange_name(source: SourceFile, place: Place, section: str, name: str) -> None:
     if name.startswith(BOM):
-        source.skip(place, "A byte order mark is part of this name for GE.", "Save without.")
+        message = "GE reads the byte order mark as part of this name."
+        source.skip(place, message, "Save the file without it.")
     elif name.startswith(("#", *_OTHER_COMMENTS)):
         message = f"GE reads this as an operator named {shorten(name)!r}, not as a comment."
         source.skip(place, message, "A comment begins with # in column 1.")
@@ -224,7 +224,7 @@ def _note_strange_name(source: SourceFile, place: Place, section: str, name: str
 
 
 def _check_entry(name: Any, mode: Any) -> str:
-    """Return the mode as it is, if a line can hold both."""
+    """Return the mode; raise ConfigError if name or mode cannot be written in a line."""
     if not isinstance(mode, str) or mode not in MODES:
         message = f"{name!r}: {mode!r} is not a mode of GE."
         raise OpPrecision._unusable(message, mode_hint(str(mode)))
@@ -241,11 +241,11 @@ def _write_line(name: str, mode: str) -> str:
     return f"{' ' if name.startswith('#') else ''}{name}={mode}"
 
 
-def with_mode(text: str, operator: str, mode: str, *, node: bool = False) -> str:
-    """Change the mode of one operator in the content of a file.
+def replace_mode(text: str, operator: str, mode: str, *, node: bool = False) -> str:
+    """Return the content of a file with another mode for one operator.
 
-    The line that counts for it is changed; if there is none, a line is added at the end of its
-    section. Comments, and lines that GE skips, stay.
+    Replaces the line that counts for it, or adds one at the end of its section. Comments, and lines
+    that GE skips, are kept.
 
     Args:
         text: The content of the file.
@@ -254,7 +254,7 @@ def with_mode(text: str, operator: str, mode: str, *, node: bool = False) -> str
         node: Whether ``operator`` is a node name.
 
     Raises:
-        ConfigError: If GE does not know the mode, or no line can hold the name.
+        ConfigError: If GE does not know the mode, or the name cannot be written in a line.
     """
     expected = OpPrecision.parse(text).set(operator, mode, node=node)
     header = BY_NODE if node else BY_TYPE

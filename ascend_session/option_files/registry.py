@@ -1,4 +1,4 @@
-"""Which options take the content of a file as an object, and the type of that object."""
+"""The options that take a file as an object, and the type of that object."""
 
 import importlib
 from typing import TYPE_CHECKING, Type
@@ -14,14 +14,14 @@ TYPE_NAMES = {
     "op_debug_config": "OpDebugConfig",
     "aoe_config_file": "AoeConfigFile",
 }
-"""The name of the type of each, in `ascend_session.option_files`."""
+"""``{option: name of its type in ascend_session.option_files}``."""
 
 
 def file_type(option: str) -> "Type[OptionFile]":
     """Return the type of the file that ``option`` points to.
 
     Raises:
-        KeyError: If there is no such option.
+        KeyError: If the option does not point to such a file.
     """
     package = importlib.import_module("ascend_session.option_files")
     kind: Type[OptionFile] = getattr(package, TYPE_NAMES[option])

@@ -1,8 +1,8 @@
-"""A file as the vendor's C++ reads it, in bytes and lines, with the findings of reading.
+"""A file as the vendor's C++ reads it, and the findings about it.
 
-GE compares bytes: those that are not UTF-8 are kept
-(``surrogateescape``). Source: hicann/ge, common/string_utils.h (Trim, which strips what isspace
-takes), and the standard's getline, for which only a line feed ends a line.
+GE compares bytes, so bytes that are not UTF-8 are kept (``surrogateescape``). Source: hicann/ge,
+common/string_utils.h (Trim strips the characters of isspace), and C++'s getline, for which only a
+line feed ends a line.
 """
 
 import contextlib
@@ -15,18 +15,14 @@ from ascend_session.text import is_writable, join_words, shorten
 
 _BLANKS = " \t\n\v\f\r"
 _FOREIGN_MARKS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"), (b"\x1f\x8b", "compressed"))
-_MOST_KEPT = 1000  # findings of a kind
-_MOST_RAISED = 20
+_MOST_KEPT = 1000  # errors, and as many warnings
+_MOST_RAISED = 20  # errors that a ConfigError lists
 
 Hint = Union[None, str, Callable[[], str]]
 
 
-def foreign_encoding(content: bytes) -> Optional[str]:
-    """Return which foreign encoding the first bytes show; None for UTF-8 text.
-
-    Returns:
-        ``UTF-16`` or ``compressed``.
-    """
+def detect_foreign_encoding(content: bytes) -> Optional[str]:
+    """Return ``UTF-16`` or ``compressed`` if the first bytes show that; else None."""
     return next((name for mark, name in _FOREIGN_MARKS if content.startswith(mark)), None)
 
 
@@ -41,7 +37,7 @@ def trim(text: str) -> str:
 
 
 def split_lines(text: str) -> Iterator[str]:
-    """Yield the lines, carriage returns included; what follows the last line feed is one."""
+    """Yield the lines with carriage returns but without line feeds; no empty last line."""
     start = 0
     end = text.find("\n")
     while end >= 0:
@@ -53,25 +49,26 @@ def split_lines(text: str) -> Iterator[str]:
 
 
 class SourceFile:
-    """The text of a file, and the findings in it.
+    """The text of a file, and the findings about it.
 
-    The first thousand findings are kept, and the others counted.
+    The first thousand errors and warnings are kept; further ones are only counted.
 
     Attributes:
-        name: What messages call it: its path, as it was given.
-        text: The text; a byte that is no UTF-8 is a surrogate, as with ``surrogateescape``.
-        fix: Whether to accept what a person means although the vendor's reader does not.
-        encoding: What it is instead of UTF-8 text; see `foreign_encoding`.
+        name: The name for messages: its path, as given.
+        text: The text; bytes that are not UTF-8 as ``surrogateescape`` decodes them.
+        fix: Whether to accept content whose meaning is clear, although the vendor's reader does
+            not accept it.
+        encoding: ``UTF-16`` or ``compressed`` if it is not UTF-8 text, else None.
     """
 
     def __init__(self, name: str, content: Union[str, bytes], fix: bool = False) -> None:
-        if isinstance(content, str):  # half a surrogate pair becomes three bytes that are no UTF-8
+        if isinstance(content, str):  # half a surrogate pair becomes three bytes that are not UTF-8
             errors = "surrogateescape" if is_writable(content) else "surrogatepass"
             content = content.encode("utf-8", errors)
         self.name = name
         self.text = content.decode("utf-8", "surrogateescape")
         self.fix = fix
-        self.encoding = foreign_encoding(content)
+        self.encoding = detect_foreign_encoding(content)
         if fix and self.encoding == "UTF-16":
             with contextlib.suppress(UnicodeDecodeError):
                 self.text, self.encoding = content.decode("utf-16"), None
@@ -92,9 +89,9 @@ class SourceFile:
         return self._places.locate(at)
 
     def lines(self) -> Iterator[Tuple[Place, str]]:
-        """Yield where each line begins, and the line.
+        """Yield the place and the text of each line.
 
-        To fix the file, it is without the blanks around it and a byte order mark in front.
+        With ``fix``, lines have no byte order mark and no blanks at their ends.
         """
         for number, line in enumerate(split_lines(self.text), 1):
             if self.fix:
@@ -105,7 +102,7 @@ class SourceFile:
         """Add an error: the vendor's reader refuses the file.
 
         Args:
-            where: A place, or a character counted from 0.
+            where: A place, or an index of the text.
             message: What is wrong there.
             hint: What to do about it.
         """
@@ -119,9 +116,9 @@ class SourceFile:
         """Add a warning: the vendor's reader silently skips or changes content.
 
         Args:
-            where: A place, or a character counted from 0.
-            message: What stands there and what becomes of it.
-            hint: What to write instead, or how to find out, if that takes long.
+            where: A place, or an index of the text.
+            message: What the reader makes of the content there.
+            hint: What to write instead, or a slow function that returns it.
         """
         place = self.place(where) if isinstance(where, int) else where
         if len(self._warnings) < _MOST_KEPT:
@@ -133,7 +130,7 @@ class SourceFile:
         self._warnings_left_out += 1
 
     def parse_json(self) -> Optional[Node]:
-        """Read the JSON value of the text; add an error and return None if it is not JSON."""
+        """Parse the text as JSON; add an error and return None if it is not JSON."""
         try:
             return self.try_json()
         except JsonError as error:
@@ -141,10 +138,10 @@ class SourceFile:
             return None
 
     def try_json(self) -> Node:
-        """Read the JSON value of the text.
+        """Parse the text as JSON; add a warning if more text follows the value.
 
         Raises:
-            JsonError: If it is none.
+            JsonError: If the text is not JSON.
         """
         node, rest = parse_json(self.text, lenient=self.fix)
         if rest < len(self.text):
@@ -153,7 +150,7 @@ class SourceFile:
         return node
 
     def refuse_json(self, error: JsonError) -> None:
-        """Add an error: the text is not JSON."""
+        """Add the error of a text that is not JSON."""
         if error.is_comment:
             self.refuse(
                 error.at,
@@ -165,16 +162,16 @@ class SourceFile:
             reason = f"{error.reason[0].upper()}{error.reason[1:]}."
             self.refuse(error.at, reason, error.hint)
 
-    def members_of(
+    def list_members(
         self, node: Node, name: str, known: Sequence[str] = (), trims: bool = False
     ) -> List[JsonMember]:
-        """List the members of an object; of two equal keys the last one counts, which is noted.
+        """List the members of an object; add a warning if a key occurs twice: the last counts.
 
         Args:
-            node: The object; what is none is refused.
-            name: What messages call it; empty for the top level.
-            known: The keys that there are, others are refused; without it, there may be any.
-            trims: Whether a key is known also with blanks at its ends.
+            node: The object; any other value is refused.
+            name: The name for messages; empty for the top level.
+            known: The allowed keys; others are refused. Empty allows any key.
+            trims: Whether a known key may have blanks at its ends.
         """
         if not isinstance(node.value, tuple):
             self.refuse(node.at, f"{name or 'The top level'} is an object, not {node.kind}.")
@@ -196,13 +193,13 @@ class SourceFile:
             self.refuse(members.pop(key).at, message, f"The keys are {join_words(known)}.")
         return list(members.values())
 
-    def texts_of(self, node: Node, name: str, kind: str) -> List[Node]:
-        """List the items of an array of text; what is no text is refused.
+    def list_texts(self, node: Node, name: str, kind: str) -> List[Node]:
+        """List the items of an array of texts; other items are refused.
 
         Args:
-            node: The array; what is none is refused.
-            name: What messages call it.
-            kind: What an item is, with its article, at the beginning of a sentence.
+            node: The array; any other value is refused.
+            name: The name for messages.
+            kind: Description of an item, with its article, to begin a sentence.
         """
         if not isinstance(node.value, list):
             self.refuse(node.at, f"{name} is an array, not {node.kind}.")
@@ -219,8 +216,8 @@ class SourceFile:
         """If the file is not UTF-8 text, make that its only finding.
 
         Args:
-            what: What such a file is, with its article.
-            reader: The program of the vendor that reads it, as it is called inside a sentence.
+            what: Description of such a file, with its article.
+            reader: Name of the vendor's program that reads it.
         """
         if self.encoding is None:
             return
@@ -233,7 +230,7 @@ class SourceFile:
             hint = "Save it as UTF-8 without a byte order mark."
         self._warnings = [Finding(WARNING, message, hint, place=Place(1, 1))]
         self._warnings_left_out = 0
-        if self._errors or self.fix:  # what a parser makes of such bytes helps nobody
+        if self._errors or self.fix:  # errors about such bytes would not help
             self._errors = [Finding(ERROR, message, hint, place=Place(1, 1))]
             self._errors_left_out = 0
 
@@ -242,7 +239,7 @@ class SourceFile:
         return tuple(sorted(self._errors, key=lambda finding: finding.place))  # type: ignore[arg-type,return-value]
 
     def warnings(self) -> Tuple[Finding, ...]:
-        """Return the warnings, in the order of the file; the last one counts those left out."""
+        """Return the warnings, in the order of the file; a last one counts those left out."""
         warnings = sorted(self._warnings, key=lambda finding: finding.place)  # type: ignore[arg-type,return-value]
         if self._warnings_left_out:
             verb = "remark is" if self._warnings_left_out == 1 else "remarks are"
@@ -251,10 +248,10 @@ class SourceFile:
         return tuple(warnings)
 
     def raise_errors(self, option: str) -> None:
-        """Raise one error for all errors.
+        """Raise one ConfigError for all errors, with the option that names the file.
 
         Raises:
-            ConfigError: If anything is.
+            ConfigError: If there is an error.
         """
         errors = self.errors()
         if not errors:

@@ -211,8 +211,8 @@ def test_an_improvement_beyond_all_numbers_is_unknown(parse) -> None:
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (["a", 7, "b"], "7 is no name of an operator, in tuning_failed_operators."),
-        (["a", [], 7, "b"], "2 items are no name of an operator, in tuning_failed_operators."),
+        (["a", 7, "b"], "7 in tuning_failed_operators is not the name of an operator."),
+        (["a", [], 7, "b"], "2 items of tuning_failed_operators are not names of operators."),
     ],
 )
 def test_failed_operators_without_a_name_are_counted_in_one_sentence(parse, names, said) -> None:

@@ -106,7 +106,7 @@ def test_thousands_of_doubts_are_counted_and_the_first_of_them_told(parse) -> No
     one = operator("a", 2.0, 1.0, said="3.00%")
     found = parse(content(task(*[one] * 3000), indent=None)).doubts
     assert len(found) == 1001
-    assert found[-1].message == "There is more to doubt, 2,000 times."
+    assert found[-1].message == "2,000 more doubts are left out here."
 
 
 def test_places_in_a_large_value_are_found_in_one_walk(parse) -> None:

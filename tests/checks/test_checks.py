@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from ascend_session.checks import network
-from ascend_session.checks.availability import check_holders, look
+from ascend_session.checks.availability import check_holders, find_holders
 from ascend_session.checks.interpreter import check_interpreter, inspect_interpreter
 from ascend_session.checks.job import (
     check_folder,
@@ -19,7 +19,7 @@ from ascend_session.checks.job import (
     check_module,
     check_script,
 )
-from ascend_session.checks.network import Interfaces, Need, need_of
+from ascend_session.checks.network import Interfaces, Need, find_need
 from ascend_session.checks.toolkit import check_versions
 from ascend_session.cluster.rank_table import RankTable, TableServer
 from ascend_session.findings import ERROR, WARNING, Finding
@@ -58,21 +58,30 @@ def test_numbers_are_written_as_people_do(numbers: List[int], said: str) -> None
     assert format_ranges(numbers) == said
 
 
-def test_a_disk_that_is_full_is_in_the_way_and_one_that_nearly_is_is_not(tmp_path: Path) -> None:
-    full = _one(check_folder(str(tmp_path / "a" / "b"), least_mb=1 << 40))
-    assert (full.rule, full.severity) == ("disk space", "error")
-    assert " MB left." in full.message
-    scarce = _one(check_folder(str(tmp_path), least_mb=0, scarce_mb=1 << 40))
-    assert (scarce.rule, scarce.severity) == ("disk space", "warning")
-    assert _one(check_folder(str(tmp_path), least_mb=0, scarce_mb=0)).severity == "ok"
-
-
 def _disk(monkeypatch, **changed: int) -> None:
     """Every disk is this one: 64 GiB, of which some facts are changed."""
     facts = {"bsize": 4096, "frsize": 4096, "blocks": 2**24, "bfree": 2**23, "bavail": 2**23}
     facts.update(files=1000, ffree=500, favail=500, flag=0, namemax=255)
     made = os.statvfs_result(tuple({**facts, **changed}.values()))
     monkeypatch.setattr(os, "statvfs", lambda path: made)
+
+
+@pytest.mark.parametrize(
+    ("free_mb", "rule", "severity"),
+    [
+        (15, "disk space", "error"),
+        (16, "disk space", "warning"),
+        (511, "disk space", "warning"),
+        (512, "log folder", "ok"),
+    ],
+)
+def test_a_disk_that_is_full_is_in_the_way_and_one_that_nearly_is_is_not(
+    tmp_path: Path, monkeypatch, free_mb: int, rule: str, severity: str
+) -> None:
+    _disk(monkeypatch, bfree=free_mb * 256, bavail=free_mb * 256)
+    found = _one(check_folder(str(tmp_path / "a" / "b")))
+    assert (found.rule, found.severity) == (rule, severity)
+    assert f"{free_mb} MB" in found.message
 
 
 def test_a_disk_that_takes_no_more_files_is_in_the_way(tmp_path: Path, monkeypatch) -> None:
@@ -220,16 +229,22 @@ def test_a_connection_that_ends_between_two_looks_is_none(monkeypatch) -> None:
 def test_of_many_holders_some_are_named_and_the_others_counted(healthy) -> None:
     for number in range(60):
         healthy.host.process(4321 + number, "python3 train.py", devices=[1])
-    found = next(iter(check_holders(look([1], healthy.environ))))
+    found = next(iter(check_holders(find_holders([1], healthy.environ))))
     assert found.message.count("python3 train.py") == 3
     assert found.message.endswith(" and 57 more.")
     assert "lists all 60" in str(found.hint)
 
 
-def test_little_shared_memory_is_said(tmp_path: Path) -> None:
-    *_, found = check_limits(str(tmp_path), least_mb=1 << 40)
-    assert found.severity == "warning"
-    *_, found = check_limits(str(tmp_path / "no"))
+@pytest.mark.parametrize(("size_mb", "severity"), [(64, "warning"), (65, "ok")])
+def test_little_shared_memory_is_said(monkeypatch, size_mb: int, severity: str) -> None:
+    _disk(monkeypatch, blocks=size_mb * 256)
+    *_, found = check_limits()
+    assert found.severity == severity
+
+
+def test_shared_memory_that_is_not_there_is_not_checked(monkeypatch) -> None:
+    monkeypatch.setattr(os, "statvfs", lambda path: os.stat("/no/such/folder"))
+    *_, found = check_limits()
     assert found.severity == "not checked"
 
 
@@ -267,7 +282,7 @@ def test_what_others_wrote_is_shown_on_one_line(tmp_path) -> None:
 
 def test_a_holders_command_cannot_write_to_the_terminal(healthy) -> None:
     healthy.host.process(4321, "python3 \x1b[2J" + "y" * 5000, devices=[1])
-    found = next(iter(check_holders(look([1], healthy.environ))))
+    found = next(iter(check_holders(find_holders([1], healthy.environ))))
     assert found.message.isprintable()
     assert "process 4321 (python3 [2Jyyy" in found.message
     assert len(found.message) < 250
@@ -321,8 +336,8 @@ _PODS = {"one": ("p", "p"), "two": ("p", "q"), "none": (None, None)}
 def test_how_much_a_job_needs_the_interfaces(product, leaves, pods, wanted) -> None:
     servers = [TableServer(f"s{number}", (), None, pod) for number, pod in enumerate(_PODS[pods])]
     job = RankTable("1.2", "completed", tuple(servers))
-    assert need_of(product, leaves, job, {})[:2] == wanted
-    off = need_of(_A3, True, job, {"HCCL_INTER_HCCS_DISABLE": "TRUE"})
+    assert find_need(product, leaves, job, {})[:2] == wanted
+    off = find_need(_A3, True, job, {"HCCL_INTER_HCCS_DISABLE": "TRUE"})
     assert off == Need(ERROR, ERROR)
 
 

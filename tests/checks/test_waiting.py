@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ascend_session.checks.availability import await_free, look
+from ascend_session.checks.availability import await_free, find_holders
 from ascend_session.errors import DeviceTimeoutError
 from tests.fake_host import (
     USER,
@@ -33,10 +33,10 @@ def host(tmp_path: Path) -> Any:
 
 
 def test_the_holder_is_found_by_the_devices_logical_id(host: FakeHost) -> None:
-    seen = look([0, 1], host.environ)
+    seen = find_holders([0, 1], host.environ)
     assert list(seen.held) == ["device 1 (/dev/davinci5)"]
     assert [holder.pid for holder in seen.held["device 1 (/dev/davinci5)"]] == [4321]
-    assert look([0], host.environ).is_free
+    assert find_holders([0], host.environ).is_free
 
 
 def test_a_device_that_nobody_holds_is_not_waited_for(host: FakeHost, caplog: Any) -> None:
@@ -46,7 +46,7 @@ def test_a_device_that_nobody_holds_is_not_waited_for(host: FakeHost, caplog: An
 
 def test_what_this_process_holds_itself_is_free_for_it(host: FakeHost) -> None:
     host.process(os.getpid(), "python3 train.py", devices=[4])
-    assert look([0], host.environ).is_free
+    assert find_holders([0], host.environ).is_free
 
 
 def test_the_time_that_is_over_names_device_holder_and_what_to_do(host: FakeHost) -> None:
@@ -87,13 +87,13 @@ def test_no_time_at_all_is_no_look(host: FakeHost) -> None:
     host.npu_smi(npu_smi_answers("910B", a2_chips(2)))
     await_free([1], 0, host.environ)
     assert host.calls() == []
-    look([1], host.environ)
+    find_holders([1], host.environ)
     assert host.calls() != []
 
 
 def test_a_look_asks_for_no_address(host: FakeHost) -> None:
     host.hccn_tool(hccn_answers({4: "192.168.1.8", 5: "192.168.1.9"}))
-    assert list(look([1], host.environ).held) == ["device 1 (/dev/davinci5)"]
+    assert list(find_holders([1], host.environ).held) == ["device 1 (/dev/davinci5)"]
     assert host.calls() == []
 
 

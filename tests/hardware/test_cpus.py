@@ -4,7 +4,7 @@ from typing import Any, Dict, Tuple
 
 import pytest
 
-from ascend_session.hardware.cpus import NearCpus, cores_of, near_cpus, node_cpus
+from ascend_session.hardware.cpus import NearCpus, find_near_cpus, group_by_core, read_node_cpus
 from ascend_session.hardware.npu_smi import parse_topology
 from ascend_session.hardware.program import parse_cpus
 from ascend_session.ids import PhysicalDeviceId
@@ -33,39 +33,39 @@ def test_lists_of_cpus(text: str, found: Tuple[int, ...]) -> None:
 
 def test_siblings_are_one_core(host: FakeHost) -> None:
     host.cores([(0, 4), (1, 5), (2, 6), (3, 7)])
-    assert cores_of(range(8), str(host.root)) == [(0, 4), (1, 5), (2, 6), (3, 7)]
+    assert group_by_core(range(8), str(host.root)) == [(0, 4), (1, 5), (2, 6), (3, 7)]
     # What may not be used is no part of its core.
-    assert cores_of([0, 1, 5, 7], str(host.root)) == [(0,), (1, 5), (7,)]
+    assert group_by_core([0, 1, 5, 7], str(host.root)) == [(0,), (1, 5), (7,)]
 
 
 def test_the_older_name_of_the_file_is_read_too(host: FakeHost) -> None:
     for cpu in (0, 1):
         host.write(f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list", "0-1\n")
-    assert cores_of([0, 1, 2], str(host.root)) == [(0, 1), (2,)]
+    assert group_by_core([0, 1, 2], str(host.root)) == [(0, 1), (2,)]
 
 
 @pytest.mark.parametrize("text", ["", "garbage", "9-2", "\0\0", "1,"])
 def test_a_cpu_whose_core_is_not_told_is_one_by_itself(host: FakeHost, text: str) -> None:
     host.write("sys/devices/system/cpu/cpu0/topology/core_cpus_list", text)
-    assert cores_of([0, 1], str(host.root)) == [(0,), (1,)]
+    assert group_by_core([0, 1], str(host.root)) == [(0,), (1,)]
 
 
 @pytest.mark.parametrize("bus", ["0000:C1:00.0", "0000:c1:00.0", "00000000:C1:00.0"])
 def test_the_node_of_a_device_has_its_cpus(host: FakeHost, bus: str) -> None:
     host.numa(["0-23", "24-47"], {"0000:C1:00.0": 1})
-    assert node_cpus(bus, str(host.root)) == tuple(range(24, 48))
+    assert read_node_cpus(bus, str(host.root)) == tuple(range(24, 48))
 
 
 @pytest.mark.parametrize("bus", ["NA", "", "../../../etc", "0000:C1:00.0\n", "0000:02:00.0"])
 def test_without_a_known_device_there_are_none(host: FakeHost, bus: str) -> None:
     host.numa(["0-23"], {"0000:C1:00.0": 0})
-    assert node_cpus(bus, str(host.root)) == ()
+    assert read_node_cpus(bus, str(host.root)) == ()
 
 
 @pytest.mark.parametrize("node", [-1, 7])
 def test_a_device_on_no_node_has_none(host: FakeHost, node: int) -> None:
     host.numa(["0-23"], {"0000:C1:00.0": node})
-    assert node_cpus("0000:C1:00.0", str(host.root)) == ()
+    assert read_node_cpus("0000:C1:00.0", str(host.root)) == ()
 
 
 def _ask(host: FakeHost, count: int, *more: Any, topology: str = "") -> NearCpus:
@@ -75,7 +75,7 @@ def _ask(host: FakeHost, count: int, *more: Any, topology: str = "") -> NearCpus
     if topology:
         answers["info -t topo"] = Reply(topology)
     host.npu_smi(answers)
-    return near_cpus(host.environ)
+    return find_near_cpus(host.environ)
 
 
 def _by_number(cpus: Dict[PhysicalDeviceId, Tuple[int, ...]]) -> Dict[int, Tuple[int, ...]]:
@@ -147,19 +147,19 @@ def test_a_device_that_nobody_knows_is_near_nothing(host: FakeHost) -> None:
 def test_garbage_is_no_answer(host: FakeHost, reply: Reply) -> None:
     host.nodes(range(2))
     host.npu_smi({"": reply})
-    assert near_cpus(host.environ) == NearCpus({}, {})
+    assert find_near_cpus(host.environ) == NearCpus({}, {})
 
 
 def test_a_program_that_hangs_is_asked_once(host: FakeHost) -> None:
     host.nodes(range(2))
     host.npu_smi({"": Reply(then="hang")})
-    assert near_cpus(host.environ, timeout=0.5) == NearCpus({}, {})
+    assert find_near_cpus(host.environ, timeout=0.5) == NearCpus({}, {})
     assert len([call for call in host.calls() if call.arguments != "child"]) == 1
 
 
 def test_without_npu_smi_nothing_is_known(host: FakeHost) -> None:
     host.nodes(range(8))
-    assert near_cpus(host.environ) == NearCpus({}, {})
+    assert find_near_cpus(host.environ) == NearCpus({}, {})
 
 
 def test_network_cards_in_the_matrix_are_no_devices() -> None:

@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from ascend_session.hardware.installation import impl_mode_folder, operator_list, ops_info_files
+from ascend_session.hardware.installation import (
+    find_impl_mode_folder,
+    find_ops_info_files,
+    read_operator_list,
+)
 
 NEWER = "built-in/framework/tensorflow/npu_supported_ops.json"
 OLDER = "framework/built-in/tensorflow/npu_supported_ops.json"
@@ -23,7 +27,7 @@ def write(folder: Path, path: str, *names: str) -> None:
 @pytest.mark.parametrize("layout", [NEWER, OLDER])
 def test_both_layouts_of_the_package_are_known(tmp_path: Path, layout: str) -> None:
     write(tmp_path, layout, "MatMul", "Add")
-    found = operator_list({"ASCEND_OPP_PATH": str(tmp_path)})
+    found = read_operator_list({"ASCEND_OPP_PATH": str(tmp_path)})
     assert found.operators == 2
     assert found.files[0] == str(tmp_path / layout)
 
@@ -31,7 +35,7 @@ def test_both_layouts_of_the_package_are_known(tmp_path: Path, layout: str) -> N
 def test_the_newer_layout_hides_a_list_in_the_older_place(tmp_path: Path) -> None:
     write(tmp_path, OLDER, "MatMul")
     (tmp_path / "built-in").mkdir()
-    assert operator_list({"ASCEND_OPP_PATH": str(tmp_path)}).operators == 0
+    assert read_operator_list({"ASCEND_OPP_PATH": str(tmp_path)}).operators == 0
 
 
 def test_custom_operators_count_as_well_each_name_once(tmp_path: Path) -> None:
@@ -44,7 +48,7 @@ def test_custom_operators_count_as_well_each_name_once(tmp_path: Path) -> None:
         "ASCEND_OPP_PATH": str(tmp_path),
         "ASCEND_CUSTOM_OPP_PATH": f"{tmp_path / 'absent'}:{tmp_path / 'extra'}",
     }
-    assert operator_list(environ).operators == 4
+    assert read_operator_list(environ).operators == 4
 
 
 @pytest.mark.parametrize("ini", ["", "mine", "a=b=c", "\xff"])
@@ -53,36 +57,36 @@ def test_without_usable_vendors_the_older_custom_place_counts(tmp_path: Path, in
     write(tmp_path, CUSTOM, "Mine")
     (tmp_path / "vendors").mkdir()
     (tmp_path / "vendors/config.ini").write_bytes(ini.encode("latin-1"))
-    assert operator_list({"ASCEND_OPP_PATH": str(tmp_path)}).operators == 2
+    assert read_operator_list({"ASCEND_OPP_PATH": str(tmp_path)}).operators == 2
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"MatMul": 1}', "null", "\xff", "[" * 100000])
 def test_a_list_that_names_no_operator_is_none(tmp_path: Path, text: str) -> None:
     write(tmp_path, NEWER)
     (tmp_path / NEWER).write_bytes(text.encode("latin-1"))
-    assert operator_list({"ASCEND_OPP_PATH": str(tmp_path)}).operators == 0
+    assert read_operator_list({"ASCEND_OPP_PATH": str(tmp_path)}).operators == 0
 
 
 def test_a_mark_of_byte_order_is_no_harm(tmp_path: Path) -> None:
     write(tmp_path, NEWER, "MatMul")
     (tmp_path / NEWER).write_bytes(b"\xef\xbb\xbf" + (tmp_path / NEWER).read_bytes())
-    assert operator_list({"ASCEND_OPP_PATH": str(tmp_path)}).operators == 1
+    assert read_operator_list({"ASCEND_OPP_PATH": str(tmp_path)}).operators == 1
 
 
 def test_a_host_below_another_root_is_looked_at_when_the_path_itself_has_none(
     tmp_path: Path,
 ) -> None:
     write(tmp_path / "usr/local/Ascend/opp", NEWER, "MatMul")
-    assert operator_list({}, str(tmp_path)).operators == 1
+    assert read_operator_list({}, str(tmp_path)).operators == 1
     environ = {"ASCEND_OPP_PATH": "/usr/local/Ascend/opp"}
-    assert operator_list(environ, str(tmp_path)).operators == 1
-    assert operator_list({"ASCEND_OPP_PATH": "/opt/opp"}, str(tmp_path)).operators == 0
+    assert read_operator_list(environ, str(tmp_path)).operators == 1
+    assert read_operator_list({"ASCEND_OPP_PATH": "/opt/opp"}, str(tmp_path)).operators == 0
 
 
 def test_an_empty_path_is_not_the_default(tmp_path: Path, monkeypatch: Any) -> None:
     write(tmp_path, NEWER, "MatMul")
     monkeypatch.chdir(tmp_path)
-    found = operator_list({"ASCEND_OPP_PATH": ""})
+    found = read_operator_list({"ASCEND_OPP_PATH": ""})
     assert found.operators == 0
     assert all(file.startswith("/") for file in found.files)
 
@@ -91,8 +95,8 @@ LISTS = "opp/built-in/op_impl/ai_core/tbe/impl_mode"
 
 
 def test_no_toolkit_has_no_lists(tmp_path: Path) -> None:
-    assert impl_mode_folder({}, str(tmp_path)) is None
-    assert impl_mode_folder({}, str(tmp_path), str(tmp_path)) is None
+    assert find_impl_mode_folder({}, str(tmp_path)) is None
+    assert find_impl_mode_folder({}, str(tmp_path), str(tmp_path)) is None
 
 
 def test_the_environment_is_asked_before_the_usual_places(tmp_path: Path) -> None:
@@ -102,20 +106,20 @@ def test_the_environment_is_asked_before_the_usual_places(tmp_path: Path) -> Non
     for folder in (usual, own, named, opp):
         folder.mkdir(parents=True)
     root, environ = str(tmp_path), {"HOME": "/home/me"}
-    assert impl_mode_folder(environ, root) == str(usual)
+    assert find_impl_mode_folder(environ, root) == str(usual)
     usual.rmdir()
-    assert impl_mode_folder(environ, root) == str(own)
+    assert find_impl_mode_folder(environ, root) == str(own)
     environ["ASCEND_TOOLKIT_HOME"] = "/opt/cann"
-    assert impl_mode_folder(environ, root) == str(named)
+    assert find_impl_mode_folder(environ, root) == str(named)
     environ["ASCEND_OPP_PATH"] = "/opt/other/opp"
-    assert impl_mode_folder(environ, root) == str(opp)
+    assert find_impl_mode_folder(environ, root) == str(opp)
 
 
 def test_a_toolkit_is_named_by_any_of_its_folders(tmp_path: Path) -> None:
     folder = tmp_path / LISTS
     folder.mkdir(parents=True)
     for named in (tmp_path, tmp_path / "opp", folder):
-        assert impl_mode_folder({}, "/", str(named)) == str(folder)
+        assert find_impl_mode_folder({}, "/", str(named)) == str(folder)
 
 
 def test_files_that_describe_operators_belong_to_a_kind_of_processor(tmp_path: Path) -> None:
@@ -125,5 +129,5 @@ def test_files_that_describe_operators_belong_to_a_kind_of_processor(tmp_path: P
         for name in [*names, "other.json"]:
             (config / soc / name).write_text("{}")
     expected = str(config / "ascend910b/aic-ascend910b-ops-info.json")
-    assert ops_info_files({}, "/", str(tmp_path)) == {"ascend910b": (expected,)}
-    assert ops_info_files({}, str(tmp_path)) == {}
+    assert find_ops_info_files({}, "/", str(tmp_path)) == {"ascend910b": (expected,)}
+    assert find_ops_info_files({}, str(tmp_path)) == {}

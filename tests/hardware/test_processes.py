@@ -11,11 +11,11 @@ import pytest
 from ascend_session.hardware.npu_smi import Process
 from ascend_session.hardware.processes import (
     Holder,
-    command_of,
     list_holders,
     open_devices,
     proc_problem,
-    start_of,
+    read_command,
+    read_start,
 )
 from ascend_session.ids import PhysicalDeviceId
 from tests.fake_host import USER, FakeHost
@@ -117,23 +117,23 @@ def test_a_proc_that_shows_nothing_says_why(host: FakeHost) -> None:
 
 def test_commands_keep_their_arguments(host: FakeHost) -> None:
     host.process(7, "python3 train.py --epochs 3")
-    assert command_of(str(host.root), 7) == "python3 train.py --epochs 3"
+    assert read_command(str(host.root), 7) == "python3 train.py --epochs 3"
 
 
 def test_a_process_without_a_command_line_has_its_name(host: FakeHost) -> None:
     host.process(7, "kworker")
     (host.root / "proc/7/cmdline").write_bytes(b"")
-    assert command_of(str(host.root), 7) == "kworker"
+    assert read_command(str(host.root), 7) == "kworker"
 
 
 def test_a_process_that_is_gone_has_no_command(host: FakeHost) -> None:
-    assert command_of(str(host.root), 7) is None
-    assert start_of(str(host.root), 7) is None
+    assert read_command(str(host.root), 7) is None
+    assert read_start(str(host.root), 7) is None
 
 
 def test_a_process_began_so_long_after_the_host(host: FakeHost) -> None:
     host.process(7, "python3", seconds=123.5)
-    assert start_of(str(host.root), 7) == host.begun(123.5)
+    assert read_start(str(host.root), 7) == host.begun(123.5)
 
 
 @pytest.mark.parametrize(
@@ -143,19 +143,19 @@ def test_a_process_began_so_long_after_the_host(host: FakeHost) -> None:
 def test_a_strange_stat_gives_no_start(host: FakeHost, stat: str) -> None:
     host.process(7, "x")
     (host.root / "proc/7/stat").write_text(stat)
-    assert start_of(str(host.root), 7) is None
+    assert read_start(str(host.root), 7) is None
 
 
 def test_without_a_boot_time_there_is_no_start(host: FakeHost) -> None:
     host.process(7, "x")
     (host.root / "proc/stat").write_text("cpu 1 2 3\n")
-    assert start_of(str(host.root), 7) is None
+    assert read_start(str(host.root), 7) is None
 
 
 def test_the_real_proc_says_the_same_as_psutil() -> None:
     me = psutil.Process()
-    assert command_of("/", me.pid) == " ".join(word for word in me.cmdline() if word)
-    assert start_of("/", me.pid) == pytest.approx(me.create_time(), abs=1.5)
+    assert read_command("/", me.pid) == " ".join(word for word in me.cmdline() if word)
+    assert read_start("/", me.pid) == pytest.approx(me.create_time(), abs=1.5)
 
 
 ZERO, ONE = PhysicalDeviceId(0), PhysicalDeviceId(1)

@@ -258,7 +258,7 @@ def test_what_no_line_can_say_is_refused() -> None:
         Dtypes(("fp16",))
     with pytest.raises(ConfigError, match="inputs is a list of types"):
         Dtypes("int8")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="it is no text"):
+    with pytest.raises(ConfigError, match="it is not text"):
         Dtypes((8,))  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="needs Dtypes"):
         CustomDtypes({"A": "int8"})  # type: ignore[dict-item]

@@ -148,7 +148,7 @@ def test_what_ge_takes_differently_is_told(content: str, expected: Any, made: An
     [
         (":on", "it names no pass", FusionSwitch()),
         ("# A:on", "This is not a comment", FusionSwitch({"# A": True}, {"# A": True})),
-        ("\ufeffA:on", "A byte order mark is part of the name",
+        ("\ufeffA:on", "GE reads the byte order mark as part of the name",
          FusionSwitch({"\ufeffA": True}, {"\ufeffA": True})),
         ("A:on", None, FusionSwitch({"A": True}, {"A": True})),
         ("{A:on", None, FusionSwitch({"{A": True}, {"{A": True})),

@@ -13,7 +13,7 @@ import pytest
 
 from ascend_session import ConfigError
 from ascend_session.option_files import MixList
-from ascend_session.option_files.mixlist import built_in_lists
+from ascend_session.option_files.mixlist import read_built_in_lists
 from tests.option_files.fixing import fix
 
 FIELDS = ["black_add", "black_remove", "white_add", "white_remove", "gray_add", "gray_remove"]
@@ -205,7 +205,7 @@ def test_a_list_is_held_against_the_toolkits(tmp_path: Path) -> None:
         '{"Conv2D": {"precision_reduce": {"flag": "true"}}, "Cast": {"precision_reduce": '
         '{"flag": "false"}}, "Bias": {}, "Xlog1py": {"precision_reduce": {"flag": "false"}}}'
     )
-    lists = built_in_lists(path)
+    lists = read_built_in_lists(path)
     assert lists == {
         "Conv2D": "white-list",
         "Cast": "black-list",
@@ -220,5 +220,5 @@ def test_a_list_is_held_against_the_toolkits(tmp_path: Path) -> None:
     assert "Xlog1py: is to be removed from black-list, but is in gray-list." in MEANT.against(lists)
     for wrong in ("[]", "{"):
         path.write_text(wrong)
-        with pytest.raises(ConfigError, match=r"no JSON object of operators|is not JSON"):
-            built_in_lists(path)
+        with pytest.raises(ConfigError, match=r"not a JSON object of operators|is not JSON"):
+            read_built_in_lists(path)

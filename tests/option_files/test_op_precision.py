@@ -13,7 +13,7 @@ import pytest
 
 from ascend_session import ConfigError
 from ascend_session.option_files import OpPrecision
-from ascend_session.option_files.op_precision import MODES, implemented_modes
+from ascend_session.option_files.op_precision import MODES, read_implemented_modes
 from tests.option_files.fixing import fix
 
 BLANKS = b" \t\n\v\f\r"
@@ -105,7 +105,7 @@ def test_carriage_returns_and_blanks_around_names_do_no_harm() -> None:
         ("a/b=high_precision", "looks like the name of a node"),
         ("A=keep_fp16\nA=high_precision", "2:1: GE skips this line: A already has a mode in line"),
         ("\ufeff[ByNodeName]", "A byte order mark hides this header from GE"),
-        ("\ufeffRelu=high_precision", "A byte order mark is part of this name"),
+        ("\ufeffRelu=high_precision", "GE reads the byte order mark as part of this name"),
     ],
 )  # fmt: skip
 def test_what_ge_skips_is_told(line: str, expected: str) -> None:
@@ -221,7 +221,7 @@ def test_a_fixed_copy_means_what_a_person_reads(tmp_path: Path) -> None:
 def test_the_toolkits_modes_are_read(tmp_path: Path) -> None:
     path = tmp_path / "all_ops_impl_mode.ini"
     path.write_text("# all\nPooling=high_performance,high_precision\r\nLRN = keep_fp16\n\nx\n")
-    assert implemented_modes(path) == {
+    assert read_implemented_modes(path) == {
         "Pooling": ("high_performance", "high_precision"),
         "LRN": ("keep_fp16",),
     }

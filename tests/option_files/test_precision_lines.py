@@ -6,7 +6,7 @@ import pytest
 
 from ascend_session import ConfigError
 from ascend_session.option_files import OpPrecision
-from ascend_session.option_files.op_precision import MODES, with_mode
+from ascend_session.option_files.op_precision import MODES, replace_mode
 
 
 @pytest.mark.parametrize(
@@ -24,20 +24,20 @@ from ascend_session.option_files.op_precision import MODES, with_mode
     ],
 )  # fmt: skip
 def test_only_the_line_of_the_operator_changes(text: str, expected: str) -> None:
-    assert with_mode(text, "A", "keep_fp16") == expected
+    assert replace_mode(text, "A", "keep_fp16") == expected
 
 
 def test_a_node_gets_the_section_of_nodes() -> None:
-    once = with_mode("A=keep_fp16\n", "n/a", "high_precision", node=True)
+    once = replace_mode("A=keep_fp16\n", "n/a", "high_precision", node=True)
     assert once == "A=keep_fp16\n[ByNodeName]\nn/a=high_precision\n"
-    assert with_mode(once, "n/b", "keep_fp16", node=True) == once + "n/b=keep_fp16\n"
+    assert replace_mode(once, "n/b", "keep_fp16", node=True) == once + "n/b=keep_fp16\n"
 
 
 def test_what_ge_would_skip_is_refused() -> None:
     with pytest.raises(ConfigError, match="is not a mode of GE"):
-        with_mode("", "A", "fast")
+        replace_mode("", "A", "fast")
     with pytest.raises(ConfigError, match="cannot stand in"):
-        with_mode("", "A=B", "keep_fp16")
+        replace_mode("", "A=B", "keep_fp16")
 
 
 def test_the_result_is_read_as_the_object_with_that_mode() -> None:
@@ -47,7 +47,7 @@ def test_the_result_is_read_as_the_object_with_that_mode() -> None:
     for _ in range(2000):
         text = "".join(rng.choice(words) for _ in range(rng.randrange(25)))
         operator, node = rng.choice(["A", "b/c", "#d"]), rng.random() < 0.5
-        changed = with_mode(text, operator, "norm_class", node=node)
+        changed = replace_mode(text, operator, "norm_class", node=node)
         wanted = OpPrecision.parse(text).set(operator, "norm_class", node=node)
         assert OpPrecision.parse(changed) == wanted
         lost = set(text.split("\n")) - set(changed.split("\n"))

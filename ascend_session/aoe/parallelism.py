@@ -1,8 +1,8 @@
-"""The home directory of the user who tunes, and the numbers of AOE's processes and threads.
+"""The home directory of the user who tunes, and how many processes and threads AOE starts.
 
 Sources: the vendor's manual, TE_PARALLEL_COMPILER; the manual of AOE, "Configuration File": aoe.ini
-is below tools/aoe/conf of the toolkit, newer ones have it in conf; TUNING_PARALLEL_NUM is 8 if it
-is not there, and from 1 to 64.
+is in tools/aoe/conf of the toolkit, or in conf of newer ones; TUNING_PARALLEL_NUM is from 1 to 64,
+and 8 by default.
 """
 
 import os
@@ -10,7 +10,7 @@ import pwd
 import re
 from typing import Mapping, NamedTuple, Optional
 
-from ascend_session.hardware.installation import below
+from ascend_session.hardware.installation import TOOLKIT_FOLDERS, TOOLKIT_VARIABLES, strip_root
 from ascend_session.hardware.nodes import read_host_file
 from ascend_session.spelling import Message, option
 
@@ -18,31 +18,29 @@ MOST_PARALLEL = 64
 """The highest TUNING_PARALLEL_NUM."""
 
 _COMPILERS, _MOST_COMPILERS, _DEFAULT = "TE_PARALLEL_COMPILER", 32, 8
-_HOMES = ("ASCEND_TOOLKIT_HOME", "ASCEND_HOME_PATH")
-_PLACES = ("usr/local/Ascend/ascend-toolkit/latest", "usr/local/Ascend/cann")
 _FILES = ("tools/aoe/conf/aoe.ini", "conf/aoe.ini")
 _LINE = re.compile(r"\s*TUNING_PARALLEL_NUM\s*=\s*(.*?)\s*")
 
 
 def find_home(environ: Mapping[str, str]) -> str:
-    """Return the home directory: ``HOME``, else that of the user's account, else ``/``."""
+    """Return ``HOME``, else the home directory of this user's account, else ``/``."""
     given = environ.get("HOME")
     if given:
         return given
     try:
         return pwd.getpwuid(os.geteuid()).pw_dir
-    except KeyError:  # as in a container that runs under a number
+    except KeyError:  # a container may run as a user without an account
         return "/"
 
 
 class Parallel(NamedTuple):
-    """A number of processes or threads.
+    """A number of processes or threads, and where it comes from.
 
     Attributes:
-        number: The number; None if what was said is none.
-        origin: Where it is from, or what is wrong with it, as a sentence without its full stop.
-        legal: Whether the vendor's software takes it.
-        is_set: Whether anybody has said it; otherwise it is the default.
+        number: The number; None if the setting is not a number.
+        origin: Where it is set, or what is wrong with it, as a sentence without full stop.
+        legal: Whether the vendor's software accepts it.
+        is_set: True if it is set anywhere; False if it is the default.
     """
 
     number: Optional[int]
@@ -52,12 +50,12 @@ class Parallel(NamedTuple):
 
     @property
     def legal_number(self) -> Optional[int]:
-        """The number, if the vendor's software takes it."""
+        """The number if the vendor's software accepts it, else None."""
         return self.number if self.legal else None
 
 
 def count_compilers(environ: Mapping[str, str]) -> Parallel:
-    """Find TE_PARALLEL_COMPILER: how many processes compile operators."""
+    """Find TE_PARALLEL_COMPILER, the number of processes that compile operators."""
     given = environ.get(_COMPILERS, "").strip()
     if not given:
         origin = f"{_COMPILERS} is not set, and {_DEFAULT} by default"
@@ -70,17 +68,17 @@ def count_compilers(environ: Mapping[str, str]) -> Parallel:
 
 
 def count_tuners(given: Optional[int], environ: Mapping[str, str], root: str) -> Parallel:
-    """Find TUNING_PARALLEL_NUM: how many threads tune.
+    """Find TUNING_PARALLEL_NUM, the number of threads that tune.
 
     Args:
-        given: What the user says, which counts.
-        environ: Names the toolkit, whose aoe.ini counts otherwise.
+        given: The number that the user gives; None means that of the toolkit's aoe.ini.
+        environ: The environment, which may name the toolkit.
         root: Root of the host.
     """
     if given is not None:
         return Parallel(given, Message(f"{option('tuning_parallel_num', given)}, as was given"))
-    named = [below(root, environ[name]) for name in _HOMES if environ.get(name)]
-    for folder in (*named, *_PLACES):
+    named = [strip_root(root, environ[name]) for name in TOOLKIT_VARIABLES if environ.get(name)]
+    for folder in (*named, *TOOLKIT_FOLDERS):
         for name in _FILES:
             path = os.path.join(root, folder, name)
             if os.path.isfile(path) and os.access(path, os.R_OK):

@@ -1,4 +1,4 @@
-"""A tuning run: its request, conditions, launch, and progress."""
+"""The request for a tuning run: its conditions, its launch, and its progress."""
 
 import dataclasses
 import os
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from ascend_session.aoe.run import FileState
     from ascend_session.config.ascend_config import AscendConfig
 
-_LOOK_EVERY_S = 1.0  # between two looks how far the run is
+_LOOK_EVERY_S = 1.0  # between two readings of the progress
 
 
-class TuningRun(NamedTuple):
-    """The request for a tuning run.
+class TuningRequest(NamedTuple):
+    """A tuning run that ``ascend-session aoe run`` was asked for.
 
     Attributes:
-        mode: What is tuned: ``"1"``, ``"2"`` or ``"4"``.
-        config: The configuration of the script; None if that is not known.
-        refusal: What refuses it, as a condition that fails; None if nothing does.
-        added: Variables that the run gets.
+        mode: What is tuned: ``"1"`` (subgraphs), ``"2"`` (operators) or ``"4"`` (gradients).
+        config: The configuration of the script; None if not known.
+        refusal: A failed condition if the configuration is invalid; else None.
+        added: Variables that are added for the run.
         device: Logical id of the device; None for the first.
-        environ: The environment of the run, as far as conditions look at it.
+        environ: The environment in which the conditions are checked.
     """
 
     mode: str
@@ -53,21 +53,21 @@ class TuningRun(NamedTuple):
     environ: Dict[str, str]
 
 
-def describe_run(request: Mapping[str, Any]) -> TuningRun:
-    """Describe the run that the parameters of ``ascend-session aoe run`` ask for.
+def read_request(request: Mapping[str, Any]) -> TuningRequest:
+    """Read the parameters of ``ascend-session aoe run``.
 
     Raises:
-        ConfigError: For a mode that is none.
+        ConfigError: If the mode is not one of AOE's.
     """
     config, refusal = _read_config(request["config"])
     mode = mode_number(request["mode"] or choose_mode(config, os.environ))
     work_path = request["work_path"]
     if work_path is None and config is not None and not os.environ.get("ASCEND_WORK_PATH"):
-        # AOE's own place for result files, if no variable names another.
+        # AOE writes result files there, unless a variable names another folder.
         work_path = None if config.work_path is None else os.fspath(config.work_path)
     added = make_variables(mode, os.environ, work_path, request["bank"])
     device = request["device"]
-    if device is None:  # that of the environment, which a launch would number itself
+    if device is None:  # keep the device of the environment: a launch would choose one itself
         number = read_number(os.environ, "ASCEND_DEVICE_ID")
         device = number if number is not None and number >= 0 else None
     environ = {**os.environ, **added}
@@ -76,13 +76,13 @@ def describe_run(request: Mapping[str, Any]) -> TuningRun:
         environ.pop("CM_WORKER_SIZE", None)
     if device is not None:
         environ["ASCEND_DEVICE_ID"] = str(device)
-    return TuningRun(mode, config, refusal, added, device, environ)
+    return TuningRequest(mode, config, refusal, added, device, environ)
 
 
 def _read_config(
     file: Optional[str],
 ) -> "Tuple[Optional[AscendConfig], Optional[TuningCondition]]":
-    """Read a configuration, and what refuses it, as a condition that fails; None for none."""
+    """Read a configuration file; return the configuration, and a failed condition if invalid."""
     if file is None:
         return None, None
     from ascend_session.config.file_report import report_file
@@ -102,14 +102,14 @@ def _read_config(
 
 
 def measure_conditions(
-    tuning: TuningRun, known: Mapping[str, Any], new_folders: Sequence[str] = ()
+    tuning: TuningRequest, known: Mapping[str, Any], new_folders: Sequence[str] = ()
 ) -> AoePlan:
     """Measure the conditions of a tuning run.
 
     Args:
         tuning: The run.
-        known: Options by name, among them those of `KnownFacts`.
-        new_folders: Folders that the run would make.
+        known: Parameters of the command by name; those of `KnownFacts` are used.
+        new_folders: Folders that the command would create.
     """
     names = [field.name for field in dataclasses.fields(KnownFacts)]
     facts = {name: known[name] for name in names if known[name] is not None}
@@ -118,7 +118,7 @@ def measure_conditions(
     )
     if tuning.refusal is None:
         return plan
-    # It was given, so that it is not to be asked for.
+    # A configuration was given, so no condition has to ask for one.
     hint = "Correct the configuration first."
     conditions = [
         condition._replace(hint=hint, asks=()) if "config" in condition.asks else condition
@@ -131,7 +131,7 @@ def require_device_backend(name: Optional[str]) -> None:
     """Check that a run would use a device.
 
     Raises:
-        BackendError: If it would not.
+        BackendError: If it would run on a backend that cannot tune.
     """
     choice = choose(name or "auto", os.environ)
     if backend_class(choice.name).capabilities["AOE tuning"] is not True:
@@ -143,10 +143,10 @@ def require_device_backend(name: Optional[str]) -> None:
 
 
 def make_folders(request: Mapping[str, Any]) -> None:
-    """Make the folders that were named here; those in variables are somebody else's.
+    """Create the folders that options name; folders that variables name have to exist.
 
     Raises:
-        ConfigError: If one cannot be made.
+        ConfigError: If a folder cannot be created.
     """
     for name in ("work_path", "bank"):
         folder = request[name]
@@ -158,8 +158,8 @@ def make_folders(request: Mapping[str, Any]) -> None:
                 raise ConfigError(message) from None
 
 
-def make_launch_config(request: Mapping[str, Any], tuning: TuningRun) -> LaunchConfig:
-    """Make the launch of a run: one rank, which is not bound to CPUs."""
+def make_launch_config(request: Mapping[str, Any], tuning: TuningRequest) -> LaunchConfig:
+    """Make the launch options of a run: one rank, which is not bound to CPUs."""
     settings = {
         "module" if request["as_module"] else "script": request["what"],
         "args": request["arguments"],
@@ -177,7 +177,7 @@ def make_launch_config(request: Mapping[str, Any], tuning: TuningRun) -> LaunchC
 
 
 class ProgressWatch:
-    """Watches the progress of the run in a thread of its own."""
+    """Reports the progress of a run, from a thread."""
 
     def __init__(self, environ: Mapping[str, str], before: "Mapping[str, FileState]") -> None:
         self.has_begun = False
@@ -195,7 +195,7 @@ class ProgressWatch:
         self._end()
 
     def note(self, event: Event, say: Callable[[str], None]) -> None:
-        """Take an event of the launch."""
+        """Handle an event of the launch; ``say`` prints a sentence."""
         if isinstance(event, Planned):
             rank = event.plan.ranks[0]
             self._say, self.has_begun = say, True
@@ -205,7 +205,7 @@ class ProgressWatch:
             self._thread.start()
         elif isinstance(event, Finished):
             self._end()
-            self._look()  # what came since the last look
+            self._look()  # what happened since the last reading
 
     def _watch(self) -> None:
         while not self._over.wait(_LOOK_EVERY_S):

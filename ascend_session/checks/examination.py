@@ -1,4 +1,4 @@
-"""The examination of this host: all checks in their order; no job is started."""
+"""All checks of this host, for ``ascend-session doctor``; no job is started."""
 
 import os
 import platform
@@ -14,7 +14,7 @@ from ascend_session.checks.job import (
     check_limits,
     check_visible,
 )
-from ascend_session.checks.network import Interfaces, check_ports, may_have_interfaces, need_of
+from ascend_session.checks.network import Interfaces, check_ports, find_need, may_have_interfaces
 from ascend_session.checks.tables import check_table, read_table
 from ascend_session.checks.toolkit import (
     check_installed,
@@ -31,17 +31,22 @@ from ascend_session.hardware.nodes import host_root, processor_nodes
 from ascend_session.hardware.program import TIME_LIMIT
 from ascend_session.rank_folder import LOGS_FOLDER
 
-_IMPORTS_S = 120.0  # TensorFlow alone takes twenty on a slow disk
-_ALL_ANSWERS_S = 60.0  # for all that hccn_tool is asked
+_IMPORTS_S = 120.0  # TensorFlow alone takes 20 s on a slow disk
+_ALL_ANSWERS_S = 60.0  # for all answers of hccn_tool together
 _UNKNOWN = "-"
 _PASS_IN = "In a container, pass the nodes in with --device; on a host, check the driver."
 
 
 class Examination(NamedTuple):
-    """The facts and findings of an examination."""
+    """The facts and findings about a host.
 
-    facts: Tuple[Tuple[str, str], ...]  # names and versions; ``-`` for what is not known
-    findings: Tuple[Finding, ...]  # all that was looked at, in the order in which it was
+    Attributes:
+        facts: ``(name, version)`` of machine, driver, toolkit and others; ``-`` if not known.
+        findings: The findings of all checks, in the order of the checks.
+    """
+
+    facts: Tuple[Tuple[str, str], ...]
+    findings: Tuple[Finding, ...]
 
 
 def examine(
@@ -53,16 +58,17 @@ def examine(
     timeout_s: Optional[float] = None,
     imports_s: Optional[float] = None,
 ) -> Examination:
-    """Run all checks; runs ``npu-smi``, ``hccn_tool`` and a Python, but starts no job.
+    """Run all checks; starts ``npu-smi``, ``hccn_tool`` and a Python, but no job.
 
     Args:
-        environ: The environment to go by.
+        environ: The environment to check.
         on_npu: Whether a job would run on Ascend processors here.
-        rank_table: A rank table to compare with the devices.
-        log_dir: Where logs would go; None means ``ascend-logs`` in the working directory.
-        python: The Python that would run the ranks; None means this one.
-        timeout_s: How long one answer of ``npu-smi`` or ``hccn_tool`` may take; None means 10 s.
-        imports_s: How long Python may take to import TensorFlow and the adapter; None means 120 s.
+        rank_table: The rank table to compare with the devices; None for none.
+        log_dir: The folder for logs; None means ``ascend-logs`` in the working directory.
+        python: The Python for the ranks; None means this one.
+        timeout_s: Seconds that one answer of ``npu-smi`` or ``hccn_tool`` may take; None means 10.
+        imports_s: Seconds that Python may take to import TensorFlow and the adapter; None means
+            120.
     """
     root = host_root(environ)
     findings: List[Finding] = []
@@ -87,7 +93,7 @@ def examine(
 
 
 def _describe_absence(environ: Mapping[str, str], root: str) -> Finding:
-    """Report that there is no device, with what else of an Ascend host was found."""
+    """Report that there is no device, and which software of an Ascend host is installed."""
     versions = read_versions(environ, root)
     parts = {"a driver": versions.driver, "firmware": versions.firmware}
     installed = [f"{name} ({part.path})" for name, part in parts.items() if part]
@@ -129,7 +135,7 @@ def _check_devices(
     findings += _check_network(environ, report, rank_table, tool)
     findings += check_ports(environ, [int(node) for node in nodes])
     versions = read_versions(environ, root)
-    # On another machine's files, this machine's kind of processor says nothing.
+    # The files of another machine do not have to fit this machine's kind of processor.
     machine = platform.machine() if root == "/" else None
     findings += [*check_installed(versions), *check_versions(versions, root, machine)]
     findings += [*check_sourced(environ, root), *check_operators(environ, root)]
@@ -139,7 +145,7 @@ def _check_devices(
 def _check_network(
     environ: Mapping[str, str], report: DeviceReport, rank_table: Optional[str], tool: HccnTool
 ) -> List[Finding]:
-    """Check a rank table, if there is one, and the devices' own network interfaces."""
+    """Check the rank table, if there is one, and the network interfaces of the devices."""
     devices = [device for device in report if may_have_interfaces(device.family)]
     product = common_family(devices)
     findings: List[Finding] = []
@@ -158,7 +164,7 @@ def _check_network(
     if not addresses:
         return findings
     interfaces = Interfaces(addresses, tool)
-    need = need_of(product, leaves_server, table, environ)
+    need = find_need(product, leaves_server, table, environ)
     findings += interfaces.check_links(need)
     findings += interfaces.check_addresses(need)
     findings += interfaces.check_tls()
@@ -180,14 +186,14 @@ def _list_facts(report: DeviceReport, interpreter: Interpreter) -> Tuple[Tuple[s
     return (
         ("machine", f"{platform.system()} {platform.release()} {platform.machine()}"),
         ("devices", str(len(report))),
-        ("driver", _version_of(report.driver)),
-        ("firmware", _version_of(report.firmware)),
-        ("toolkit", _version_of(toolkit)),
+        ("driver", _format_version(report.driver)),
+        ("firmware", _format_version(report.firmware)),
+        ("toolkit", _format_version(toolkit)),
         ("python", f"{interpreter.python or _UNKNOWN} ({interpreter.program})"),
         ("tensorflow", interpreter.versions.get("tensorflow") or _UNKNOWN),
         ("npu_bridge", adapter),
     )
 
 
-def _version_of(component: Optional[Component]) -> str:
+def _format_version(component: Optional[Component]) -> str:
     return _UNKNOWN if component is None else component.version
