@@ -83,7 +83,7 @@ def graph_or_default(graph: Any) -> Any:
         return graph
     if tf.executing_eagerly():
         raise LifecycleError(
-            "Eager execution is on and no graph was given: what was built so far is in no graph.",
+            "Eager execution is on and no graph was given, so there is no graph to train.",
             hint="Call tf.disable_eager_execution() (tf.compat.v1 in TensorFlow 2) before building "
             "the model, or pass graph=.",
         )

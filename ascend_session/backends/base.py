@@ -125,18 +125,18 @@ class Backend(abc.ABC):
         """Return the reason why ``auto`` chooses this backend on this host; None if it does not."""
 
     @classmethod
-    def find_devices(cls, environ: Mapping[str, str], wanted: int) -> HostDevices:
+    def find_devices(cls, environ: Mapping[str, str], rank_count: int) -> HostDevices:
         """List the devices for the ranks of a launch; by default one for each.
 
         Args:
             environ: The launcher's environment.
-            wanted: Number of ranks that the launch asks for; 0 if it does not say.
+            rank_count: Number of ranks that the launch asks for; 0 if it does not say.
 
         Raises:
             BackendError: If the number of devices is unknown.
             DeviceError: If there is none.
         """
-        return HostDevices((None,) * max(wanted, 1))
+        return HostDevices((None,) * max(rank_count, 1))
 
     @classmethod
     def device_variables(
@@ -301,7 +301,7 @@ class Backend(abc.ABC):
         """
         keeper = self._keeper
         if keeper is None:
-            raise LifecycleError("This Ascend system was closed meanwhile, by another thread.")
+            raise LifecycleError("Another thread has closed this Ascend system.")
         keeper.run(self._initialize_op)
 
     def session(self, graph: Any, proto: Any) -> Any:

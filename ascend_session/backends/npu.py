@@ -79,7 +79,7 @@ class NpuBackend(Backend):
         return f"{len(nodes)} Ascend device(s) are present, first /dev/{node_name(root, nodes[0])}"
 
     @classmethod
-    def find_devices(cls, environ: Mapping[str, str], wanted: int) -> HostDevices:
+    def find_devices(cls, environ: Mapping[str, str], rank_count: int) -> HostDevices:
         """List the devices that a process with this environment gets."""
         visible = Devices.of(environ)
         if visible.physical:
@@ -377,7 +377,7 @@ class NpuGroups(Groups):
                 )
             else:
                 hint = (
-                    "HCCL is not up in this process, which is in no job. Start it with "
+                    "HCCL is not running in this process, which is in no job. Start it with "
                     "`ascend-session launch -n 1`, or ask the system: system.rank, system.size."
                 )
             raise CollectiveError(

@@ -57,13 +57,13 @@ class StubBackend(Backend):
         return "no Ascend processor is present (there is no /dev/davinci*)"
 
     @classmethod
-    def find_devices(cls, environ: Mapping[str, str], wanted: int) -> HostDevices:
+    def find_devices(cls, environ: Mapping[str, str], rank_count: int) -> HostDevices:
         """List as many devices as the variable says, or as the launch asks for if that is more."""
         count = _count_devices(environ)
         notes: Tuple[str, ...] = ()
-        if wanted > count and environ.get(STUB_DEVICES_VARIABLE):
-            notes = (f"{STUB_DEVICES_VARIABLE}={count} is raised to {wanted}, one per rank.",)
-        return HostDevices((None,) * max(count, wanted), notes)
+        if rank_count > count and environ.get(STUB_DEVICES_VARIABLE):
+            notes = (f"{STUB_DEVICES_VARIABLE}={count} is raised to {rank_count}, one per rank.",)
+        return HostDevices((None,) * max(count, rank_count), notes)
 
     @classmethod
     def device_variables(

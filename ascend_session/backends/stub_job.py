@@ -45,7 +45,7 @@ class StubGroups(Groups):
 
     def create(self, group: str, ranks: Sequence[int]) -> None:
         """Create a group of ranks of the job, given in any order; nothing is sent."""
-        refusal = f"The group {group!r} of the ranks {list(ranks)} cannot be made: "
+        refusal = f"The group {group!r} of the ranks {list(ranks)} cannot be created: "
         if group in self._members:
             raise CollectiveError(
                 f"{refusal}there is a group of this name already, of "

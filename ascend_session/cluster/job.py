@@ -98,8 +98,8 @@ class Job(NamedTuple):
                 "LOCAL_SIZE as the number of the job's processes there.",
             )
         device_id, source = _find_device(environ, 0 if known.scheduler is None else local_rank)
-        numbers = (rank, size, local_rank, local_size, device_id)
-        return cls(*numbers, identity, mounted, source, superseded)
+        ids = (rank, size, local_rank, local_size, device_id)
+        return cls(*ids, identity, mounted, source, superseded)
 
     @property
     def origin(self) -> str:

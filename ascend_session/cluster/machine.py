@@ -102,5 +102,5 @@ def _ask_slurm(name: str) -> Optional[str]:
         ).stdout.decode("utf-8", "replace")
     except (OSError, subprocess.SubprocessError):
         return None
-    words = dict(word.partition("=")[::2] for word in output.split())
-    return words.get("NodeAddr") or None
+    fields = dict(field.partition("=")[::2] for field in output.split())
+    return fields.get("NodeAddr") or None

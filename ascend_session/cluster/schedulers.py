@@ -278,7 +278,7 @@ class Identity(NamedTuple):
         """The sources and variables of the numbers, for logs."""
         numbers = [number for number in self[:4] if number is not None]
         if not numbers:
-            return "no variable says anything of a job"
+            return "no variable describes a job"
         sources = [claim.name for claim in self.claims if set(claim.numbers) & set(numbers)]
         return f"{' and '.join(sources)}: {', '.join(map(str, numbers))}"
 

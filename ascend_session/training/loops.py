@@ -75,9 +75,9 @@ def iterations_per_loop(session: Any, train_op: Any, n: int) -> Any:
     elif looped is not None:
         if (operation.name, n) != (looped.train_op, looped.n):
             raise LifecycleError(
-                f"The graph has {looped.train_op!r} in a loop of {looped.n} steps already, and "
-                f"cannot have {operation.name!r} in one of {n}: the adapter knows one operation of "
-                f"the name {ITERATION_OP}.",
+                f"The graph has {looped.train_op!r} in a loop of {looped.n} steps already. The "
+                f"adapter finds a loop by its name {ITERATION_OP}, so that {operation.name!r} in a "
+                f"loop of {n} would be a second one.",
                 hint="Use another graph.",
             )
         if session is not None:
@@ -151,8 +151,8 @@ def _check_addable(graph: Any) -> None:
         )
     if ITERATION_OP in [operation.name for operation in graph.get_operations()]:
         raise LifecycleError(
-            f"The graph has an operation {ITERATION_OP} that was made by others; the adapter knows "
-            "only one by this name."
+            f"The graph has an operation {ITERATION_OP} already, by which name the adapter finds a "
+            "loop; iterations_per_loop did not add it."
         )
 
 

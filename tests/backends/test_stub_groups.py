@@ -68,7 +68,9 @@ def test_a_name_is_free_again_after_the_groups_end(groups: StubGroups) -> None:
 def test_what_is_no_group_of_this_rank_is_refused(
     groups: StubGroups, ranks: List[int], message: str
 ) -> None:
-    with pytest.raises(CollectiveError, match=f"'odd' of the ranks .* cannot be made: .*{message}"):
+    with pytest.raises(
+        CollectiveError, match=f"'odd' of the ranks .* cannot be created: .*{message}"
+    ):
         groups.create("odd", ranks)
     assert refused(lambda: groups.members("odd"))
 

@@ -456,7 +456,7 @@ class TestRefusals:
 
     def test_an_operation_of_that_name_by_others(self, tf: Any) -> None:
         train = tf.no_op(name="IterationOp")
-        with pytest.raises(LifecycleError, match="made by others"):
+        with pytest.raises(LifecycleError, match="did not add it"):
             iterations_per_loop(None, train, 2)
 
     def test_another_graph_than_the_sessions(self, tf: Any) -> None:

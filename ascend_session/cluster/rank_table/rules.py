@@ -331,7 +331,7 @@ def _check_order(table: Contents) -> _Findings:
                 f"has its ranks on the devices {', '.join(map(str, physical))}, in this order; "
                 "HCCL takes any order."
             )
-            hint = "If that is not wanted, number the ranks in the order of the devices."
+            hint = "To change it, number the ranks in the order of the devices."
             yield make_finding(INFO, "order", table.locate_server(number), message, hint)
 
 
@@ -355,7 +355,7 @@ def _check_repeated_addresses(table: Contents) -> _Findings:
             seen[address] = spot
             same = alike.setdefault(pack_address(address), address)
             if same != address:
-                message = f"is {address}, which is the address {same}, written otherwise."
+                message = f"is {address}, which is the same address as {same}."
                 place = table.locate(spot, "device_ip")
                 yield make_finding(WARNING, "address alike", place, message)
 

@@ -105,9 +105,9 @@ class RankTable(Contents):
             JobError: If it is not completed in time, or as from `read`; at once if it can never be
                 a table, such as a folder.
         """
-        path, given = os.fspath(path), cast(Any, seconds)
-        if not isinstance(given, Real) or not seconds >= 0:  # NaN is neither
-            raise JobError(f"A rank table is waited for 0 seconds or more, not {seconds!r}.")
+        path = os.fspath(path)
+        if not isinstance(cast(Any, seconds), Real) or not seconds >= 0:  # NaN is neither
+            raise JobError(f"seconds={seconds!r} must be a number of seconds, 0 or more.")
         end = time.monotonic() + seconds
         while True:
             text, why = look_for_table(path)

@@ -9,7 +9,7 @@ once on half a file. `look_for_table` treats half a file as not completed yet.
 """
 
 import os
-from typing import Any, Callable, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Tuple, cast
 
 from ascend_session.cluster.rank_table.contents import COMPLETED, V1_0, V1_2
 from ascend_session.errors import JobError
@@ -127,8 +127,7 @@ def parse_json(name: str, text: str) -> Tuple[Any, List[Finding]]:
         UnfinishedError: If it is empty or no JSON; the message has line and column.
         JobError: If it is no str, or cannot be encoded as UTF-8.
     """
-    given: Any = text
-    if not isinstance(given, str) or not is_writable(text, strict=True):
+    if not isinstance(cast(Any, text), str) or not is_writable(text, strict=True):
         raise JobError(f"{name}: the text of a table is a str that can be encoded as UTF-8.")
     findings: List[Finding] = []
     if text.startswith(BOM):
