@@ -34,7 +34,8 @@ _UNBUFFERED = 2  # _IONBF of stdio.h
 def is_rank_of_script(environ: "Mapping[str, str]") -> bool:
     """Return whether a process is one of several ranks started below a launch by a script.
 
-    It has a ``RANK_ID`` and ``RANK_SIZE`` that the launch did not set, and the latter is not 1.
+    It has a ``RANK_ID`` and a ``RANK_SIZE`` that the launch did not set, and the size is above 1 or
+    no number.
     """
     rank, size = environ.get("RANK_ID", ""), environ.get("RANK_SIZE", "")
     launched = environ.get(_LAUNCHED, "").split()
