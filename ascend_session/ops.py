@@ -1,14 +1,12 @@
-"""``gelu`` and ``dropout`` with the vendor's signatures, on the device and without one.
+"""``gelu`` and ``dropout`` with the vendor's signatures, on the device and on the stub.
 
-On a device each is one operator of the vendor's library, which is faster there than the operators
-that it stands for. Without one TensorFlow computes it by the same formula. Tensors are those of the
-default graph, under TensorFlow 1.15 and 2.x; TensorFlow is imported when the first one is built.
-
-Both raise
+On a device each is one operator of the vendor's library, which is faster than several of
+TensorFlow's. On the stub TensorFlow computes the same formula. Both add to the default graph; they
+import TensorFlow when they are called. They raise
 
 * LifecycleError under eager execution;
 * TypeError for a tensor of a type that the operator does not take;
-* BackendError if the backend that is chosen cannot run here.
+* BackendError if the chosen backend cannot run here.
 
 Sources: npu_bridge/estimator/npu_ops.py, npu_unary_ops.py; ops/npu_ops.cc,
 ops/aicore/npu_unary_ops.cc.
@@ -49,16 +47,16 @@ def dropout(
         x: float16 or float32, of any shape.
         keep_prob: Probability to keep an element: a number above 0 and up to 1, or a scalar tensor
             of the type of x, through which no gradient flows.
-        noise_shape: Shape in which places are drawn, broadcast to x; None draws for each element.
-        seed: With a seed, each run of a program draws the same places, but a device draws others
-            than TensorFlow.
+        noise_shape: Shape of the random mask, broadcast to that of x; None means the shape of x.
+        seed: With a seed, each run of a program has the same masks, but a device has others than
+            TensorFlow.
         name: Name of the operator.
 
     Returns:
         A tensor of the same type and shape; x itself if ``keep_prob`` is 1.0.
 
     Raises:
-        ValueError: If x is no tensor of floating point numbers, or ``keep_prob`` no probability.
+        ValueError: If x is not of a floating point type, or ``keep_prob`` not above 0 and up to 1.
     """
     return _operator("dropout")(x, keep_prob, noise_shape=noise_shape, seed=seed, name=name)
 

@@ -30,11 +30,15 @@ def one_line(text: str, longest: int) -> str:
 
 def format_ranges(numbers: Iterable[int], separator: str = ", ") -> str:
     """Join numbers and collapse runs: ``[0, 1, 2, 5]`` gives ``"0-2, 5"``."""
-    runs = groupby(enumerate(sorted(set(map(int, numbers)))), key=lambda pair: pair[1] - pair[0])
-    spans = [[number for _, number in run] for _, run in runs]
     return separator.join(
-        str(span[0]) if len(span) == 1 else f"{span[0]}-{span[-1]}" for span in spans
+        str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in find_runs(numbers)
     )
+
+
+def find_runs(numbers: Iterable[int]) -> List[List[int]]:
+    """Split numbers into runs of consecutive ones: ``[0, 1, 5]`` gives ``[[0, 1], [5]]``."""
+    runs = groupby(enumerate(sorted(set(map(int, numbers)))), key=lambda pair: pair[1] - pair[0])
+    return [[number for _, number in run] for _, run in runs]
 
 
 def split_counting(blocks: Sequence[Sequence[str]]) -> List[Tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Which machine runs the graph: the known backends, the choice of one, and why it fell."""
+"""Backends: the registry, how one is chosen, and the reason for the choice."""
 
 import importlib
 from typing import TYPE_CHECKING, Mapping, NamedTuple, Tuple, Type
@@ -12,12 +12,18 @@ if TYPE_CHECKING:
 BACKEND_VARIABLE = "ASCEND_SESSION_BACKEND"
 STUB_DEVICES_VARIABLE = "ASCEND_SESSION_STUB_DEVICES"
 
-# The class of each backend, in the order in which "auto" asks them whether they fit this host.
+# The class of each backend, in the order in which "auto" tries them.
 _REGISTRY = {"npu": "npu:NpuBackend", "stub": "stub:StubBackend"}
 
 
 class Choice(NamedTuple):
-    """A backend's name, the reason for it in a few words, and whether nobody asked for it."""
+    """The chosen backend.
+
+    Attributes:
+        name: Its name.
+        reason: Why it was chosen, in a few words.
+        automatic: True if ``auto`` chose it.
+    """
 
     name: str
     reason: str
@@ -30,26 +36,24 @@ def names() -> Tuple[str, ...]:
 
 
 def backend_class(name: str) -> "Type[Backend]":
-    """Return the class of a backend, which answers what is to be known of it beforehand.
-
-    This costs some milliseconds: neither TensorFlow nor the vendor's packages are imported.
-    """
+    """Return the class of a backend, without importing TensorFlow or the vendor's packages."""
     module, class_name = _REGISTRY[name].split(":")
     kind: Type[Backend] = getattr(importlib.import_module(f"{__name__}.{module}"), class_name)
     return kind
 
 
 def choose(backend: str, environ: Mapping[str, str]) -> Choice:
-    """Decide between the backends.
+    """Choose a backend.
 
-    What the code says counts first, then ``ASCEND_SESSION_BACKEND``; ``auto`` is the stub exactly
-    when no Ascend processor is present.
+    ``backend`` wins over ``ASCEND_SESSION_BACKEND``. If both are ``auto``, devices are used if this
+    host has any, otherwise the stub.
 
     Raises:
         BackendError: If the name is neither ``auto`` nor that of a backend.
     """
     if check_name(backend) != "auto":
-        return Choice(backend, Message(f"{_name_backend(backend)} is set"))
+        given = option("backend", backend, write='"{}"'.format)
+        return Choice(backend, Message(f"{given} is set"))
     variable = environ.get(BACKEND_VARIABLE) or "auto"
     if check_name(variable, BACKEND_VARIABLE) != "auto":
         return Choice(variable, f"{BACKEND_VARIABLE}={variable} is set")
@@ -57,16 +61,8 @@ def choose(backend: str, environ: Mapping[str, str]) -> Choice:
     return next(Choice(name, reason, True) for name, reason in reasons if reason is not None)
 
 
-def _name_backend(name: str) -> str:
-    return option("backend", name, write='"{}"'.format)
-
-
 def check_name(name: str, variable: str = "") -> str:
-    """Return ``name`` if it is ``auto`` or that of a backend.
-
-    Raises:
-        BackendError: If it is not.
-    """
+    """Return ``name`` if it is ``auto`` or a backend; otherwise raise BackendError."""
     known = ("auto", *_REGISTRY)
     if name not in known:
         given = f"{variable}={name!r}" if variable else option("backend", name)
@@ -75,7 +71,7 @@ def check_name(name: str, variable: str = "") -> str:
 
 
 def create(choice: Choice, environ: Mapping[str, str]) -> "Backend":
-    """Make the backend that was chosen; TensorFlow is imported here.
+    """Create the chosen backend, which imports TensorFlow.
 
     Raises:
         BackendError: If it cannot run on this machine.

@@ -15,9 +15,9 @@ from ascend_session.errors import LifecycleError
 if TYPE_CHECKING:
     from tensorflow.compat.v1 import Session as Session
 
-_OWN = "_ascend_session"  # an attribute
+_OWN = "_ascend_session"  # attribute of operators that this package adds
+# Methods of a session that run something; existing callables go through the last two.
 _RUNNING = ("run", "partial_run", "make_callable", "_extend_graph", "_call_tf_sessionrun")
-# The last two are what callables that exist already go through.
 _RUNTIME_FILE = "client/session.py"
 
 
@@ -41,11 +41,11 @@ def tf1() -> Any:
 
 @contextlib.contextmanager
 def interrupt_afterwards() -> Iterator[None]:
-    """Have Ctrl-C wait until what is imported in the block is there; a second one does not wait.
+    """Delay Ctrl-C until the imports in the block are done; a second Ctrl-C is not delayed.
 
-    An exception that a signal handler raises in the midst of an import can get lost: in a callback
-    of Python's import locks, in a finaliser, or in a module that handles everything. And a package
-    that was left half imported is of no use to a program that goes on.
+    KeyboardInterrupt can get lost during an import: in a callback of Python's import locks, in a
+    finaliser, or in a module that catches everything. It can also leave a package half imported,
+    which a program that continues cannot use.
     """
     if (
         threading.current_thread() is not threading.main_thread()
@@ -70,11 +70,11 @@ def interrupt_afterwards() -> Iterator[None]:
 
 
 def graph_or_default(graph: Any) -> Any:
-    """Return ``graph``, or the current default graph if it is None.
+    """Return ``graph``, or the default graph if it is None.
 
     Raises:
         TypeError: If it is no ``tf.Graph``.
-        LifecycleError: If eager execution is on, so that there is no default graph to train.
+        LifecycleError: If it is None and eager execution is on.
     """
     tf = tf1()
     if graph is not None:
@@ -83,7 +83,7 @@ def graph_or_default(graph: Any) -> Any:
         return graph
     if tf.executing_eagerly():
         raise LifecycleError(
-            "Eager execution is on and no graph was given: what was built so far is in no graph.",
+            "Eager execution is on and no graph was given, so there is no graph to train.",
             hint="Call tf.disable_eager_execution() (tf.compat.v1 in TensorFlow 2) before building "
             "the model, or pass graph=.",
         )
@@ -91,24 +91,24 @@ def graph_or_default(graph: Any) -> Any:
 
 
 def own_operators(graph: Any) -> ContextManager[None]:
-    """Mark what is built in the block: the user's script has not asked for these operators."""
+    """Mark operators that are built in the block as this package's own, not the user's."""
     scope: ContextManager[None] = graph._attr_scope({_OWN: tf1().AttrValue(b=True)})
     return scope
 
 
 def is_own(operation: Any) -> bool:
-    """Tell whether an operator was marked as our own."""
+    """Return whether `own_operators` marked an operator."""
     return _OWN in operation.node_def.attr
 
 
 def operators_of_user(graph: Any, types: Collection[str]) -> List[Any]:
-    """List the operators of some types in a graph, without those that were marked as our own."""
+    """List the operators of these types in a graph, without those of this package."""
     return [op for op in graph.get_operations() if op.type in types and not is_own(op)]
 
 
 @contextlib.contextmanager
 def outermost(graph: Any) -> Iterator[None]:
-    """Leave all scopes, which would begin the names that the adapter and GE look for."""
+    """Leave all scopes: they would prefix names by which the adapter and GE find operators."""
     tf = tf1()
     root = tf.VariableScope(reuse=tf.AUTO_REUSE, name="")
     with contextlib.ExitStack() as scopes:
@@ -121,12 +121,12 @@ def outermost(graph: Any) -> Iterator[None]:
 
 
 def destroy(session: Any) -> None:
-    """Close a ``tf.Session`` and free what it holds, although somebody may still refer to it.
+    """Close a ``tf.Session`` and free its kernels, even if something still refers to it.
 
-    ``close()`` ends it, but its kernels live as long as the object, which a variable named after
-    ``as`` keeps beyond its block. On a device they would take the graph engine down when they go
-    at last, in the midst of a later session (geop_npu.cc, ``GeOp::Finalize``; npu_sys_ctl_ops.cc).
-    A session in which another thread is still running is only closed; it goes with its object.
+    After ``close()`` the kernels live on as long as the object, which the variable after ``as``
+    keeps beyond the block. On a device, freeing them later takes the graph engine down, perhaps
+    during another session (geop_npu.cc, ``GeOp::Finalize``; npu_sys_ctl_ops.cc). If another thread
+    is in a run of the session, it is only closed.
     """
     session.close()
     if not is_running(session):
@@ -134,14 +134,14 @@ def destroy(session: Any) -> None:
 
 
 def destroy_failed(error: BaseException, spared: Optional[Any]) -> None:
-    """Close and free the ``tf.Session`` objects that calls which have failed were working with.
+    """Close and free each ``tf.Session`` in a local variable of an exception's tracebacks.
 
-    The exception's traceback keeps them, such as one whose first run failed while
-    MonitoredTrainingSession made it, and on a device they have to go before its shutdown.
+    A traceback keeps, for example, a session whose first run failed while
+    MonitoredTrainingSession created it. On a device it has to go before the shutdown.
 
     Args:
-        error: What they have raised, with its causes.
-        spared: One that is needed still.
+        error: The exception; its causes and contexts are searched as well.
+        spared: A session that is still needed.
     """
     chain: List[BaseException] = []
     links: List[Optional[BaseException]] = [error]
@@ -159,7 +159,7 @@ def destroy_failed(error: BaseException, spared: Optional[Any]) -> None:
 
 
 def is_running(session: Any) -> bool:
-    """Tell whether another thread is in a run of the ``tf.Session``."""
+    """Return whether another thread is in a run of the ``tf.Session``."""
     return any(
         thread != threading.get_ident() and _is_in_run(session, innermost)
         for thread, innermost in sys._current_frames().items()
@@ -167,7 +167,7 @@ def is_running(session: Any) -> bool:
 
 
 def is_of_session(frame: FrameType) -> bool:
-    """Tell whether a frame is one of TensorFlow's ``Session``, where every run passes."""
+    """Return whether a frame is in TensorFlow's ``session.py``, which every run goes through."""
     return frame.f_code.co_filename.endswith(_RUNTIME_FILE)
 
 
@@ -181,13 +181,13 @@ def _is_in_run(session: Any, innermost: FrameType) -> bool:
 
 
 def disown(session: Any) -> None:
-    """Make a ``tf.Session`` that a forked process has inherited refuse to run there.
+    """Make an inherited ``tf.Session`` refuse to run in this forked process.
 
     Its C object belongs to the parent: a run would wait for threads that the child does not have,
     and freeing it would close what the parent uses.
     """
     if isinstance(session._session, _Disowned):
-        return  # in a parent that was forked itself
+        return  # the parent was forked itself
     import ctypes
 
     parent = os.getppid()
@@ -206,17 +206,17 @@ def disown(session: Any) -> None:
 
 
 def refuse_sessions(parent: int) -> None:
-    """Have all sessions refuse to open and to run in this process, which was forked.
+    """Make all sessions refuse to open and to run in this forked process.
 
-    TensorFlow's threads belong to the first process that had a session. A child has none of them,
-    and its first run would wait for them for ever.
+    TensorFlow starts its threads with the first session of a process. A child does not have them,
+    so its first run would wait for ever.
 
     Args:
-        parent: The process that had a session.
+        parent: The pid of the process that had a session.
     """
     module = sys.modules.get("tensorflow.python.client.session")
     base = getattr(module, "BaseSession", None)
-    if base is None:  # a thread of the parent was just importing it
+    if base is None:  # a thread of the parent was importing it during the fork
         return
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
@@ -230,12 +230,12 @@ def refuse_sessions(parent: int) -> None:
     for name in _RUNNING:
         setattr(base, name, refuse)
     base._Callable.__call__ = refuse
-    # What these would free is the parent's.
+    # They would free objects of the parent.
     base.__del__ = base._Callable.__del__ = lambda self: None
 
 
 def error_after_fork(parent: int) -> LifecycleError:
-    """Make the error of a process that was forked from one that had run sessions."""
+    """Return the error for a process that was forked after process ``parent`` had a session."""
     return LifecycleError(
         f"This process was forked from process {parent} after that process had opened a session; "
         "TensorFlow's threads do not survive a fork, and a run would wait for them for ever.",
@@ -244,4 +244,4 @@ def error_after_fork(parent: int) -> LifecycleError:
 
 
 class _Disowned:
-    """Stands for the C object of a session; TensorFlow's C functions take it for a wrong type."""
+    """Replaces the C object of a session; TensorFlow's C functions refuse its type."""

@@ -1,11 +1,11 @@
-"""What a backend is: facts about it, the system's two ops, and the sessions of one process.
+"""The interface of a backend: facts about it, its initialise and shutdown ops, and its sessions.
 
-The ops live in a graph of their own and run in a session of their own, the *keeper*, which stays
-open as long as the system: closing the session that ran the initialisation takes the device down
-for everyone (guides/facts/process.md#life-of-ge-in-a-process).
+The two ops have their own graph and run in their own session, the *keeper* session. It stays open
+as long as the system, because closing the session that ran the initialisation takes the device down
+for the whole process (guides/facts/process.md#life-of-ge-in-a-process).
 
-A backend is one module with one class. The launcher asks the class for its facts and must not wait
-for what a rank needs, so the module imports neither TensorFlow nor what else takes long at its top.
+A backend is one module with one class. The launcher reads the facts from the class, so the module
+must not import TensorFlow or other slow modules at its top.
 """
 
 import abc
@@ -32,7 +32,7 @@ from ascend_session.ids import PhysicalDeviceId
 if TYPE_CHECKING:
     from ascend_session.failures.failure import RetryPolicy
 
-# What a backend may do; for each its `Backend.capabilities` says True, or why not.
+# The keys of `Backend.capabilities`.
 FEATURES = (
     "graph execution",
     "option checks",
@@ -50,7 +50,7 @@ _keeper_graphs: Dict[Any, Tuple[Any, Any, Any]] = {}
 
 
 class Loop(abc.ABC):
-    """An operation of which one run makes several training steps.
+    """A ``tf.Operation`` that makes several training steps in one run.
 
     Attributes:
         operation: The ``tf.Operation``.
@@ -60,15 +60,15 @@ class Loop(abc.ABC):
 
     @abc.abstractmethod
     def load(self, session: Any) -> None:
-        """Tell a ``tf.Session`` how many steps a run makes."""
+        """Set the number of steps per run in a ``tf.Session``."""
 
 
 class HostDevices(NamedTuple):
-    """The devices of which a launch gives one to each rank; the place of one is its logical id.
+    """The devices that a launch distributes over its ranks.
 
     Attributes:
-        physical: The N of each one's ``/dev/davinci<N>``; None for a device of another kind.
-        notes: What the user should know, in sentences.
+        physical: By logical id, the N of ``/dev/davinci<N>``; None for devices of other kinds.
+        notes: Sentences to show to the user.
     """
 
     physical: Tuple[Optional[PhysicalDeviceId], ...]
@@ -78,27 +78,27 @@ class HostDevices(NamedTuple):
 class Backend(abc.ABC):
     """One way to run graphs in this process.
 
-    What a class below does not override is that of plain TensorFlow, with nothing to initialise and
-    nothing to wait for.
+    Methods that a subclass does not override do what plain TensorFlow does, with nothing to
+    initialise and nothing to wait for.
 
     Args:
-        environ: The environment to go by.
+        environ: The environment of the process.
         reason: Why this backend was chosen, for messages.
 
     Attributes:
         name: The name that users write, and under which it is registered.
-        capabilities: What this backend does of `FEATURES`, ``{feature: True, or why not}``.
-        holds_npus: Whether ranks hold Ascend processors of this host, which others may hold before
-            them; the launcher and ``doctor`` then check these, their drivers and their network.
-        needs_rank_table: Whether HCCL joins the ranks, which needs a rank table or a chief.
-        needs_rendezvous: Whether the launcher has to give the ranks a place to find each other:
-            those of a node a name, several nodes an address (`cluster.variables`).
-        reads_option_files: Whether it reads the files that options point to.
-        replaces_vendor: Whether this package's own npu_bridge and hccl stand for the vendor's; they
-            open the stub, and ``launcher/rank_main.py``, which imports nothing, knows it by name.
-        interrupted_run_s: How long a signal waits for a run that does not react to the end of its
-            session.
-        target: The target that sessions made by others need.
+        capabilities: Maps each of `FEATURES` to True, or to the reason why it is missing.
+        holds_npus: True if ranks use Ascend processors of this host, which other processes may be
+            using. The launcher and ``doctor`` then check devices, drivers and network.
+        needs_rank_table: True if HCCL connects the ranks, which needs a rank table or a chief.
+        needs_rendezvous: True if the launcher has to give the ranks a name by which they find each
+            other (`cluster.variables.RENDEZVOUS`).
+        reads_option_files: True if it reads the files that options name.
+        replaces_vendor: True if this package's own npu_bridge and hccl replace the vendor's. They
+            open the stub; ``launcher/rank_main.py``, which imports nothing, has its name.
+        interrupted_run_s: Seconds that a signal waits for a run that goes on although its session
+            was closed.
+        target: The ``target`` for sessions that other code opens.
     """
 
     name: str
@@ -122,75 +122,81 @@ class Backend(abc.ABC):
     @classmethod
     @abc.abstractmethod
     def detect(cls, environ: Mapping[str, str]) -> Optional[str]:
-        """Give the reason for which ``auto`` is this backend on this host; None if it is not."""
+        """Return the reason why ``auto`` chooses this backend on this host; None if it does not."""
 
     @classmethod
-    def find_devices(cls, environ: Mapping[str, str], wanted: int) -> HostDevices:
-        """Find the devices for the ranks of a launch; here there is one for each.
+    def find_devices(cls, environ: Mapping[str, str], rank_count: int) -> HostDevices:
+        """List the devices for the ranks of a launch; by default one for each.
 
         Args:
             environ: The launcher's environment.
-            wanted: How many ranks the launch asks for; 0 if it does not say.
+            rank_count: Number of ranks that the launch asks for; 0 if it does not say.
 
         Raises:
-            BackendError: If it cannot be known how many there are.
+            BackendError: If the number of devices is unknown.
             DeviceError: If there is none.
         """
-        return HostDevices((None,) * max(wanted, 1))
+        return HostDevices((None,) * max(rank_count, 1))
 
     @classmethod
     def device_variables(
         cls, device: int, local_size: int, environ: Mapping[str, str]
     ) -> Dict[str, str]:
-        """Build the variables by which a rank gets its device, besides ``ASCEND_DEVICE_ID``.
-
-        They win over what the user gives in ``env``.
+        """Return variables for a rank besides ``ASCEND_DEVICE_ID``; they win over ``env``.
 
         Args:
-            device: Its logical id.
-            local_size: How many ranks there are on this host.
+            device: The logical id of its device.
+            local_size: Number of ranks on this host.
             environ: The launcher's environment.
         """
         return {}
 
     @classmethod
     def explain_count(cls, environ: Mapping[str, str]) -> Optional[str]:
-        """End a sentence on why there are so many devices; None if they were counted."""
+        """Return why this device count is assumed, as in ``ASCEND_SESSION_STUB_DEVICES says``.
+
+        None if devices were counted.
+        """
         return None
 
     @abc.abstractmethod
     def require(self, job: Job, parameters: Mapping[str, Any]) -> None:
-        """Refuse by name what this backend does not do, before anything is started."""
-
-    def explain_automatic(self, reason: str) -> Optional[str]:
-        """Say what ``auto`` should not choose in silence; None if everybody expects it.
+        """Raise AscendError for a job or option that this backend cannot serve.
 
         Args:
-            reason: What `detect` has given.
+            job: This process's job.
+            parameters: The keys and values of the NpuOptimizer entry.
+        """
+
+    def explain_automatic(self, reason: str) -> Optional[str]:
+        """Return a message to print when ``auto`` chooses this backend, or None for silence.
+
+        Args:
+            reason: The reason from `detect`.
         """
         return None
 
     def remarks(self, parameters: Mapping[str, Any]) -> List[str]:
-        """List, in sentences, what a session with ``parameters`` unexpectedly does here."""
+        """List, in sentences, what is unexpected in a session with these options here."""
         return []
 
     def system_ops(self) -> Tuple[Any, Any]:
         """Add the initialise and shutdown ops to the default graph and return them.
 
-        Here they do nothing, under the vendor's names.
+        By default they do nothing, and have the vendor's names.
         """
         return self._tf.no_op(name="NPUInit"), self._tf.no_op(name="NPUShutdown")
 
     def make_loop(self, train_op: Any, steps: int, session: Optional[Any] = None) -> Loop:
-        """Add an operation of which one run makes several training steps; here the host does.
+        """Add an operation that makes several training steps in one run; by default on the host.
 
         Args:
             train_op: The operation that makes one step.
-            steps: How many steps a run makes.
-            session: A session in which it will run, if there is one; the loop is loaded there.
+            steps: Number of steps per run.
+            session: The session in which to set the number; None to call `Loop.load` later.
 
         Raises:
-            UnsupportedError: For a step that this backend cannot make several times in a run.
+            UnsupportedError: For a step that this backend cannot repeat in a run.
         """
         from ascend_session.backends.host_loop import HostLoop
 
@@ -200,69 +206,69 @@ class Backend(abc.ABC):
     def operators(self) -> Any:
         """The functions of the vendor's ``hccl_ops``, which add collectives to the default graph.
 
-        `ascend_session.hccl` has checked their arguments; it gives all but tensors by keyword.
+        `ascend_session.hccl` checks their arguments, and passes all but tensors by keyword.
 
         Raises:
-            UnsupportedError: Here, for nothing joins the ranks.
+            UnsupportedError: If this backend has no collectives, as by default.
         """
         raise UnsupportedError(f"The {self.name} backend has no collectives.")
 
     @property
     def training_operators(self) -> Any:
-        """The functions ``gelu`` and ``dropout``; here TensorFlow computes them."""
+        """The functions ``gelu`` and ``dropout``; by default TensorFlow computes them."""
         from ascend_session.backends import training_operators
 
         return training_operators
 
     def allreduce_many(self, tensors: Sequence[Any], **settings: Any) -> List[Any]:
-        """Add the allreduce of several tensors, in their order; here one operator for each."""
+        """Add the allreduce of several tensors in their order; by default one operator for each."""
         return [self.operators.allreduce(tensor, **settings) for tensor in tensors]
 
     @property
     def groups(self) -> Groups:
-        """Who is in which group of ranks; raises as `operators`."""
+        """The groups of ranks; raises as `operators`."""
         raise UnsupportedError(f"The {self.name} backend has no groups.")
 
     def has_inf_and_nan(self) -> Optional[bool]:
-        """Tell whether an overflow becomes Inf or NaN; None if that is not known yet.
+        """Return whether an overflow gives Inf or NaN; None if that is not known yet.
 
-        Where it may not, `read_overflow` is asked.
+        If it is not True, `read_overflow` is used.
         """
         return True
 
     def read_overflow(self, after: List[Any]) -> Any:
-        """Add operators that tell whether something has overflown, and forget it.
+        """Add operators that read and clear the device's overflow status.
 
         Args:
-            after: The tensors up to which overflows count.
+            after: Tensors to wait for before the status is read.
 
         Returns:
-            A tensor, int32 [1]: 1 or 0.
+            An int32 tensor of shape [1]: 1 after an overflow, else 0.
         """
         raise NotImplementedError(f"On {self.name} an overflow shows in the values.")
 
     def find_job(self, environ: Mapping[str, str]) -> Job:
-        """Find this process's place in its job, as far as it is known before the device is up."""
+        """Find rank and size of this process, as far as they are known before `initialize`."""
         return Job.detect(environ)
 
     def confirm_job(self, job: Job) -> Job:
-        """Return the place in the job as the device knows it, once it is up."""
+        """Return the job with rank and size from the device; called after `initialize`."""
         return job
 
     def await_device(  # noqa: B027  (nothing to wait for is a good answer)
         self, job: Job, parameters: Mapping[str, Any], seconds: float
     ) -> None:
-        """Wait until no other process holds the devices; here nobody ever does.
+        """Wait until no other process uses the devices; by default none ever does.
 
         Raises:
-            DeviceTimeoutError: If somebody still does after so many seconds.
+            DeviceTimeoutError: If one still does after so many seconds.
         """
 
     def probe(self, job: Job, proto: Any, policy: "RetryPolicy") -> None:  # noqa: B027
-        """Initialise in short-lived processes until that works; here there is nothing to try.
+        """Try `initialize` in short-lived processes until one succeeds; by default do nothing.
 
         Raises:
-            InitializationError: If the policy's attempts are used up, or none would help.
+            InitializationError: If all attempts fail, or another attempt would not help.
         """
 
     def initialize(self, proto: Any, parameters: Mapping[str, Any]) -> None:
@@ -277,7 +283,7 @@ class Backend(abc.ABC):
         self.bring_up()
 
     def _keeper_graph(self) -> Tuple[Any, Any, Any]:
-        """Return the graph of the two ops, built once a process: it takes as long as opening it."""
+        """Return the graph of the two ops, and the ops; it is built once per process."""
         build = type(self).system_ops
         if build not in _keeper_graphs:
             graph = self._tf.Graph()
@@ -288,48 +294,48 @@ class Backend(abc.ABC):
         return _keeper_graphs[build]
 
     def bring_up(self) -> None:
-        """Run the initialise op again; it does nothing while the device is up.
+        """Run the initialise op, which does nothing while the device is up.
 
         Raises:
-            LifecycleError: If another thread has closed the backend meanwhile.
+            LifecycleError: If another thread has closed the backend.
         """
         keeper = self._keeper
         if keeper is None:
-            raise LifecycleError("This Ascend system was closed meanwhile, by another thread.")
+            raise LifecycleError("Another thread has closed this Ascend system.")
         keeper.run(self._initialize_op)
 
     def session(self, graph: Any, proto: Any) -> Any:
-        """Open a real ``tf.Session`` on this backend; nothing is wrapped around it."""
+        """Open a ``tf.Session`` on this backend, without a wrapper."""
         return self._tf.Session(self.target, graph=graph, config=proto)
 
-    def interrupt(  # noqa: B027  (a device has nothing to be freed)
+    def interrupt(  # noqa: B027  (on a device no thread waits so)
         self, reason: str, error: Optional[BaseException] = None
     ) -> None:
-        """Free threads that are blocked in what closing their session does not end.
+        """Wake threads that closing their session does not wake, such as those in a collective.
 
         Args:
-            reason: Why, for other ranks.
-            error: The exception because of which, if it is one.
+            reason: The reason, for messages of other ranks.
+            error: The exception that is the reason, if it is one.
         """
 
     def destroy_failed(self, error: BaseException) -> None:
-        """Close and free the sessions of calls that have failed, but not the keeper."""
+        """Close and free the sessions in an exception's tracebacks, except the keeper."""
         destroy_failed(error, self._keeper)
 
     def shutdown(self) -> None:
-        """Run the shutdown op, unless the end of the keeper has taken the device down."""
+        """Run the shutdown op, unless the keeper session is closed and the device down with it."""
         keeper = self._keeper
         if keeper is not None:
             keeper.run(self._shutdown_op)
 
     def close(self) -> None:
-        """Close and free the keeper session, whatever state it is in; twice does nothing."""
+        """Close and free the keeper session, if there is one."""
         with self._closing:
             keeper, self._keeper = self._keeper, None
             if keeper is not None:
                 destroy(keeper)
 
     def abandon(self) -> None:
-        """Have a forked process, in which this runs, leave alone what belongs to its parent."""
+        """Disable the inherited keeper session in a forked process; called in the child."""
         if self._keeper is not None:
             disown(self._keeper)

@@ -1,32 +1,32 @@
-"""Groups of ranks, and the shapes of what collectives give: the same on every backend.
+"""Groups of ranks, and the shapes of the results of collectives, for all backends.
 
-The arguments of what is here have been checked and converted in `ascend_session.hccl`.
+`ascend_session.hccl` checks and converts the arguments.
 
 Sources: hccl/manage/api.py; hccl_ops.cc, the shape functions, for what the graph knows; HCCL's
-inference of shapes (hcom_ops: HcomAllToAllV, HcomAllToAllVC) for what comes out.
+inference of shapes (hcom_ops: HcomAllToAllV, HcomAllToAllVC) for the results.
 """
 
 import abc
 from typing import List, Optional, Sequence
 
 Shape = Optional[Sequence[Optional[int]]]
-"""Lengths of a tensor, None for one that is not known, or None if nothing is known."""
+"""The dimensions of a tensor, with None for unknown ones; None if their number is unknown."""
 
 
 class Groups(abc.ABC):
     """The groups of ranks that this process is in.
 
-    All methods raise CollectiveError for a group or a rank that is not there, and LifecycleError
-    without an open system.
+    All methods raise CollectiveError if there is no such group or rank, and LifecycleError without
+    an open system.
     """
 
     @abc.abstractmethod
     def create(self, group: str, ranks: Sequence[int]) -> None:
-        """Make a group of world ranks, given in any order."""
+        """Create a group of ranks of the job, given in any order."""
 
     @abc.abstractmethod
     def destroy(self, group: str) -> None:
-        """End a group."""
+        """Destroy a group."""
 
     @abc.abstractmethod
     def rank(self, group: str) -> int:
@@ -38,26 +38,26 @@ class Groups(abc.ABC):
 
     @abc.abstractmethod
     def local_rank(self, group: str) -> int:
-        """Return this process's place among the group's ranks of its host."""
+        """Return the index of this process among the group's ranks on its host."""
 
     @abc.abstractmethod
     def local_size(self, group: str) -> int:
-        """Return how many of the group's ranks are on this process's host."""
+        """Return the number of the group's ranks on this process's host."""
 
     @abc.abstractmethod
     def world_rank(self, group: str, group_rank: int) -> int:
-        """Return the rank in the job of a rank of the group."""
+        """Return the rank in the job of a rank in the group."""
 
     @abc.abstractmethod
     def group_rank(self, world_rank: int, group: str) -> int:
-        """Return the rank in the group of a rank of the job."""
+        """Return the rank in the group of a rank in the job."""
 
 
 def gathered(shape: Shape, rank_size: int) -> Optional[List[Optional[int]]]:
-    """The shape of what allgather gives for an input of ``shape``.
+    """Return the shape of allgather's result for an input of ``shape``.
 
     Raises:
-        ValueError: For a scalar, which cannot be put behind another.
+        ValueError: For a scalar, which cannot be concatenated.
     """
     if shape is None:
         return None
@@ -66,9 +66,9 @@ def gathered(shape: Shape, rank_size: int) -> Optional[List[Optional[int]]]:
 
 
 def scattered(shape: Shape, rank_size: int) -> Optional[List[Optional[int]]]:
-    """The shape of what reduce_scatter gives for an input of ``shape``.
+    """Return the shape of reduce_scatter's result for an input of ``shape``.
 
-    An unknown first dimension stays unknown; that it can be divided is then seen when it runs.
+    An unknown first dimension stays unknown; the operator checks it when it runs.
 
     Raises:
         ValueError: For a scalar, or if the first dimension is no multiple of ``rank_size``.
@@ -87,7 +87,7 @@ def scattered(shape: Shape, rank_size: int) -> Optional[List[Optional[int]]]:
 
 
 def exchanged(recv_counts: Sequence[int], recv_displacements: Sequence[int]) -> int:
-    """How many elements all_to_all_v gives, in one dimension: up to the last one received.
+    """Return the number of elements in the result of all_to_all_v: up to the last one received.
 
     Raises:
         ValueError: If the lists have different lengths.

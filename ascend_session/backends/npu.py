@@ -1,6 +1,6 @@
-"""The device: the vendor's operators, HCCL's ranks, and what would quietly leave it unused.
+"""The npu backend: Ascend processors, through the vendor's operators and HCCL.
 
-Only the modules of this room named npu* know the vendor's packages, and never
+Only modules of ``backends`` named npu* import the vendor's packages, and none imports
 ``npu_bridge.npu_init``, which patches every session of a process
 (guides/facts/process.md#importing-npu_bridge).
 """
@@ -17,7 +17,7 @@ from ascend_session.backends._tensorflow import interrupt_afterwards, outermost,
 from ascend_session.backends.base import FEATURES, Backend, HostDevices, Loop
 from ascend_session.backends.collectives import Groups
 from ascend_session.backends.npu_devices import Devices
-from ascend_session.backends.npu_job import check_job, exported, missing_variables
+from ascend_session.backends.npu_job import check_job, export_variables, find_missing_variables
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import uses_collectives
 from ascend_session.errors import BackendError, CollectiveError, DeviceError
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 _STUB = option("backend", "stub", write='"{}"'.format)
 _ANOTHER_BACKEND = f"Or run on the CPU: {_STUB}, or export ASCEND_SESSION_BACKEND=stub."
 
-
-# npu/util.py and npu_hook.py: the variables by which the device counts, and what they begin with
+# Variables by which the device counts the steps of a run (npu/util.py and npu_hook.py).
 _COUNTERS = ("iterations_per_loop", "loop_cond", "zero", "one")
 
 
@@ -44,7 +43,7 @@ class NpuBackend(Backend):
     Raises:
         BackendError: If TensorFlow or the vendor's packages cannot be imported, or the list of
             supported operators is not found.
-        JobError: If two sources say different things of this process's place in its job.
+        JobError: If two sources disagree about rank or size.
     """
 
     name = "npu"
@@ -52,13 +51,13 @@ class NpuBackend(Backend):
     holds_npus = True
     needs_rank_table = True
     reads_option_files = True
-    interrupted_run_s = 10.0  # runs are longer, and a device that was finalised is worth a wait
+    interrupted_run_s = 10.0  # runs take longer than on the stub, and the device is shut down then
 
     def __init__(self, environ: Mapping[str, str], reason: str = "") -> None:
         from ascend_session.checks.toolkit import check_operators
 
         super().__init__(environ, reason)
-        self._missing = missing_variables(environ)
+        self._missing = find_missing_variables(environ)
         if self._missing:
             self._environ = {**environ, **self._missing}
         self._exports = contextlib.ExitStack()
@@ -66,13 +65,13 @@ class NpuBackend(Backend):
         _check_installed(reason)
         for finding in errors_of(check_operators(environ, host_root(environ))):
             raise BackendError(finding.message, hint=finding.hint)
-        # From here on the adapter is in this process, and the stub can no longer be had.
+        # From here on the adapter is in this process, and the stub cannot be used any more.
         self._ops, self._hccl = _vendor_modules()
         self._groups = NpuGroups(self._hccl, self._environ, self.bring_up)
 
     @classmethod
     def detect(cls, environ: Mapping[str, str]) -> Optional[str]:
-        """Give the devices that are present as the reason; None if there is none."""
+        """Return how many devices are present; None if there is none."""
         root = host_root(environ)
         nodes = device_nodes(root)
         if not nodes:
@@ -80,8 +79,8 @@ class NpuBackend(Backend):
         return f"{len(nodes)} Ascend device(s) are present, first /dev/{node_name(root, nodes[0])}"
 
     @classmethod
-    def find_devices(cls, environ: Mapping[str, str], wanted: int) -> HostDevices:
-        """Find those that a process in ``environ`` gets."""
+    def find_devices(cls, environ: Mapping[str, str], rank_count: int) -> HostDevices:
+        """List the devices that a process with this environment gets."""
         visible = Devices.of(environ)
         if visible.physical:
             return HostDevices(visible.physical, (*visible.traps, *visible.notes))
@@ -93,7 +92,7 @@ class NpuBackend(Backend):
         )
 
     def find_job(self, environ: Mapping[str, str]) -> Job:
-        """Find this process's place in its job; a physical ``DEVICE_ID`` becomes a logical one."""
+        """Find rank and size of this process; a physical ``DEVICE_ID`` becomes a logical one."""
         job = Job.detect(environ)
         if not job.device_source.startswith("DEVICE_ID="):
             return job
@@ -101,12 +100,12 @@ class NpuBackend(Backend):
         return job if logical is None else job._replace(device_id=logical)
 
     def require(self, job: Job, parameters: Mapping[str, Any]) -> None:
-        """Refuse jobs that would silently train alone, and devices that are not there."""
+        """Raise AscendError for ranks that would train alone and devices that are not there."""
         check_job(job, self._environ)
         self._devices.check(self._environ, parameters)
 
     def remarks(self, parameters: Mapping[str, Any]) -> List[str]:
-        """List what would leave the device unused, or open another one than it seems."""
+        """List what leaves the device unused, or opens another one than expected."""
         on_cpu = "this session runs on the host CPU, not on the npu."
         remarks = [*self._devices.notes, *self._devices.traps]
         if parameters.get("use_off_line") is False:
@@ -117,21 +116,21 @@ class NpuBackend(Backend):
 
     @property
     def operators(self) -> Any:
-        """The vendor's own."""
+        """The vendor's ``hccl_ops``."""
         from npu_bridge.hccl import hccl_ops
 
         return hccl_ops
 
     @property
     def training_operators(self) -> Any:
-        """The vendor's own."""
+        """The vendor's ``gelu`` and ``dropout``."""
         from npu_bridge.helper import helper
 
         return SimpleNamespace(gelu=helper.get_gen_ops().gelu, dropout=self._ops.dropout)
 
     @property
     def groups(self) -> Groups:
-        """HCCL's."""
+        """HCCL's groups."""
         return self._groups
 
     def system_ops(self) -> Tuple[Any, Any]:
@@ -139,13 +138,13 @@ class NpuBackend(Backend):
         return self._ops.initialize_system(), self._ops.shutdown_system()
 
     def make_loop(self, train_op: Any, steps: int, session: Optional[Any] = None) -> Loop:
-        """Add the vendor's loop, which the device runs by itself."""
+        """Add the vendor's loop, which runs on the device."""
         return NpuLoop(train_op, steps, session)
 
     def has_inf_and_nan(self) -> Optional[bool]:
-        """Ask the device in which mode it is; it does not know before it is up.
+        """Query the device's overflow mode, which is not known before `initialize`.
 
-        The vendor's ``npu_plugin.is_inf_nan_enabled`` takes "not known" for no (npu_plugin.h,
+        The vendor's ``npu_plugin.is_inf_nan_enabled`` returns False then (npu_plugin.h,
         ``GetDeviceSatMode``: -1).
         """
         from npu_bridge import tf_adapter
@@ -154,7 +153,7 @@ class NpuBackend(Backend):
         return None if query is None else {0: False, 1: True}.get(int(query()))
 
     def read_overflow(self, after: List[Any]) -> Any:
-        """Add the operators that read and clear the device's status of overflow.
+        """Add the operators that read and clear the device's overflow status.
 
         Source: npu_loss_scale_optimizer.py; npu_mixed_precesion_ops.cc.
         """
@@ -169,22 +168,22 @@ class NpuBackend(Backend):
             return tf.cast(tf.reduce_any(tf.not_equal(status, 0), keepdims=True), tf.int32)
 
     def bring_up(self) -> None:
-        """Initialise again if the device went down, and make the groups that went with it."""
+        """Initialise again if the device went down, and create its groups again."""
         super().bring_up()
         self._groups.restore()
 
     def initialize(self, proto: Any, parameters: Mapping[str, Any]) -> None:
-        """Initialise as who the scheduler says that this process is, if one does."""
-        self._exports.enter_context(exported(self._missing))
+        """Initialise, with a scheduler's numbers in the variables that the adapter reads."""
+        self._exports.enter_context(export_variables(self._missing))
         super().initialize(proto, parameters)
 
     def close(self) -> None:
-        """Close the keeper session, and leave the environment as it was."""
+        """Close the keeper session, and restore the environment."""
         with self._exports:
             super().close()
 
     def confirm_job(self, job: Job) -> Job:
-        """Return rank and size as HCCL has them; it knows them only once it is initialised."""
+        """Return the job with HCCL's rank and size, if the adapter has started HCCL."""
         if not uses_collectives(self._environ):
             return job
         return job._replace(
@@ -195,27 +194,27 @@ class NpuBackend(Backend):
         )
 
     def await_device(self, job: Job, parameters: Mapping[str, Any], seconds: float) -> None:
-        """Wait until no other process holds this process's device and the session's."""
+        """Wait until no other process uses the devices of this process and its session."""
         from ascend_session.checks.availability import await_free
 
         ids = sorted({job.device_id, parameters.get("session_device_id", job.device_id)})
         await_free(ids, seconds, self._environ)
 
     def probe(self, job: Job, proto: Any, policy: "RetryPolicy") -> None:
-        """Initialise in short-lived processes until that works; see `npu_probe`."""
+        """Try to initialise in short-lived processes; see `npu_probe`."""
         from ascend_session.backends.npu_probe import probe
 
         probe(proto, policy, self._environ, job)
 
     def abandon(self) -> None:
-        """Have a forked process leave the device alone, also when it ends."""
+        """Keep a forked process from using the device, also when it exits."""
         super().abandon()
         unregister_exit_handler()
         skip_exit_handlers_of_parent()  # guides/facts/process.md#the-end-of-a-process
 
 
 def unregister_exit_handler() -> None:
-    """Take away what importing the vendor's package registers: it finalises the graph engine."""
+    """Unregister the vendor's exit handler, which finalises the graph engine."""
     close: Any = getattr(sys.modules.get("npu_bridge"), "npu_close", None)
     atexit.unregister(close)
 
@@ -232,7 +231,7 @@ def _check_installed(reason: str) -> None:
 
 
 def is_installed(name: str) -> bool:
-    """Tell whether this Python can import a top-level package; it is not imported."""
+    """Return whether this Python finds a top-level package, without importing it."""
     try:
         return name in sys.modules or importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):
@@ -240,10 +239,10 @@ def is_installed(name: str) -> bool:
 
 
 def _vendor_modules() -> Tuple[Any, Any]:
-    """Import the vendor's operators of the system, and HCCL's ranks and groups."""
+    """Import the vendor's ``npu_ops`` and ``hccl.manage.api``."""
     output = io.StringIO()
     try:
-        # Why its library cannot be loaded the package only prints (npu_bridge/helper/helper.py).
+        # The package only prints why its library cannot be loaded (npu_bridge/helper/helper.py).
         with contextlib.redirect_stdout(output), interrupt_afterwards():
             from hccl.manage import api
             from npu_bridge.estimator import npu_ops
@@ -260,14 +259,14 @@ def _vendor_modules() -> Tuple[Any, Any]:
 
 
 class NpuLoop(Loop):
-    """The vendor's loop: the device makes the steps by itself.
+    """The vendor's loop, in which the device makes the steps.
 
     Source: npu/util.py; npu_optimizer.py.
 
     Args:
         train_op: The operation that makes one step.
-        steps: How many steps a run makes.
-        session: A session in which it will run; None if there is none yet.
+        steps: Number of steps per run.
+        session: The session in which to set the number; None if there is none yet.
     """
 
     def __init__(self, train_op: Any, steps: int, session: Optional[Any]) -> None:
@@ -281,7 +280,7 @@ class NpuLoop(Loop):
                 self.operation = util.set_iteration_per_loop(session, train_op, steps)
 
     def load(self, session: Any) -> None:
-        """Tell the device how many steps a run makes in this session."""
+        """Set the number of steps per run in this session."""
         from npu_bridge.estimator.npu import util
 
         with session.graph.as_default():
@@ -294,23 +293,23 @@ class NpuGroups(Groups):
 
     Args:
         api: The vendor's ``hccl.manage.api``.
-        environ: The environment to go by.
-        bring_up: Initialises again if HCCL is down, restores the groups, and does nothing else.
+        environ: The environment of the process.
+        bring_up: `NpuBackend.bring_up`: initialises again if HCCL is down, and calls `restore`.
     """
 
     def __init__(self, api: Any, environ: Mapping[str, str], bring_up: Callable[[], None]) -> None:
         self._api = api
         self._environ = environ
         self._bring_up = bring_up
-        self._groups: Dict[str, List[int]] = {}  # their ranks, in the order of making
+        self._groups: Dict[str, List[int]] = {}  # name -> ranks, in the order of creation
 
     def create(self, group: str, ranks: Sequence[int]) -> None:
-        """Make a group of world ranks, given in any order."""
+        """Create a group of ranks of the job, given in any order."""
         self._call("create_group", group, len(ranks), list(ranks))
         self._groups[group] = list(ranks)
 
     def destroy(self, group: str) -> None:
-        """End a group."""
+        """Destroy a group."""
         self._call("destroy_group", group)
         self._groups.pop(group, None)
 
@@ -323,27 +322,27 @@ class NpuGroups(Groups):
         return int(self._call("get_rank_size", group))
 
     def local_rank(self, group: str) -> int:
-        """Return this process's place among the group's ranks of its host."""
+        """Return the index of this process among the group's ranks on its host."""
         return int(self._call("get_local_rank_id", group))
 
     def local_size(self, group: str) -> int:
-        """Return how many of the group's ranks are on this process's host."""
+        """Return the number of the group's ranks on this process's host."""
         return int(self._call("get_local_rank_size", group))
 
     def world_rank(self, group: str, group_rank: int) -> int:
-        """Return the rank in the job of a rank of the group."""
+        """Return the rank in the job of a rank in the group."""
         return int(self._call("get_world_rank_from_group_rank", group, group_rank))
 
     def group_rank(self, world_rank: int, group: str) -> int:
-        """Return the rank in the group of a rank of the job."""
+        """Return the rank in the group of a rank in the job."""
         return int(self._call("get_group_rank_from_world_rank", world_rank, group))
 
     def restore(self) -> None:
-        """Make those groups again that went with HCCL.
+        """Create the groups again that HCCL has lost.
 
         Closing the last session ends GE and HCCL
-        (guides/facts/process.md#life-of-ge-in-a-process), while graphs still have operators in
-        these groups.
+        (guides/facts/process.md#life-of-ge-in-a-process), but graphs still have operators that
+        use these groups.
 
         Raises:
             CollectiveError: If HCCL refuses one.
@@ -355,10 +354,10 @@ class NpuGroups(Groups):
                 self._call_once("create_group", group, len(ranks), ranks)
 
     def _call(self, function: str, *arguments: Any) -> Any:
-        """Call HCCL, which is brought up first if it went down with the last session.
+        """Call HCCL; if it refuses, bring it up, because it may be down, and call it again.
 
         Raises:
-            CollectiveError: If it refuses; of the reason it gives a number at most.
+            CollectiveError: If it refuses again.
         """
         try:
             return getattr(self._api, function)(*arguments)
@@ -378,7 +377,7 @@ class NpuGroups(Groups):
                 )
             else:
                 hint = (
-                    "HCCL is not up in this process, which is in no job. Start it with "
+                    "HCCL is not running in this process, which is in no job. Start it with "
                     "`ascend-session launch -n 1`, or ask the system: system.rank, system.size."
                 )
             raise CollectiveError(

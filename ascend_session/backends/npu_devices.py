@@ -1,4 +1,4 @@
-"""The devices that a process gets, and whether those that it asks for are among them."""
+"""The devices that a process gets, and a check of those that variables and options name."""
 
 from typing import Any, List, Mapping, NamedTuple, Optional, Tuple
 
@@ -15,13 +15,13 @@ from ascend_session.ids import PhysicalDeviceId
 
 
 class Devices(NamedTuple):
-    """What this process gets, as far as the device nodes tell it.
+    """The devices that a process gets, according to the device nodes.
 
     Attributes:
-        physical: The physical id of each device; its place here is its logical id.
-        nodes: All nodes of processors.
-        traps: What ``ASCEND_RT_VISIBLE_DEVICES`` does that it does not seem to do.
-        notes: What stands in the way of opening any device.
+        physical: The physical ids of its devices, by logical id.
+        nodes: The physical ids of all device nodes of this host.
+        traps: Sentences about unexpected effects of ``ASCEND_RT_VISIBLE_DEVICES``.
+        notes: Sentences about reasons why no device can be opened.
     """
 
     physical: Tuple[PhysicalDeviceId, ...]
@@ -31,7 +31,7 @@ class Devices(NamedTuple):
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> "Devices":
-        """Look at the host that ``environ`` names."""
+        """Read the devices of a process with this environment."""
         root = host_root(environ)
         nodes = processor_nodes(root)
         if not nodes:
@@ -43,14 +43,14 @@ class Devices(NamedTuple):
 
     def logical(self, physical: int) -> Optional[int]:
         """Return the logical id of a device; None if the process does not get it."""
-        places = [place for place, node in enumerate(self.physical) if int(node) == physical]
-        return places[0] if places else None
+        ids = (logical for logical, node in enumerate(self.physical) if int(node) == physical)
+        return next(ids, None)
 
     def check(self, environ: Mapping[str, str], parameters: Mapping[str, Any]) -> None:
-        """Refuse devices that this process does not get.
+        """Check that the process gets the devices that variables and options name.
 
         Raises:
-            DeviceError: With all of them.
+            DeviceError: If not; lists all of them.
         """
         if not self.nodes:
             return  # nothing to compare with; the notes say so

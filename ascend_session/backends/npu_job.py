@@ -1,9 +1,9 @@
-"""The job as the adapter sees it: by variables of its own, and alone if some are missing.
+"""The adapter's variables: set those that a scheduler implies, and refuse jobs that would not work.
 
 The adapter reads RANK_ID, RANK_SIZE, ASCEND_DEVICE_ID and RANK_TABLE_FILE from the environment of
-its process, and nothing of Slurm's, Open MPI's or Kubernetes'
-(guides/facts/launch.md#variables-of-a-rank). What is refused on every backend stands in
-``cluster/variables.py``.
+its process, but no variables of Slurm, Open MPI or Kubernetes
+(guides/facts/launch.md#variables-of-a-rank). ``cluster/variables.py`` has the checks that all
+backends share.
 """
 
 import contextlib
@@ -11,25 +11,25 @@ import os
 from typing import Dict, Iterator, Mapping
 
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.kubernetes import find_mounted_place
+from ascend_session.cluster.kubernetes import find_mounted_rank
 from ascend_session.cluster.schedulers import CHOICE, SourcedNumber, read_identity
 from ascend_session.cluster.variables import uses_collectives
 from ascend_session.errors import JobError
 
 
-def missing_variables(environ: Mapping[str, str]) -> Dict[str, str]:
-    """Say what a scheduler says under the adapter's names, as far as ``environ`` does not.
+def find_missing_variables(environ: Mapping[str, str]) -> Dict[str, str]:
+    """Return the adapter's variables that a scheduler or mounted rank table implies.
 
     Returns:
-        Variables to add; none for a rank alone, and without a scheduler.
+        Those that ``environ`` lacks; none for a job of one rank or without a scheduler.
 
     Raises:
-        JobError: If two sources say different things of this process.
+        JobError: If two sources disagree about this process.
     """
     identity = read_identity(environ)
-    mounted = find_mounted_place(environ, identity)
+    mounted = find_mounted_rank(environ, identity)
     if mounted is not None:
-        return mounted.missing_variables(environ)
+        return mounted.find_missing_variables(environ)
     claim = identity.scheduler
     if claim is None:
         return {}
@@ -37,7 +37,7 @@ def missing_variables(environ: Mapping[str, str]) -> Dict[str, str]:
     if job.size == 1:
         return {}
     variables = {"JOB_ID": claim.seed}
-    if not environ.get("CM_CHIEF_IP"):  # where they would switch collectives off
+    if not environ.get("CM_CHIEF_IP"):  # with it they would switch collectives off
         variables.update(RANK_ID=str(job.rank), RANK_SIZE=str(job.size))
     if not environ.get("DEVICE_ID"):
         variables["ASCEND_DEVICE_ID"] = str(job.device_id)
@@ -45,8 +45,8 @@ def missing_variables(environ: Mapping[str, str]) -> Dict[str, str]:
 
 
 @contextlib.contextmanager
-def exported(variables: Mapping[str, str]) -> Iterator[None]:
-    """Put variables into the environment of this process, for the length of a block."""
+def export_variables(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables of this process during the block."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -60,12 +60,12 @@ def exported(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def check_job(job: Job, environ: Mapping[str, str]) -> None:
-    """Refuse what would silently train alone, or end the process.
+    """Refuse jobs in which the rank would silently train alone, or HCCL end the process.
 
     Source: guides/facts/launch.md#collectives-that-are-switched-off; ge_plugin.cc, Init.
 
     Raises:
-        JobError: With what is missing.
+        JobError: If a variable or the rank table is missing.
     """
     if job.size > 1 and not uses_collectives(environ):
         given = next(

@@ -1,11 +1,10 @@
-"""Initialising in a short-lived process first.
+"""Probe: try to initialise the device in a short-lived process first.
 
-A failed initialisation aborts the process that tries
-(guides/facts/process.md#a-failed-initialisation), so that neither ``except`` nor a retry inside it
-can help. A process whose end does not matter tries instead; its output decides whether another one
-does.
+A failed initialisation aborts its process (guides/facts/process.md#a-failed-initialisation), so
+neither ``except`` nor a retry inside that process can help. So a child process tries first, and its
+output decides whether to try again.
 
-`main` is that process: it takes a serialised ``tf.ConfigProto`` on stdin, and ends with its parent.
+`main` runs in the child: it reads a serialised ``tf.ConfigProto`` from stdin.
 """
 
 import ctypes
@@ -28,7 +27,7 @@ from ascend_session.failures.scanner import failure_of, translate
 
 _logger = logging.getLogger(__name__)
 
-# The parent's folders for modules first: with -m or -c alone the working directory would be.
+# With the parent's sys.path, because -c alone would put the working directory first.
 _PROGRAM = """
 import sys
 parent, *sys.path[:] = sys.argv[1:]
@@ -36,27 +35,27 @@ from ascend_session.backends.npu_probe import main
 main(int(parent))
 """
 _DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
-_LAST_LINES = 5
-# With these the probe would wait for the other ranks' probes, which may have succeeded long ago.
+_LAST_LINES = 5  # of its output, in a message
+# With these a probe would wait for the probes of other ranks, which may be over.
 _JOB_VARIABLES = ("RANK_TABLE_FILE", "RANK_ID", "RANK_SIZE", "HELP_CLUSTER", "TF_CONFIG")
 _CHIEF_PREFIX = "CM_"
 
 
 class _ProbeOutput(Exception):  # noqa: N818  (it is never raised, only translated)
-    """What a process wrote before it ended."""
+    """The output of a probe."""
 
 
 def probe(proto: Any, policy: RetryPolicy, environ: Mapping[str, str], job: Job) -> None:
-    """Initialise and shut down in a process of its own, as often as ``policy`` allows.
+    """Initialise and shut down in a child process, as often as ``policy`` allows.
 
     Args:
         proto: The ``tf.ConfigProto`` to initialise with.
-        policy: Attempts, waits and the time that one attempt may take.
-        environ: The environment of the process; a job of several ranks is left out of it.
-        job: The job; its device is the one that is tried.
+        policy: Attempts, waits between them, and the timeout of one attempt.
+        environ: The environment of this process; the child gets it without the job's variables.
+        job: The job, with the device to try.
 
     Raises:
-        InitializationError: With what the last attempt failed with.
+        InitializationError: The failure of the last attempt.
     """
     serialised = proto.SerializeToString()
     for attempt in itertools.count(1):
@@ -76,7 +75,7 @@ def probe(proto: Any, policy: RetryPolicy, environ: Mapping[str, str], job: Job)
 
 
 def _class_on_device(failure: Failure, is_free: bool) -> FailureClass:
-    """Give the class of a failure: what another process holds comes back when that one ends."""
+    """Return the failure's class: temporary if another process uses the device."""
     is_permanent = failure.failure_class is FailureClass.PERMANENT
     if is_permanent and failure.wait_seconds is not None and not is_free:
         return FailureClass.TRANSIENT
@@ -84,7 +83,7 @@ def _class_on_device(failure: Failure, is_free: bool) -> FailureClass:
 
 
 def environment_of(environ: Mapping[str, str]) -> Dict[str, str]:
-    """Return what a probe runs in: a rank of several tries its own device, without the others."""
+    """Return the environment of a probe: without variables of a job of several ranks."""
     if read_size(environ) == 1:
         return dict(environ)
     return {
@@ -97,9 +96,9 @@ def environment_of(environ: Mapping[str, str]) -> Dict[str, str]:
 def _try_once(
     serialised: bytes, timeout_s: float, environ: Dict[str, str]
 ) -> Optional[AscendError]:
-    """Run `main` in a process of its own; return why it failed, if it did."""
+    """Run `main` in a child process; return its failure, or None."""
     folders = [path or os.getcwd() for path in sys.path]
-    # A file, for what the vendor's libraries leave running may hold a pipe open for ever.
+    # A file: processes that the vendor's libraries leave behind may keep a pipe open for ever.
     with tempfile.TemporaryFile() as output:
         try:
             code = subprocess.run(
@@ -140,7 +139,7 @@ def main(parent: int) -> None:
     """Initialise with the proto on stdin and shut down again.
 
     Args:
-        parent: The process that waits for this one; without it the device must not stay held.
+        parent: The pid of the waiting process; the probe is killed when it ends.
     """
     ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
     if os.getppid() != parent:
@@ -155,5 +154,5 @@ def main(parent: int) -> None:
     try:
         backend.shutdown()
         backend.close()
-    except Exception:  # what matters is whether the device comes up
+    except Exception:  # a failed shutdown does not matter here
         _logger.exception("The probe could not shut down.")

@@ -1,6 +1,6 @@
-"""The stub: CPU TensorFlow with the same entry, states and refusals as the device.
+"""The stub backend: TensorFlow on the CPU with the entry, states and errors of the device.
 
-It never pretends: what it cannot do it refuses by name, or says in `StubBackend.capabilities`.
+What it cannot do raises an error, or is named in `StubBackend.capabilities` (guides/stub.md).
 """
 
 import importlib.util
@@ -18,7 +18,7 @@ from ascend_session.hardware.nodes import host_root
 
 _DEFAULT_DEVICES = "8"
 
-# Option that asks for something visible -> the capability that is missing here
+# Options with a visible effect, and the capability that it needs and that is missing here.
 _INEFFECTIVE = {
     "enable_dump": "data dump",
     "enable_dump_debug": "data dump",
@@ -53,62 +53,62 @@ class StubBackend(Backend):
 
     @classmethod
     def detect(cls, environ: Mapping[str, str]) -> Optional[str]:
-        """Give the reason; the stub runs anywhere, and is asked last."""
+        """Return the reason; the stub is always available, and therefore asked last."""
         return "no Ascend processor is present (there is no /dev/davinci*)"
 
     @classmethod
-    def find_devices(cls, environ: Mapping[str, str], wanted: int) -> HostDevices:
-        """Give as many as the variable says, or as the launch asks for if that is more."""
+    def find_devices(cls, environ: Mapping[str, str], rank_count: int) -> HostDevices:
+        """List as many devices as the variable says, or as the launch asks for if that is more."""
         count = _count_devices(environ)
         notes: Tuple[str, ...] = ()
-        if wanted > count and environ.get(STUB_DEVICES_VARIABLE):
-            notes = (f"{STUB_DEVICES_VARIABLE}={count} is raised to {wanted}, one per rank.",)
-        return HostDevices((None,) * max(count, wanted), notes)
+        if rank_count > count and environ.get(STUB_DEVICES_VARIABLE):
+            notes = (f"{STUB_DEVICES_VARIABLE}={count} is raised to {rank_count}, one per rank.",)
+        return HostDevices((None,) * max(count, rank_count), notes)
 
     @classmethod
     def device_variables(
         cls, device: int, local_size: int, environ: Mapping[str, str]
     ) -> Dict[str, str]:
-        """Tell all ranks how many devices there are."""
+        """Return the variable with the number of devices, the same for all ranks."""
         return {STUB_DEVICES_VARIABLE: str(max(_count_devices(environ), local_size))}
 
     @classmethod
     def explain_count(cls, environ: Mapping[str, str]) -> str:
-        """Say whether the variable has the number of devices."""
+        """Return whether the number of devices is from the variable or the default."""
         if environ.get(STUB_DEVICES_VARIABLE):
             return f"{STUB_DEVICES_VARIABLE} says"
         return "a server with Ascend processors usually has"
 
     @property
     def operators(self) -> Any:
-        """Those between the processes of the job, imported for the first graph that has one."""
+        """The stub's collectives, imported when the first one is used."""
         from ascend_session.backends import stub_collectives
 
         return stub_collectives
 
     def allreduce_many(self, tensors: Sequence[Any], **settings: Any) -> List[Any]:
-        """Add one exchange for all, as the device fuses gradients."""
+        """Add one exchange for all tensors, as the device fuses gradients."""
         return list(self.operators.allreduce_many(tensors, **settings))
 
     @property
     def groups(self) -> Groups:
-        """Those of the open job."""
+        """The groups of the open job."""
         from ascend_session.backends.stub_job import current_job
 
         return current_job("hccl").groups
 
     def find_job(self, environ: Mapping[str, str]) -> Job:
-        """Find this process's place in its job, as which it meets the others."""
+        """Find rank and size of this process, and keep them for `initialize`."""
         self._job = super().find_job(environ)
         return self._job
 
     def require(self, job: Job, parameters: Mapping[str, Any]) -> None:
-        """Refuse a loaded adapter, ranks that cannot meet, and devices that the stub lacks."""
+        """Refuse a loaded adapter, ranks on other machines, and devices that the stub lacks."""
         _refuse_adapter()
         if job.size > 1:
-            from ascend_session.backends.stub_job import find_meeting
+            from ascend_session.backends.stub_job import find_rendezvous
 
-            find_meeting(job, self._environ)
+            find_rendezvous(job, self._environ)
         own = "ASCEND_DEVICE_ID" if self._environ.get("ASCEND_DEVICE_ID") else "DEVICE_ID"
         devices = {
             own: job.device_id,
@@ -123,7 +123,7 @@ class StubBackend(Backend):
                 )
 
     def explain_automatic(self, reason: str) -> str:
-        """Say that the CPU computes, and if a device is to be expected here, what to look at."""
+        """Return a message that the CPU is used and, if a device seems to exist, what to check."""
         signs = _signs_of_device(self._environ)
         if not signs:
             hint = "If that is intended, set ASCEND_SESSION_BACKEND=stub."
@@ -136,14 +136,14 @@ class StubBackend(Backend):
         )
 
     def remarks(self, parameters: Mapping[str, Any]) -> List[str]:
-        """List the options that are on but have no visible effect here, each with the reason."""
+        """List, in sentences, the options that are set and have no visible effect here."""
         return list(without_effect(parameters).values())
 
     def initialize(self, proto: Any, parameters: Mapping[str, Any]) -> None:
-        """Meet the other ranks of the job, then open the keeper session.
+        """Wait until all ranks of the job have joined, then open the keeper session.
 
         Raises:
-            InitializationError: Naming the ranks that did not come in time.
+            InitializationError: If ranks did not join in time; names them.
         """
         from ascend_session.backends.stub_job import open_job
 
@@ -152,7 +152,7 @@ class StubBackend(Backend):
         super().initialize(proto if job.size == 1 else _without_spinning(proto), parameters)
 
     def interrupt(self, reason: str, error: Optional[BaseException] = None) -> None:
-        """Free the threads of this process that wait for other ranks."""
+        """Wake the threads of this process that wait for other ranks."""
         from ascend_session.backends.stub_job import find_open_job
 
         job = find_open_job()
@@ -160,7 +160,7 @@ class StubBackend(Backend):
             job.process_group.fail(reason, error)
 
     def close(self) -> None:
-        """Leave the other ranks in order, and close the keeper session."""
+        """Leave the job in order, and close the keeper session."""
         from ascend_session.backends.stub_job import find_open_job
 
         try:
@@ -173,7 +173,7 @@ class StubBackend(Backend):
 
 
 def without_effect(parameters: Mapping[str, Any]) -> Dict[str, str]:
-    """Map each option that is on but has no visible effect on the stub to a sentence about it."""
+    """Map each option that is set and has no visible effect on the stub to a sentence."""
     return {
         key: f"{key}={parameters[key]!r} has no effect on the stub: "
         f"{StubBackend.capabilities[capability]}."
@@ -183,10 +183,10 @@ def without_effect(parameters: Mapping[str, Any]) -> Dict[str, str]:
 
 
 def _without_spinning(proto: Any) -> Any:
-    """Copy a ``tf.ConfigProto``, and let threads without work sleep at once.
+    """Copy a ``tf.ConfigProto`` so that threads without work sleep instead of spinning.
 
-    Ranks on one machine share its processors: a thread that spins takes one away from the rank for
-    which it waits. The first session of a process, which is the keeper, decides for all.
+    Ranks on one machine share its CPUs, so a spinning thread slows down the rank for which it
+    waits. The first session of a process, which is the keeper, decides for all sessions.
     """
     copy = type(proto).FromString(proto.SerializeToString())
     copy.experimental.disable_thread_spinning = True
@@ -194,7 +194,7 @@ def _without_spinning(proto: Any) -> Any:
 
 
 def _signs_of_device(environ: Mapping[str, str]) -> List[str]:
-    """List what lets one expect a device on this host, in half sentences."""
+    """List signs of a device on this host, as in ``npu_bridge is installed``."""
     from ascend_session.hardware.installation import DEFAULT_PREFIX, OPP_VARIABLE, TOOLKIT_VARIABLES
 
     signs = [f"{name} is set" for name in (*TOOLKIT_VARIABLES, OPP_VARIABLE) if environ.get(name)]
@@ -207,7 +207,7 @@ def _signs_of_device(environ: Mapping[str, str]) -> List[str]:
 
 
 def _has_vendors_package() -> bool:
-    """Tell whether npu_bridge is installed; the one of `compat` only stands for it."""
+    """Return whether the vendor's npu_bridge is installed; the one of `compat` does not count."""
     from ascend_session.backends.npu import is_installed
 
     if any(type(finder).__name__ == "VendorFinder" for finder in sys.meta_path):
@@ -218,9 +218,9 @@ def _has_vendors_package() -> bool:
 
 
 def _refuse_adapter() -> None:
-    """Refuse to run beside the vendor's library, which would act upon the stub's entry."""
+    """Refuse to run with the vendor's library loaded, which would use the device."""
     loaded = sys.modules.get("npu_bridge")
-    # A stand-in for machines without a device has a name of its own below the vendor's.
+    # This package's replacement has another __name__.
     if loaded is not None and getattr(loaded, "__name__", "npu_bridge") == "npu_bridge":
         raise BackendError(
             "The stub cannot run here: npu_bridge is imported in this process, and its adapter "

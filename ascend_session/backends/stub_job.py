@@ -1,8 +1,7 @@
-"""The job that this process belongs to on the stub: its ranks, its groups, its time limits.
+"""The job of this process on the stub: its ranks, groups and timeouts.
 
-The open job of the process stands here, and nowhere else. Graphs are built before a system is open
-and outlive it, so the operators in them look here, at each run, for the job that is open then. A
-forked child has none.
+This module has the open job of the process. Graphs are built before a system opens, and outlive it,
+so at each run their operators look up the job here. A forked child has none.
 """
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -27,30 +26,26 @@ _open: "Optional[StubJob]" = None
 
 
 class StubGroups(Groups):
-    """The groups of one process of a stub's job, with HCCL's rules; it is in all of them.
+    """The groups of ranks that this process has created, with HCCL's rules.
 
-    Nothing is sent: as with HCCL, a group is made on each of its ranks and nowhere else, its
-    members are sorted, and its name is free again after its end.
+    As with HCCL, a group is created on each of its ranks and nowhere else, its members are sorted,
+    and its name can be used again after `destroy`. Nothing is sent.
 
     Source: hccl/manage/api.py and what it calls (hcom.cc).
 
     Args:
-        rank: The process's rank in the job.
-        size: The number of ranks in the job.
-        local_size: How many ranks there are on each host; the last one may have fewer.
-        nodes: What is the same for the ranks of a host, by rank; None means `local_size` says it.
+        rank: The rank of this process in the job.
+        nodes: For each rank of the job, the name of its node.
     """
 
-    def __init__(
-        self, rank: int, size: int, local_size: int, nodes: Optional[Sequence[str]] = None
-    ) -> None:
+    def __init__(self, rank: int, nodes: Sequence[str]) -> None:
         self._rank = rank
-        self._nodes = nodes or [str(number // local_size) for number in range(size)]
-        self._members: Dict[str, Tuple[int, ...]] = {WORLD_GROUP: tuple(range(size))}
+        self._nodes = nodes
+        self._members: Dict[str, Tuple[int, ...]] = {WORLD_GROUP: tuple(range(len(nodes)))}
 
     def create(self, group: str, ranks: Sequence[int]) -> None:
-        """Make a group of world ranks, given in any order; nothing is sent."""
-        refusal = f"The group {group!r} of the ranks {list(ranks)} cannot be made: "
+        """Create a group of ranks of the job, given in any order; nothing is sent."""
+        refusal = f"The group {group!r} of the ranks {list(ranks)} cannot be created: "
         if group in self._members:
             raise CollectiveError(
                 f"{refusal}there is a group of this name already, of "
@@ -73,15 +68,15 @@ class StubGroups(Groups):
         self._members[group] = tuple(sorted(ranks))
 
     def destroy(self, group: str) -> None:
-        """End a group; nothing is sent."""
+        """Destroy a group; nothing is sent."""
         self.members(group)
         del self._members[group]
 
     def members(self, group: str) -> Tuple[int, ...]:
-        """List the group's ranks in the job, ascending.
+        """Return the group's ranks in the job, in ascending order.
 
         Raises:
-            CollectiveError: If this process has made no group of this name.
+            CollectiveError: If this process has not created a group of this name.
         """
         if group not in self._members:
             known = ", ".join(map(repr, self._members))
@@ -101,15 +96,15 @@ class StubGroups(Groups):
         return len(self.members(group))
 
     def local_rank(self, group: str) -> int:
-        """Return this process's place among the group's ranks of its host."""
+        """Return the index of this process among the group's ranks on its host."""
         return self._neighbours(group).index(self._rank)
 
     def local_size(self, group: str) -> int:
-        """Return how many of the group's ranks are on this process's host."""
+        """Return the number of the group's ranks on this process's host."""
         return len(self._neighbours(group))
 
     def world_rank(self, group: str, group_rank: int) -> int:
-        """Return the rank in the job of a rank of the group."""
+        """Return the rank in the job of a rank in the group."""
         members = self.members(group)
         if not 0 <= group_rank < len(members):
             raise CollectiveError(
@@ -118,7 +113,7 @@ class StubGroups(Groups):
         return members[group_rank]
 
     def group_rank(self, world_rank: int, group: str) -> int:
-        """Return the rank in the group of a rank of the job."""
+        """Return the rank in the group of a rank in the job."""
         members = self.members(group)
         if world_rank not in members:
             raise CollectiveError(
@@ -133,19 +128,20 @@ class StubGroups(Groups):
 
 
 class StubJob:
-    """The open system's job.
+    """The job of the open system.
 
     Attributes:
-        process_group: This rank and the others, who have met.
-        groups: Who is in which group.
+        process_group: The connection to the other ranks.
+        groups: The groups of this process.
     """
 
     def __init__(self, job: Job, process_group: ProcessGroup) -> None:
         self.process_group = process_group
-        self.groups = StubGroups(job.rank, job.size, job.local_size, process_group.nodes)
+        # A rank without others has exchanged no names of nodes.
+        self.groups = StubGroups(job.rank, process_group.nodes or [""] * job.size)
 
     def close(self) -> None:
-        """Leave the others in order."""
+        """Leave the job in order."""
         global _open
         if _open is self:
             _open = None
@@ -161,7 +157,7 @@ def current_job(caller: str) -> StubJob:
     """Return the open job.
 
     Args:
-        caller: Who needs it, for the message.
+        caller: The subject of the error message.
 
     Raises:
         LifecycleError: If no system is open on the stub.
@@ -176,17 +172,17 @@ def current_job(caller: str) -> StubJob:
 
 
 def members_now(group: str) -> str:
-    """List a group's ranks as text; its name while they are not known, as before a system opens."""
+    """Return a group's ranks as text; its name for the group of all or before a system opens."""
     if _open is None or group == WORLD_GROUP:
         return group
     return str(current_job(f"The group {group!r}").groups.members(group))
 
 
 def open_job(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]) -> StubJob:
-    """Meet the other ranks, if there are any.
+    """Wait until the other ranks have joined, if there are any, and return the job.
 
     Raises:
-        InitializationError: Naming the ranks that did not come.
+        InitializationError: If ranks did not join in time; names them.
     """
     global _open
     process_group = _make_process_group(job, parameters, environ)
@@ -195,11 +191,11 @@ def open_job(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]
     return _open
 
 
-def find_meeting(job: Job, environ: Mapping[str, str]) -> Rendezvous:
-    """Find out where the ranks of a job meet, on this machine.
+def find_rendezvous(job: Job, environ: Mapping[str, str]) -> Rendezvous:
+    """Return the rendezvous of a job's ranks, which is on this machine.
 
     Raises:
-        JobError: If rank 0 is on another one, or if a variable says that it may be.
+        JobError: If rank 0 is on another machine, or a variable asks for several machines.
     """
     check_removed(environ)
     claim = job.identity.scheduler
@@ -217,26 +213,26 @@ def find_meeting(job: Job, environ: Mapping[str, str]) -> Rendezvous:
 def _make_process_group(
     job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]
 ) -> ProcessGroup:
-    """Describe how this rank meets the others, whom `ProcessGroup.open` waits for."""
+    """Create the process group of this rank, without connecting it."""
     if job.size == 1:
         return ProcessGroup(Rank(job.rank))
     timeout_s = float(read_number(environ, "HCCL_CONNECT_TIMEOUT") or CONNECT_SECONDS)
     timeout_s += CONNECT_SECONDS_MORE
     claim = job.identity.scheduler
-    who = Rank(
+    rank = Rank(
         job.rank,
         job.size,
         (claim and claim.node) or str(job.rank - job.local_rank),
         job.local_size,
-        find_meeting(job, environ),
+        find_rendezvous(job, environ),
         _describe_device(job, environ),
         claim.hosts[1] if claim is not None and claim.hosts is not None else "",
     )
-    return ProcessGroup(who, timeout_s, _execution_limit(parameters, environ))
+    return ProcessGroup(rank, timeout_s, _execution_limit(parameters, environ))
 
 
 def _describe_device(job: Job, environ: Mapping[str, str]) -> str:
-    """Describe the device that this rank was given by a variable or a scheduler; empty if none."""
+    """Describe the device that a variable or scheduler gives to this rank; empty if none does."""
     visible = environ.get("ASCEND_RT_VISIBLE_DEVICES", "")
     own = environ.get("ASCEND_DEVICE_ID") or environ.get("DEVICE_ID")
     if own or visible:
@@ -245,7 +241,7 @@ def _describe_device(job: Job, environ: Mapping[str, str]) -> str:
 
 
 def _execution_limit(parameters: Mapping[str, Any], environ: Mapping[str, str]) -> Optional[float]:
-    """Find how long a collective may take: the option, else the variable, else HCCL's default."""
+    """Return the seconds that a collective may take, from option, variable or HCCL's default."""
     given = parameters.get("hccl_timeout")
     if given is None:
         given = read_number(environ, "HCCL_EXEC_TIMEOUT")

@@ -1,6 +1,6 @@
-"""gelu and dropout as TensorFlow computes them on the CPU: the vendor's types, errors and formulas.
+"""gelu and dropout on the CPU, with the vendor's types, errors and formulas.
 
-`ascend_session.ops` gives them on the stub, and the stand-in for the vendor's package under
+`ascend_session.ops` uses them on the stub, and so does this package's npu_bridge under
 ``ascend-session run``. Sources: ops/aicore/npu_unary_ops.cc, ops/npu_ops.cc and npu_ops.py; for
 the formula of gelu, CANN's public kernel (TBE).
 """
@@ -12,10 +12,10 @@ from typing import Any, Optional, Sequence
 from ascend_session.backends._tensorflow import tf1
 
 REAL = ("bfloat16", "float16", "float32", "float64")
-"""Types of the operators for one tensor of real numbers, such as gelu."""
+"""Types of operators with one tensor of real numbers, such as gelu."""
 
 HALF_OR_FLOAT = ("float16", "float32")
-"""Types of most operators for the device's cores."""
+"""Types of most operators on the device's cores."""
 
 _TANH_SCALE = math.sqrt(2.0 / math.pi)
 _TANH_CUBIC = 0.044715
@@ -51,7 +51,7 @@ def dropout(
         return x
     x = check_input("DropOutDoMask", "x", x, HALF_OR_FLOAT)
     if not isinstance(keep_prob, numbers.Real):
-        # the vendor registers no gradient by it
+        # The vendor registers no gradient for it.
         keep_prob = tf.stop_gradient(
             check_input("DropOutDoMask", "keep_prob", keep_prob, HALF_OR_FLOAT, x.dtype.base_dtype)
         )
@@ -64,14 +64,14 @@ def check_input(
     """Convert an input to a tensor of a type that the operator takes.
 
     Args:
-        operator: The operator's type, ``PRelu``.
-        name: Its input, ``weight``.
-        value: What was given.
-        types: The types that it takes.
-        dtype: The type that it must have because another input has it.
+        operator: The operator's type, such as ``PRelu``.
+        name: The input's name, such as ``weight``.
+        value: The argument.
+        types: The names of the types that the operator takes.
+        dtype: The ``tf.DType`` of the other inputs, which this one must have.
 
     Raises:
-        TypeError: For another type, worded as TensorFlow does for its registered operators.
+        TypeError: For another type; the message is TensorFlow's for registered operators.
     """
     # A number or a list takes the type of the other inputs.
     is_plain = isinstance(value, (bool, int, float, list, tuple))

@@ -6,7 +6,7 @@ The rules are in `cluster.rank_table`; the command ``ranktable`` checks the same
 from typing import Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.cluster.rank_table import RankTable
-from ascend_session.cluster.rank_table.host import check_host
+from ascend_session.cluster.rank_table.host import check_host, find_host_names
 from ascend_session.errors import JobError
 from ascend_session.findings import ERROR, NOT_CHECKED, OK, Finding, errors_of
 from ascend_session.hardware.device_report import DeviceReport
@@ -80,7 +80,7 @@ def check_table(
         message = f"The rank table has {table.size} rank(s), but this job {size}."
         hint = f"Launch {table.size} ranks, or make a table for {size}."
         findings.append(Finding(ERROR, message, hint, rule=TABLE))
-    findings += _about(_IT, check_host(table, report, opened))
+    findings += _about(_IT, check_host(table, report, find_host_names(), opened))
     yield from findings
     if not any(finding.severity in (ERROR, NOT_CHECKED) for finding in findings):
         yield Finding(OK, "The devices that the table gives this host are here.", rule=TABLE)

@@ -388,6 +388,7 @@ class TableReport(NamedTuple):
 def _report_table(file: str, family: Optional[str], with_host: bool, wait_s: float) -> TableReport:
     """Read and check a table; a wrong one is reported, never raised."""
     from ascend_session.cluster.rank_table import RankTable
+    from ascend_session.cluster.rank_table.host import check_host, find_host_names
     from ascend_session.hardware.device_report import common_family
     from ascend_session.hardware.device_report import devices as list_devices
 
@@ -402,7 +403,7 @@ def _report_table(file: str, family: Optional[str], with_host: bool, wait_s: flo
             table = RankTable.read(file, family)
     except JobError as error:
         return _refuse(file, error, family)
-    on_host = [] if devices is None else table.host_findings(devices)
+    on_host = [] if devices is None else check_host(table, devices, find_host_names())
     findings = [*table.findings(family, os.environ), *on_host]
     return TableReport(file, table.format, table, family, tuple(sort_by_severity(findings)))
 

@@ -3,7 +3,7 @@
 import re
 from typing import Mapping, NamedTuple, Optional, Tuple
 
-from ascend_session.cluster.kubernetes import MountedPlace, find_mounted_place
+from ascend_session.cluster.kubernetes import MountedRank, find_mounted_rank
 from ascend_session.cluster.schedulers import Identity, read_identity
 from ascend_session.cluster.variables import (
     find_missing_table,
@@ -14,7 +14,7 @@ from ascend_session.cluster.variables import (
 )
 from ascend_session.errors import JobError
 
-_MOST_LOCAL_RANKS = 8  # of a node, where nothing says how many there are
+_ASSUMED_LOCAL_SIZE = 8  # ranks of a node if no variable says how many there are
 
 
 class Job(NamedTuple):
@@ -27,9 +27,11 @@ class Job(NamedTuple):
         local_size: Number of processes of the job on this server.
         device_id: Logical id of the process's own device.
         identity: Numbers from variables and schedulers.
-        mounted: Its rank in the rank table mounted in its pod, if nothing else gives it.
+        mounted: Its rank in the table that is mounted in its pod; None if a variable or a
+            scheduler gives the rank.
         device_source: The variable or rule that chose the device; for logs.
-        superseded: Variables that a launcher set for a script, and that its ranks override.
+        superseded: Variables of a launcher that do not count, because a script below it numbers
+            its ranks itself.
     """
 
     rank: int
@@ -38,7 +40,7 @@ class Job(NamedTuple):
     local_size: int
     device_id: int
     identity: Identity = Identity()
-    mounted: Optional[MountedPlace] = None
+    mounted: Optional[MountedRank] = None
     device_source: str = ""
     superseded: Tuple[str, ...] = ()
 
@@ -46,7 +48,7 @@ class Job(NamedTuple):
     def detect(cls, environ: Mapping[str, str]) -> "Job":
         """Find rank, size and device in an environment.
 
-        If a script below a launcher starts ranks, the script's variables count.
+        If a script below a launcher starts ranks, the variables that the script sets win.
 
         Raises:
             JobError: If variables contradict each other (see `find_traps`) or hold no numbers, if a
@@ -67,10 +69,10 @@ class Job(NamedTuple):
                 "other CM_* variables; neither for an evaluator. Open systems in workers only.",
             )
         identity = read_identity(environ)
-        mounted = find_mounted_place(environ, identity)
+        mounted = find_mounted_rank(environ, identity)
         known = identity
         if mounted is not None:
-            environ = {**environ, **mounted.missing_variables(environ)}
+            environ = {**environ, **mounted.find_missing_variables(environ)}
             known = read_identity(environ)
         rank = 0 if known.rank is None else known.rank.value
         size = _find_size(rank, known, environ)
@@ -85,7 +87,7 @@ class Job(NamedTuple):
                 hint=f"export {name} as the number of processes, and RANK_ID from 0.",
             )
         local_size = (known.local_size.value if known.local_size else 0) or min(
-            size, _MOST_LOCAL_RANKS
+            size, _ASSUMED_LOCAL_SIZE
         )
         local_rank = rank % local_size if known.local_rank is None else known.local_rank.value
         if known.local_rank and known.local_size and local_rank >= local_size > 0:
@@ -96,19 +98,19 @@ class Job(NamedTuple):
                 "LOCAL_SIZE as the number of the job's processes there.",
             )
         device_id, source = _find_device(environ, 0 if known.scheduler is None else local_rank)
-        place = (rank, size, local_rank, local_size, device_id)
-        return cls(*place, identity, mounted, source, superseded)
+        ids = (rank, size, local_rank, local_size, device_id)
+        return cls(*ids, identity, mounted, source, superseded)
 
     @property
     def origin(self) -> str:
-        """The sources of the numbers, for logs; empty without a scheduler or a mounted table."""
+        """Where the numbers come from, for logs; empty without a scheduler or mounted table."""
         if self.identity.scheduler is not None:
             return f"{self.identity.reason}; device {self.device_id} by {self.device_source}"
         return "" if self.mounted is None else str(self.mounted)
 
 
 def _find_size(rank: int, known: Identity, environ: Mapping[str, str]) -> int:
-    """Return the size; if only a rank table knows it, the smallest that this rank fits in."""
+    """Return the size; the smallest possible one if only a rank table, not read here, knows it."""
     if known.size is not None:
         return known.size.value
     if environ.get("RANK_TABLE_FILE"):
@@ -123,17 +125,18 @@ def _find_size(rank: int, known: Identity, environ: Mapping[str, str]) -> int:
 
 
 def _find_device(environ: Mapping[str, str], local_rank: int) -> Tuple[int, str]:
-    """Find the device named in the environment; else give each rank of a scheduler its own.
+    """Return the logical id of the device for this process, and the variable or rule that says so.
 
-    Returns:
-        Its id, and the source.
+    Args:
+        environ: The environment.
+        local_rank: The device if no variable names one.
     """
     for name in ("ASCEND_DEVICE_ID", "DEVICE_ID"):
         if environ.get(name):
             device_id = read_number(environ, name) or 0
             return device_id, f"{name}={device_id}"
     visible = environ.get("ASCEND_RT_VISIBLE_DEVICES", "")
-    # A scheduler shows each of its tasks a device of its own.
+    # Schedulers that show each task only its own device set this to one number.
     if re.fullmatch("[0-9]+", visible.strip()):
         return 0, f"ASCEND_RT_VISIBLE_DEVICES={visible}"
     return local_rank, "the rank on the node"

@@ -1,8 +1,8 @@
 """Kubernetes: the rank table mounted in a pod, and this pod's rank in it.
 
-Source: mind-cluster's ascend-operator, which mounts the table and names servers by the addresses of
-their hosts, which the pods get as XDL_IP or HOST_IP; HCOMM, topoinfo_ranktableStandard.cc, where
-template 2 goes by POD_NAME.
+Mind-cluster's ascend-operator mounts the table. It names servers by the addresses of their hosts,
+which pods get as XDL_IP or HOST_IP. In template 2 a pod finds itself by POD_NAME (HCOMM,
+topoinfo_ranktableStandard.cc). See guides/facts/rank_tables.md#makers-of-rank-tables.
 """
 
 import os
@@ -15,28 +15,28 @@ from ascend_session.hardware.nodes import host_root
 
 MOUNTED = "/user/serverid/devindex/config/hccl.json"
 _OWN_NAMES = ("POD_NAME", "XDL_IP", "POD_IP")
-_COMMON_NAMES = ("HOST_IP", "NODE_IP")  # which others use too
+_COMMON_NAMES = ("HOST_IP", "NODE_IP")  # outside of pods other programs use them as well
 
 
-class MountedPlace(NamedTuple):
-    """The one rank of this pod in the mounted table.
+class MountedRank(NamedTuple):
+    """The rank of a pod with one device, from the mounted table.
 
     Attributes:
-        path: The table; that of ``RANK_TABLE_FILE`` where it is set.
+        path: The table's file: ``RANK_TABLE_FILE`` if it is set, else the mounted one.
         rank: The rank.
         size: Number of ranks in the table.
-        seed: Text that only this table has.
-        mine: The evidence that the rank is this pod's.
+        seed: Text that differs between tables; fit for ``JOB_ID``.
+        evidence: Why this rank is the pod's, as in ``10.0.0.7 is POD_IP``.
     """
 
     path: str
     rank: int
     size: int
     seed: str
-    mine: str
+    evidence: str
 
-    def missing_variables(self, environ: Mapping[str, str]) -> Dict[str, str]:
-        """Return it as variables of the adapter and the launcher that are not set yet."""
+    def find_missing_variables(self, environ: Mapping[str, str]) -> Dict[str, str]:
+        """Return the variables of the adapter and the launcher that say this and are not set."""
         variables = {
             "RANK_TABLE_FILE": self.path,
             "RANK_ID": str(self.rank),
@@ -48,7 +48,7 @@ class MountedPlace(NamedTuple):
         return {name: value for name, value in variables.items() if not environ.get(name)}
 
     def __str__(self) -> str:
-        return f"the rank table {self.path}: rank {self.rank} of {self.size}, {self.mine}"
+        return f"the rank table {self.path}: rank {self.rank} of {self.size}, {self.evidence}"
 
 
 def is_in_pod(environ: Mapping[str, str]) -> bool:
@@ -57,32 +57,32 @@ def is_in_pod(environ: Mapping[str, str]) -> bool:
 
 
 def find_mounted_table(environ: Mapping[str, str]) -> Optional[str]:
-    """Return the path of the table that the job's controller mounted; None without one."""
+    """Return the path of the table that the job's controller mounted; None if there is none."""
     path = os.path.join(host_root(environ), MOUNTED.lstrip("/"))
     return path if os.path.isfile(path) else None
 
 
 def find_pod_names(environ: Mapping[str, str]) -> Dict[str, str]:
-    """Return the names of this pod and its host, and the variable of each."""
+    """Map each name of this pod and its host to the variable that has it."""
     names = (*_OWN_NAMES, *_COMMON_NAMES) if is_in_pod(environ) else _OWN_NAMES
     return {environ[name]: name for name in names if environ.get(name)}
 
 
-def find_mounted_place(environ: Mapping[str, str], identity: Identity) -> Optional[MountedPlace]:
+def find_mounted_rank(environ: Mapping[str, str], identity: Identity) -> Optional[MountedRank]:
     """Find this process's rank in the mounted table.
 
     Args:
         environ: The environment of the process.
-        identity: What variables and schedulers say of it.
+        identity: Its numbers from variables and schedulers.
 
     Returns:
         None without a table, for a table of one rank, for an evaluator, and if the rank is known
-        otherwise: from a variable, a scheduler, or POD_NAME beside ``RANK_TABLE_FILE``, by which
-        HCCL finds it.
+        from elsewhere: a variable, a scheduler, or POD_NAME with ``RANK_TABLE_FILE``, from which
+        HCCL finds it itself.
 
     Raises:
-        JobError: If the table has several ranks and it cannot be told which one this process is,
-            so that it would train alone; or if it is no valid rank table, or not completed.
+        JobError: If nothing says which of several ranks this process is, so that it would train
+            alone; or if the table is not valid or not completed.
     """
     mounted, given = find_mounted_table(environ), environ.get("RANK_TABLE_FILE")
     if mounted is None or (given and environ.get("POD_NAME")):
@@ -103,9 +103,9 @@ def find_mounted_place(environ: Mapping[str, str], identity: Identity) -> Option
         return None
     nodes = find_nodes(table, environ)
     own = None if nodes.own is None else nodes.nodes[nodes.own]
-    if own is None or not own.mine or len(own.devices) != 1:
+    if own is None or not own.evidence or len(own.devices) != 1:
         raise _refuse_mounted(f"of {table.size} ranks", path)
-    return MountedPlace(path, own.first, table.size, nodes.seed, own.mine)
+    return MountedRank(path, own.first_rank, table.size, nodes.seed, own.evidence)
 
 
 def _refuse_mounted(what: str, path: str) -> JobError:

@@ -1,7 +1,7 @@
-"""Jobs on the stub run on one machine: checks that rank 0 is on this one.
+"""Check that all nodes of a job on the stub are this machine.
 
-Only HCCL, on devices, connects machines. A job on the stub may have several nodes if all are the
-same machine, as in rehearsals of a command.
+Only HCCL, on devices, connects machines. A job on the stub may have several nodes if they are all
+the same machine, as when one tries out the commands for several nodes.
 """
 
 import socket
@@ -24,18 +24,17 @@ REMOVED = (
     "ASCEND_SESSION_TLS_CERT",
     "ASCEND_SESSION_TLS_KEY",
 )
-"""Former variables about connections between machines."""
+"""Variables of version 0.1 that connected machines."""
 
-_SCONTROL_TIMEOUT_S = 20.0
+_SCONTROL_TIMEOUT_S = 20.0  # a busy controller answers late, a dead one never
 
 
 def check_removed(environ: Mapping[str, str]) -> None:
     """Raise JobError if a variable asks for connections between machines."""
-    names = [name for name in REMOVED if environ.get(name)]
-    if names:
+    name = next((name for name in REMOVED if environ.get(name)), None)
+    if name is not None:
         raise JobError(
-            f"{' and '.join(names[:2])} has no effect any more: the ranks of a job on the stub "
-            "meet on one machine.".replace(" has ", " have " if len(names) > 1 else " has ", 1),
+            f"{name} has no effect any more: the ranks of a job on the stub meet on one machine.",
             hint=f"Unset it. {ONE_MACHINE}",
         )
 
@@ -44,14 +43,15 @@ def check_first_host(host: str, source: str, environ: Mapping[str, str]) -> None
     """Raise JobError if the first node of a job is known to be another machine.
 
     Args:
-        host: Its name or address; unknown names pass.
-        source: The source of the name.
-        environ: The environment; a pod does not have the address of its host.
+        host: Its name or address; a name that cannot be resolved passes.
+        source: Where the name is from, for the message.
+        environ: The environment; inside a pod nothing is checked, because the addresses of its
+            host are not its own.
     """
     if not host or is_in_pod(environ):
         return
-    addresses = find_addresses(host)
-    if addresses and not any(is_own_address(address) for address in addresses):
+    addresses = _resolve(host) or _resolve(_ask_slurm(host))
+    if addresses and not any(map(_is_own_address, addresses)):
         raise JobError(
             f"Rank 0 of this job is on {host} ({source}), and this is another machine, "
             f"{socket.gethostname()}; the ranks of a job on the stub meet on one machine.",
@@ -59,20 +59,15 @@ def check_first_host(host: str, source: str, environ: Mapping[str, str]) -> None
         )
 
 
-def find_addresses(host: str) -> List[str]:
-    """List the IP addresses of a host; none if it cannot be resolved, not even by Slurm."""
-    for name in (host, None):
-        try:
-            known = _ask_slurm(host) if name is None else name
-            found = socket.getaddrinfo(known, None) if known else []
-        except OSError:
-            continue
-        if found:
-            return [str(address[4][0]) for address in found]
-    return []
+def _resolve(host: Optional[str]) -> List[str]:
+    """List the IP addresses of a host; none if it cannot be resolved."""
+    try:
+        return [str(each[4][0]) for each in socket.getaddrinfo(host, None)] if host else []
+    except OSError:
+        return []
 
 
-def is_own_address(address: str) -> bool:
+def _is_own_address(address: str) -> bool:
     """Return whether an IP address is one of this machine."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -84,7 +79,7 @@ def is_own_address(address: str) -> bool:
 
 
 def is_address(text: str) -> bool:
-    """Return whether it is an IP address, and not a name."""
+    """Return whether a text is an IP address, and not a name."""
     import ipaddress  # few launches need it
 
     try:
@@ -95,7 +90,7 @@ def is_address(text: str) -> bool:
 
 
 def _ask_slurm(name: str) -> Optional[str]:
-    """Return the NodeAddr of one of Slurm's nodes, whose name need not be that of a machine."""
+    """Return the address of a Slurm node; its NodeName need not be a host name."""
     try:
         output = subprocess.run(
             ["scontrol", "--oneliner", "show", "node", name],
@@ -107,5 +102,5 @@ def _ask_slurm(name: str) -> Optional[str]:
         ).stdout.decode("utf-8", "replace")
     except (OSError, subprocess.SubprocessError):
         return None
-    words = dict(word.partition("=")[::2] for word in output.split())
-    return words.get("NodeAddr") or None
+    fields = dict(field.partition("=")[::2] for field in output.split())
+    return fields.get("NodeAddr") or None

@@ -1,9 +1,10 @@
-"""State files: what each process of a launched job reports, in its rank's folder.
+"""State files, in which each process of a launched job reports to the launcher.
 
-The launcher sees only the processes that it starts. It does not see which collective a rank waits
-in, or how ranks ended that a shell script started. So a process that opens a system writes
-``process_<pid>.json``: that it joined, which collective it waits in for long, and how it ended.
-Outside of a launch nothing is written, and a failure to write is ignored.
+The launcher sees only the processes that it starts. It sees neither in which collective a rank
+waits nor how a rank ended that a shell script started. So a process that opens a system writes
+``process_<pid>.json`` into its rank's folder: that it joined the job, in which collective it has
+been waiting, and how it ended. Outside of a launch nothing is written. Failures to write are
+ignored.
 """
 
 import contextlib
@@ -13,7 +14,7 @@ import os
 import sys
 import threading
 import time
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ascend_session.cluster.script_rank import EXIT_CODE, is_rank_of_script
 from ascend_session.files import UnreadableError, read_regular_file, replace_file
@@ -33,27 +34,29 @@ from ascend_session.text import one_line
 LONG_WAIT_S = 0.5
 """Seconds of waiting for other ranks after which the wait is recorded."""
 
-STARTED = "started"
-OPEN, CLOSED, FAILED, ENDED = "open", "closed", "failed", "ended"
-"""States of a process: started; has a system or opens one; closed it in order; ended by an
-exception; ended in order."""
+STARTED = "started"  # no system yet
+OPEN = "open"  # opens a system or has one
+CLOSED = "closed"  # has closed its system in order
+FAILED = "failed"  # ended by an exception
+ENDED = "ended"  # ended in order
 
 _UNREADABLE = (UnreadableError, ValueError, TypeError, KeyError, AttributeError)
-_LONGEST_ERROR, _MOST_BYTES = 400, 1 << 16
-_BETWEEN_LOOKS_S = 0.3
-_NEXT_PROGRAM_S = 5.0  # time for a rank to start after a program that only prepared it ended
+_LONGEST_ERROR = 400  # characters
+_MOST_BYTES = 1 << 16  # of a file
+_CHECK_EVERY_S = 0.3
+_NEXT_PROGRAM_S = 5.0  # for a script to start a rank after another program of it has ended
 
 
 class CollectiveWait(NamedTuple):
     """A collective in which a process waits for other ranks.
 
     Attributes:
-        key: The same on all ranks that wait in it.
-        what: The collective in words, ``allreduce 'gradients'``.
-        ranks: Those that take part.
-        since: When it began to wait, in `time.monotonic` seconds.
-        place: The user's line that the main thread is in; may be empty.
-        is_first: Whether this process has not completed this collective before.
+        key: Identifies the collective; the same on all ranks that wait in it.
+        what: The collective in words, as in ``allreduce 'gradients'``.
+        ranks: The ranks that take part.
+        since: When the wait began, in seconds of `time.monotonic`.
+        place: The line of the user's code that the main thread is in; may be empty.
+        is_first: True if this process has not completed this collective before.
     """
 
     key: str
@@ -70,14 +73,14 @@ class JoinedProcess(NamedTuple):
     Attributes:
         pid: The process.
         rank: Its rank in the job.
-        state: One of the states above.
-        error: The exception that ended it, in one line; may be empty.
-        time: When it last wrote the file, in `time.monotonic` seconds.
-        waits: The collectives that it waits in.
-        joined: Whether it joined the job; if not, `script_rank` wrote the file.
-        rank_id: Its RANK_ID, as text.
+        state: ``started``, ``open``, ``closed``, ``failed`` or ``ended``.
+        error: The exception that ended it, on one line; may be empty.
+        time: When it last wrote the file, in seconds of `time.monotonic`.
+        waits: The collectives in which it waits.
+        joined: True if it joined the job; if not, `script_rank` wrote the file.
+        rank_id: Its RANK_ID, which need not be a number.
         output: The file or pipe of its standard error.
-        uses_vendor: Whether it has imported the vendor's packages.
+        uses_vendor: True if it has imported the vendor's packages.
     """
 
     pid: int
@@ -109,29 +112,29 @@ class _Record:
         output = ""
         with contextlib.suppress(OSError):
             output = os.readlink("/proc/self/fd/2")
-        self.known = JoinedProcess(
+        self.process = JoinedProcess(
             os.getpid(), rank, OPEN, "", 0.0, (), rank_id=str(rank), output=output
         )
         self.is_exiting = False
-        self._path = os.path.join(folder, name_process(self.known.pid))
+        self._path = os.path.join(folder, name_process(self.process.pid))
         self._lock = threading.Lock()
 
     def note(self, state: str, error: str = "") -> None:
-        """Write a new state; none follows an end."""
+        """Write a new state, unless the last one is `ENDED`."""
         with self._lock:
-            if self.known.state != ENDED:
+            if self.process.state != ENDED:
                 self._write(state=state, error=error)
 
     def wait_in(self, key: str, *wait: CollectiveWait) -> None:
         """Record the collective waited in under this key; without one, end that wait."""
         with self._lock:
-            others = (other for other in self.known.waits if other.key != key)
+            others = (other for other in self.process.waits if other.key != key)
             self._write(waits=(*others, *wait))
 
     def _write(self, **changes: Any) -> None:
-        self.known = self.known._replace(time=time.monotonic(), **changes)
-        waits = [wait._asdict() for wait in self.known.waits]
-        values: Dict[str, Any] = {**self.known._asdict(), "waits": waits}
+        self.process = self.process._replace(time=time.monotonic(), **changes)
+        waits = [wait._asdict() for wait in self.process.waits]
+        values: Dict[str, Any] = {**self.process._asdict(), "waits": waits}
         with contextlib.suppress(OSError):
             replace_file(self._path, f"{json.dumps(values)}\n".encode())
 
@@ -140,7 +143,7 @@ _record: Optional[_Record] = None
 
 
 def join(rank: int) -> None:
-    """Record that this process opens a system as this rank, if it belongs to a launch."""
+    """Record that this process opens a system as ``rank``, if it belongs to a launch."""
     global _record
     folder = os.environ.get(RANK_FOLDER)
     if not folder or not os.path.isdir(folder):
@@ -153,8 +156,8 @@ def join(rank: int) -> None:
 
 
 def leave() -> None:
-    """Record that the system was closed in order; `fail` records exceptions."""
-    if _record is not None and _record.known.state != FAILED:
+    """Record that the system was closed, unless `fail` recorded an exception."""
+    if _record is not None and _record.process.state != FAILED:
         _record.note(CLOSED)
 
 
@@ -172,11 +175,11 @@ def waiting(
     """Record the collective that this process waits in while the block runs.
 
     Args:
-        key: The collective's place in the program, the same on all ranks.
+        key: Identifies the collective; the same on all ranks.
         name: Its name in the graph.
-        ranks: Those that take part.
-        signature: What it does, beginning with its kind: ``allreduce sum float32 [4]``.
-        is_first: Whether this process waits there for the first time.
+        ranks: The ranks that take part.
+        signature: Its kind and settings, as in ``allreduce sum float32 [4]``.
+        is_first: True if this process has not completed this collective before.
     """
     record = _record
     if record is None:
@@ -196,12 +199,12 @@ def waiting(
 
 
 def read_members(folder: str) -> List[JoinedProcess]:
-    """Read the files of the processes below a rank that joined, in order of rank."""
+    """Read the files in a rank's folder of processes that joined the job, in order of rank."""
     return [process for process in read_processes(folder) if process.joined]
 
 
 def read_processes(folder: str) -> List[JoinedProcess]:
-    """Read the files of all processes below a rank, in order of rank."""
+    """Read all state files in a rank's folder, in order of rank and time."""
     processes = []
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
@@ -224,15 +227,15 @@ def _with_exit_code(process: JoinedProcess, path: str) -> JoinedProcess:
             code = read_regular_file(path, 1)
     if not any(code):
         return process
-    text = process.error if code[0] == 1 else ""  # as Python ends with a text
+    text = process.error if code[0] == 1 else ""  # sys.exit(text) ends with code 1
     return process._replace(state=FAILED, error=text or f"SystemExit: {code[0]}")
 
 
 def find_lost(processes: Sequence[JoinedProcess]) -> List[JoinedProcess]:
     """Return the dead processes that an exception, a signal or a code other than 0 ended.
 
-    A script may run helper processes and kill them. So a process that did not join counts only if
-    no other process had its rank, or if it failed after importing the vendor's packages.
+    A script may start and kill processes that are no ranks. So a process that did not join counts
+    only if no other process had its rank, or if it failed after importing the vendor's packages.
     """
     joined = {process.rank for process in processes if process.joined}
     in_order = joined | {process.rank for process in processes if process.state == ENDED}
@@ -246,10 +249,10 @@ def find_lost(processes: Sequence[JoinedProcess]) -> List[JoinedProcess]:
 
 
 class AbsentRanks:
-    """The ranks of a script's job that will not come although one of them waits.
+    """Finds out which ranks of a script's job will never join, for a rank that waits for them.
 
     Args:
-        rank: The one that waits.
+        rank: The rank that waits.
         size: The number of ranks.
     """
 
@@ -257,26 +260,26 @@ class AbsentRanks:
         self._rank, self._size = rank, size
         is_of_script = is_rank_of_script(os.environ)
         self._folder = os.environ.get(RANK_FOLDER, "") if is_of_script else ""
-        self._ended: Dict[int, float] = {}  # pid -> when that was seen first
-        self._never: Dict[int, float] = {}  # rank -> since when it has not been there
-        self._next_look = 0.0
+        self._ended: Dict[int, float] = {}  # pid -> when its end was noticed
+        self._absent: Dict[int, float] = {}  # rank -> when its absence was noticed
+        self._next_check = 0.0
 
     def explain(self) -> str:
-        """Return which rank will not come, and why; empty if all still may."""
+        """Return which rank will never join, and why; empty while all still may."""
         now = time.monotonic()
-        if not self._folder or now < self._next_look:
+        if not self._folder or now < self._next_check:
             return ""
         with contextlib.suppress(OSError):
             open(os.path.join(self._folder, name_waiting(os.getpid())), "w").close()
-        self._next_look = now + _BETWEEN_LOOKS_S
+        self._next_check = now + _CHECK_EVERY_S
         ended = self._find_ended(now)
         if ended is not None:
             how = f": {ended.error}" if ended.error else ", as by a signal"
             end = "" if how.endswith((".", "!", "?")) else "."
             return f"rank {ended.rank} has ended before it joined the job{how}{end}"
-        absent = set(read_absent_ranks(self._folder)) & set(range(self._size))
-        self._never = {rank: self._never.get(rank, now) for rank in sorted(absent)}
-        for rank, since in self._never.items():
+        absent = _read_absent_ranks(self._folder) & set(range(self._size))
+        self._absent = {rank: self._absent.get(rank, now) for rank in sorted(absent)}
+        for rank, since in self._absent.items():
             if now - since > _NEXT_PROGRAM_S:
                 return (
                     f"no process is rank {rank}, and nothing is left that could start it: its "
@@ -285,7 +288,7 @@ class AbsentRanks:
         return ""
 
     def stop(self) -> None:
-        """Remove the file by which `explain` recorded that this process waits."""
+        """Remove the file in which `explain` recorded that this process waits."""
         with contextlib.suppress(OSError):
             os.remove(os.path.join(self._folder, name_waiting(os.getpid())))
 
@@ -295,7 +298,7 @@ class AbsentRanks:
         own = [each for each in processes if each.rank == self._rank and each.pid != os.getpid()]
         # An earlier job of the script ended when its process with this rank did.
         began = max((each.time for each in own if not each.is_alive), default=0.0)
-        newest = {process.rank: process for process in sorted(processes, key=_get_time)}
+        newest = {each.rank: each for each in sorted(processes, key=lambda each: each.time)}
         for rank, process in newest.items():
             is_lost = process.state == FAILED or (process.state == STARTED and not process.is_alive)
             if process.joined or not is_lost or process.time < began:
@@ -313,17 +316,16 @@ def waits_to_meet(folder: str, pid: int) -> bool:
 
 
 def write_absent_ranks(folder: str, ranks: Iterable[int]) -> None:
-    """Record the ranks of a script's job that nothing below the launch can start any more."""
+    """Record ranks of a script's job that no process of the launch can start any more."""
     with contextlib.suppress(OSError):
         replace_file(os.path.join(folder, ABSENT_NAME), f"{json.dumps(list(ranks))}\n".encode())
 
 
-def read_absent_ranks(folder: str) -> List[int]:
-    """Read the last record of `write_absent_ranks`."""
+def _read_absent_ranks(folder: str) -> Set[int]:
     with contextlib.suppress(*_UNREADABLE):
         text = read_regular_file(os.path.join(folder, ABSENT_NAME), _MOST_BYTES).decode()
-        return [int(rank) for rank in json.loads(text)]
-    return []
+        return set(map(int, json.loads(text)))
+    return set()
 
 
 def _forget_in_child() -> None:
@@ -335,18 +337,14 @@ def _forget_in_child() -> None:
 on_fork(_forget_in_child)
 
 
-def _get_time(process: JoinedProcess) -> float:
-    return process.time
-
-
 def _note_end() -> None:
-    """Record at exit whether an exception ended the program, as Python noted it."""
+    """Record at exit how the program ended: by the exception in `sys.last_value`, or in order."""
     record, error = _record, getattr(sys, "last_value", None)
     if record is None:
         return
     if error is not None:
         record.note(FAILED, _describe(error))
-    elif not (record.known.state == FAILED and record.is_exiting):  # other exceptions were caught
+    elif not (record.process.state == FAILED and record.is_exiting):  # other exceptions were caught
         record.note(ENDED)
 
 
@@ -357,7 +355,7 @@ def _describe(error: BaseException) -> str:
 
 
 def _offer_stacks(folder: str) -> None:
-    """Let the launcher ask this process for its stacks, unless the runner arranged that."""
+    """Let the launcher request this process's stacks by a signal; `rank_main` may have done so."""
     if faulthandler.is_enabled():
         return
     with contextlib.suppress(OSError, RuntimeError, ValueError):

@@ -1,8 +1,8 @@
 """The rank of this process, from the adapter's variables and from schedulers.
 
-Each source is a class that detects whether it started this process, and reads its numbers. Several
-sources must agree; a number is taken from the first in `PRECEDENCE` that has it. If two differ,
-JobError is raised.
+Each source is a class that detects whether it started this process, and reads its numbers. Each
+number is taken from the first source in `PRECEDENCE` that has it. If two sources disagree, JobError
+is raised.
 """
 
 import os
@@ -15,7 +15,7 @@ from ascend_session.errors import JobError
 CHOICE = "ASCEND_SESSION_SCHEDULER"
 """Variable that chooses the scheduler: ``slurm``, ``open-mpi`` ..., or ``none``."""
 
-# What all sources have to agree on, and the question that it answers.
+# The numbers, and for messages the question that each of them answers.
 _QUESTIONS = {
     "rank": "which rank this process is",
     "size": "how many ranks the job has",
@@ -35,24 +35,25 @@ class SourcedNumber(NamedTuple):
 
 
 class Scheduler:
-    """A program that starts and numbers the processes of a job, as seen by one of them.
+    """A program that starts and numbers the processes of a job, as one of them sees it.
 
-    A subclass names the variables; ``__init__`` reads what they do not give directly.
+    A subclass names the variables; its ``__init__`` computes what they do not give directly.
 
     Attributes:
-        key: The value of `CHOICE` that chooses it; empty for this environment.
+        key: The value of `CHOICE` that chooses it; empty for `RankVariables`.
         source: Its name in messages.
-        variables: Those with rank, size, local rank and local size; empty for one that is missing.
-        own_variables: Variables that ranks started by this process must not inherit; empty means
-            ``variables``.
+        variables: The names of its variables for rank, size, local rank and local size; empty
+            where it has none.
+        own_variables: Variables that ranks started by this process must not inherit; empty for
+            the same as ``variables``.
         rank: Number of the process, from 0; like the other numbers, None if unknown.
         size: Number of processes.
         local_rank: Number of the process on its node, from 0.
         local_size: Number of processes on its node.
         where: The job or step, such as ``step 42.0``; may be empty.
-        node: A name that differs between nodes; empty if unknown.
+        node: A name of the node that no other node has; empty if unknown.
         seed: Text that identifies the job; fit for ``JOB_ID``.
-        hosts: The number of nodes, and the name of the first; None if unknown.
+        hosts: The number of nodes, and the name of the node with rank 0; None if unknown.
     """
 
     key = source = ""
@@ -71,7 +72,7 @@ class Scheduler:
 
     @property
     def name(self) -> str:
-        """Source and place, as in ``Slurm, step 42.0``."""
+        """Its name in messages with the job or step, as in ``Slurm, step 42.0``."""
         return f"{self.source}, {self.where}" if self.where else self.source
 
     @property
@@ -99,7 +100,7 @@ class RankVariables(Scheduler):
         self.size = None if size is None else SourcedNumber(size, name)
 
     def detect(self) -> bool:
-        """Accept one number alone: a scheduler or the rank table may have the other."""
+        """Return whether rank or size is set: a scheduler or rank table may have the other."""
         return self.rank is not None or self.size is not None
 
 
@@ -116,28 +117,28 @@ class OpenMpi(Scheduler):
     def __init__(self, environ: Mapping[str, str]) -> None:
         super().__init__(environ)
         job, host = environ.get("PMIX_NAMESPACE", ""), environ.get("PMIX_HOSTNAME", "")
-        places, step = [f"job {job}"] if job else [], Slurm(environ)
+        parts, step = [f"job {job}"] if job else [], Slurm(environ)
         if step.detect() and _is_below_daemon(environ):
-            places.append(f"below daemons that are Slurm's {step.where}")
-        self.where = ", ".join(places)
-        # It may deal its ranks out to the nodes in turn, and does not number these.
+            parts.append(f"below daemons that are Slurm's {step.where}")
+        self.where = ", ".join(parts)
+        # Nodes have no numbers, and their ranks need not follow each other (--map-by node).
         self.node = f"host {host}" if host else ""
         self.seed = _make_plain(f"ompi_{job or environ.get('OMPI_MCA_ess_base_jobid', '')}")
 
 
 class Slurm(Scheduler):
-    """``srun``, which alone starts tasks.
+    """``srun``, the only command of Slurm that starts tasks.
 
-    A batch script and the shell of ``salloc`` are one process, whatever SLURM_NTASKS and
-    SLURM_PROCID say there: the former counts what ``srun`` would start, the latter is 0.
-    SLURM_STEP_ID is missing there, or is one of the numbers above the last that steps have
-    (4294967290 for the shell of ``salloc``, 4294967291 for the batch script).
+    A batch script and the shell of ``salloc`` are single processes, although SLURM_NTASKS (what
+    ``srun`` would start) and SLURM_PROCID (0) are set there. They are told apart by SLURM_STEP_ID:
+    it is missing, or above `last_step` (4294967290 for the shell, 4294967291 for the script).
+
+    The variables of the step come first: with ``--preserve-env`` SLURM_NTASKS and SLURM_NNODES are
+    those of the job. In a step of two components SLURM_TASKS_PER_NODE follows the names of the
+    nodes, which SLURM_NODEID need not do (seen with 22.05.8).
 
     Source: srun(1), "OUTPUT ENVIRONMENT VARIABLES"; slurm.h, SLURM_MAX_NORMAL_STEP_ID; env.c,
-    env_array_for_step: with ``--preserve-env`` SLURM_NTASKS and SLURM_NNODES remain those of the
-    job, so that the variables of the step count first. That the tasks of each node are counted in
-    the order of the names of the nodes, also where SLURM_NODEID goes by another, was seen with
-    22.05.8 in a step of two components.
+    env_array_for_step.
     """
 
     key, source = "slurm", "Slurm"
@@ -169,7 +170,7 @@ class Slurm(Scheduler):
             self.hosts = (nodes.value, _find_host_of_rank_0(environ, self.rank.value, node))
 
     def detect(self) -> bool:
-        """Accept only tasks of steps."""
+        """Return whether this process is a task of a step."""
         return self.step is not None and 0 <= self.step <= self.last_step and self.rank is not None
 
 
@@ -186,7 +187,7 @@ class Pmix(Scheduler):
         self.where = f"job {job}" if job else ""
 
     def detect(self) -> bool:
-        """Accept a rank without a size."""
+        """Return whether there is a rank; PMIx gives no size."""
         return self.rank is not None
 
 
@@ -219,7 +220,7 @@ class Jsrun(Scheduler):
 
 
 class Torchrun(Scheduler):
-    """``torchrun`` of PyTorch; people set RANK and WORLD_SIZE for other things, too."""
+    """``torchrun`` of PyTorch; RANK and WORLD_SIZE alone may be meant for another program."""
 
     key = source = "torchrun"
     variables = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
@@ -240,15 +241,14 @@ PRECEDENCE: Tuple[Type[Scheduler], ...] = (
     Jsrun,
     Torchrun,
 )
-"""Sources, the first that counts in front; without any, a pod's rank table counts
-(`kubernetes`)."""
+"""Sources, those that win first; without any, a pod's rank table counts (`kubernetes`)."""
 
 SCHEDULERS = PRECEDENCE[1:]
 
 IDENTITY_VARIABLES = tuple(
     name for each in SCHEDULERS for name in each.own_variables or each.variables if name
 )
-"""Variables of schedulers that a launcher removes from its ranks."""
+"""Variables of schedulers that a launcher removes from the environment of its ranks."""
 
 
 class Identity(NamedTuple):
@@ -259,7 +259,7 @@ class Identity(NamedTuple):
         size: Number of processes.
         local_rank: Number of the process on its node.
         local_size: Number of processes on its node.
-        claims: The sources, the one that counts first in front.
+        claims: The sources that number this process, in the order of `PRECEDENCE`.
     """
 
     rank: Optional[SourcedNumber] = None
@@ -275,10 +275,10 @@ class Identity(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """The sources and their variables, for logs."""
+        """The sources and variables of the numbers, for logs."""
         numbers = [number for number in self[:4] if number is not None]
         if not numbers:
-            return "no variable says anything of a job"
+            return "no variable describes a job"
         sources = [claim.name for claim in self.claims if set(claim.numbers) & set(numbers)]
         return f"{' and '.join(sources)}: {', '.join(map(str, numbers))}"
 
@@ -287,14 +287,14 @@ def read_identity(environ: Mapping[str, str]) -> Identity:
     """Read the environment of a process that is, or may be, a rank.
 
     Raises:
-        JobError: If two sources differ; if `CHOICE` names no scheduler; or if this process was
-            started from a shell that stands for several tasks of Slurm.
+        JobError: If two sources disagree; if `CHOICE` names no scheduler; or if this process was
+            started from a shell of ``srun --pty`` in a step of several tasks.
     """
     return _merge(_detect(PRECEDENCE, environ))
 
 
 def read_schedulers(environ: Mapping[str, str]) -> Identity:
-    """Read the schedulers' numbers only, for a process that starts ranks.
+    """Read only the schedulers' numbers, for a process that starts ranks.
 
     Raises:
         JobError: As from `read_identity`.
@@ -321,27 +321,27 @@ def _detect(sources: Sequence[Type[Scheduler]], environ: Mapping[str, str]) -> L
     if choice not in ("", *choices):
         known = ", ".join(choices)
         raise JobError(f"{CHOICE}={choice!r} names no scheduler.", hint=f"Use one of {known}.")
-    asked = [each(environ) for each in sources if not choice or each.key in ("", choice)]
-    found = {type(each): each for each in asked if each.detect()}
+    candidates = [each(environ) for each in sources if not choice or each.key in ("", choice)]
+    detected = {type(each): each for each in candidates if each.detect()}
     if choice:
-        return list(found.values())
-    if OpenMpi in found and _is_below_daemon(environ):
-        found.pop(Slurm, None)
+        return list(detected.values())
+    if OpenMpi in detected and _is_below_daemon(environ):
+        detected.pop(Slurm, None)
     # srun --mpi=pmi2 sets PMI_RANK, too.
-    if Slurm in found and not found.keys() - {RankVariables, Slurm, Mpich}:
-        _refuse_slurm_shell(environ, found[Slurm])
-    return list(found.values())
+    if Slurm in detected and not detected.keys() - {RankVariables, Slurm, Mpich}:
+        _refuse_slurm_shell(environ, detected[Slurm])
+    return list(detected.values())
 
 
 def _merge(claims: Sequence[Scheduler]) -> Identity:
     """Take each number from the first source that has it; all must agree."""
     numbers = {}
     for field in _QUESTIONS:
-        voices = [claim for claim in claims if getattr(claim, field) is not None]
-        for claim in voices[1:]:
-            if getattr(claim, field).value != getattr(voices[0], field).value:
-                raise _disagreement(voices[0], claim, field)
-        numbers[field] = getattr(voices[0], field) if voices else None
+        having = [claim for claim in claims if getattr(claim, field) is not None]
+        for claim in having[1:]:
+            if getattr(claim, field).value != getattr(having[0], field).value:
+                raise _disagreement(having[0], claim, field)
+        numbers[field] = getattr(having[0], field) if having else None
     return Identity(**numbers, claims=tuple(claims))
 
 
@@ -374,7 +374,7 @@ def _read_first(environ: Mapping[str, str], *names: str) -> Optional[SourcedNumb
 
 
 def _make_plain(text: str) -> str:
-    """Replace characters that do not fit into names of files and jobs, such as PMIx's ``@``."""
+    """Replace characters that names of files and jobs must not have, such as PMIx's ``@``."""
     return re.sub("[^A-Za-z0-9_-]", "_", text)[-100:]
 
 
@@ -382,15 +382,15 @@ def _make_plain(text: str) -> str:
 
 
 def _find_first_host(nodelist: str) -> str:
-    """Find the first name in a list such as ``gpu[07-09,12],login1``; empty if there is none."""
-    if nodelist == "(null)":  # as Slurm writes what it does not have
+    """Return the first name of a list such as ``gpu[07-09,12],login1``; empty if it has none."""
+    if nodelist == "(null)":  # Slurm's text for no list
         return ""
     match = re.match(r"([^\[,]*)(?:\[([0-9]+)[^\]]*\]([^\[,]*))?", nodelist)
     return "" if match is None else f"{match[1]}{match[2] or ''}{match[3] or ''}"
 
 
 def _count_tasks(node: int, counts: str) -> Optional[int]:
-    """Count the tasks of a node in a step with ``counts``, such as ``2(x3),1``; None if none."""
+    """Read the tasks of a node from ``counts``, as in ``2(x3),1``; None if it is not there."""
     for part in counts.split(","):
         match = re.fullmatch(r"([0-9]{1,9})(?:\(x([0-9]{1,9})\))?", part.strip())
         if match is None:
@@ -402,7 +402,7 @@ def _count_tasks(node: int, counts: str) -> Optional[int]:
 
 
 def _find_host_of_rank_0(environ: Mapping[str, str], rank: int, node: Optional[int]) -> str:
-    """Find the node of rank 0; empty if the sorted list of the step's nodes does not show it."""
+    """Return the node of rank 0; empty if it need not be the first of the step's sorted nodes."""
     is_mixed = (read_number(environ, "SLURM_HET_SIZE") or 1) > 1
     if is_mixed or environ.get("SLURM_DISTRIBUTION") == "arbitrary" or (rank == 0 and node):
         return ""
@@ -425,12 +425,12 @@ def _count_local_tasks(environ: Mapping[str, str], node: Optional[int]) -> Optio
 def _refuse_slurm_shell(environ: Mapping[str, str], step: Scheduler) -> None:
     """Refuse a process from the shell of ``srun --pty`` if the step has several tasks.
 
-    Such a shell is a task and so is a program that ``srun --pty`` runs at once, but a program that
-    somebody starts in the shell is alone. SLURM_PTY_PORT says less than it seems: a step that is
-    started from such a shell inherits it, but its tasks have no terminal.
+    The shell itself is a task, and so is a program that ``srun --pty`` runs instead of a shell; a
+    program that a user starts in the shell is an independent process. SLURM_PTY_PORT does not
+    decide it: a step that is started from such a shell inherits it, but its tasks have no terminal.
 
     Raises:
-        JobError: If it cannot be told whether this process is the task of the ``step``.
+        JobError: If this process may be either.
     """
     task = read_number(environ, "SLURM_TASK_PID")
     if not environ.get("SLURM_PTY_PORT") or step.size is None or step.size.value == 1:
@@ -461,10 +461,9 @@ def _has_terminal(pid: int) -> bool:
 def _is_below_daemon(environ: Mapping[str, str]) -> bool:
     """Return whether the Slurm step of this process is that of ``mpirun``'s daemons.
 
-    Below Slurm, ``mpirun`` starts its daemons with ``srun``, none on its own node if that is one of
-    the allocation's; the ranks inherit the variables of these. Source: the environments of such
-    ranks (Open MPI 4.1.4, Slurm 22.05.8); plm_slurm_module.c, where ``mpirun`` itself is the first
-    of ess_base_num_procs.
+    Below Slurm, ``mpirun`` starts its daemons with ``srun``, and the ranks inherit their variables.
+    There is no daemon on ``mpirun``'s own node. Source: the environments of such ranks (Open MPI
+    4.1.4, Slurm 22.05.8); plm_slurm_module.c, where ess_base_num_procs counts ``mpirun`` as well.
     """
     rank = read_number(environ, "OMPI_COMM_WORLD_RANK")
     nodes = read_number(environ, "SLURM_STEP_NUM_NODES")

@@ -1,11 +1,11 @@
-"""State files of Python processes that a script starts as ranks: start and end.
+"""State files of Python processes that a script starts as ranks.
 
-Most such processes join the job, and then `member` writes the file. One that fails earlier (data,
-options, missing TensorFlow) would go unnoticed: the script continues, and exits with 0. So each
-process writes a file when it starts, and again when it ends.
+Most such processes join the job, and then `member` writes the file. One that fails before that
+(data, options, missing TensorFlow) would go unnoticed, because the script goes on and exits with 0.
+So each process writes its file when it starts, and again when it ends.
 
-``compat/inherited/sitecustomize.py`` loads this file by its path, into any Python from 3.6 on and
-whatever is installed there. It imports nothing but what is built into the interpreter.
+``compat/inherited/sitecustomize.py`` loads this module by its path into any Python from 3.6 on. So
+it imports only modules that are built into the interpreter.
 """
 
 import atexit
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 _FOLDER, _LAUNCHED = "ASCEND_SESSION_RANK_FOLDER", "ASCEND_SESSION_LAUNCHED"
 
 PROCESS = "ASCEND_SESSION_RANK_PROCESS"
-"""Variable with the pid of the Python that is the rank; child processes inherit it and are not
-ranks."""
+"""Variable with the pid of the process that is the rank; its children inherit it, and are not."""
 
 EXIT_CODE = ".exit"
 """Suffix of the file with a process's exit code, beside its state file."""
@@ -35,7 +34,8 @@ _UNBUFFERED = 2  # _IONBF of stdio.h
 def is_rank_of_script(environ: "Mapping[str, str]") -> bool:
     """Return whether a process is one of several ranks started below a launch by a script.
 
-    It has a ``RANK_ID``, and a ``RANK_SIZE`` above 1 or not numeric, that the launch did not set.
+    It has a ``RANK_ID`` and a ``RANK_SIZE`` that the launch did not set, and the size is above 1 or
+    no number.
     """
     rank, size = environ.get("RANK_ID", ""), environ.get("RANK_SIZE", "")
     launched = environ.get(_LAUNCHED, "").split()
@@ -73,7 +73,7 @@ def _note(uses_vendor: bool) -> None:
         _own = _RankProcess(folder)
         _own.watch_exits()
     _own.uses_vendor = uses_vendor
-    _own.begin()
+    _own.write_start()
 
 
 class _RankProcess:
@@ -83,27 +83,27 @@ class _RankProcess:
         self.uses_vendor = False
         self._path = os.path.join(folder, f"process_{os.getpid()}.json")
         self._pid, self._thread = os.getpid(), get_ident()
-        self._asked = ""
+        self._exit_text = ""  # of sys.exit(text)
 
-    def begin(self) -> None:
-        """Write that the process is alive."""
-        if self._state() in ("", "started"):
+    def write_start(self) -> None:
+        """Write that the process has started, unless `member` has written the file."""
+        if self._read_state() in ("", "started"):
             self._write("started")
 
     def watch_exits(self) -> None:
-        """Arrange that the end of this process is recorded."""
+        """Replace the exit functions, and register a handler, to record the end."""
         for name in ("exit", "_exit"):
             module = sys if name == "exit" else os
-            setattr(module, name, self._noting(getattr(module, name)))
+            setattr(module, name, self._record(getattr(module, name)))
         quitter = type(getattr(sys.modules["builtins"], "exit", None))
         if quitter.__name__ == "Quitter":
-            quitter.__call__ = self._noting(quitter.__call__)  # type: ignore[method-assign]
+            quitter.__call__ = self._record(quitter.__call__)  # type: ignore[method-assign]
         atexit.register(self._end)
 
-    def _noting(self, leave: "Callable[..., Any]") -> "Callable[..., Any]":
-        """Wrap a function that ends the program, to record the code or text that it is given."""
+    def _record(self, leave: "Callable[..., Any]") -> "Callable[..., Any]":
+        """Wrap a function that ends the program, to record the code or text that it gets."""
 
-        def noting(*arguments: "Any") -> "Any":
+        def record_and_leave(*arguments: "Any") -> "Any":
             if os.getpid() == self._pid and leave.__name__ == "_exit":
                 code = arguments[0] if arguments else 0
                 self._write_end(f"SystemExit: {code}" if code else "")
@@ -112,11 +112,11 @@ class _RankProcess:
             except SystemExit as error:
                 if get_ident() == self._thread:
                     is_text = error.code is not None and not isinstance(error.code, int)
-                    self._asked = _describe(error) if is_text else ""
+                    self._exit_text = _describe(error) if is_text else ""
                 raise
 
-        noting.__name__, noting.__doc__ = leave.__name__, leave.__doc__
-        return noting
+        record_and_leave.__name__, record_and_leave.__doc__ = leave.__name__, leave.__doc__
+        return record_and_leave
 
     def _end(self) -> None:
         if os.getpid() != self._pid:
@@ -129,12 +129,11 @@ class _RankProcess:
             return
 
     def _write_end(self, error: str) -> None:
-        state = self._state()
-        if state == "started" or ((error or self._asked) and state in ("open", "closed", "ended")):
-            ended = "failed" if error else "ended"
-            self._write(ended, error or self._asked, joined=state != "started")
+        state, text = self._read_state(), error or self._exit_text
+        if state == "started" or (text and state in ("open", "closed", "ended")):
+            self._write("failed" if error else "ended", text, joined=state != "started")
 
-    def _state(self) -> str:
+    def _read_state(self) -> str:
         try:
             with open(self._path, encoding="utf-8") as file:
                 return file.read().partition('"state": "')[2].partition('"')[0]
@@ -170,7 +169,7 @@ _own = None  # type: Any
 
 
 def _find_unread_program() -> str:
-    """Return the error if Python could not read its script, which raises nothing; else empty."""
+    """Return an error if Python could not open its script, which raises nothing; else empty."""
     name = (getattr(sys, "argv", None) or [""])[0]
     main = vars(sys.modules["__main__"])
     has_run = any(not key.startswith("__") for key in main)
@@ -183,9 +182,9 @@ def _find_unread_program() -> str:
 def _write_exit_code(path: str) -> None:
     """Have the C library write the exit code of this process into a file, as its only byte.
 
-    Python does not keep it: an uncaught SystemExit leaves no trace. So fputc(3) is registered with
-    on_exit(3): when the process exits, the C library calls it with the code, and it writes that.
-    The stream has no buffer, so that a crash later in the exit loses nothing.
+    Python code cannot see it: an uncaught SystemExit leaves no trace. So fputc(3) is registered
+    with on_exit(3), which calls it with the code when the process exits. The stream has no buffer,
+    so that a crash later in the exit loses nothing.
     """
     import ctypes  # slow to import, and needed only here
 

@@ -1,4 +1,4 @@
-"""Variables that describe a job, read as the adapter does, and their traps.
+"""Environment variables that describe a job, read as the adapter does, and their traps.
 
 Source: the adapter's ge_plugin.cc (Init, SetRankTableFileEnv and SetCmChiefWorkSizeEnv), and its
 manual's pages on environment variables (tfa_env).
@@ -20,7 +20,7 @@ GRACE = "ASCEND_SESSION_GRACE"
 """Variable with the seconds between a launcher's SIGTERM and SIGKILL."""
 
 LAUNCHED = "ASCEND_SESSION_LAUNCHED"
-"""Variable with the settings that the launcher gave its one rank: ``RANK_ID=0 RANK_SIZE=1 ...``."""
+"""Variable with what the launcher set for its only rank, as in ``RANK_ID=0 RANK_SIZE=1``."""
 
 STALL_NOTE = "ASCEND_SESSION_STALL_NOTE"
 """Variable with the seconds that a rank may wait before the launcher reports it; 0 for never."""
@@ -29,23 +29,19 @@ _CHIEF_VARIABLES = ("CM_CHIEF_IP", "CM_CHIEF_PORT", "CM_CHIEF_DEVICE", "CM_WORKE
 
 
 def read_number(environ: Mapping[str, str], name: str) -> Optional[int]:
-    """Read a variable as a number; None if unset or not a number, which the adapter ignores."""
+    """Read a variable as an int; None if it is unset or no number, which the adapter ignores."""
     text = environ.get(name, "").strip()
     # Newer releases of Python refuse to read numbers of thousands of digits.
     return int(text) if re.fullmatch(r"-?[0-9]{1,4000}", text) else None
 
 
 def read_seconds(environ: Mapping[str, str], name: str) -> Optional[float]:
-    """Read a variable as seconds with at most two decimals; None if unset or anything else."""
+    """Read a variable as seconds with at most two decimals; None if it is anything else."""
     return parse_seconds(environ.get(name, ""))
 
 
 def check_stall_note(environ: Mapping[str, str]) -> None:
-    """Refuse a `STALL_NOTE` that would be ignored.
-
-    Raises:
-        JobError: If it is set, and no number of seconds.
-    """
+    """Raise JobError if `STALL_NOTE` is set but no number of seconds."""
     if environ.get(STALL_NOTE) and read_seconds(environ, STALL_NOTE) is None:
         raise JobError(
             f"{STALL_NOTE}={environ[STALL_NOTE]!r} is not a number of seconds, such as 60 or 0.5.",
@@ -62,8 +58,8 @@ def read_size(environ: Mapping[str, str]) -> Optional[int]:
 def find_superseded(environ: Mapping[str, str]) -> List[str]:
     """List the launcher's settings that a script below it has overridden.
 
-    Such a script starts and numbers ranks itself. Its own settings count; those of the launcher
-    describe the script's process, not its ranks.
+    Such a script starts and numbers ranks itself. The launcher's settings describe the script's
+    process, so that they do not count for these ranks.
     """
     pairs = [pair.partition("=") for pair in environ.get(LAUNCHED, "").split()]
     launched = {name: value for name, _, value in pairs}
@@ -79,12 +75,12 @@ def uses_collectives(environ: Mapping[str, str]) -> bool:
 
 
 def read_task(environ: Mapping[str, str]) -> Any:
-    """Read the ``task`` of ``TF_CONFIG``, whatever it is; None without one."""
+    """Read the ``task`` of ``TF_CONFIG``, of any JSON type; None without one."""
     return _read_tf_config(environ).get("task")
 
 
 def read_task_type(environ: Mapping[str, str]) -> Optional[str]:
-    """Read the task type in ``TF_CONFIG``: ``ps``, ``worker``, ``evaluator`` ..."""
+    """Read the task type in ``TF_CONFIG``, such as ``ps`` or ``evaluator``; None without one."""
     task = read_task(environ)
     kind = task.get("type") if isinstance(task, dict) else None
     return kind if isinstance(kind, str) else None
@@ -106,10 +102,10 @@ def _read_tf_config(environ: Mapping[str, str]) -> Dict[str, Any]:
 
 
 def find_traps(environ: Mapping[str, str]) -> List[str]:
-    """List in sentences why an environment describes no valid job.
+    """List, in sentences, contradictions in an environment that the adapter does not report.
 
-    The adapter reports none of them. In most cases it silently switches collectives off, and every
-    rank trains alone; in the others HCCL or the adapter ends the process.
+    In most cases it silently switches collectives off, and every rank trains alone; in the others
+    HCCL or the adapter ends the process.
     """
     traps = []
     table, chief = environ.get("RANK_TABLE_FILE"), environ.get("CM_CHIEF_IP")
@@ -154,7 +150,7 @@ def find_traps(environ: Mapping[str, str]) -> List[str]:
 def find_missing_table(environ: Mapping[str, str]) -> str:
     """Return an error if ``RANK_TABLE_FILE`` names no file; else an empty text.
 
-    On the stub this alone is harmless; beside another error it is the first thing to check.
+    Alone this is harmless on the stub. With another error it is the first thing to look at.
     """
     table = environ.get("RANK_TABLE_FILE")
     is_missing = table and not os.path.isfile(table)
@@ -162,14 +158,14 @@ def find_missing_table(environ: Mapping[str, str]) -> str:
 
 
 def find_wrong_numbers(environ: Mapping[str, str]) -> List[str]:
-    """List variables that should be numbers, in a job without a rank table.
+    """List, in sentences, a RANK_SIZE and RANK_ID that are no numbers, without a rank table.
 
     The adapter reads such a size as 1, and such a rank as 0 in every process.
     """
-    problems: List[str] = []
-    size, rank = environ.get("RANK_SIZE"), environ.get("RANK_ID")
     if environ.get("RANK_TABLE_FILE"):
-        return problems
+        return []
+    problems = []
+    size, rank = environ.get("RANK_SIZE"), environ.get("RANK_ID")
     if size and read_number(environ, "RANK_SIZE") is None:
         problems.append(f"RANK_SIZE={size!r} is not a number of processes, such as 8.")
     if rank and read_number(environ, "RANK_ID") is None and (read_size(environ) or 1) > 1:

@@ -1,18 +1,18 @@
-"""What the small examples train: a plane, fitted to points that are the same in every run."""
+"""The training task of the small examples: fit a plane to points, the same in every run."""
 
 from pathlib import Path
 from typing import Any, Dict, Tuple
 
-SLOPES = (2.0, -3.0, 0.5)  # what is to be found, but for noise
+SLOPES = (2.0, -3.0, 0.5)  # of the plane, which the points have with noise
 POINTS = 480
-BATCH = 48  # points in one step, of all ranks together
+BATCH = 48  # points in one step of all ranks together
 EPOCHS = 4
 STEPS = EPOCHS * POINTS // BATCH
 RATE = 0.1
 
 
 def points(rank: int = 0, size: int = 1) -> Tuple[Any, Any]:
-    """The points that a rank sees: float32 arrays of [n, 3] inputs and [n, 1] goals."""
+    """Return the points of a rank: float32 arrays of [n, 3] inputs and [n, 1] goals."""
     import numpy
 
     random = numpy.random.RandomState(20)
@@ -22,16 +22,16 @@ def points(rank: int = 0, size: int = 1) -> Tuple[Any, Any]:
 
 
 def share_of_batch(size: int) -> int:
-    """Return the number of points of a step for one rank; all ranks together take `BATCH`."""
+    """Return the number of points for one rank in a step, in which all ranks have `BATCH`."""
     if BATCH % size:
         raise SystemExit(f"This example divides {BATCH} points among the ranks, not among {size}.")
     return BATCH // size
 
 
 def batches(rank: int = 0, size: int = 1) -> Any:
-    """A ``tf.data.Dataset`` without end of a rank's inputs and goals.
+    """Return an endless ``tf.data.Dataset`` of a rank's inputs and goals.
 
-    All batches are of one size, for the device compiles a graph for each.
+    All batches have one size, because the device compiles the graph for each size.
     """
     import tensorflow.compat.v1 as tf
 
@@ -40,7 +40,7 @@ def batches(rank: int = 0, size: int = 1) -> Any:
 
 
 def build_loss(inputs: Any, goals: Any) -> Any:
-    """Build the model, one variable ``slopes`` in a matrix product, and its squared error."""
+    """Build the model, a matrix product with the variable ``slopes``, and its squared error."""
     import tensorflow.compat.v1 as tf
 
     slopes = tf.get_variable("slopes", [len(SLOPES), 1], initializer=tf.zeros_initializer())
@@ -48,7 +48,7 @@ def build_loss(inputs: Any, goals: Any) -> Any:
 
 
 def load_slopes(folder: Path) -> Dict[str, float]:
-    """The slopes in the latest checkpoint; none where another rank has written it."""
+    """Return the slopes in the latest checkpoint; none if another rank wrote it."""
     import tensorflow.compat.v1 as tf
 
     if tf.train.latest_checkpoint(str(folder)) is None:
@@ -57,5 +57,5 @@ def load_slopes(folder: Path) -> Dict[str, float]:
 
 
 def name_slopes(slopes: Any) -> Dict[str, float]:
-    """The slopes of an array [3, 1], by name."""
+    """Return the slopes in an array of shape [3, 1], by name."""
     return {f"slope {number}": float(slope) for number, slope in enumerate(slopes.ravel())}

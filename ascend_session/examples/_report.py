@@ -1,4 +1,4 @@
-"""How the examples show what training came to: a table in the terminal and a curve in a file."""
+"""Show the results of training: a table in the terminal and a curve in a file."""
 
 import contextlib
 import io
@@ -14,9 +14,14 @@ _MOST_ROWS = 10  # of a table with two trainings
 
 
 class Epoch(NamedTuple):
-    """The result of training after one pass over the data; accuracy is from 0 to 1.
+    """The result of training after one pass over the data.
 
-    ``weights`` stands for the weights that all ranks had then.
+    Attributes:
+        number: The epoch, from 1.
+        training_loss: Mean loss of the steps.
+        held_out_loss: Loss on images that are not trained on.
+        held_out_accuracy: Accuracy on these images, from 0 to 1.
+        weights: A digest of the weights, in hexadecimal.
     """
 
     number: int
@@ -27,7 +32,7 @@ class Epoch(NamedTuple):
 
 
 def require_packages() -> None:
-    """End the program with one sentence if a package that only examples need is missing."""
+    """Exit with a message if a package that only examples need is missing."""
     try:
         import matplotlib  # noqa: F401
         import sklearn  # noqa: F401
@@ -45,7 +50,7 @@ def print_table(history: Sequence[Epoch]) -> None:
 
 
 def print_both(one: Sequence[Epoch], other: Sequence[Epoch], names: Sequence[str]) -> None:
-    """Print the losses and held-out accuracies of two trainings, of some ten epochs."""
+    """Print the losses and held-out accuracies of two trainings, for about ten epochs."""
     titles = [f"{what}, {name}" for what in ("Loss", "Accuracy") for name in names]
     rows = []
     every = -(-len(one) // _MOST_ROWS)
@@ -59,7 +64,7 @@ def print_both(one: Sequence[Epoch], other: Sequence[Epoch], names: Sequence[str
 
 
 def difference(one: Sequence[Epoch], other: Sequence[Epoch]) -> float:
-    """The largest difference of the training losses of two trainings."""
+    """Return the largest difference between the training losses of two trainings."""
     return max(abs(a.training_loss - b.training_loss) for a, b in zip(one, other))
 
 
@@ -81,7 +86,7 @@ def _print(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def save(history: Sequence[Epoch], folder: Path) -> Path:
-    """Save the numbers for `load`, and a drawing of them; return the path of the drawing."""
+    """Save the numbers for `load`, and a picture of them; return the path of the picture."""
     save_numbers(history, folder)
     return save_curve(history, folder)
 
@@ -93,7 +98,7 @@ def save_numbers(history: Sequence[Epoch], folder: Path) -> None:
 
 
 def load(folder: Path) -> List[Epoch]:
-    """Load the numbers that were saved in the folder."""
+    """Load the numbers that `save` wrote into the folder."""
     return [Epoch(**epoch) for epoch in json.loads((folder / _NUMBERS).read_text())]
 
 
@@ -114,7 +119,7 @@ def save_curve(history: Sequence[Epoch], folder: Path) -> Path:
 def save_comparison(
     one: Sequence[Epoch], other: Sequence[Epoch], names: Sequence[str], path: Path
 ) -> Path:
-    """Draw two trainings over each other, by the name of each; return ``path``, a PNG."""
+    """Draw two trainings, with their names, into one PNG; return its path."""
     styles: Sequence[Dict[str, Any]] = (
         {"linewidth": 6, "alpha": 0.4},
         {"linestyle": "--", "color": "black"},
@@ -133,7 +138,7 @@ def save_comparison(
 
 @contextlib.contextmanager
 def _picture(path: Path) -> Iterator[Tuple[Any, Any]]:
-    """Give axes to draw losses and accuracies over the epochs in, then save both as a PNG."""
+    """Yield axes for losses and for accuracies over the epochs, then save both as a PNG."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 4), tight_layout=True)

@@ -1,4 +1,4 @@
-"""Two ways to the same result: a script as it usually is, and the same with this package."""
+"""Compare a usual script with the same script written with this package."""
 
 import os
 import sys
@@ -8,18 +8,17 @@ from typing import Any, Callable, Dict
 
 from ascend_session import AscendError
 
-# Takes an empty folder to write into; returns numbers by name, on some ranks none.
+# Takes an empty folder to write into; returns numbers by name, or none on some ranks.
 Way = Callable[[Path], Dict[str, float]]
 
 
 def hand_made_proto(graph_run_mode: int = 1) -> Any:
-    """The ``tf.ConfigProto`` that scripts for Ascend make line by line.
+    """Return the ``tf.ConfigProto`` that scripts for Ascend make line by line.
 
-    Nobody checks the lines: a mistyped key is not read, and a value in the wrong field (``.s``,
-    ``.i``, ``.b``) reads as zero. They have an effect in a script that imports ``npu_bridge``,
-    which also has to run ``initialize_system`` before everything and, whatever happens,
-    ``shutdown_system`` behind it. Without that the entry is ignored and TensorFlow computes on the
-    CPU, which is how the examples run it, on every machine
+    Nothing checks the lines: a mistyped key is ignored, and a value in the wrong field (``.s``,
+    ``.i``, ``.b``) reads as zero. The entry has an effect only if the script imports
+    ``npu_bridge``, runs ``initialize_system`` first and, whatever happens, ``shutdown_system``
+    last. The examples do not, so that TensorFlow ignores the entry and computes on the CPU
     (guides/facts/adapter.md#graphs-that-stay-on-the-cpu).
     """
     import tensorflow.compat.v1 as tf
@@ -37,13 +36,13 @@ def hand_made_proto(graph_run_mode: int = 1) -> Any:
 
 
 def side_by_side(without: Way, with_ascend_session: Way) -> None:
-    """Run both ways, each in a temporary folder of its own, and print the results.
+    """Run both functions, each in its own temporary folder, and print their results.
 
     Args:
-        without: The usual way. It knows no ranks: in a job each process does the whole work alone.
-        with_ascend_session: The same with this package. In a job its ranks share the work.
+        without: The usual script. In a job each process does the whole work.
+        with_ascend_session: The script with this package. In a job the ranks share the work.
     """
-    # Read when TensorFlow is imported: say errors only, and use no operators but its own.
+    # TensorFlow reads these at its import: print only errors, and use its own operators.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
     from ascend_session.backends._tensorflow import tf1
@@ -66,5 +65,5 @@ def side_by_side(without: Way, with_ascend_session: Way) -> None:
 
 
 def difference(usual: Dict[str, float], ours: Dict[str, float]) -> float:
-    """The largest difference between numbers of one name, of those that ``ours`` has."""
+    """Return the largest difference between the numbers in ``ours`` and their like in ``usual``."""
     return max(abs(usual[name] - number) for name, number in ours.items())

@@ -15,8 +15,8 @@ from ascend_session.examples import digits
 from ascend_session.examples._report import Epoch, difference, load, print_both, save_comparison
 
 RANKS = 8
-EPOCHS = 30  # with 512 images in a step, fewer do not reach 95 % on images not trained on
-ROUNDING = 1e-4  # of a loss on the CPU: ranks add the same numbers in another order
+EPOCHS = 30  # with 512 images per step, fewer do not reach 95 % accuracy on held-out images
+ROUNDING = 1e-4  # largest difference of a loss on the CPU: ranks add in another order
 _COLUMNS = 80
 
 
@@ -27,13 +27,13 @@ def main(argv: Sequence[str], ranks: int = RANKS) -> int:
     words = ["--epochs", str(arguments.epochs), "--brief", "--batch"]
     names = (f"1 x {ranks * batch}", f"{ranks} x {batch}")
     alone_on, job_on = choose_backends(ranks, device_count())
-    if not _is_device(alone_on):  # announced below with the reason, so that no warning need be
+    if not _is_device(alone_on):  # no warning is needed, because the reason is printed below
         os.environ["ASCEND_SESSION_BACKEND"] = alone_on.name
 
     alone_args = [*words, str(ranks * batch), "--output", _shorten(folder / "one_process")]
     title = f"One process, {ranks * batch} images in each step"
     _announce(title, alone_on, ["python", "-m", digits.NAME, *alone_args])
-    # The backend and its reason were just announced.
+    # The backend and the reason have been printed.
     logging.getLogger("ascend_session").setLevel(logging.ERROR)
     digits.main(alone_args)
 
@@ -69,7 +69,7 @@ def main(argv: Sequence[str], ranks: int = RANKS) -> int:
 
 
 def choose_backends(ranks: int, devices: int) -> Tuple[Choice, Choice]:
-    """Choose for the process and for the job: devices, as far as there are enough of them."""
+    """Choose backends for the process and for the job: devices if there are enough, else stub."""
     choice = choose("auto", os.environ)
     if not _is_device(choice) or devices >= ranks:
         return choice, choice
@@ -130,9 +130,9 @@ def _describe_failure(result: LaunchResult) -> str:
 
 
 def _next_commands() -> List[Tuple[str, str]]:
-    """List three commands to try, and what each does."""
+    """Return three commands to try next, each with its purpose."""
     program = Path(sys.executable).with_name("ascend-session")
-    short = Path(".venv", "bin", "ascend-session")  # what scripts/demo has made it
+    short = Path(".venv", "bin", "ascend-session")  # as scripts/demo creates it
     if shutil.which("ascend-session") == str(program):
         name = "ascend-session"
     else:
@@ -145,7 +145,7 @@ def _next_commands() -> List[Tuple[str, str]]:
 
 
 def _shorten(path: Path) -> str:
-    """Name a file in or below the working directory without that directory's name."""
+    """Return a path relative to the working directory, if it is below it."""
     try:
         return str(path.relative_to(Path.cwd()))
     except ValueError:

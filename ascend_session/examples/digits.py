@@ -5,11 +5,11 @@ carries); the model is a network of two layers in TensorFlow's graph mode. Run i
 ``python -m ascend_session.examples.digits [--epochs N] [--output FOLDER]``, and copy from it.
 
 ``ascend-session launch -n 8 -m ascend_session.examples.digits`` trains the same model on eight
-ranks. In each step a rank computes the gradients of its share of the images, and all apply the mean
-of them: what one process gets with ``--batch 512``, eight times the images.
+ranks. In each step a rank computes the gradients for its share of the images, and all ranks apply
+their mean. One process gets the same with ``--batch 512``, eight times the images.
 
-With ``--checkpoint-dir FOLDER`` it goes on where the latest checkpoint in FOLDER was made, be it by
-an earlier attempt of ``launch --max-restarts 3``, and comes to the same weights, bit by bit.
+With ``--checkpoint-dir FOLDER`` it resumes from the latest checkpoint in FOLDER, as after a restart
+by ``launch --max-restarts 3``, and gets the same weights, bit by bit.
 """
 
 import argparse
@@ -36,7 +36,7 @@ from ascend_session.examples._report import Epoch, print_table, require_packages
 NAME = "ascend_session.examples.digits"
 SEED = 20
 BATCH = 64  # images in one training step of a rank
-HELD_OUT = 360  # images that are not trained on, to see what was learned
+HELD_OUT = 360  # images that are not trained on, to measure accuracy
 
 # Options that are left out keep the vendor's defaults; `ascend-session options` lists them all.
 CONFIG = AscendConfig(
@@ -64,7 +64,7 @@ class Examples(NamedTuple):
 
 
 class Share(NamedTuple):
-    """What a rank sees of each step: so many images of ``batch * size``."""
+    """The share of a rank in each step: ``batch`` of ``batch * size`` images."""
 
     rank: int = 0
     size: int = 1
@@ -75,9 +75,9 @@ ALONE = Share()
 
 
 class WeightCheck:
-    """Operators that compare the variables of all ranks, and average their losses.
+    """Compares the variables of all ranks, and averages their losses.
 
-    They are added to the default graph, which must have all its variables by then.
+    Create it when the default graph has all its variables.
 
     Args:
         size: The number of ranks; a single rank exchanges nothing.
@@ -105,7 +105,7 @@ class WeightCheck:
             The mean of the ranks' losses, and the digest of their variables.
 
         Raises:
-            SystemExit: If ranks have other variables than rank 0; the message names them.
+            SystemExit: If ranks have other variables than rank 0; names them.
         """
         mine = digest_of(sess.run(self._variables))
         number = int.from_bytes(mine, "big", signed=True)
@@ -124,7 +124,7 @@ def digest_of(arrays: Sequence[Any]) -> bytes:
 
 
 def require_equal_weights(digests: List[int]) -> None:
-    """End the program, naming the ranks whose digest is not that of rank 0."""
+    """Exit with the ranks whose digest is not that of rank 0, if there are any."""
     others = [str(rank) for rank, digest in enumerate(digests) if digest != digests[0]]
     if others:
         ranks = "rank" if len(others) == 1 else "ranks"
@@ -132,12 +132,12 @@ def require_equal_weights(digests: List[int]) -> None:
 
 
 class Model:
-    """A graph, and what to feed and run in it: 64 pixels, a hidden layer, ten digits.
+    """The graph of a network with 64 pixels, one hidden layer and ten digits.
 
     Args:
-        hidden: The number of units of the hidden layer.
-        learning_rate: That of the optimizer.
-        size: The number of ranks.
+        hidden: Number of units of the hidden layer.
+        learning_rate: Learning rate of the optimizer.
+        size: Number of ranks.
     """
 
     def __init__(self, hidden: int = 128, learning_rate: float = 0.02, size: int = 1) -> None:
@@ -160,7 +160,7 @@ class Model:
             )
             self.loss = tf.reduce_mean(losses)
             correct = tf.equal(tf.argmax(logits, 1), self.labels)
-            # One process alone trains as with the optimizer itself: nothing is added to its graph.
+            # In a job of one rank this adds nothing to the graph.
             optimizer = training.DistributedOptimizer(tf.train.AdamOptimizer(learning_rate))
             self.global_step = tf.train.get_or_create_global_step()
             self.train_step = optimizer.minimize(self.loss, self.global_step)
@@ -171,7 +171,7 @@ class Model:
             self.weight_check = WeightCheck(size)
 
     def feed(self, examples: Examples) -> Dict[Any, Any]:
-        """The ``feed_dict`` for these examples."""
+        """Return the ``feed_dict`` for these examples."""
         return {self.images: examples.images, self.labels: examples.labels}
 
 
@@ -187,11 +187,11 @@ def load_digits() -> Tuple[Examples, Examples]:
 
 
 def batches(examples: Examples, epoch: int, share: Share = ALONE) -> Iterator[Examples]:
-    """Cut the examples into batches, in another order for each epoch, and give a rank its share.
+    """Yield a rank's share of each batch, in another order for each epoch.
 
-    What does not fill a batch of all ranks is left out: the device compiles the graph for each
-    batch size, and every rank must make as many steps. With ``tf.data`` it is the same to say, of a
-    dataset in the same order on all ranks,
+    Examples that do not fill a batch of all ranks are left out, because the device compiles the
+    graph for each batch size, and all ranks must make equally many steps. With ``tf.data``, and a
+    dataset in the same order on all ranks, write
     ``dataset.take(steps * batch * size).shard(size, rank).batch(batch)``.
     """
     number = len(examples.labels)
@@ -211,11 +211,10 @@ def train(
 ) -> Tuple[List[Epoch], str]:
     """Train from the beginning, or from the latest checkpoint; rank 0 saves the variables.
 
-    Which images a step sees follows from the number of the step, so that training that is resumed
-    goes on with the next ones.
+    The number of a step determines its images, so that resumed training goes on with the next ones.
 
     Returns:
-        The epochs that were trained now, and what stands for the weights.
+        The epochs that were trained now, and the digest of the weights.
     """
     share = Share(system.rank, system.size, arguments.batch)
     steps = len(examples.labels) // (share.batch * share.size)  # in an epoch
@@ -228,7 +227,7 @@ def train(
             for batch in islice(batches(examples, epoch, share), done % steps, None):
                 _, loss = sess.run([model.train_step, model.loss], model.feed(batch))
                 losses.append(float(loss))
-            done = 0  # of the epochs that follow
+            done = 0  # steps of the next epochs
             mean, weights = model.weight_check.run(sess, sum(losses) / len(losses))
             history.append(Epoch(epoch, mean, *evaluate(sess, model, held_out), weights))
         _, weights = model.weight_check.run(sess, 0.0)
@@ -238,7 +237,7 @@ def train(
 
 
 def training_session(system: AscendSystem, arguments: argparse.Namespace) -> Any:
-    """Open a session in which rank 0 keeps the checkpoints, and all begin with its variables."""
+    """Open a session in which rank 0 writes checkpoints, and all begin with its variables."""
     import tensorflow.compat.v1 as tf
 
     folder = arguments.checkpoint_dir
@@ -260,15 +259,15 @@ def training_session(system: AscendSystem, arguments: argparse.Namespace) -> Any
 
 
 def evaluate(sess: Any, model: Model, examples: Examples) -> Tuple[float, float]:
-    """Loss and accuracy on these examples."""
+    """Return loss and accuracy on these examples."""
     loss, accuracy = sess.run([model.loss, model.accuracy], model.feed(examples))
     return float(loss), float(accuracy)
 
 
 def restore(model: Model, held_out: Examples, checkpoint: str, rank: int = 0) -> float:
-    """Accuracy of what was saved as ``checkpoint``, in a session of its own.
+    """Return the accuracy of the variables in ``checkpoint``, restored in a new session.
 
-    Only rank 0 reads it, for the others may be on a machine that does not have the files.
+    Only rank 0 reads the files, which other machines may not have.
     """
     with ascend_session(graph=model.graph) as sess:
         sess.run(model.initialize)
@@ -280,10 +279,10 @@ def restore(model: Model, held_out: Examples, checkpoint: str, rank: int = 0) ->
 
 
 def main(argv: Sequence[str]) -> None:
-    """Trains, saves, restores and reports."""
+    """Train, save, restore and report."""
     arguments = parse(argv)
     require_packages()
-    # Read when TensorFlow is imported: say errors only, and use no operators but its own.
+    # TensorFlow reads these at its import: print only errors, and use its own operators.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
     examples, held_out = load_digits()
@@ -310,21 +309,21 @@ def main(argv: Sequence[str]) -> None:
             print_table(history)
         print(f"Restored in a second session: held-out accuracy {accuracy:.3f}")
         print(f"Checkpoint: {checkpoint}")
-        if history:  # else that of the epochs that were trained before stays
+        if history:  # else keep the curve of the earlier epochs
             print(f"Training curve: {save(history, arguments.output)}")
         if not arguments.brief:
             print(f"Backend: {system.backend}, because {system.backend_reason}")
 
 
 def positive_int(text: str) -> int:
-    """Read a whole number of 1 or more, for ``type=`` of an argument."""
+    """Convert an argument to an int of 1 or more."""
     if not (text.isdigit() and int(text) > 0):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more.")
     return int(text)
 
 
 def writable_folder(text: str) -> Path:
-    """Make a folder to write into, unless it is there; for ``type=`` of an argument."""
+    """Convert an argument to the path of a writable folder, which is created if needed."""
     path = Path(text)
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -337,7 +336,7 @@ def writable_folder(text: str) -> Path:
 
 
 def check_share(share: Share, number: int) -> None:
-    """End the program if ``number`` examples are not enough for a single step."""
+    """Exit if ``number`` examples are not enough for a single step."""
     step = share.batch * share.size
     if step > number:
         whose = "" if share.size == 1 else f" on each of {share.size} ranks"
@@ -374,20 +373,20 @@ def parse(
         type=writable_folder,
         default="digits-output",
         metavar="FOLDER",
-        help="where to put the checkpoint and the training curve (%(default)s)",
+        help="folder for the checkpoint and the training curve (%(default)s)",
     )
     add(
         "--checkpoint-dir",
         type=writable_folder,
         metavar="FOLDER",
-        help="go on from the latest checkpoint in FOLDER, and keep checkpoints there",
+        help="resume from the latest checkpoint in FOLDER, and write checkpoints there",
     )
     add(
         "--checkpoint-steps",
         type=positive_int,
         default=20,
         metavar="N",
-        help="steps from one checkpoint to the next (%(default)s)",
+        help="steps between checkpoints (%(default)s)",
     )
     add("--brief", action="store_true", help="print neither a table nor the backend")
     return parser.parse_args(argv)

@@ -18,7 +18,7 @@ CONFIG = AscendConfig(graph_run_mode=1, precision_mode="allow_mix_precision")
 
 
 def without(folder: Path) -> Dict[str, float]:
-    """The usual way."""
+    """Run the usual script."""
     import tensorflow.compat.v1 as tf
 
     require_estimators()
@@ -37,7 +37,7 @@ def without(folder: Path) -> Dict[str, float]:
 
 
 def with_ascend_session(folder: Path) -> Dict[str, float]:
-    """Inside a system, which gives the sessions their proto, and knows the ranks."""
+    """Run the script inside a system, which has the sessions' proto and the rank."""
     import tensorflow.compat.v1 as tf
 
     def model(features: Any, labels: Any, mode: str) -> Any:
@@ -58,18 +58,17 @@ def with_ascend_session(folder: Path) -> Dict[str, float]:
 
 
 def estimator_for(system: AscendSystem, model: Any, model_dir: str) -> Any:
-    """The vendor's estimator on a device, TensorFlow's own on the stub; the same options for both.
+    """Return the vendor's estimator on a device, TensorFlow's on the stub, with the same options.
 
-    `AscendConfig.to_run_config_kwargs` gives `NPURunConfig` the options, and NPUEstimator makes the
-    entry of them. It must not get a proto with an entry besides, for it would add a second one,
-    whose values and defaults win (guides/facts/adapter.md#npurunconfig-and-npuestimator). Without
-    ``JOB_ID`` it refuses to be made.
+    NPUEstimator makes the NpuOptimizer entry from the options in `NPURunConfig`. Do not pass it a
+    proto that has an entry: it would add a second one, whose values and defaults win
+    (guides/facts/adapter.md#npurunconfig-and-npuestimator).
     """
     import tensorflow.compat.v1 as tf
 
     if system.capabilities["offload"] is True:
         vendor = "npu_bridge.estimator.npu"  # npu_init would change every session of the process
-        os.environ.setdefault("JOB_ID", str(os.getpid()))  # it wants one; each launch has one
+        os.environ.setdefault("JOB_ID", str(os.getpid()))  # required; a launch sets it
         npu_run_config = importlib.import_module(f"{vendor}.npu_config").NPURunConfig
         npu_estimator = importlib.import_module(f"{vendor}.npu_estimator").NPUEstimator
         run_config = npu_run_config(model_dir=model_dir, **CONFIG.to_run_config_kwargs())
@@ -79,7 +78,7 @@ def estimator_for(system: AscendSystem, model: Any, model_dir: str) -> Any:
 
 
 def require_estimators() -> None:
-    """End the program where there are no estimators, as from TensorFlow 2.16 on."""
+    """Exit if TensorFlow has no estimators, as from 2.16 on."""
     import tensorflow.compat.v1 as tf
 
     if not hasattr(tf, "estimator"):

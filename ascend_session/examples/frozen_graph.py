@@ -17,7 +17,7 @@ QUESTIONS = 8
 
 
 def without(folder: Path) -> Dict[str, float]:
-    """The usual way."""
+    """Run the usual script."""
     import tensorflow.compat.v1 as tf
 
     inputs, _ = plane.points()
@@ -28,7 +28,7 @@ def without(folder: Path) -> Dict[str, float]:
 
 
 def with_ascend_session(folder: Path) -> Dict[str, float]:
-    """In a session of the system, each rank its share; nothing passes between the ranks."""
+    """Compute each rank's share in a session of the system; ranks exchange nothing."""
     inputs, _ = plane.points()
     graph = load_graph(write_frozen_graph(folder))
     with ascend_system(CONFIG) as system:
@@ -39,7 +39,7 @@ def with_ascend_session(folder: Path) -> Dict[str, float]:
 
 
 def write_frozen_graph(folder: Path) -> Path:
-    """Write the file; yours comes from a training, by `convert_variables_to_constants`."""
+    """Write the file, with `convert_variables_to_constants` as after a training."""
     import tensorflow.compat.v1 as tf
 
     with tf.Graph().as_default() as graph, tf.Session() as sess:
@@ -66,7 +66,7 @@ def load_graph(path: Path) -> Any:
 
 
 def name_answers(answers: Any, first: int = 0, step: int = 1) -> Dict[str, float]:
-    """Return the answers by the number of the question."""
+    """Return the answers, named by the number of the question."""
     return {f"answer {first + step * n}": float(answer) for n, answer in enumerate(answers.ravel())}
 
 

@@ -16,26 +16,26 @@ CONFIG = AscendConfig(graph_run_mode=1, precision_mode="allow_mix_precision")
 
 
 def without(folder: Path) -> Dict[str, float]:
-    """The usual way."""
+    """Run the usual script."""
     import tensorflow.compat.v1 as tf
 
     require_sessions()
     inputs, goals = plane.points()
     with tf.Graph().as_default(), tf.Session(config=hand_made_proto()) as sess:
         tf.keras.backend.set_session(sess)
-        model = compiled(tf.keras.optimizers.SGD(plane.RATE))
+        model = build_model(tf.keras.optimizers.SGD(plane.RATE))
         model.fit(inputs, goals, plane.BATCH, plane.EPOCHS, shuffle=False, verbose=0)
         return plane.name_slopes(model.get_weights()[0])
 
 
 def with_ascend_session(folder: Path) -> Dict[str, float]:
-    """With a session of the system, which knows the ranks."""
+    """Run the script in a session of the system, which has the rank."""
     import tensorflow.compat.v1 as tf
 
     with ascend_system(CONFIG) as system, tf.Graph().as_default(), system.session() as sess:
         inputs, goals = plane.points(system.rank, system.size)
         tf.keras.backend.set_session(sess)
-        model = compiled(training.DistributedOptimizer(tf.keras.optimizers.SGD(plane.RATE)))
+        model = build_model(training.DistributedOptimizer(tf.keras.optimizers.SGD(plane.RATE)))
         start = training.broadcast_global_variables(0)
         tf.keras.backend.get_session().run(start)  # get_session initialises the variables
         batch = plane.share_of_batch(system.size)
@@ -43,8 +43,8 @@ def with_ascend_session(folder: Path) -> Dict[str, float]:
         return plane.name_slopes(model.get_weights()[0])
 
 
-def compiled(optimizer: Any) -> Any:
-    """One layer that is a matrix product, and its training graph."""
+def build_model(optimizer: Any) -> Any:
+    """Build and compile a model of one layer, a matrix product."""
     import tensorflow.compat.v1 as tf
 
     layer = tf.keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros", input_shape=(3,))
@@ -54,7 +54,7 @@ def compiled(optimizer: Any) -> Any:
 
 
 def require_sessions() -> None:
-    """End the program where Keras knows no sessions, as from TensorFlow 2.16 on."""
+    """Exit if Keras has no sessions, as from TensorFlow 2.16 on."""
     import tensorflow.compat.v1 as tf
 
     if not hasattr(tf.keras.backend, "set_session"):

@@ -15,7 +15,7 @@ CONFIG = AscendConfig(graph_run_mode=1, precision_mode="allow_mix_precision")
 
 
 def without(folder: Path) -> Dict[str, float]:
-    """The usual way."""
+    """Run the usual script."""
     import tensorflow.compat.v1 as tf
 
     with tf.Graph().as_default():
@@ -35,7 +35,7 @@ def without(folder: Path) -> Dict[str, float]:
 
 
 def with_ascend_session(folder: Path) -> Dict[str, float]:
-    """Inside a system, which gives the session its target and its proto, and knows the ranks."""
+    """Run the script inside a system, which has the session's target and proto, and the rank."""
     import tensorflow.compat.v1 as tf
 
     with ascend_system(CONFIG) as system, tf.Graph().as_default():

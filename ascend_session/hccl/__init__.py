@@ -1,13 +1,13 @@
 """HCCL's collectives with the vendor's signatures, on the device and between stub processes.
 
-The operators take and give tensors of the default graph; groups and ranks can be asked for inside
-``with ascend_system()``. TensorFlow is imported when the first operator is built. They raise
+The operators take and return tensors of the default graph. Functions about groups and ranks work
+inside ``with ascend_system()``. TensorFlow is imported when the first operator is built. All raise
 
-* TypeError or ValueError for an argument of a wrong type or value, also for a tensor, as far as
-  it is known while the graph is built;
-* LifecycleError for an operator under eager execution, for a group without an open system;
-* CollectiveError for a group or a rank that is not there;
-* BackendError if the backend that is chosen cannot run here.
+* TypeError or ValueError for an argument of a wrong type or value; tensors are checked as far as
+  they are known while the graph is built;
+* LifecycleError for an operator under eager execution, and for a group without an open system;
+* CollectiveError for a group or rank that does not exist;
+* BackendError if the chosen backend cannot run here.
 
 Sources: npu_bridge/hccl/hccl_ops.py, hccl_ops.cc and the documentation of hccl_ops;
 hccl/manage/api.py, with shorter names.
@@ -52,24 +52,24 @@ def __dir__() -> List[str]:
 def allreduce(
     tensor: Any, reduction: str, fusion: int = 1, fusion_id: int = -1, group: str = WORLD_GROUP
 ) -> Any:
-    """Reduce the tensors of the group's ranks, with the result on each of them.
+    """Reduce the tensors of the group's ranks; each rank gets the result.
 
-    Its gradient is the vendor's: the allreduced sum of the gradients over all ranks of the job.
+    As with the vendor's operator, the gradient is summed over all ranks of the job.
 
     Args:
-        tensor: int8, int16, int32, int64, float16, float32 or bfloat16, at most 8 GB; the same
-            shape on each rank.
+        tensor: int8, int16, int32, int64, float16, float32 or bfloat16, at most 8 GB, with the
+            same shape on each rank.
         reduction: ``sum``, ``max`` or ``min``; or ``prod``, but not of int16 and bfloat16.
-        fusion: How the device merges it with others; 0: not; 1: by the split of the gradients;
-            2: with those of the same ``fusion_id``. Only sums are merged.
-        fusion_id: From 0 for ``fusion=2``, else -1.
+        fusion: How the device merges it with other operators. 0: not; 1: by the split of the
+            gradients; 2: with those of the same ``fusion_id``. Only sums are merged.
+        fusion_id: 0 or more for ``fusion=2``, otherwise -1.
         group: The group's name.
 
     Returns:
         A tensor of the same type and shape.
 
     Warns:
-        AscendConfigWarning: For a reduction that is not merged although ``fusion`` is 2, and for a
+        AscendConfigWarning: If ``fusion`` is 2 for another reduction than ``sum``, and for a
             variable as input.
     """
     arguments, operands = _allreduce_arguments([tensor], reduction, fusion, fusion_id, group)
@@ -83,7 +83,7 @@ def allreduce_many(
     fusion_id: int = -1,
     group: str = WORLD_GROUP,
 ) -> List[Any]:
-    """Do what `allreduce` does for several tensors, in their order."""
+    """Apply `allreduce` to several tensors, in their order; return a list of as many."""
     arguments, operands = _allreduce_arguments(tensors, reduction, fusion, fusion_id, group)
     return graph_backend().allreduce_many(operands, **arguments.settings) if operands else []
 
@@ -109,18 +109,18 @@ def reduce(
     fusion_id: int = -1,
     group: str = WORLD_GROUP,
 ) -> Any:
-    """Reduce the tensors of the group's ranks, with the result on one of them.
+    """Reduce the tensors of the group's ranks; one rank gets the result.
 
     Args:
         tensor: As for `allreduce`.
         reduction: As for `allreduce`.
         root_rank: Rank in the group that gets the result.
-        fusion: 0: not merged; 2: with those of the same ``fusion_id``.
-        fusion_id: From 0 for ``fusion=2``.
+        fusion: 0: not merged; 2: merged with operators of the same ``fusion_id``.
+        fusion_id: 0 or more for ``fusion=2``.
         group: The group's name.
 
     Returns:
-        A tensor of the same type and shape; its values mean something on the root only.
+        A tensor of the same type and shape; on other ranks than the root its values are undefined.
     """
     arguments = OperatorArguments("reduce", group)
     arguments.reduction(reduction)
@@ -137,10 +137,10 @@ def reduce_scatter(
     fusion: int = 0,
     fusion_id: int = -1,
 ) -> Any:
-    """Reduce the tensors of the group's ranks, and give each rank its part of the result.
+    """Reduce the tensors of the group's ranks; each rank gets its part of the result.
 
     Args:
-        tensor: As for `allreduce`; its first dimension is a multiple of ``rank_size``.
+        tensor: As for `allreduce`; its first dimension must be a multiple of ``rank_size``.
         reduction: As for `allreduce`.
         rank_size: The number of the group's ranks.
         group: The group's name.
@@ -162,15 +162,15 @@ def reduce_scatter(
 def allgather(
     tensor: Any, rank_size: int, group: str = WORLD_GROUP, fusion: int = 0, fusion_id: int = -1
 ) -> Any:
-    """Put the tensors of the group's ranks one behind the other, on each of them.
+    """Concatenate the tensors of the group's ranks; each rank gets the result.
 
     Args:
-        tensor: Any integer, float16, bfloat16, float32 or float64, of one dimension at least; the
-            same shape on each rank.
+        tensor: Any integer, float16, bfloat16, float32 or float64, with at least one dimension and
+            the same shape on each rank.
         rank_size: The number of the group's ranks.
         group: The group's name.
-        fusion: How the device merges it with others; 0: not; 2: with those of one ``fusion_id``.
-        fusion_id: From 0 for ``fusion=2``.
+        fusion: As for `reduce`.
+        fusion_id: As for `reduce`.
 
     Returns:
         A tensor of the same type; its first dimension is ``rank_size`` times as long.
@@ -190,22 +190,22 @@ def broadcast(
     fusion_id: int = 0,
     group: str = WORLD_GROUP,
 ) -> List[Any]:
-    """Return each rank of the group the root's tensors.
+    """Send the root's tensors to all ranks of the group.
 
-    A device changes variables in the list, too (GE, SyncBroadCastData2Var); the stub does not. What
-    assigns the results to them, as `training.broadcast_global_variables` does, is right on both.
+    A device also assigns the results to variables in the list (GE, SyncBroadCastData2Var); the stub
+    does not. To be right on both, assign them yourself, or use
+    `training.broadcast_global_variables`.
 
     Args:
-        tensor: A list of tensors or variables, of the types of `allgather` or bool; the same
-            types and shapes on each rank. TypeError for a tensor that is in no list.
-        root_rank: Rank in the group whose values all get.
-        fusion: As for `allgather`. Broadcasts of which one needs the other's result must not be
-            merged.
-        fusion_id: As for `allgather`.
+        tensor: A list of tensors or variables, of the types of `allgather` or bool, with the same
+            types and shapes on each rank. A tensor outside a list raises TypeError.
+        root_rank: Rank in the group whose values are sent.
+        fusion: As for `reduce`. Do not merge broadcasts if one needs the result of another.
+        fusion_id: As for `reduce`.
         group: The group's name.
 
     Returns:
-        A list of as many tensors; nothing is sent for an empty one.
+        A list of as many tensors; empty, without an operator, for an empty list.
     """
     arguments = OperatorArguments("broadcast", group)
     arguments.member("root_rank", root_rank)
@@ -227,8 +227,8 @@ def send(tensor: Any, sr_tag: int, dest_rank: int, group: str = WORLD_GROUP) -> 
 
     Args:
         tensor: Of the types of `allgather`.
-        sr_tag: The message's tag, from 0, the same on both sides.
-        dest_rank: Rank in the group that gets it.
+        sr_tag: The message's tag, 0 or more, the same on both sides.
+        dest_rank: Rank in the group of the receiver.
         group: The group's name.
 
     Returns:
@@ -243,13 +243,13 @@ def send(tensor: Any, sr_tag: int, dest_rank: int, group: str = WORLD_GROUP) -> 
 def receive(
     shape: Any, data_type: Any, sr_tag: int, src_rank: int, group: str = WORLD_GROUP
 ) -> Any:
-    """Receive what one rank of the group sends to this one.
+    """Receive a tensor from one rank of the group, which must `send` it.
 
     Args:
-        shape: The full shape of what is sent, a list or `tf.TensorShape`.
-        data_type: Its type, of those of `allgather`.
-        sr_tag: The message's tag, from 0, the same on both sides.
-        src_rank: Rank in the group that sends it.
+        shape: Its fully defined shape, a list or `tf.TensorShape`.
+        data_type: Its type, one of those of `allgather`.
+        sr_tag: The message's tag, 0 or more, the same on both sides.
+        src_rank: Rank in the group of the sender.
         group: The group's name.
 
     Returns:
@@ -263,8 +263,8 @@ def receive(
     full = tf1().TensorShape(shape)
     if not full.is_fully_defined():
         raise ValueError(
-            f"hccl.receive: shape={shape!r} must be known in full, for memory is taken before "
-            "anything arrives."
+            f"hccl.receive: shape={shape!r} must be fully defined, because memory is "
+            "allocated before the tensor arrives."
         )
     arguments.settings.update(shape=full, data_type=dtype)
     return arguments.add_operator()
@@ -280,14 +280,14 @@ def all_to_all_v(
 ) -> Any:
     """Send a part of ``send_data`` to each rank of the group, and receive a part from each.
 
-    All counts and displacements are in elements, one for each rank, ints or an int64 tensor.
+    Counts and displacements are numbers of elements, one per rank: ints or an int64 tensor.
 
     Args:
-        send_data: Any integer, float16, bfloat16, float32 or float64; taken as one row.
-        send_counts: How many elements go to each rank.
-        send_displacements: Where in ``send_data`` they begin.
-        recv_counts: How many elements come from each rank; what that one sends.
-        recv_displacements: Where in the result they begin.
+        send_data: Any integer, float16, bfloat16, float32 or float64; it is flattened.
+        send_counts: Number of elements to send to each rank.
+        send_displacements: Index in ``send_data`` of the first element for each rank.
+        recv_counts: Number of elements to receive from each rank, equal to what that rank sends.
+        recv_displacements: Index in the result of the first element from each rank.
         group: The group's name.
 
     Returns:
@@ -312,19 +312,19 @@ def all_to_all_v_c(
     fusion_id: int = -1,
     group: str = WORLD_GROUP,
 ) -> Any:
-    """Do what `all_to_all_v` does, where each rank knows what each sends to each.
+    """Exchange parts as `all_to_all_v` does, given one matrix of counts on all ranks.
 
     Args:
         send_data: As for `all_to_all_v`.
-        send_count_matrix: ``[i][j]``: how many elements rank i sends to rank j; ints or an int64
-            tensor, the same on each rank.
+        send_count_matrix: In ``[i][j]`` the number of elements that rank i sends to rank j; ints or
+            an int64 tensor, the same on each rank.
         rank: This process's rank in the group.
-        fusion: How the device merges it with others; 0: not; 2: with those of one ``fusion_id``.
-        fusion_id: From 0 for ``fusion=2``.
+        fusion: As for `reduce`.
+        fusion_id: As for `reduce`.
         group: The group's name.
 
     Returns:
-        A tensor of the same type with one dimension, in which the parts lie side by side; the graph
+        A tensor of the same type with one dimension, the parts in the order of the ranks; the graph
         does not know its length.
     """
     arguments = OperatorArguments("all_to_all_v_c", group)
@@ -337,21 +337,22 @@ def all_to_all_v_c(
 
 
 def _shape_of(tensor: Any) -> Shape:
-    """Return the shape as far as the graph knows it; None for not even its rank."""
+    """Return the shape as the graph knows it; None if the number of dimensions is unknown."""
     return None if tensor.shape.rank is None else tensor.shape.as_list()
 
 
 def create_group(group: str, rank_num: int, rank_ids: Sequence[int]) -> None:
-    """Make a group. Call it on each of its ranks, and on no other, with the same arguments.
-
-    CollectiveError if the group exists, if this job has no such ranks, or if this process is not
-    one of them.
+    """Create a group. Call it on each of its ranks, and on no other, with the same arguments.
 
     Args:
-        group: Its name: 1 to 127 bytes, not that of the whole job.
+        group: Its name: 1 to 127 bytes, and not ``WORLD_GROUP``.
         rank_num: The number of its ranks.
-        rank_ids: Their ranks in the job, each once. The group numbers them in ascending order,
-            however they are listed.
+        rank_ids: Their ranks in the job, each once, in any order. Ranks in the group follow the
+            ranks in the job.
+
+    Raises:
+        CollectiveError: If the group exists, the job has no such ranks, or this process is not one
+            of them.
     """
     arguments = Arguments("create_group", group)
     arguments.check_not_world()
@@ -360,7 +361,7 @@ def create_group(group: str, rank_num: int, rank_ids: Sequence[int]) -> None:
 
 
 def destroy_group(group: str) -> None:
-    """End a group; its name is free again."""
+    """Destroy a group; its name can be used again."""
     arguments = Arguments("destroy_group", group)
     arguments.check_not_world()
     _open_groups(arguments).destroy(group)
@@ -377,24 +378,24 @@ def size(group: str = WORLD_GROUP) -> int:
 
 
 def local_rank(group: str = WORLD_GROUP) -> int:
-    """Return this process's place among the group's ranks of its host."""
+    """Return the index of this process among the group's ranks on its host."""
     return _open_groups(Arguments("local_rank", group)).local_rank(group)
 
 
 def local_size(group: str = WORLD_GROUP) -> int:
-    """Return how many of the group's ranks are on this host."""
+    """Return the number of the group's ranks on this host."""
     return _open_groups(Arguments("local_size", group)).local_size(group)
 
 
 def world_rank(group: str, group_rank: int) -> int:
-    """Return the rank in the job of a rank of the group."""
+    """Return the rank in the job of a rank in the group."""
     arguments = Arguments("world_rank", group)
     number = arguments.rank("group_rank", group_rank)
     return _open_groups(arguments).world_rank(group, number)
 
 
 def group_rank(world_rank: int, group: str) -> int:
-    """Return the rank in the group of a rank of the job."""
+    """Return the rank in the group of a rank in the job."""
     arguments = Arguments("group_rank", group)
     number = arguments.rank("world_rank", world_rank)
     return _open_groups(arguments).group_rank(number, group)
@@ -405,7 +406,7 @@ def _open_groups(arguments: Arguments) -> Groups:
     if system is None:
         raise LifecycleError(
             f"hccl.{arguments.call} was called, but no Ascend system is open in this process; "
-            "ranks and groups are there only inside one.",
+            "ranks and groups exist only inside one.",
             hint="Call it inside the block: with ascend_system() as system: ...",
         )
     return system.graph_backend.groups

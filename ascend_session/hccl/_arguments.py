@@ -1,9 +1,9 @@
 """Check the arguments of the functions of `ascend_session.hccl`.
 
-What is refused here the vendor's operators or HCCL would refuse, often only when the graph runs.
-A wrong type raises TypeError and a wrong value ValueError, as TensorFlow does for an operator's
-attributes. What does not fit the job is refused as far as it is known while the graph is built:
-before the system is open only the job's variables tell something, and of other groups nothing.
+The vendor's operators or HCCL would refuse the same arguments, but often only when the graph runs.
+A wrong type raises TypeError and a wrong value ValueError, as for attributes of TensorFlow's
+operators. Ranks and sizes are checked as far as they are known while the graph is built: before the
+system is open only those of the job, from variables.
 
 Sources: hccl_ops.cc (types of each operator); the documentation of hccl_ops (8 GB, variables);
 HCCL's verifiers (hcom_ops: HcomAllReduce and the others; hcom_op_utils.cc: GetSrTag, GetDestRank,
@@ -25,7 +25,7 @@ from ascend_session.text import is_writable
 from ascend_session.vendor import WORLD_GROUP
 
 REDUCED = ("int8", "int16", "int32", "int64", "float16", "float32", "bfloat16")
-MULTIPLIED = ("int8", "int32", "int64", "float16", "float32")  # no product has others
+MULTIPLIED = ("int8", "int32", "int64", "float16", "float32")  # for prod, on any product
 MOVED = (*REDUCED, "uint8", "uint16", "uint32", "uint64", "float64")
 BROADCAST = (*MOVED, "bool")
 
@@ -35,19 +35,19 @@ _FUSIONS = {0: "no fusion", 1: "by the split of the gradients", 2: "with others 
 _MOST_BYTES = 8 * 1024**3
 _LARGEST_INT32 = 2**31 - 1  # HCCL reads fusion ids and tags as int32
 _MOST_RANKS = 32768
-_LONGEST_NAME = 127  # 128 bytes with the one that ends it
+_LONGEST_NAME = 127  # bytes; 128 with the terminating zero
 
-# What stands between a variable and what reads it.
+# Operators that read variables, and those of variables.
 _READS = frozenset(["Identity", "ReadVariableOp"])
 _VARIABLES = frozenset(["Variable", "VariableV2", "VarHandleOp"])
 
 
 class Arguments:
-    """The arguments of one call that are neither tensors nor attributes of an operator.
+    """Checks the arguments of a function about groups and ranks.
 
     Args:
-        call: The function, for messages.
-        group: The group's name, which is checked at once.
+        call: The function's name, for messages.
+        group: The group's name, which the constructor checks.
     """
 
     def __init__(self, call: str, group: Any) -> None:
@@ -69,25 +69,25 @@ class Arguments:
         return ValueError(f"hccl.{self.call}: {text}")
 
     def integer(self, name: str, value: Any) -> int:
-        """Return ``value`` as an int, if it is a whole number."""
+        """Return a whole number as an int."""
         if not isinstance(value, numbers.Integral):
             raise self.type_error(f"{name} must be an int, this is {value!r}.")
         return int(value)
 
     def integer_in(self, allowed: range, name: str, value: Any, reason: str) -> int:
-        """Return ``value`` as an int, if it is in the range; ``reason`` ends the refusal."""
+        """Return a whole number in a range as an int; ``reason`` ends the error's message."""
         number = self.integer(name, value)
         if number not in allowed:
             raise self.value_error(f"{name}={number} {reason}")
         return number
 
     def rank(self, name: str, value: Any) -> int:
-        """Return ``value`` as an int, if it can be a rank of some group."""
+        """Return a rank as an int."""
         reason = "is not a rank: ranks are numbered from 0."
         return self.integer_in(range(_MOST_RANKS), name, value, reason)
 
     def check_not_world(self) -> None:
-        """Refuse the group of all ranks, which is neither made nor destroyed."""
+        """Refuse the group of all ranks, which cannot be created or destroyed."""
         if self.group == WORLD_GROUP:
             raise self.value_error(
                 f"{WORLD_GROUP!r} is the group of all ranks, which exists while the system is "
@@ -95,7 +95,7 @@ class Arguments:
             )
 
     def new_group_ranks(self, rank_num: Any, rank_ids: Any) -> List[int]:
-        """Return the ranks in the job of a group that is to be made."""
+        """Return the ranks in the job of a new group."""
         if isinstance(rank_ids, (str, bytes)) or not isinstance(rank_ids, Sequence):
             raise self.type_error(f"rank_ids must be a list of ranks, this is {rank_ids!r}.")
         ranks = [self.rank("a rank in rank_ids", rank) for rank in rank_ids]
@@ -112,15 +112,15 @@ class Arguments:
 
 
 class OperatorArguments(Arguments):
-    """The arguments of an operator that is to be added to the default graph.
+    """Checks the arguments of an operator, and adds it to the default graph.
 
-    Each method checks one of them, and hands it on to the operator under its name.
+    Each method checks an argument and adds it to ``settings``.
 
     Attributes:
-        settings: What was checked so far, by name, but for the tensors that are exchanged.
+        settings: The checked arguments by name, except for exchanged tensors.
 
     Raises:
-        LifecycleError: Under eager execution, at once.
+        LifecycleError: Under eager execution.
     """
 
     def __init__(self, call: str, group: Any) -> None:
@@ -134,7 +134,7 @@ class OperatorArguments(Arguments):
         self.settings: Dict[str, Any] = {"group": group}
 
     def add_operator(self, *operands: Any) -> Any:
-        """Add the operator to the graph, of the backend for which that is built."""
+        """Add the operator of the backend for which the graph is built."""
         return getattr(graph_backend().operators, self.call)(*operands, **self.settings)
 
     @property
@@ -146,18 +146,18 @@ class OperatorArguments(Arguments):
         return self._ask_system("size")
 
     def _ask_system(self, what: str) -> Optional[int]:
-        """Ask for this process's ``rank`` in the group, or the group's ``size``; None as above."""
+        """Return this process's ``rank`` in the group, or its ``size``; None if not known yet."""
         system = current_system()
         if system is None:
             return None
         if self.group == WORLD_GROUP:
             return int(getattr(system, what))
-        with contextlib.suppress(CollectiveError):  # it may be made before the graph runs
+        with contextlib.suppress(CollectiveError):  # it may be created before the graph runs
             return int(getattr(system.graph_backend.groups, what)(self.group))
         return None
 
     def reduction(self, value: Any) -> None:
-        """Take the name of a reduction."""
+        """Check the name of a reduction."""
         if not isinstance(value, str):
             raise self.type_error(f"reduction must be a str, this is {value!r}.")
         if value not in _REDUCTIONS:
@@ -165,12 +165,12 @@ class OperatorArguments(Arguments):
         self.settings["reduction"] = value
 
     def fusion(self, fusion: Any, fusion_id: Any, known: Sequence[int] = (0, 2)) -> None:
-        """Take ``fusion`` and ``fusion_id``, if they fit together and to the reduction.
+        """Check ``fusion`` and ``fusion_id`` against each other and the reduction.
 
         Args:
             fusion: 0, 1 or 2.
-            fusion_id: The operators of one id become one; counts for 2 only.
-            known: Which values of ``fusion`` this function has.
+            fusion_id: For ``fusion=2``, the operators of one id are merged.
+            known: The values of ``fusion`` that this function has.
         """
         reduction = self.settings.get("reduction", "sum")
         fusion = self.integer("fusion", fusion)
@@ -196,7 +196,7 @@ class OperatorArguments(Arguments):
         self.settings.update(fusion=fusion, fusion_id=fusion_id)
 
     def rank_size(self, value: Any) -> int:
-        """Take the number of the group's ranks, and return it as an int."""
+        """Check the number of the group's ranks, and return it as an int."""
         reason = f"must be a number of ranks, from 1 to {_MOST_RANKS}."
         given = self.integer_in(range(1, _MOST_RANKS + 1), "rank_size", value, reason)
         size = self.size
@@ -209,7 +209,7 @@ class OperatorArguments(Arguments):
         return given
 
     def member(self, name: str, value: Any) -> int:
-        """Take what can be a rank of the group, and return it as an int."""
+        """Check a rank in the group, and return it as an int."""
         rank, size = self.rank(name, value), self.size
         if size is not None and rank >= size:
             raise self.value_error(
@@ -220,7 +220,7 @@ class OperatorArguments(Arguments):
         return rank
 
     def own_rank(self, value: Any) -> None:
-        """Take what can be this process's rank in the group."""
+        """Check this process's rank in the group."""
         rank, own = self.member("rank", value), self._ask_system("rank")
         if own is not None and own != rank:
             raise self.value_error(
@@ -229,22 +229,22 @@ class OperatorArguments(Arguments):
             )
 
     def tag(self, value: Any) -> None:
-        """Take the tag of a message."""
+        """Check the tag of a message."""
         reason = f"must be from 0 to {_LARGEST_INT32}."
         allowed = range(_LARGEST_INT32 + 1)
         self.settings["sr_tag"] = self.integer_in(allowed, "sr_tag", value, reason)
 
     def tensor(self, name: str, value: Any, known: Sequence[str] = MOVED) -> Any:
-        """Return ``value`` as a tensor of one of the ``known`` types.
+        """Convert ``value`` to a tensor of one of the ``known`` types.
 
-        What is no tensor raises TensorFlow's own TypeError or ValueError.
+        If it cannot be converted, TensorFlow raises TypeError or ValueError.
         """
         tensor = tf1().convert_to_tensor(value)
         self.check_dtype(name, tensor.dtype, known)
         return tensor
 
     def check_dtype(self, name: str, dtype: Any, known: Sequence[str] = MOVED) -> None:
-        """Refuse a `tf.DType` that is none of the ``known`` ones."""
+        """Check that a `tf.DType` is one of the ``known`` ones."""
         given = dtype.base_dtype.name
         if given not in known:
             raise self.type_error(
@@ -253,7 +253,7 @@ class OperatorArguments(Arguments):
             )
 
     def operand(self, value: Any) -> Any:
-        """Return ``value`` as a tensor that HCCL can reduce in this way."""
+        """Convert ``value`` to a tensor that HCCL can reduce."""
         if self.settings["reduction"] == "prod":
             tensor = self.tensor("tensor, with reduction='prod',", value, MULTIPLIED)
         else:
@@ -268,7 +268,7 @@ class OperatorArguments(Arguments):
         return tensor
 
     def warn_of_variable(self, tensor: Any) -> None:
-        """Warn if the tensor comes straight from a variable."""
+        """Warn if the tensor is a variable."""
         operator = tensor.op
         while operator.type in _READS and len(operator.inputs) == 1:
             operator = operator.inputs[0].op
@@ -281,10 +281,7 @@ class OperatorArguments(Arguments):
             )
 
     def counts(self, name: str, value: Any) -> None:
-        """Take an int64 tensor, or what is made of ints.
-
-        HCCL refuses numbers below zero, as far as they are known.
-        """
+        """Check ints or an int64 tensor, whose values must not be negative if they are known."""
         tf = tf1()
         try:
             tensor = tf.convert_to_tensor(value, tf.int64)
@@ -301,7 +298,7 @@ class OperatorArguments(Arguments):
     def check_lists(self, data: Any) -> None:
         """Check the four lists of all_to_all_v against each other and the data, as far as known.
 
-        HCCL refuses lists that are too short; beyond the data it would read and write.
+        HCCL refuses lists that are too short, but reads and writes beyond the data.
         """
         size = self.size
         lists = {name: each for name, each in self.settings.items() if name != "group"}
@@ -354,6 +351,6 @@ class OperatorArguments(Arguments):
 
 
 def _static_values(tensor: Any) -> Optional[List[int]]:
-    """Return the numbers of a constant in one row; None for what only the run knows."""
+    """Return the flattened values of a constant; None for another tensor."""
     value = tf1().get_static_value(tensor)
     return None if value is None else [int(number) for number in value.flatten()]

@@ -79,7 +79,7 @@ class Nodes:
 
     def first_rank(self, local_size: int) -> int:
         """Count the ranks before this node's; without a table all nodes have as many."""
-        return self.rank * local_size if self.part is None else self.part.first
+        return self.rank * local_size if self.part is None else self.part.first_rank
 
     def size(self, local_size: int) -> int:
         """Count the ranks on all nodes."""
@@ -130,7 +130,7 @@ def decide_nodes(
         servers, own = SourcedNumber(len(table.nodes), "servers"), None
         if table.own is not None:
             server = table.nodes[table.own]
-            own = SourcedNumber(table.own, f"{server.mine or server.name}, server")
+            own = SourcedNumber(table.own, f"{server.evidence or server.name}, server")
         sources.append(_Source(name, servers, own))
     count = _agree([(source.nodes, source.name) for source in sources])
     problems = [] if node_rank is None else _check_node_rank(node_rank, count)

@@ -1,16 +1,16 @@
-"""Training on several ranks, and what else the device wants from a training script.
+"""Optimizers, hooks and loops for training on one or several ranks (guides/training.md).
 
-Everything here works in the same way on the device and on the stub, and in a job of one rank it
-adds no collective to the graph. What is not here is the sharding of data, which ``tf.data`` has:
-each rank reads its own part, and all make as many steps, with gradients of the same shapes::
+Everything here works in the same way on the device and on the stub. In a job of one rank no
+collective is added to the graph. Use ``tf.data`` to shard data: each rank reads its own part, and
+all ranks make equally many steps, with gradients of the same shapes::
 
     steps = examples // (32 * system.size)
     dataset = dataset.take(steps * 32 * system.size)
     dataset = dataset.shard(system.size, system.rank)    # before shuffle() and batch()
     dataset = dataset.batch(32)
 
-Names are loaded when they are first used, so that this module imports no TensorFlow: its hooks are
-classes of TensorFlow's.
+Names are loaded when they are first used: the hooks derive from a class of TensorFlow, and
+importing this module does not import TensorFlow.
 """
 
 from ascend_session.lazy import late_names

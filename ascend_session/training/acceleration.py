@@ -1,4 +1,4 @@
-"""What accelerate_train_mode has to know while training runs: the step, or the loss.
+"""A hook that passes the step or loss to accelerate_train_mode while training runs.
 
 Source: npu_hook.py, ``TellMeStepOrLossHook``; npu_attrs.cc and geop_npu.cc, which read the
 variables before each run (guides/facts/precision.md#accelerated-training).
@@ -14,27 +14,27 @@ from ascend_session.training.progress import note_step
 
 _Hook: Any = tf1().train.SessionRunHook
 
-# geop_npu.cc takes a loss of 0 for "not known yet": the smallest float32 that is none.
+# The smallest float32 above 0; to geop_npu.cc a loss of 0 is "not known yet".
 _ALMOST_ZERO = "1.2e-38"
 _LARGEST_STEP = 2**32 - 1
 
 
 class TellMeStepOrLossHook(_Hook):  # type: ignore[misc]
-    """Tells the device after each run at which step, or which loss, training is.
+    """Tells the device the current step or loss after each run.
 
-    It sets ``STEP_NOW`` and ``TOTAL_STEP``, or ``LOSS_NOW`` and ``TARGET_LOSS``, from when it is
-    made; they stay set until the process ends, for the device looks for them whenever a graph is
-    compiled. Make it before the session opens. The vendor's takes ``step`` without ``total_step``,
-    with which the first run fails.
+    Its constructor sets the environment variables ``STEP_NOW`` and ``TOTAL_STEP``, or ``LOSS_NOW``
+    and ``TARGET_LOSS``, until the process ends: the device reads them whenever it compiles a graph.
+    So create it before the session. The vendor's hook accepts ``step`` without ``total_step``, but
+    then the first run fails.
 
     Args:
         step: The current step: a tensor, a variable, or its name (``global_step:0``).
-        total_step: Number of steps of the whole training; goes with ``step``.
-        loss: The current loss, as ``step``.
-        final_loss: The loss that training aims at; goes with ``loss``.
+        total_step: Number of steps of the whole training; required with ``step``.
+        loss: The current loss, given like ``step``.
+        final_loss: The loss at which training ends; required with ``loss``.
 
     Raises:
-        ConfigError: If neither pair is complete, or a number cannot be what it stands for.
+        ConfigError: If a pair is incomplete or both are missing, or a number is out of range.
     """
 
     def __init__(
@@ -64,16 +64,16 @@ class TellMeStepOrLossHook(_Hook):  # type: ignore[misc]
         """Find the tensors, before the graph is finalized.
 
         Raises:
-            ConfigError: If there is no such tensor, or it is no number.
+            ConfigError: If there is no such tensor, or it is not a single number.
         """
         self._tensors = {name: _find_tensor(source) for name, source in self._sources.items()}
 
     def before_run(self, run_context: Any) -> Any:
-        """Ask for the tensors with the run's own."""
+        """Add the tensors to the fetches of the run."""
         return tf1().train.SessionRunArgs(self._tensors)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        """Put the values of this run into the environment."""
+        """Set the environment variables to the values of this run."""
         for name, value in run_values.results.items():
             if name == "STEP_NOW":
                 os.environ[name] = str(int(value))
@@ -112,7 +112,7 @@ def _check_loss(loss: Any) -> float:
 
 
 def _find_tensor(source: Any) -> Any:
-    """Return the scalar tensor that is given by itself, as a variable or by name."""
+    """Return a scalar tensor, given as a tensor, variable or name."""
     tf = tf1()
     graph = tf.get_default_graph()
     variables = {
@@ -120,7 +120,7 @@ def _find_tensor(source: Any) -> Any:
     }
     try:
         if isinstance(source, str) and source in variables:
-            # The tensor of that name may be a handle of the variable.
+            # The tensor of that name may be the variable's handle.
             tensor = variables[source].read_value()
         else:
             tensor = tf.convert_to_tensor(graph.as_graph_element(source, allow_operation=False))

@@ -1,14 +1,12 @@
-"""All ranks begin with the variables of one.
+"""Broadcast the global variables of one rank to all ranks.
 
-The rule: every variable of ``tf.global_variables()``, trainable or not, in the order in which it
-was made, under the dtype it has; a bool travels as uint8. So slots, averages, the global step and
-the loss scale are equal, too, after a restore on one rank. The vendor's broadcasts trainable
-variables only (npu_hook.py, ``broadcast_global_variables``), so that the others of a restored
-checkpoint stay behind on every other rank.
+All of ``tf.global_variables()`` are broadcast, trainable or not, with their own dtype (bool as
+uint8). So after a restore on one rank slots, averages, the global step and the loss scale are equal
+on all ranks, too. The vendor's function broadcasts trainable variables only (npu_hook.py,
+``broadcast_global_variables``).
 
-Not broadcast: local variables, which are each rank's own, and tables and iterators, which are no
-variables. Refused: dtypes that HCCL does not carry, such as string. Parts of a partitioned variable
-are variables. All ranks must have the same variables; the hook compares them first.
+Local variables, tables and iterators are not broadcast. A dtype that HCCL does not support, such as
+string, is an error. All ranks must have the same variables; the hook compares them first.
 """
 
 import numbers
@@ -25,20 +23,20 @@ _Hook: Any = tf1().train.SessionRunHook
 
 
 def broadcast_global_variables(root_rank: int) -> Any:
-    """Add an operation that gives the global variables of all ranks the root's values.
+    """Add an operation that sets the global variables of all ranks to the root's values.
 
-    Run it after the variables have been initialised on all ranks. Keras initialises its own in
-    ``get_session``: ``tf.keras.backend.get_session().run(broadcast_global_variables(0))``.
+    Run it after all ranks have initialised their variables. Keras does so in ``get_session``:
+    ``tf.keras.backend.get_session().run(broadcast_global_variables(0))``.
 
     Args:
-        root_rank: The rank whose values all get.
+        root_rank: The rank whose values are broadcast, from 0.
 
     Returns:
-        An operation; in a job of one rank it does nothing.
+        A ``tf.Operation``; in a job of one rank it does nothing.
 
     Raises:
-        JobError: If there is no such rank, or the environment does not say how many there are.
-        UnsupportedError: For a variable of a dtype that HCCL does not carry, and in a job with
+        JobError: If there is no such rank, or the number of ranks is unknown.
+        UnsupportedError: For a variable of a dtype that HCCL does not support, and in a job with
             parameter servers.
         LifecycleError: Under eager execution.
     """
@@ -54,7 +52,7 @@ def broadcast_global_variables(root_rank: int) -> Any:
         by_dtype.setdefault(_carrying_dtype(variable), []).append(variable)
     with tf.name_scope("broadcast_global_variables"):
         assignments = []
-        # One operation for each dtype; what is merged on the device has one, too.
+        # One operation per dtype, as on the device, which merges variables of one dtype.
         for number, (dtype, variables) in enumerate(by_dtype.items()):
             values = [tf.cast(variable.read_value(), dtype) for variable in variables]
             received = hccl.broadcast(values, root_rank, fusion=2, fusion_id=number)
@@ -73,7 +71,7 @@ def _check_root(root_rank: Any, size: int) -> None:
 
 
 def _carrying_dtype(variable: Any) -> str:
-    """Return the dtype in which the variable's value travels."""
+    """Return the name of the dtype in which a variable is sent."""
     dtype = str(variable.dtype.base_dtype.name)
     if dtype == "bool":
         return "uint8"
@@ -87,14 +85,14 @@ def _carrying_dtype(variable: Any) -> str:
 
 
 class BroadcastGlobalVariablesHook(_Hook):  # type: ignore[misc]
-    """Broadcasts the global variables once, when a session has been created; see the module.
+    """Broadcasts the global variables once, after a session has been created.
 
-    For ``MonitoredTrainingSession`` and estimators. Every rank's variables must have been
-    initialised by then, as they are where each rank is the chief of its own session; a checkpoint
-    needs to be restored on the root only.
+    For ``MonitoredTrainingSession`` and estimators. All ranks must have initialised their variables
+    by then, as they do if each is the chief of its own session. Only the root needs to restore a
+    checkpoint. See `broadcast_global_variables` for what is broadcast.
 
     Args:
-        root_rank: The rank whose values all get.
+        root_rank: The rank whose values are broadcast, from 0.
     """
 
     def __init__(self, root_rank: int = 0) -> None:
@@ -114,7 +112,7 @@ class BroadcastGlobalVariablesHook(_Hook):  # type: ignore[misc]
         """Compare the ranks' variables, then broadcast.
 
         Raises:
-            CollectiveError: If a rank has other variables, which would never end on a device.
+            CollectiveError: If a rank has other variables; on a device it would hang.
         """
         if self._fingerprints is None:
             return
@@ -136,7 +134,7 @@ class BroadcastGlobalVariablesHook(_Hook):  # type: ignore[misc]
 
 
 def _fingerprint() -> List[int]:
-    """Return a number that stands for the global variables, and how many they are."""
+    """Return a checksum of the global variables' names, dtypes and shapes, and their number."""
     variables = tf1().global_variables()
     lines = [
         f"{variable.name} {variable.dtype.base_dtype.name} {variable.shape}"

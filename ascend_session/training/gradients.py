@@ -1,7 +1,7 @@
-"""Gradients of all ranks of the job: averaged in the vendor's way, and whether any overflows.
+"""Average gradients over all ranks as the vendor does, and find overflows.
 
-Source: npu_optimizer.py, ``allreduce``: a dense gradient is summed and divided by the number of
-ranks in its own dtype; of IndexedSlices the values are gathered and divided, the indices gathered.
+A dense gradient is summed and divided by the number of ranks in its own dtype. Of IndexedSlices the
+values are gathered and divided, and the indices gathered. Source: npu_optimizer.py, ``allreduce``.
 """
 
 from typing import Any, List, Optional, Sequence
@@ -11,47 +11,47 @@ from ascend_session.backends._tensorflow import tf1
 from ascend_session.errors import UnsupportedError
 from ascend_session.session.graphs import graph_backend, job_size, note_size
 
-# hccl_ops.cc, attribute T of HcomAllReduce, without the integers: an average of those is none.
+# hccl_ops.cc, attribute T of HcomAllReduce, without integers, whose mean need not be an integer.
 _AVERAGED = ("float16", "float32", "bfloat16")
 
 
 def distributed_gradients(gradients: Sequence[Any], *, name: Optional[str] = None) -> List[Any]:
-    """Average gradients over all ranks; to be given the same list on each of them.
+    """Average gradients over all ranks; call it with the same list on each of them.
 
     Dense gradients must have the same shape on all ranks, and so must the values of IndexedSlices.
     In a job of one rank nothing is added to the graph.
 
     Args:
-        gradients: What ``compute_gradients`` or ``tf.gradients`` gives: pairs of a gradient and its
-            variable (tuples, or lists of two), or gradients alone; tensors, IndexedSlices or None.
-        name: Begins the name of the operators' scope.
+        gradients: The result of ``compute_gradients`` (pairs of a gradient and its variable) or of
+            ``tf.gradients`` (gradients). A gradient is a tensor, IndexedSlices or None.
+        name: Prefix of the operators' scope.
 
     Returns:
-        The same list with the averages in it; what is None stays None.
+        The same list with the averages; None stays None.
 
     Raises:
-        UnsupportedError: For a dtype that has no average (integers) or that HCCL does not sum, and
-            in a job with parameter servers.
-        JobError: If the environment does not say how many ranks there are.
+        UnsupportedError: For integers, for a dtype that HCCL does not sum, and in a job with
+            parameter servers.
+        JobError: If the number of ranks is unknown.
     """
     gradients, scope = list(gradients), name or "distributed_gradients"
     pairs = [isinstance(each, (tuple, list)) and len(each) == 2 for each in gradients]
     if not any(pairs):
-        return averaged(gradients, scope)
+        return average(gradients, scope)
     if not all(pairs):
         raise TypeError("gradients must be all gradients, or all pairs of gradient and variable.")
-    means = averaged([gradient for gradient, _ in gradients], scope)
+    means = average([gradient for gradient, _ in gradients], scope)
     return [(mean, variable) for mean, (_, variable) in zip(means, gradients)]
 
 
-def averaged(gradients: Sequence[Any], name: str, last_after: Sequence[Any] = ()) -> List[Any]:
-    """Return the gradients' averages, None where there is none.
+def average(gradients: Sequence[Any], name: str, last_after: Sequence[Any] = ()) -> List[Any]:
+    """Return the averages of gradients over all ranks; None stays None.
 
     Args:
         gradients: Tensors, IndexedSlices or None.
-        name: The scope of the operators is ``{name}_Allreduce``; older adapters know a graph that
-            trains by such names (geop_npu.cc, AddNodeAttrs).
-        last_after: What the last dense gradient's exchange waits for.
+        name: The scope of the operators is ``{name}_Allreduce``: older adapters recognise graphs
+            that train by such names (geop_npu.cc, AddNodeAttrs).
+        last_after: Operations that the exchange of the last dense gradient waits for.
     """
     tf, size = tf1(), job_size("The mean of gradients")
     means = [
@@ -84,7 +84,7 @@ def _mean_slices(slices: Any, size: int) -> Any:
 
 
 def is_slices(gradient: Any) -> bool:
-    """Tell whether it is ``tf.IndexedSlices``, the gradient of an embedding."""
+    """Return whether a gradient is ``tf.IndexedSlices``, as that of an embedding."""
     return isinstance(gradient, tf1().IndexedSlices)
 
 
@@ -105,15 +105,15 @@ def _check_dtype(gradient: Any, size: int) -> None:
 
 
 class Overflow:
-    """The operators with which one optimizer finds out whether a step has overflown on any rank.
+    """Adds operators that find out whether a training step overflowed on any rank.
 
-    A device in saturation mode, where no value becomes infinite, has a status for it; one in
-    Inf/NaN mode shows it in the values, and so does the stub. As long as the mode is not known,
-    both count. Source: npu_optimizer.py, ``_reduce_all``; npu_loss_scale_optimizer.py,
+    A device in saturation mode has an overflow status, and its values stay finite. A device in
+    Inf/NaN mode shows overflows in the values, and so does the stub. If the mode is not known yet,
+    both are checked. Source: npu_optimizer.py, ``_reduce_all``; npu_loss_scale_optimizer.py,
     ``apply_gradients``.
 
     Args:
-        name: Begins the names of the operators.
+        name: Prefix of the operators' scope.
     """
 
     def __init__(self, name: str) -> None:
@@ -121,10 +121,10 @@ class Overflow:
         self._early: Optional[Any] = None
 
     def look_early(self, gradients: Sequence[Any], size: int) -> List[Any]:
-        """Read the device's status before the last exchange of gradients.
+        """Read the device's overflow status before the last exchange of gradients.
 
         Returns:
-            What that exchange has to wait for; nothing where the values alone show an overflow.
+            Tensors that this exchange has to wait for; empty if only values show overflows.
         """
         if graph_backend().has_inf_and_nan() is True:
             return []
@@ -133,7 +133,7 @@ class Overflow:
         return [self._early]
 
     def none_anywhere(self, gradients: Sequence[Any], size: int) -> Any:
-        """Return a bool tensor: True if nothing has overflown in this step on any rank."""
+        """Return a scalar bool tensor: True if no rank had an overflow in this step."""
         tf = tf1()
         has_inf_and_nan = graph_backend().has_inf_and_nan()
         early, self._early = self._early, None
@@ -150,14 +150,14 @@ class Overflow:
 
 
 def _from_status(gradients: Sequence[Any]) -> Any:
-    """Read and clear the device's status up to these gradients, as 1 or 0, int32 [1]."""
+    """Read and clear the device's overflow status after these gradients: 1 or 0, int32 [1]."""
     return graph_backend().read_overflow([value for value in gradients if value is not None])
 
 
 def _from_values(gradients: Sequence[Any]) -> Any:
-    """Tell whether a gradient is infinite or no number, as 1 or 0, int32 [1].
+    """Return whether a gradient has Inf or NaN: 1 or 0, int32 [1].
 
-    By comparison: not every device has IsFinite (tf_finite_manual_port.md).
+    Values are compared, because not every device has IsFinite (tf_finite_manual_port.md).
     """
     tf = tf1()
     finite = []

@@ -1,9 +1,8 @@
 """Several training steps in one ``session.run``.
 
 On the device the vendor's loop makes them (npu/util.py, ``set_iteration_per_loop``), on the stub
-the host. What the host feeds is the same for each step, and so is the batch, unless
-``enable_data_pre_proc`` has the device draw it. What is fetched beside the operation belongs to the
-last step.
+the host does. All steps get the same ``feed_dict``, and the same batch unless the device draws it
+(``enable_data_pre_proc``). Other fetches of the run have the values of the last step.
 """
 
 from typing import Any, NamedTuple, Optional
@@ -26,8 +25,8 @@ class _LoopOfGraph(NamedTuple):
 
     Attributes:
         train_op: Name of the operation that makes one step.
-        n: How many steps a run makes.
-        loop: What the backend has put into the graph.
+        n: Number of steps per run.
+        loop: The backend's loop in the graph.
     """
 
     train_op: str
@@ -36,31 +35,31 @@ class _LoopOfGraph(NamedTuple):
 
 
 def iterations_per_loop(session: Any, train_op: Any, n: int) -> Any:
-    """Return an operation of which each run makes ``n`` steps of training.
+    """Return an operation that makes ``n`` training steps per run.
 
     After k runs the global step is k times n. All steps of a run share a batch, unless the session
     has ``enable_data_pre_proc=True`` and the batch comes from an initializable iterator: then each
-    step draws its own. If the data end in the midst, the run raises OutOfRangeError, and the steps
-    before have been made. A graph has one such operation; for another session call this again.
+    step draws its own. If the data end during a run, it raises OutOfRangeError after the steps that
+    had data. A graph has one such operation; for another session call this function again.
 
     Args:
-        session: The ``tf.Session`` in which it will run, after its variables were initialised. None
-            for a MonitoredTrainingSession, which finalizes its graph: call this before, and give
-            it an `IterationsPerLoopHook`.
+        session: The ``tf.Session`` that will run it; its variables must be initialised. None for a
+            MonitoredTrainingSession, which finalizes its graph: call this function before, and give
+            the session an `IterationsPerLoopHook`.
         train_op: The operation, or a tensor, that makes one step.
-        n: How many; the same as ``AscendConfig(iterations_per_loop=...)``, of which the total
-            number of steps has to be a multiple.
+        n: Number of steps, the same as ``AscendConfig(iterations_per_loop=...)``. The total number
+            of steps has to be a multiple of it.
 
     Raises:
         TypeError: If an argument has the wrong type.
         ConfigError: If ``n`` is not positive, or the session was opened for another number.
         LifecycleError: For a finalized graph, one with another looped operation, or one that reads
             from a one-shot iterator.
-        UnsupportedError: On the stub, for a step that the host cannot make several times in a run,
-            or a batch that it cannot hand on from one step to the next.
+        UnsupportedError: On the stub, for a step that cannot be repeated in a run, or a batch that
+            cannot be kept for the next step.
 
     Warns:
-        AscendConfigWarning: If the session's configuration does not say the number.
+        AscendConfigWarning: If the session's configuration does not set iterations_per_loop.
     """
     operation = _as_operation(train_op, n)
     graph = operation.graph
@@ -76,9 +75,9 @@ def iterations_per_loop(session: Any, train_op: Any, n: int) -> Any:
     elif looped is not None:
         if (operation.name, n) != (looped.train_op, looped.n):
             raise LifecycleError(
-                f"The graph has {looped.train_op!r} in a loop of {looped.n} steps already, and "
-                f"cannot have {operation.name!r} in one of {n}: the adapter knows one operation of "
-                f"the name {ITERATION_OP}.",
+                f"The graph has {looped.train_op!r} in a loop of {looped.n} steps already. The "
+                f"adapter finds a loop by its name {ITERATION_OP}, so that {operation.name!r} in a "
+                f"loop of {n} would be a second one.",
                 hint="Use another graph.",
             )
         if session is not None:
@@ -89,7 +88,7 @@ def iterations_per_loop(session: Any, train_op: Any, n: int) -> Any:
 
 
 def _as_operation(train_op: Any, n: Any) -> Any:
-    """Return the operation that is to be looped."""
+    """Return the operation that makes one step, after checking both arguments."""
     tf = tf1()
     if isinstance(n, bool) or not hasattr(n, "__index__"):
         raise TypeError(f"n must be an int, this is {n!r}.")
@@ -105,7 +104,7 @@ def _as_operation(train_op: Any, n: Any) -> Any:
 
 
 def _check_session(session: Any, graph: Any, n: int) -> None:
-    """Refuse what is no ``tf.Session`` on this graph, or was opened for another number."""
+    """Refuse anything but a ``tf.Session`` with this graph and number of steps."""
     if not isinstance(session, (tf1().Session, tf1().InteractiveSession)):
         raise TypeError(
             f"session must be a tf.Session, this is {type(session).__name__}. For a session with "
@@ -117,7 +116,7 @@ def _check_session(session: Any, graph: Any, n: int) -> None:
 
 
 def _check_configured(session: Any, n: int) -> None:
-    """Refuse a session that was opened for another number of steps; warn if it says none.
+    """Refuse a session that was opened for another number of steps; warn if for none.
 
     Source: set_iteration_per_loop.md, "Must be equal to iterations_per_loop".
     """
@@ -152,19 +151,19 @@ def _check_addable(graph: Any) -> None:
         )
     if ITERATION_OP in [operation.name for operation in graph.get_operations()]:
         raise LifecycleError(
-            f"The graph has an operation {ITERATION_OP} that was made by others; the adapter knows "
-            "only one by this name."
+            f"The graph has an operation {ITERATION_OP} already, by which name the adapter finds a "
+            "loop; iterations_per_loop did not add it."
         )
 
 
 class IterationsPerLoopHook(_Hook):  # type: ignore[misc]
-    """Tells a MonitoredTrainingSession how many steps a run of the looped operation makes.
+    """Sets the number of steps per run in a MonitoredTrainingSession.
 
-    For an operation that `iterations_per_loop` has made without a session.
+    For an operation from ``iterations_per_loop(None, train_op, n)``.
     """
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Tell the session, also when it is created again.
+        """Set the number, also when the session is created again.
 
         Raises:
             LifecycleError: If the graph has no looped operation.

@@ -1,7 +1,7 @@
-"""Loss scaling: what the loss is multiplied with, and how that changes from step to step.
+"""Loss scaling: the factor of the loss, and how it changes from step to step.
 
-Source: npu_loss_scale_manager.py and the managers of tf.contrib.mixed_precision that it extends;
-TensorFlow 2 has no contrib. The names of the variables are the same, so that checkpoints fit.
+Source: npu_loss_scale_manager.py, and the managers of tf.contrib.mixed_precision that it extends,
+which TensorFlow 2 does not have. Variables have the same names, so that checkpoints can be loaded.
 """
 
 import abc
@@ -14,12 +14,12 @@ from ascend_session.config.grammars import show_value
 from ascend_session.errors import ConfigError
 from ascend_session.text import shorten
 
-# npu_loss_scale_manager.py: the scale stays below the largest float32, and is never below 1.
+# Limits of the scale (npu_loss_scale_manager.py): almost the largest float32, and 1.
 _LARGEST, _SMALLEST = 3.4e38, 1.0
 
 
 class LossScaleManager(abc.ABC):
-    """What `DistributedOptimizer` asks for a loss scale."""
+    """The interface through which `DistributedOptimizer` gets the loss scale."""
 
     @abc.abstractmethod
     def get_loss_scale(self) -> Any:
@@ -27,10 +27,14 @@ class LossScaleManager(abc.ABC):
 
     @abc.abstractmethod
     def update_loss_scale(self, finite_grads: Any) -> Any:
-        """Return an operation that learns from a bool tensor whether the gradients were finite."""
+        """Return an operation that adapts the scale, given whether the gradients were finite.
+
+        Args:
+            finite_grads: A scalar bool tensor.
+        """
 
     def get_enable_overflow_check(self) -> bool:
-        """Tell whether a step with an overflow is left out."""
+        """Return whether steps with an overflow are skipped."""
         return True
 
 
@@ -39,11 +43,11 @@ class FixedLossScaleManager(LossScaleManager):
 
     Args:
         loss_scale: At least 1.
-        enable_overflow_check: Whether a step with an overflow is left out; if not, variables are
-            always updated.
+        enable_overflow_check: Whether to skip steps with an overflow; if not, variables are always
+            updated.
 
     Raises:
-        ConfigError: If the scale is below 1, or no number that float32 holds.
+        ConfigError: If the scale is below 1, or not a finite float32.
     """
 
     def __init__(self, loss_scale: float, enable_overflow_check: bool = True) -> None:
@@ -59,28 +63,28 @@ class FixedLossScaleManager(LossScaleManager):
         return tf1().no_op()
 
     def get_enable_overflow_check(self) -> bool:
-        """Return what it was made with."""
+        """Return ``enable_overflow_check``."""
         return self._enable_overflow_check
 
 
 class ExponentialUpdateLossScaleManager(LossScaleManager):
     """A scale that grows after steps without overflow, and shrinks after steps with one.
 
-    It has three variables, which are not trainable, and makes them where it is made. The vendor's
-    must not be made under ``tf.control_dependencies``; this one may be.
+    Its constructor adds three variables, which are not trainable, to the default graph. Unlike the
+    vendor's, it may be called under ``tf.control_dependencies``.
 
     Args:
-        init_loss_scale: What it begins with, at least 1.
-        incr_every_n_steps: After so many steps without overflow it is multiplied by ``incr_ratio``,
-            unless it would leave float32.
-        decr_every_n_nan_or_inf: After so many steps with an overflow it is multiplied by
-            ``decr_ratio``, but never below 1. A step without one in between does not set this
-            count back, as with the vendor's.
+        init_loss_scale: The scale at first, at least 1.
+        incr_every_n_steps: After so many steps without overflow the scale is multiplied by
+            ``incr_ratio``, unless the result would exceed float32.
+        decr_every_n_nan_or_inf: After so many steps with an overflow the scale is multiplied by
+            ``decr_ratio``, but stays at least 1. As in the vendor's manager, a step without
+            overflow does not reset this count.
         incr_ratio: At least 1.
         decr_ratio: Above 0, at most 1.
 
     Raises:
-        ConfigError: If one of them is no number, or outside its limits.
+        ConfigError: If an argument is no number, or out of its range.
     """
 
     def __init__(
@@ -103,7 +107,7 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
         tf = tf1()
         with tf.control_dependencies(None):
             self._variables = [
-                # A resource: what has been read stays as it was when the variable is assigned to.
+                # As a resource, so that an assignment does not change values that were read before.
                 tf.Variable(value, name=name, dtype=dtype, trainable=False, use_resource=True)
                 for name, value, dtype in (
                     ("loss_scale", scale, tf.float32),
@@ -114,15 +118,15 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
         self._loss_scale = self._variables[0]
 
     def variables(self) -> List[Any]:
-        """Return the scale's variable and those that count the steps."""
+        """Return the variables with the scale and the two counts of steps."""
         return list(self._variables)
 
     def get_loss_scale(self) -> Any:
-        """Return the scale as it is at this step."""
+        """Return the current value of the scale."""
         return self._loss_scale.read_value()
 
     def update_loss_scale(self, finite_grads: Any) -> Any:
-        """Return an operation that counts the step and changes the scale when it is time to."""
+        """Return an operation that counts the step and, when it is due, changes the scale."""
         tf = tf1()
         with tf.control_dependencies([finite_grads]):
             scale, good, bad = (variable.read_value() for variable in self._variables)
@@ -141,26 +145,26 @@ class ExponentialUpdateLossScaleManager(LossScaleManager):
 
 
 def scale_loss(loss: Any, scale: Any) -> Any:
-    """Multiply the loss, or what the function gives, by the scale."""
+    """Multiply the loss, or the result of a function without arguments, by the scale."""
     value = loss() if callable(loss) else loss
     return value * tf1().cast(scale, value.dtype.base_dtype)
 
 
 def checks_overflow(manager: Any) -> bool:
-    """Tell whether a manager wants steps with an overflow left out.
+    """Return whether steps with an overflow are skipped.
 
-    Managers that were written for TensorFlow's own interface cannot say it, and do.
+    They are with managers of TensorFlow's interface, which has no ``get_enable_overflow_check``.
     """
     return bool(getattr(manager, "get_enable_overflow_check", lambda: True)())
 
 
 def apply_if_finite(finite: Any, apply: Callable[[], Any], manager: Any) -> Any:
-    """Make an operation that applies if ``finite`` is true, and tells the manager what it was.
+    """Return an operation that applies gradients if they are finite, and updates the scale.
 
     Args:
-        finite: A bool tensor.
-        apply: Adds what applies.
-        manager: Changes the scale.
+        finite: A scalar bool tensor.
+        apply: Adds the operations that apply the gradients.
+        manager: The loss scale manager.
     """
     tf = tf1()
     update = tf.cond(finite, lambda: tf.group(apply()), tf.no_op)
@@ -179,10 +183,10 @@ def _read_at_least_1(name: str, value: Any, kind: str = "a finite number") -> fl
 
 
 def _read_number(name: str, value: Any, kind: str = "a finite number") -> float:
-    """Read a number of any type, NumPy's and Decimal too.
+    """Convert a number of any type, such as NumPy's, to float.
 
     Raises:
-        ConfigError: If it is no number, as text and bool are none, or larger than float32 holds.
+        ConfigError: If it is no number (text and bool are not), or too large for float32.
     """
     number = math.nan
     if not isinstance(value, (str, bytes, bool)):

@@ -1,4 +1,4 @@
-"""Any optimizer of a graph, with gradients averaged over the ranks of the job.
+"""Optimizers that average gradients over all ranks of the job.
 
 Source: npu_optimizer.py (``NPUDistributedOptimizer``, ``NPUOptimizer``,
 ``KerasDistributeOptimizer``, ``npu_distributed_optimizer_wrapper``) and
@@ -12,7 +12,7 @@ from ascend_session.errors import UnsupportedError
 from ascend_session.session.conditions import TAILING, check_tailing
 from ascend_session.session.graphs import job_size
 from ascend_session.session.system import current_system
-from ascend_session.training.gradients import Overflow, averaged, distributed_gradients, is_slices
+from ascend_session.training.gradients import Overflow, average, distributed_gradients, is_slices
 from ascend_session.training.loss_scale import (
     ExponentialUpdateLossScaleManager,
     apply_if_finite,
@@ -30,30 +30,30 @@ def DistributedOptimizer(  # noqa: N802  (it stands for a class, as the vendor's
     name: Optional[str] = None,
     is_weight_update_sharding: bool = False,
 ) -> Any:
-    """Make of an optimizer one that averages gradients over all ranks before it applies them.
+    """Return an optimizer that averages gradients over all ranks before it applies them.
 
-    It does what the vendor's NPUDistributedOptimizer, NPUOptimizer, NPULossScaleOptimizer and
-    KerasDistributeOptimizer do. In a job of one rank no collective is added to the graph.
+    It replaces the vendor's NPUDistributedOptimizer, NPUOptimizer, NPULossScaleOptimizer and
+    KerasDistributeOptimizer. In a job of one rank no collective is added to the graph.
 
     Args:
-        optimizer: A ``tf.train.Optimizer`` (``tf.compat.v1``), which is wrapped, or a Keras
-            optimizer for graphs (``get_gradients``), of which a copy of its own class is made that
-            shares its state. Optimizers of Keras 3, and the new ones of 2.11 and later, are none.
-        loss_scale_manager: Scales the loss, and the gradients back; an overflow on any rank means
-            that no rank updates anything. Not for Keras optimizers.
-        is_tailing_optimization: Lets the last exchange of gradients overlap with other work of the
-            device. It must be the same as in the AscendConfig.
-        name: The optimizer's name; begins the names of its operators.
-        is_weight_update_sharding: Refused if True, see below.
+        optimizer: A ``tf.train.Optimizer`` (``tf.compat.v1``), which is wrapped; or a Keras
+            optimizer with a graph mode (``get_gradients``), which is copied and shares its state
+            with the copy. Keras 3 and the new optimizers of 2.11 and later have no graph mode.
+        loss_scale_manager: A `LossScaleManager`, which scales the loss up and the gradients back;
+            after an overflow on any rank no rank updates anything. Not for Keras optimizers.
+        is_tailing_optimization: Whether the last exchange of gradients may overlap with other work
+            of the device. It must be the same as in the AscendConfig.
+        name: The optimizer's name, and prefix of the names of its operators.
+        is_weight_update_sharding: Must be False; see UnsupportedError.
 
     Raises:
         TypeError: If it is no optimizer, or one that is already distributed.
-        UnsupportedError: For a Keras optimizer that has no graph mode, for loss scaling with
-            Keras, in a job with parameter servers, and for weight update sharding: the vendor's
-            takes DEVICE_ID for the rank and leans on a pass over variables without resources.
-        LifecycleError: If the open system has another ``is_tailing_optimization``; what opens
-            later is compared when it opens.
-        JobError: If the environment does not say how many ranks there are.
+        UnsupportedError: For a Keras optimizer without a graph mode, for loss scaling with Keras,
+            in a job with parameter servers, and for weight update sharding: the vendor's code
+            takes DEVICE_ID for the rank, and works with reference variables only.
+        LifecycleError: If the open system has another ``is_tailing_optimization``; a system that
+            opens later raises it then.
+        JobError: If the number of ranks is unknown.
     """
     if is_weight_update_sharding:
         raise UnsupportedError(
@@ -81,14 +81,14 @@ def DistributedOptimizer(  # noqa: N802  (it stands for a class, as the vendor's
 
 
 class WrappingOptimizer(_TrainOptimizer):  # type: ignore[misc]
-    """An optimizer around another, which computes, applies, and has the slots and variables.
+    """A wrapper around an optimizer that scales the loss and skips steps with an overflow.
 
-    This one scales the loss and leaves out steps with an overflow. Over which ranks gradients are
-    averaged and an overflow counts is what its subclasses add.
+    The wrapped optimizer computes and applies gradients, and has the slots and variables.
+    Subclasses average gradients and overflows over ranks.
 
     Args:
         optimizer: The wrapped optimizer, a ``tf.train.Optimizer``.
-        manager: Scales the loss, or None.
+        manager: A `LossScaleManager`, or None.
         name: The optimizer's name.
     """
 
@@ -105,14 +105,14 @@ class WrappingOptimizer(_TrainOptimizer):  # type: ignore[misc]
         scale = self._manager.get_loss_scale()
         scaled = scale_loss(loss, scale)
         pairs = self._average(self._opt.compute_gradients(scaled, *args, **kwargs))
-        # The tensor that has scaled the loss, not the variable, which this step may change.
+        # Of the tensor that scaled the loss, because this step may change the variable.
         factor = 1.0 / scale
         return [(self._multiply(gradient, factor), variable) for gradient, variable in pairs]
 
     def apply_gradients(
         self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None
     ) -> Any:
-        """Apply them with the wrapped optimizer, if nothing has overflown on any rank."""
+        """Apply gradients with the wrapped optimizer, unless a rank had an overflow."""
         pairs = list(grads_and_vars)
 
         def apply() -> Any:
@@ -184,16 +184,17 @@ class _DistributedTrain(WrappingOptimizer):
         waits: List[Any] = []
         if self._looks_early and size > 1:
             waits = self._overflow.look_early(gradients, size)
-        means = averaged(gradients, self.get_name(), waits)
+        means = average(gradients, self.get_name(), waits)
         return [(mean, variable) for mean, (_, variable) in zip(means, pairs)]
 
     def _rank_count(self) -> int:
         return job_size("DistributedOptimizer")
 
     def variables(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the wrapped optimizer's variables and the loss scale's; Keras initialises these.
+        """Return the variables of the wrapped optimizer and of the loss scale, for Keras.
 
-        The vendor's leaves those of the scale out.
+        The vendor's optimizer leaves out those of the loss scale, which Keras then does not
+        initialise.
         """
         variables = list(super().variables(*args, **kwargs))
         if isinstance(self._manager, ExponentialUpdateLossScaleManager):
@@ -202,26 +203,26 @@ class _DistributedTrain(WrappingOptimizer):
 
 
 class _DistributedKeras:
-    """What comes before the own class of a Keras optimizer, and averages its gradients.
+    """A base class to put before the class of a Keras optimizer, which averages its gradients.
 
-    The copy keeps learning rate, slots and name in place, so that callbacks find them and a saved
-    model does not need this package.
+    The copy has the original's attributes and name, so that callbacks find the learning rate, and a
+    saved model can be loaded without this package.
     """
 
     _scope: str
 
     def get_gradients(self, loss: Any, params: Sequence[Any]) -> List[Any]:
-        """Average the gradients of ``loss``; called while Keras builds its training graph."""
-        return averaged(super().get_gradients(loss, params), self._scope)  # type: ignore[misc]
+        """Return the averaged gradients of ``loss``; Keras calls it to build the training graph."""
+        return average(super().get_gradients(loss, params), self._scope)  # type: ignore[misc]
 
     def _compute_gradients(self, *args: Any, **kwargs: Any) -> List[Any]:
-        """Average the gradients, which come with their variables; called by ``minimize``."""
+        """Return pairs of an averaged gradient and its variable; ``minimize`` calls it."""
         pairs = super()._compute_gradients(*args, **kwargs)  # type: ignore[misc]
         return distributed_gradients(pairs, name=self._scope)
 
 
 def _check_keras(optimizer: Any, has_train_options: bool) -> None:
-    """Refuse what is no optimizer of Keras that works in graphs, or needs options of others."""
+    """Refuse anything but a Keras optimizer with graph mode and without further options."""
     kind = f"{type(optimizer).__module__}.{type(optimizer).__name__}"
     is_in_graphs = hasattr(optimizer, "get_gradients") and hasattr(optimizer, "get_updates")
     if not is_in_graphs and "keras" in kind:
@@ -241,7 +242,7 @@ def _check_keras(optimizer: Any, has_train_options: bool) -> None:
 
 
 def _distribute_keras(optimizer: Any, name: Optional[str]) -> Any:
-    """Make an optimizer of the same class with the same state, whose gradients are averaged."""
+    """Return a copy of a Keras optimizer that averages gradients, with the same state."""
     if isinstance(optimizer, _DistributedKeras):
         raise TypeError(f"This {type(optimizer).__name__} is already distributed.")
     own = type(optimizer)

@@ -1,8 +1,8 @@
-"""Training that somebody ends with a signal: it is saved at a step boundary, and resumed there.
+"""Save a checkpoint when a scheduler ends the job by a signal.
 
-Schedulers send SIGTERM to a job whose machine they take away, and SIGKILL some time later. Each
-rank gets it at another moment, so every training step has an allreduce of four bytes by which the
-ranks learn that one of them got it: all stop after the same step.
+Schedulers send SIGTERM to a job whose machine they need, and SIGKILL some time later. Ranks get it
+at different moments. So every training step has an allreduce of four bytes, by which all ranks
+learn that one of them got it, and stop after the same step.
 """
 
 import logging
@@ -26,30 +26,30 @@ _NAME = "SaveOnPreemptionHook"
 
 
 class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
-    """Saves a checkpoint after the training step during which SIGTERM came, then ends with 143.
+    """Saves a checkpoint after the training step during which SIGTERM came, then exits with 143.
 
-    For ``MonitoredTrainingSession`` and estimators, on all ranks. In a job of several, the step is
-    the same on each of them, at most one later, and rank 0 saves. Save and step have to fit into
-    the time until SIGKILL: ``ascend-session launch --grace``. The hook takes SIGTERM from its
-    session's beginning to its end, also from a handler of your own; further SIGTERMs change
-    nothing. Ctrl-C ends the process as it does without the hook, unless it is asked for.
+    For ``MonitoredTrainingSession`` and estimators; use it on all ranks. All ranks stop after the
+    same step, at most one later, and rank 0 saves. Step and save have to be over before SIGKILL
+    (``ascend-session launch --grace``). While its session is open, the hook handles SIGTERM in
+    place of any other handler; further SIGTERMs have no effect. Ctrl-C works as without the hook,
+    unless ``on_interrupt`` is True.
 
-    It also tells the launcher at which step the job is, and with which one it begins. It sees that
-    this is the same on all ranks, so it comes after `BroadcastGlobalVariablesHook`.
+    The hook also reports steps to the launcher. It checks that all ranks begin with the same step,
+    so put it after `BroadcastGlobalVariablesHook`.
 
     Args:
         checkpoint_dir: Folder of the checkpoint. Only rank 0 writes there; others may have None.
-        saver: The ``tf.train.Saver``; None means the one of ``scaffold``, or the graph's, or a new
-            one of all variables. Instead of a sharded one, which the adapter may fail to run, one
-            of the same variables is made that is not (guides/facts/adapter.md#checkpoints).
-        scaffold: The ``tf.train.Scaffold`` of the session, if it was given one.
+        saver: The ``tf.train.Saver``; None means that of ``scaffold``, or of the graph, or a new
+            one for all variables. A sharded saver, which the adapter may fail to run, is replaced
+            by one that is not (guides/facts/adapter.md#checkpoints).
+        scaffold: The ``tf.train.Scaffold`` of the session, if it has one.
         checkpoint_basename: As in ``tf.train.CheckpointSaverHook``.
-        on_interrupt: Whether Ctrl-C (SIGINT) saves as well; the process then ends with 130. A
-            second one ends it as without the hook.
+        on_interrupt: Whether Ctrl-C (SIGINT) saves as well; the exit code is 130 then. A second
+            Ctrl-C works as without the hook.
 
     Raises:
-        TypeError: If the folder is no path; on rank 0 also if it is None or empty, when the session
-            begins.
+        TypeError: If the folder is no path. On rank 0 also if it is None or empty, when the session
+            is created.
         ValueError: If both a saver and a scaffold are given.
     """
 
@@ -74,8 +74,8 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
         self._basename = checkpoint_basename
         self._signals = (signal.SIGTERM, signal.SIGINT) if on_interrupt else (signal.SIGTERM,)
         self._saver: Any = None
-        self._is_new = False  # a saver of this hook's own, not the session's
-        self._saved: Optional[Set[str]] = None  # the variables, if it is to save all
+        self._is_new = False  # True if the saver is the hook's own, and not the session's
+        self._saved: Optional[Set[str]] = None  # names of the variables, if it should save all
         self._saving_hook: Any = None
         self._size = 1
         self._is_first_rank = True
@@ -86,7 +86,7 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
         self._training_runs: Any = None
         self._coord: Any = None
         self._previous: Dict[int, Any] = {}
-        self._requested = 0  # the number of the signal that came
+        self._requested = 0  # number of the signal that came
         self._is_ending = False
 
     def set_params(self, params: Any = None) -> None:
@@ -102,16 +102,16 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
             "(tf.keras.estimator.model_to_estimator). Otherwise save with ModelCheckpoint.",
         )
 
-    # Which of these Keras calls first depends on its release.
+    # Which of these Keras uses first depends on its release.
     set_model = _implements_train_batch_hooks = set_params
     _implements_test_batch_hooks = _implements_predict_batch_hooks = set_params
 
     def begin(self) -> None:
-        """Add the allreduce to the graph, before that is finalized.
+        """Add the allreduce to the graph, before it is finalized.
 
         Raises:
-            TypeError: If this is rank 0, which saves, and it has no folder.
-            LifecycleError: If the graph has no global step, or nothing advances it; or it has
+            TypeError: On rank 0, which saves, if there is no folder.
+            LifecycleError: If the graph has no global step, no operation that advances it, or
                 several savers.
         """
         tf = tf1()
@@ -145,12 +145,12 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
             self._saving_hook.begin()
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Compare the ranks' global steps, and take the signals.
+        """Compare the ranks' global steps, and install the signal handlers.
 
         Raises:
             CollectiveError: If a rank begins with another step than rank 0.
-            LifecycleError: Outside the main thread, to which signals belong; or if a later hook
-                has added variables that would not be saved.
+            LifecycleError: Outside the main thread, where no signals can be handled; or if a later
+                hook has added variables that would not be saved.
         """
         if threading.current_thread() is not threading.main_thread():
             raise LifecycleError(
@@ -169,7 +169,7 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
                 self._previous[number] = signal.signal(number, self._note_signal)
 
     def before_run(self, run_context: Any) -> Any:
-        """Add the ranks' agreement, and the step, to a run that makes a training step."""
+        """Add the allreduce, and the step for the launcher, to a run that trains."""
         if run_context.original_args.fetches not in self._training_runs:
             return None
         fetches = {}
@@ -182,10 +182,10 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
         return tf1().train.SessionRunArgs(fetches, {self._request: [self._requested]})
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        """Save and end, if a rank got a signal.
+        """Save and exit if a rank got a signal.
 
         Raises:
-            SystemExit: Then, with code 143, or 130 after Ctrl-C.
+            SystemExit: With code 143, or 130 after Ctrl-C.
         """
         results = run_values.results or {}
         if "step" in results:
@@ -199,8 +199,8 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
             raise SystemExit(128 + agreed)
 
     def end(self, session: Any) -> None:
-        """Give the signals back; one that came after the last step ends the process now."""
-        self._give_signals_back()
+        """Restore the signal handlers; raise a signal again that came after the last step."""
+        self._restore_handlers()
         if self._requested:
             os.kill(os.getpid(), self._requested)
 
@@ -212,21 +212,21 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
                 "%s: saved step %d in %s; the job ends with exit code %d.",
                 *(reason.name, int(session.run(self._step)), self._directory, 128 + reason),
             )
-        if self._size > 1:  # nobody ends before it is saved: the first end is that of all
+        if self._size > 1:  # the launcher ends all ranks when the first exits, so wait for the save
             session.run(self._agreed, {self._request: [int(reason)]})
 
     def _find_saver(self, graph: Any) -> Any:
-        """Find the saver of this hook, before the session has made its own."""
+        """Return the saver to use, before the session creates its own."""
         tf = tf1()
-        found = [] if self._given_saver is None else [self._given_saver]
+        savers = [] if self._given_saver is None else [self._given_saver]
         if self._scaffold is not None and self._scaffold.saver is not None:
-            found = [self._scaffold.saver]
-        found = found or graph.get_collection(tf.GraphKeys.SAVERS)
-        if len(found) > 1:
+            savers = [self._scaffold.saver]
+        savers = savers or graph.get_collection(tf.GraphKeys.SAVERS)
+        if len(savers) > 1:
             raise LifecycleError(
-                f"The graph has {len(found)} savers.", hint=f"Write {_NAME}(..., saver=...)."
+                f"The graph has {len(savers)} savers.", hint=f"Write {_NAME}(..., saver=...)."
             )
-        saver = found[0] if found else tf.train.Saver(sharded=True, defer_build=True)
+        saver = savers[0] if savers else tf.train.Saver(sharded=True, defer_build=True)
         if type(saver) is not tf.train.Saver or not saver._sharded:
             return saver
         self._is_new = True
@@ -240,7 +240,7 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
         )
 
     def _check_saved(self, graph: Any) -> None:
-        """Refuse variables that a later hook has made: a checkpoint without them is of no use."""
+        """Refuse variables that a later hook has added: a checkpoint without them is useless."""
         if self._saved is None:
             return
         names = {each.name for each in graph.get_collection(tf1().GraphKeys.GLOBAL_VARIABLES)}
@@ -252,7 +252,7 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
             )
 
     def _keep_earlier_checkpoints(self) -> None:
-        """Have a new saver keep, and count, the checkpoints that the session's has written."""
+        """Make a new saver keep and count the checkpoints of the session's saver."""
         state = tf1().train.get_checkpoint_state(self._directory)
         if self._is_new and state is not None:
             self._saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
@@ -264,21 +264,21 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
         if not is_second and (self._coord is None or not self._coord.should_stop()):
             self._requested = number
             return
-        self._give_signals_back()  # an exception has ended the training, or is to end it
+        self._restore_handlers()  # an exception has ended the training, or is about to
         previous = self._previous.get(number)
         if callable(previous):
             previous(number, frame)
         else:
             os.kill(os.getpid(), number)
 
-    def _give_signals_back(self) -> None:
+    def _restore_handlers(self) -> None:
         for number, previous in self._previous.items():
             if signal.getsignal(number) == self._note_signal:
                 signal.signal(number, previous or signal.SIG_DFL)
 
 
 class _TrainingRuns:
-    """Knows which runs advance the global step: those are made by all ranks."""
+    """The runs that advance the global step, which all ranks make; use ``fetches in ...``."""
 
     def __init__(self, graph: Any, step: Any) -> None:
         if step is None:
@@ -324,7 +324,7 @@ class _TrainingRuns:
 
 
 def _find_variable(operation: Any) -> Any:
-    """Find the operation of the variable that an assignment changes, also within a tf.cond."""
+    """Return the operation of the variable that an assignment changes, even in a tf.cond."""
     while operation.inputs:
         operation = operation.inputs[0].op
     return operation

@@ -1,4 +1,4 @@
-"""At which step a job is, as its ranks tell the launcher: files in the ranks' folders."""
+"""Report the current step to the launcher, through files in the ranks' folders."""
 
 import os
 import time
@@ -6,15 +6,15 @@ from typing import Optional
 
 from ascend_session.rank_folder import RANK_FOLDER, write_first_step, write_step
 
-_EVERY_S = 0.5  # between two steps that are written
+_EVERY_S = 0.5  # between two writes
 _next_at = 0.0
 
 
 def note_first_step(step: int) -> None:
-    """Tell the launcher, if there is one, which global step rank 0 begins with.
+    """Report to the launcher, if there is one, with which global step rank 0 begins.
 
-    `SaveOnPreemptionHook` does it; call it where a session of your own restores a checkpoint. A
-    step above 0 is where an earlier attempt, or an earlier launch, had come to.
+    `SaveOnPreemptionHook` calls it. Call it yourself if you restore a checkpoint in another way: a
+    step above 0 means that training is resumed.
     """
     folder = os.environ.get(RANK_FOLDER)
     if folder:
@@ -22,15 +22,15 @@ def note_first_step(step: int) -> None:
 
 
 def note_step(step: int, of: Optional[int] = None) -> None:
-    """Tell the launcher, if there is one, which step this rank has just made.
+    """Report to the launcher, if there is one, which step this rank has made.
 
-    Its status line shows step, steps per second and the time left. Call it after every step: twice
-    a second it writes a few bytes, and otherwise it returns at once. `SaveOnPreemptionHook` and
-    `TellMeStepOrLossHook` do it.
+    The launcher's status line shows step, steps per second and the time left. Call this after
+    every step: it writes a few bytes at most twice a second. `SaveOnPreemptionHook` and
+    `TellMeStepOrLossHook` call it.
 
     Args:
-        step: The number of the step, as the global step counts.
-        of: The step with which training ends; None if that is not known.
+        step: The global step after the step.
+        of: The global step with which training ends; None if unknown.
     """
     global _next_at
     now = time.monotonic()

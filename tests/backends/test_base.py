@@ -104,7 +104,7 @@ def test_a_second_thread_that_closes_it_waits_until_the_first_has_closed_it(
 def test_what_comes_after_another_thread_has_closed_it_is_told_so(keeper: Any) -> None:
     backend, _ = keeper
     backend.close()
-    with pytest.raises(LifecycleError, match="closed meanwhile"):
+    with pytest.raises(LifecycleError, match="has closed this Ascend system"):
         backend.bring_up()
     backend.shutdown()  # of which nothing is left to do
 

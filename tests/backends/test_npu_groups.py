@@ -59,7 +59,7 @@ def test_only_groups_that_are_there_come_back_with_the_device(
 @pytest.mark.parametrize(
     ("environ", "advice"),
     [
-        ({}, "HCCL is not up in this process, which is in no job"),
+        ({}, "HCCL is not running in this process, which is in no job"),
         ({"RANK_TABLE_FILE": "t"}, "A group exists from hccl.create_group"),
         ({"CM_CHIEF_IP": "10.0.0.1"}, "A group exists from hccl.create_group"),
     ],

@@ -34,7 +34,7 @@ class ThirdWithDevices(Third):
     """One with two devices, of which a rank sees those that a variable of its own names."""
 
     @classmethod
-    def find_devices(cls, environ: Mapping[str, str], wanted: int) -> HostDevices:
+    def find_devices(cls, environ: Mapping[str, str], rank_count: int) -> HostDevices:
         return HostDevices((None, None), ("They are slow.",))
 
     @classmethod

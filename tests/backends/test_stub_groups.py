@@ -10,10 +10,14 @@ from ascend_session.errors import CollectiveError
 WORLD = "hccl_world_group"
 
 
+def make_groups(rank: int, size: int) -> StubGroups:
+    return StubGroups(rank, [f"host {number // 4}" for number in range(size)])
+
+
 @pytest.fixture
 def groups() -> StubGroups:
     """Rank 5 of a job of 8, with 4 on each host."""
-    return StubGroups(5, 8, 4)
+    return make_groups(5, 8)
 
 
 def test_the_group_of_all_ranks_is_always_there(groups: StubGroups) -> None:
@@ -42,8 +46,8 @@ def test_a_group_of_one(groups: StubGroups) -> None:
 
 
 def test_the_last_host_may_have_fewer_ranks() -> None:
-    assert StubGroups(8, 10, 4).local_size(WORLD) == 2
-    assert StubGroups(9, 10, 4).local_rank(WORLD) == 1
+    assert make_groups(8, 10).local_size(WORLD) == 2
+    assert make_groups(9, 10).local_rank(WORLD) == 1
 
 
 def test_a_name_is_free_again_after_the_groups_end(groups: StubGroups) -> None:
@@ -64,7 +68,9 @@ def test_a_name_is_free_again_after_the_groups_end(groups: StubGroups) -> None:
 def test_what_is_no_group_of_this_rank_is_refused(
     groups: StubGroups, ranks: List[int], message: str
 ) -> None:
-    with pytest.raises(CollectiveError, match=f"'odd' of the ranks .* cannot be made: .*{message}"):
+    with pytest.raises(
+        CollectiveError, match=f"'odd' of the ranks .* cannot be created: .*{message}"
+    ):
         groups.create("odd", ranks)
     assert refused(lambda: groups.members("odd"))
 

@@ -20,7 +20,7 @@ MPI = {"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "4"}
 
 
 def test_without_anybody_there_is_one_rank() -> None:
-    assert read_identity({}).reason == "no variable says anything of a job"
+    assert read_identity({}).reason == "no variable describes a job"
     assert read_identity({}).scheduler is None
 
 

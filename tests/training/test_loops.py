@@ -449,14 +449,14 @@ class TestRefusals:
     def test_another_operation_or_number_in_the_same_graph(self, tf: Any) -> None:
         train, other = tf.no_op(), tf.no_op()
         iterations_per_loop(None, train, 2)
-        with pytest.raises(LifecycleError, match="one operation of the name IterationOp"):
+        with pytest.raises(LifecycleError, match="a loop by its name IterationOp"):
             iterations_per_loop(None, other, 2)
         with pytest.raises(LifecycleError, match="in a loop of 2 steps already"):
             iterations_per_loop(None, train, 3)
 
     def test_an_operation_of_that_name_by_others(self, tf: Any) -> None:
         train = tf.no_op(name="IterationOp")
-        with pytest.raises(LifecycleError, match="made by others"):
+        with pytest.raises(LifecycleError, match="did not add it"):
             iterations_per_loop(None, train, 2)
 
     def test_another_graph_than_the_sessions(self, tf: Any) -> None:

@@ -4,7 +4,7 @@ from typing import Dict, Iterable, List, Sequence, Tuple
 
 from ascend_session.backends.exchange.wire import Operation
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
-from ascend_session.text import format_ordinal, format_ranges, join_words
+from ascend_session.text import find_runs, format_ordinal, join_words
 
 
 def rank_ended(rank: int, were_all_there: bool = True) -> str:
@@ -43,8 +43,10 @@ def list_groups(verb: str, ranks: Iterable[Tuple[int, str]]) -> str:
 
 
 def name_ranks(ranks: Sequence[int], noun: str = "rank") -> str:
-    """Write ``rank 3``, ``rank 3 and rank 5``, ``ranks 0 to 2, 5 and 7``."""
+    """Write ``rank 3``, ``rank 3 and rank 5``, ``ranks 0, 1 and 5``, ``ranks 0 to 2, 5 and 7``."""
     if len(ranks) <= 2:
         return " and ".join(f"{noun} {rank}" for rank in sorted(ranks))
-    ranges = format_ranges(ranks).replace("-", " to ").split(", ")
-    return f"{noun}s {join_words(ranges)}"
+    words: List[str] = []
+    for run in find_runs(ranks):
+        words += map(str, run) if len(run) < 3 else [f"{run[0]} to {run[-1]}"]
+    return f"{noun}s {join_words(words)}"

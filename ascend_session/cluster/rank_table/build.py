@@ -1,4 +1,4 @@
-"""Build the servers of a table from device lists or from this host; format a table as text."""
+"""Build the servers of a table from lists or from this host's devices, and format a table."""
 
 import json
 import socket
@@ -20,15 +20,19 @@ from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 from ascend_session.vendor import TRAINING
 
 Addresses = Union[str, Sequence[str], None]
-"""The addresses of one device: one, several, or None if unknown."""
+"""The IP addresses of one device: one, several, or None if unknown."""
 
-_LONGEST_ID = 64
-_MOST_NAMED = 3
+_LONGEST_ID = 64  # characters of a server_id
+_MOST_NAMED = 3  # servers or ranks in a message
 _to_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def build_from_lists(servers: Mapping[str, Mapping[int, Addresses]]) -> Tuple[TableServer, ...]:
-    """Build servers of ``{server_id: {physical id: address}}``, ranks in the order given."""
+    """Build servers of ``{server_id: {physical id: address}}``; ranks follow the order given.
+
+    Raises:
+        JobError: If there is no server or device, or a value has a wrong type.
+    """
     if not servers:
         raise JobError("A rank table needs at least one server; none was given.")
     built = []
@@ -58,13 +62,20 @@ def build_from_lists(servers: Mapping[str, Mapping[int, Addresses]]) -> Tuple[Ta
 
 def build_from_devices(
     devices: Sequence[Device],
-    server_id: Optional[str] = None,
-    host_ip: Optional[str] = None,
-    npu_smi: Optional[NpuSmi] = None,
+    server_id: Optional[str],
+    host_ip: Optional[str],
+    npu_smi: Optional[NpuSmi],
 ) -> Tuple[TableServer, ...]:
-    """Build this host as the one server of a table; see `RankTable.of_host`.
+    """Build this host as the only server of a table.
 
-    ``npu_smi`` gives each chip's place in its superpod; None without superpods.
+    Args:
+        devices: The devices, in the order of their ranks.
+        server_id: Name of the server; None means the hostname.
+        host_ip: IP address of the server, if known.
+        npu_smi: Answers which superpod a chip is in; None for a table without superpods.
+
+    Raises:
+        JobError: If there is no device, or the physical id of one is unknown.
     """
     if not devices:
         raise JobError(
@@ -82,9 +93,9 @@ def build_from_devices(
             )
         sdid = None
         if npu_smi is not None and device.npu_id is not None and device.chip_id is not None:
-            place = npu_smi.super_pod(device.npu_id, device.chip_id)
-            if place is not None:
-                sdid, pod = place
+            answer = npu_smi.super_pod(device.npu_id, device.chip_id)
+            if answer is not None:
+                sdid, pod = answer
                 pods.add(pod)
         addresses = () if device.address is None else (device.address,)
         table_devices.append(
@@ -95,7 +106,7 @@ def build_from_devices(
 
 
 def number_ranks(servers: Sequence[TableServer]) -> Tuple[TableServer, ...]:
-    """Number the devices of the servers with consecutive ranks, in their order."""
+    """Give the devices consecutive ranks: server by server, inside each in order of rank."""
     numbered, ranks = [], count()
     for server in servers:
         name, host_ip = server.server_id, server.host_ip
@@ -109,10 +120,10 @@ def number_ranks(servers: Sequence[TableServer]) -> Tuple[TableServer, ...]:
 
 
 def find_training_faults(servers: Sequence[TableServer], family: Optional[str]) -> List[str]:
-    """Return why these devices need force on the Atlas training series; empty if they do not.
+    """List, in sentences, why a table needs force on the Atlas training series.
 
-    HCCL accepts such tables, but the manual does not: devices of both rings are slow or do not
-    work, and a device without an address does not find the others.
+    HCCL accepts such tables, but the manual does not: devices of two rings are slow or do not work,
+    and other ranks cannot connect to a device without an address.
     """
     if family != TRAINING:
         return []

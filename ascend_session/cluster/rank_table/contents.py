@@ -9,7 +9,7 @@ from ascend_session.text import shorten
 
 COMPLETED, INITIALIZING = "completed", "initializing"
 V1_0, V1_2, TEMPLATE_2, LAB = "1.0", "1.2", "template 2", "lab"
-_LONGEST_NAME = 64  # characters of a server_id in a place
+_LONGEST_NAME = 64  # characters of a server_id in messages
 
 Spot = Tuple[int, int]
 """A position in a table: index of the server, and of the device in it."""
@@ -22,17 +22,17 @@ class TableDevice(NamedTuple):
         rank_id: Its rank, from 0.
         device_id: The N of its ``/dev/davinciN``.
         server_id: The server it is in.
-        device_ip: Addresses of its own network interface; most have one, and it may be left out.
-        host_ip: Address of its server.
+        device_ip: IP addresses of its network interface; usually one, empty if the table has none.
+        host_ip: IP address of its server.
         super_device_id: Its number in its superpod (SDID), A3 only.
-        device_port: Port of its network interface; HCCL takes 16666 if there is none.
-        device_vnic_port: Port of its virtual interface; HCCL takes ``device_port``.
-        backup_device_ip: Addresses of the interface that takes over, A3 only.
-        backup_device_port: Port of that interface.
-        host_port: Port of the server for this device.
-        net_position: ``device`` or ``host``: which network interface is used.
+        device_port: Port of its network interface; HCCL's default is 16666.
+        device_vnic_port: Port of its virtual interface; HCCL's default is ``device_port``.
+        backup_device_ip: IP addresses of the interface that HCCL retries with, A3 only.
+        backup_device_port: Port of that interface; HCCL's default is 16667.
+        host_port: Port on the server for this device.
+        net_position: ``device`` or ``host``: the network interface that is used.
         net_protocol: ``rdma`` or ``tcp``.
-        pod_name: Its container; identifies ranks in template 2.
+        pod_name: Its pod, in template 2, where a pod finds its ranks by this name.
     """
 
     rank_id: int
@@ -55,10 +55,10 @@ class TableServer(NamedTuple):
     """One server of a job.
 
     Attributes:
-        server_id: Its name in the table, often an address or ``node_0``.
+        server_id: Its name, often an IP address or ``node_0``.
         devices: Its devices, in the order of the table.
-        host_ip: Its own address.
-        super_pod_id: The superpod it belongs to, A3 only.
+        host_ip: Its IP address.
+        super_pod_id: Its superpod, A3 only.
     """
 
     server_id: str
@@ -74,11 +74,11 @@ class Contents:
     Attributes:
         format: ``1.0``, ``1.2``, ``template 2`` or ``lab``.
         status: ``completed``, or ``initializing`` while it is being filled in.
-        servers: The servers, in the order of the table; wrong fields as far as their meaning is
-            clear.
-        name: The file it was read from; empty for one that was built.
+        servers: The servers, in the order of the table. A wrong field has a value if its meaning
+            is clear.
+        name: The file it was read from; empty for a table that was built.
         remarks: Findings about its text and fields.
-        is_complete: Whether every device could be read.
+        is_complete: True if every device could be read.
         devices: All devices, in order of rank.
     """
 
@@ -97,30 +97,25 @@ class Contents:
 
     @property
     def size(self) -> int:
-        """How many ranks the job has."""
+        """Number of ranks."""
         return len(self.devices)
 
-    @property
-    def concise(self) -> bool:
-        """True if it has ``server_list[].device[]``; False for the older formats."""
-        return self.format in (V1_0, V1_2)
-
-    def placed(self) -> Iterator[Tuple[Spot, TableDevice]]:
-        """Yield the devices in the order of the table, each with its position for `place`."""
+    def iterate(self) -> Iterator[Tuple[Spot, TableDevice]]:
+        """Yield the devices in the order of the table, each with its position for `locate`."""
         for number, server in enumerate(self.servers):
             for index, device in enumerate(server.devices):
                 yield (number, index), device
 
-    def place(self, spot: Spot, key: str) -> str:
-        """Return the place of a device's field: a path, or words for the older formats."""
+    def locate(self, spot: Spot, key: str) -> str:
+        """Return the place of a device's field: a JSON path, or words for the older formats."""
         server, device = spot
-        place = self.server_place(server)
-        if self.concise:
+        place = self.locate_server(server)
+        if self.format in (V1_0, V1_2):
             return f"{place}.device[{device}].{key}"
         return f"{place}, device {self.servers[server].devices[device].device_id}, {key}"
 
-    def server_place(self, index: int) -> str:
-        """Return the place of a server: a path, or words for the older formats."""
-        if self.concise:
+    def locate_server(self, index: int) -> str:
+        """Return the place of a server: a JSON path, or words for the older formats."""
+        if self.format in (V1_0, V1_2):
             return f"server_list[{index}]"
         return f"server {shorten(self.servers[index].server_id, _LONGEST_NAME)}"

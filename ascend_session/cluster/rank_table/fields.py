@@ -1,7 +1,7 @@
 """Read fields from a table's JSON, and report each fault with its path.
 
-HCCL wants strings everywhere, also for numbers (HCOMM, topoinfo_ranktableParser.cc). A wrong type
-is an error, but the value is read if its meaning is clear, so that other rules can be checked.
+HCCL takes only strings, for numbers too (HCOMM, topoinfo_ranktableParser.cc). A wrong type is an
+error, but the value is read if its meaning is clear, so that other rules can be checked.
 """
 
 import re
@@ -13,10 +13,11 @@ from ascend_session.text import did_you_mean
 from ascend_session.vendor import address_family
 
 _NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)([0-9]+)")
-_LARGEST_NUMBER, _MODULUS, _MOST_DIGITS = 0xFFFFFFFF, 1 << 64, 20
+_LARGEST_NUMBER = 0xFFFFFFFF
+_MODULUS, _MOST_DIGITS = 1 << 64, 20  # of std::stoull
 _LARGEST_PORT = 65535
-_LONGEST_SHOWN = 60  # characters of a value
-_MOST_UNKNOWN = 20  # keys for which a known one is looked for
+_LONGEST_VALUE = 60  # characters in a message
+_MOST_UNKNOWN = 20  # unknown keys that are compared with the known ones, which takes long
 _ABSENT = object()
 
 
@@ -24,9 +25,9 @@ class Faults:
     """Collects findings about the fields of a table.
 
     Attributes:
-        findings: The faults themselves.
-        is_complete: Whether every device could be read; rules on all of them need that.
-        nearest: The known key nearest to each unknown one, or None.
+        findings: The findings.
+        is_complete: True if every device could be read; rules about all devices need that.
+        nearest: Maps unknown keys to the most similar known key, or None.
     """
 
     def __init__(self, findings: List[Finding]) -> None:
@@ -39,9 +40,9 @@ class JsonObject:
     """Reads the fields of one JSON object of a table.
 
     Attributes:
-        value: The object itself.
-        place: Its path; empty for the table.
-        faults: The collected findings.
+        value: The object.
+        place: Its path; empty for the table itself.
+        faults: Collects the findings.
     """
 
     def __init__(
@@ -59,8 +60,8 @@ class JsonObject:
         """Return a lenient reader for fields that HCCL does not read in every job.
 
         Args:
-            severity: The severity of faults there.
-            note: A text added to messages.
+            severity: The severity of faults.
+            note: A text to add to messages.
         """
         return JsonObject(self.value, self.place, self.faults, severity, note)
 
@@ -82,7 +83,7 @@ class JsonObject:
         self.faults.findings.append(Finding(severity, message, hint, rule, None, self.path(key)))
 
     def text(self, key: str, *, needed: bool = True) -> Optional[str]:
-        """Read a string; None if it is missing or of no use."""
+        """Read a string; None if it is missing or its meaning is not clear."""
         value = self.value.get(key, _ABSENT)
         if isinstance(value, str):
             return value
@@ -112,7 +113,7 @@ class JsonObject:
         return value
 
     def port(self, key: str) -> Optional[int]:
-        """Read a port; None if there is none."""
+        """Read an optional port; None if it is missing or wrong."""
         port = self.number(key, needed=False)
         if port is not None and not 1 <= port <= _LARGEST_PORT:
             self.refuse(f"port {key}", key, f"is {port}, no port from 1 to {_LARGEST_PORT}.")
@@ -120,23 +121,23 @@ class JsonObject:
         return port
 
     def addresses(self, key: str, *, several: bool = True) -> Tuple[str, ...]:
-        """Read addresses between commas; none if the text is empty or not there."""
+        """Read an optional list of IP addresses with commas, or one if not ``several``."""
         text = self.text(key, needed=False)
         if not text or not isinstance(self.value[key], str):
             return ()
         parts = text.split(",") if several else [text]
-        if several and not parts[-1]:  # HCCL takes no address from a comma at the end
+        if several and not parts[-1]:  # HCCL ignores a comma at the end
             parts.pop()
-        good = tuple(part for part in parts if address_family(part) is not None)
-        if len(good) < len(parts):
-            wrong = next(part for part in parts if part not in good)
-            shown = f"{describe(text)}; {describe(wrong)} is" if len(parts) > 1 else describe(text)
-            message = f"is {shown}{'' if len(parts) > 1 else ','} no IPv4 or IPv6 address."
+        addresses = tuple(part for part in parts if address_family(part) is not None)
+        if len(addresses) < len(parts):
+            wrong = next(part for part in parts if part not in addresses)
+            which = f"; {describe(wrong)} is" if len(parts) > 1 else ","
+            message = f"is {describe(text)}{which} no IPv4 or IPv6 address."
             self.refuse(f"address {key}", key, message)
-        elif key == "device_ip" and any(map(is_unset, good)):
+        elif key == "device_ip" and any(map(is_unset, addresses)):
             message = f"is {describe(text)}; HCCL takes 0.0.0.0 for no address, and refuses it."
             self.refuse(f"address {key}", key, message)
-        return good
+        return addresses
 
     def objects(self, key: str) -> "List[JsonObject]":
         """Read the objects of a list; an empty list is an error."""
@@ -156,13 +157,13 @@ class JsonObject:
             else:
                 message = f"is {describe(value)}, not an object."
                 self.refuse("no object", f"{key}[{index}]", message)
-        # Of what is read leniently no device depends.
+        # No device depends on what is read leniently.
         if self._severity == ERROR and not (objects and len(objects) == len(listed)):
             self.faults.is_complete = False
         return objects
 
     def report_unread(self, known: Sequence[str], others: Sequence[str]) -> None:
-        """Report the keys that HCCL does not read; ``others`` are those that other tools write."""
+        """Report the keys that HCCL does not read; other tools write those in ``others``."""
         message = "is not read by HCCL, and left out."
         nearest = self.faults.nearest
         for key in sorted(self.value.keys() - known):
@@ -177,9 +178,9 @@ class JsonObject:
 
 
 def describe(value: Any) -> str:
-    """Describe a JSON value for a sentence."""
+    """Describe a JSON value in words, as in ``the text '1'`` or ``a list``."""
     if isinstance(value, str):
-        text = value if len(value) <= _LONGEST_SHOWN else f"{value[:_LONGEST_SHOWN]}..."
+        text = value if len(value) <= _LONGEST_VALUE else f"{value[:_LONGEST_VALUE]}..."
         return f"the text {text!r}"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
@@ -191,8 +192,8 @@ def describe(value: Any) -> str:
 def _parse_number(text: str) -> Optional[int]:
     """Read a number as HCCL does, 0 to 4294967295; None if HCCL refuses it.
 
-    Leading blanks and a sign are skipped, and text after the digits is ignored: HCOMM's
-    SalStrToULong is std::stoull into 32 bits.
+    As std::stoull does, it skips leading blanks, accepts a sign, and ignores text after the digits.
+    Source: HCOMM, SalStrToULong.
     """
     match = _NUMBER.match(text)
     digits = match[2].lstrip("0") or "0" if match else ""
@@ -203,11 +204,11 @@ def _parse_number(text: str) -> Optional[int]:
 
 
 def is_unset(address: str) -> bool:
-    """Return whether it is 0.0.0.0, invalid to HCCL (HCOMM, HcclIpAddress::IsInvalid)."""
+    """Return whether an address is 0.0.0.0, HCCL's for none (HCOMM, HcclIpAddress::IsInvalid)."""
     return address.split("%")[0] == "0.0.0.0"
 
 
 def pack_address(address: str) -> bytes:
-    """Normalise an IP address, without an interface after ``%``."""
+    """Return the bytes of an IP address, without an interface after ``%``, to compare it."""
     family, plain = address_family(address), address.split("%")[0]
     return plain.encode() if family is None else socket.inet_pton(family, plain)

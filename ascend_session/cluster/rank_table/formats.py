@@ -1,14 +1,14 @@
 """Parse a table's JSON in any of its four formats.
 
 Versions 1.0 and 1.2 have ``server_list[].device[]``. The two older formats have
-``group_list[].instance_list[].devices[]`` and no version, and all groups are one job. Template 2
-has containers (``pod_name``), by which a rank finds itself, and no ranks: HCCL numbers them by
-server_id and device_id. The "lab" variant has ``deploy_mode`` and one device in each instance, with
-its rank.
+``group_list[].instance_list[].devices[]`` and no version; all groups are one job. Template 2 has
+pods (``pod_name``), by which a rank finds itself, and no ranks: HCCL numbers the devices by
+server_id and device_id. The "lab" variant has ``deploy_mode``, and one device with its rank in each
+instance.
 
 Source: HCOMM, topoinfo_ranktableConcise.cc (GetSingleDevice, GetSingleSuperPod,
-GetSingleSuperPodSever) and topoinfo_ranktableStandard.cc; HCCL's manual on rank tables for what
-other versions are for.
+GetSingleSuperPodSever) and topoinfo_ranktableStandard.cc; for other versions HCCL's manual,
+cluster_info_config.
 """
 
 from itertools import groupby
@@ -41,27 +41,27 @@ _KNOWN_VERSIONS = (
 )
 
 
-A3_ONLY = " Only A3 reads superpods."  # behind what is "not checked" of them
+A3_ONLY = " Only A3 reads superpods."  # ends messages that are "not checked"
 
 
 def rate_super_pods(family: Optional[str]) -> str:
-    """Return the severity of a fault in superpods: HCCL reads them on A3 only.
+    """Return the severity of a fault in superpods, which HCCL reads on A3 only.
 
-    Source: HCOMM, GetSuperPodList, which does nothing where IsSuperPodMode is false.
+    Source: HCOMM, GetSuperPodList, which does nothing if IsSuperPodMode is false.
     """
     return {A3: ERROR, None: NOT_CHECKED}.get(family, WARNING)
 
 
 def parse_table(name: str, text: str, family: Optional[str] = None) -> Contents:
-    """Parse the text of a table; its remarks have the findings about its fields.
+    """Parse the text of a table; `Contents.remarks` has the findings about its fields.
 
     Args:
-        name: What messages call it.
+        name: Its file, or another name for messages.
         text: The text.
         family: The product, as in `ascend_session.hardware.families`; None if not known.
 
     Raises:
-        JobError: If it is no JSON, no object, or of a version that is not read here.
+        JobError: If it is no JSON, no object, or of a version that is not supported.
     """
     value, findings = parse_json(name, text)
     if not isinstance(value, dict):
@@ -78,7 +78,7 @@ def parse_table(name: str, text: str, family: Optional[str] = None) -> Contents:
     else:
         servers = _read_server_list(table, kind == V1_2, rate_super_pods(family))
     status = table.text("status")
-    # Without one the table is refused already, and its status is not worth a second sentence.
+    # A missing status is an error already; the rules need not report it again.
     status = COMPLETED if status is None else status
     is_complete = table.faults.is_complete
     return Contents(kind, status, tuple(servers), name, tuple(findings), is_complete)
@@ -173,7 +173,7 @@ def _read_server(server: JsonObject, with_pods: bool) -> TableServer:
 
 
 def _read_server_id(holder: JsonObject) -> str:
-    """Read a server_id, which every format has; empty if there is none."""
+    """Read a server_id; empty if there is none."""
     server_id = holder.text("server_id")
     if server_id == "":
         holder.refuse("empty server_id", "server_id", "is empty; HCCL refuses that.")
@@ -186,13 +186,13 @@ def _read_server_id(holder: JsonObject) -> str:
 def _read_device(
     device: JsonObject, server_id: str, host_ip: Optional[str], with_pods: bool
 ) -> Optional[TableDevice]:
-    """Read a device of a server; None if it has no valid id."""
+    """Read a device of a server; None without a valid rank_id and device_id."""
     rank_id, device_id = device.number("rank_id"), device.number("device_id")
-    # Beside a host_ip, HCCL takes a device_ip that is no text for none.
+    # With a host_ip, HCCL takes a device_ip that is no text for a missing one.
     is_text = host_ip is None or isinstance(device.value.get("device_ip"), str)
     addresses = (device if is_text else device.lenient()).addresses("device_ip")
     rare: Dict[str, Any] = {}
-    if device.value.keys() - _DEVICE:  # most devices of large tables have nothing else
+    if device.value.keys() - _DEVICE:  # saves time: devices of large tables rarely have others
         known = (*_RARE, "super_device_id") if with_pods else _RARE
         device.report_unread((*_DEVICE, *known), _OTHER_TOOLS_OF_DEVICE)
         rare = {key: _read_rare(device, key) for key in known if key in device.value}
@@ -205,8 +205,8 @@ def _read_device(
 
 def _read_rare(device: JsonObject, key: str) -> Any:
     """Read a field that few tables have."""
-    # HCCL looks at the virtual port only beside a device_port, and at the backup only where it
-    # retries between superpods.
+    # HCCL reads the virtual port only with a device_port, and the backup only if it retries
+    # between superpods (see `rules.rate_backups`).
     is_backup = key.startswith("backup_")
     if is_backup or (key == "device_vnic_port" and "device_port" not in device.value):
         device = device.lenient()
@@ -221,7 +221,7 @@ def _read_rare(device: JsonObject, key: str) -> Any:
 
 
 def _read_super_pods(table: JsonObject, server_ids: AbstractSet[str]) -> Dict[str, str]:
-    """Read the superpod of each server that ``super_pod_list`` has."""
+    """Map each server in ``super_pod_list`` to its superpod."""
     pod_of: Dict[str, str] = {}
     seen: Dict[str, str] = {}
     for pod in table.objects("super_pod_list"):
@@ -271,11 +271,11 @@ _OTHER_TOOLS_OF_GROUPS = (
 
 
 def _read_template_2(table: JsonObject) -> List[TableServer]:
-    """Read the servers in the order of their ids, with the ranks that HCCL gives the devices."""
+    """Read the servers in the order of their ids; devices get the ranks that HCCL gives them."""
     table.report_unread(_GROUPS_TOP, _OTHER_TOOLS_OF_GROUPS)
     devices: List[TableDevice] = []
     pods: Dict[str, str] = {}
-    lone: List[JsonObject] = []  # groups of one instance, of which HCCL reads no address
+    lone: List[JsonObject] = []  # groups of one instance, in which HCCL reads no address
     for group in _read_groups(table):
         group.report_unread((*_GROUP, "device_count"), _OTHER_TOOLS_OF_GROUPS)
         instances = _read_instances(group)
@@ -310,15 +310,15 @@ def _read_template_2(table: JsonObject) -> List[TableServer]:
 
 
 def _check_lone_groups(lone: List[JsonObject], are_whole: bool) -> None:
-    """Check groups of one instance in a job of several servers.
+    """Report groups of one instance in a job of several servers.
 
     Source: HCOMM, GetCloudDevList, and CheckAndAssignNicInfo, which looks at servers of 8 devices.
     """
     message = "is one instance, of which HCCL reads no address, so that other servers cannot meet "
     message += f"it{f'; with servers of {_WHOLE} devices it refuses that' if are_whole else ''}."
     for group in lone:
-        say = group.refuse if are_whole else group.warn
-        say("lone group", "instance_list", message, "List all instances in one group.")
+        report = group.refuse if are_whole else group.warn
+        report("lone group", "instance_list", message, "List all instances in one group.")
 
 
 def _read_lab(table: JsonObject, family: Optional[str]) -> List[TableServer]:
@@ -334,7 +334,7 @@ def _read_lab(table: JsonObject, family: Optional[str]) -> List[TableServer]:
         group.report_unread((*_GROUP, "device_num", "server_num"), _OTHER_TOOLS_OF_GROUPS)
         instances = _read_instances(group)
         device_count = _read_count(group, "device_num", len(instances), "instances")
-        count = None if family == DUO else device_count  # where HCCL compares none
+        count = None if family == DUO else device_count  # HCCL does not compare it on 310P
         server_counts.append(_read_server_count(group, count))
         for instance in instances:
             instance.report_unread((*_INSTANCE, "rank_id"), _OTHER_TOOLS_OF_GROUPS)
@@ -352,7 +352,7 @@ def _read_lab(table: JsonObject, family: Optional[str]) -> List[TableServer]:
 
 
 def _read_server_count(group: JsonObject, device_count: Optional[int]) -> Optional[int]:
-    """Read the server count of a group."""
+    """Read server_num, the number of servers in a group."""
     count = group.number("server_num")
     if count == 0:
         group.refuse("no server", "server_num", "is 0; HCCL refuses that.")
@@ -363,7 +363,7 @@ def _read_server_count(group: JsonObject, device_count: Optional[int]) -> Option
 
 
 def _read_lab_device(instance: JsonObject) -> Optional[TableDevice]:
-    """Read the one device of an instance; None if it has no valid id."""
+    """Read the only device of an instance; None without a valid rank_id and device_id."""
     objects = instance.objects("devices")
     if len(objects) > 1:
         message = f"has {len(objects)} devices; an instance has one rank_id and so one device."
@@ -393,7 +393,7 @@ def _read_instances(group: JsonObject) -> List[JsonObject]:
 def _read_grouped_device(
     device: JsonObject, server_id: str, needs_address: bool
 ) -> Optional[TableDevice]:
-    """Read a device, without its rank; HCCL needs its address key unless it is alone."""
+    """Read a device without its rank; ``needs_address`` if HCCL reads its address."""
     device.report_unread(("device_id", "device_ip"), (*_OTHER_TOOLS_OF_GROUPS, "rank_id"))
     device_id = device.number("device_id")
     if needs_address and "device_ip" not in device.value:
@@ -407,7 +407,7 @@ def _read_grouped_device(
 
 
 def _read_count(holder: JsonObject, key: str, actual: int, kind: str) -> Optional[int]:
-    """Read a count, and report it if it differs from the actual one."""
+    """Read a count, and report it if it is not the ``actual`` one."""
     count = holder.number(key)
     if count is not None and count != actual:
         holder.refuse(f"count {key}", key, f"is {count}, but there are {actual} {kind}.")
@@ -415,7 +415,7 @@ def _read_count(holder: JsonObject, key: str, actual: int, kind: str) -> Optiona
 
 
 def _read_name(holder: JsonObject, key: str, seen: Dict[str, str]) -> Optional[str]:
-    """Read a name that must be unique; ``seen`` has the places of the others."""
+    """Read a name that must be unique; ``seen`` maps earlier names to their places."""
     name = holder.text(key)
     if name is None:
         return None

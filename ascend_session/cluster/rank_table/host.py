@@ -1,4 +1,4 @@
-"""Find this host's part of a rank table, and check that it fits the host."""
+"""Find the server of a rank table that is this host, and check that the table fits the host."""
 
 import hashlib
 import socket
@@ -18,11 +18,11 @@ from ascend_session.hardware.device_report import Device, DeviceReport
 from ascend_session.ids import PhysicalDeviceId
 from ascend_session.vendor import A2, A3, address_family
 
-_MESH = 8  # devices of an A2 server that HCCS joins
+_MESH_SIZE = 8  # devices of an A2 server that HCCS connects with each other
 
 
 def find_host_names() -> List[str]:
-    """Return the names of this host: its hostname, and the addresses of its interfaces."""
+    """List the hostname and the IP addresses of this host, without those of loopback."""
     import psutil
 
     names = [socket.gethostname()]
@@ -39,20 +39,20 @@ class TableNode(NamedTuple):
     """A server of a table, or in template 2 a pod.
 
     Attributes:
-        name: What the table calls it.
-        address: Where it can be reached; empty if the table does not say.
-        devices: Its devices, by rank.
-        mine: The evidence that this node is the server; empty without any.
+        name: Its server_id or pod_name.
+        address: Its IP address; empty if the table does not have it.
+        devices: Its devices, in order of rank.
+        evidence: Why this node is this host, as in ``10.0.0.7 is POD_IP``; empty if it may not be.
     """
 
     name: str
     address: str
     devices: Tuple[TableDevice, ...]
-    mine: str
+    evidence: str
 
     @property
-    def first(self) -> int:
-        """Its first rank."""
+    def first_rank(self) -> int:
+        """Its lowest rank."""
         return self.devices[0].rank_id
 
 
@@ -62,8 +62,8 @@ class TableNodes(NamedTuple):
     Attributes:
         nodes: In the order of their ranks.
         own: The index of this node; None if it is not known.
-        seed: Text that only this table has.
-        path: Its file.
+        seed: Text that differs between tables; fit for ``JOB_ID``.
+        path: The table's file.
     """
 
     nodes: Tuple[TableNode, ...]
@@ -77,18 +77,18 @@ class TableNodes(NamedTuple):
         return sum(len(node.devices) for node in self.nodes)
 
     def is_own_pod(self, environ: Mapping[str, str]) -> bool:
-        """Return whether this node is the pod that ``POD_NAME`` names."""
+        """Return whether this node is a pod of template 2, found by ``POD_NAME``."""
         pod_name = environ.get("POD_NAME")
         own = None if self.own is None else self.nodes[self.own]
         return own is not None and bool(pod_name) and own.devices[0].pod_name == pod_name
 
 
 def read_nodes(path: str, environ: Mapping[str, str]) -> TableNodes:
-    """Read the nodes of a table, and find this one among them.
+    """Read the nodes of a table, and find out which one this host is.
 
     Raises:
-        JobError: If it is no table that HCCL takes, not completed, or a node's ranks do not follow
-            each other.
+        JobError: If HCCL refuses the table, if it is not completed, or if the ranks of a node are
+            not consecutive.
     """
     table = RankTable.read(path)
     if table.status != COMPLETED:
@@ -102,10 +102,10 @@ def read_nodes(path: str, environ: Mapping[str, str]) -> TableNodes:
 
 
 def find_nodes(table: RankTable, environ: Mapping[str, str]) -> TableNodes:
-    """Find the nodes of a parsed table, and this one among them.
+    """List the nodes of a parsed table, and find out which one this host is.
 
     Raises:
-        JobError: If HCCL does not take the table, or a node's ranks do not follow each other.
+        JobError: If HCCL refuses the table, or if the ranks of a node are not consecutive.
     """
     path = table.name
     table.check()
@@ -115,19 +115,19 @@ def find_nodes(table: RankTable, environ: Mapping[str, str]) -> TableNodes:
     for name, devices in _group_devices(table).items():
         first = devices[0]
         known = [name] if first.pod_name else [first.server_id, first.host_ip or ""]
-        reason = next((f"{each} is {names[each]}" for each in known if each in names), "")
+        evidence = next((f"{each} is {names[each]}" for each in known if each in names), "")
         address = first.host_ip or (first.server_id if is_address(first.server_id) else "")
-        nodes.append(TableNode(name, address, tuple(devices), reason))
-    nodes.sort(key=lambda node: node.first)
+        nodes.append(TableNode(name, address, tuple(devices), evidence))
+    nodes.sort(key=lambda node: node.first_rank)
     for node in nodes:
         ranks = [device.rank_id for device in node.devices]
-        if ranks != list(range(node.first, node.first + len(ranks))):
+        if ranks != list(range(node.first_rank, node.first_rank + len(ranks))):
             raise JobError(
                 f"{path}: {node.name} has the ranks {', '.join(map(str, ranks))}, which do not "
                 "follow each other; one launcher starts ranks that do.",
                 hint="`ascend-session ranktable make` numbers them server by server.",
             )
-    own = [number for number, node in enumerate(nodes) if node.mine]
+    own = [number for number, node in enumerate(nodes) if node.evidence]
     own = own or ([0] if len(nodes) == 1 else [])
     text = repr([tuple(node[:3]) for node in nodes])
     seed = "table_" + hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:12]
@@ -135,7 +135,7 @@ def find_nodes(table: RankTable, environ: Mapping[str, str]) -> TableNodes:
 
 
 def may_have_several_nodes(path: str) -> bool:
-    """Return whether a file that `read_nodes` refuses seems to have several nodes."""
+    """Return whether a table that `read_nodes` refuses lists several nodes."""
     try:
         contents = parse_table(path, read_text(path))
     except JobError:
@@ -153,20 +153,20 @@ def _group_devices(table: Contents) -> Dict[str, List[TableDevice]]:
 def check_host(
     table: Contents,
     report: DeviceReport,
+    names: Sequence[str],
     opened: Optional[Mapping[int, PhysicalDeviceId]] = None,
-    names: Optional[Sequence[str]] = None,
 ) -> List[Finding]:
     """Check that a table fits the host.
 
     Args:
-        table: What the table says.
+        table: The table.
         report: The devices of the host, from `ascend_session.devices`.
-        opened: The physical ids that the ranks of this host will open; None if unknown. Devices of
-            other ranks are not checked: another pod on this host may have them.
-        names: Names of the host; None means its own names and addresses.
+        names: The names and addresses of the host, from `find_host_names`.
+        opened: The physical id that each rank of this host will open; None if unknown. Devices of
+            other ranks are not checked, because another pod on this host may have them.
     """
     findings = [] if opened is None else [*_check_opened(table, opened)]
-    own, reason = _find_own_server(table, report, find_host_names() if names is None else names)
+    own, reason = _find_own_server(table, report, names)
     if not report.devices:
         message = "There is no Ascend device here to compare the table with."
         findings.append(make_finding(NOT_CHECKED, "no device", "", message))
@@ -184,15 +184,14 @@ def check_host(
 def _find_own_server(
     table: Contents, report: DeviceReport, names: Sequence[str]
 ) -> Tuple[Optional[int], str]:
-    """Find the host's server, by its names, else by its devices' addresses.
+    """Find the host's server by its names, otherwise by the addresses of its devices.
 
     Returns:
         Its index or None; and the evidence, or the reason for None.
     """
-    known = set(names)
     for index, server in enumerate(table.servers):
         for name in (server.server_id, server.host_ip):
-            if name in known:
+            if name in names:
                 return index, f"{name} is this host"
     addresses = {pack_address(device.address) for device in report if device.address}
     for index, server in enumerate(table.servers):
@@ -205,8 +204,8 @@ def _find_own_server(
 
 
 def _check_opened(table: Contents, opened: Mapping[int, PhysicalDeviceId]) -> Iterator[Finding]:
-    """HCCL refuses a rank whose device is not the one in the table."""
-    devices = {device.rank_id: (spot, device) for spot, device in table.placed()}
+    """Check that each rank opens the device of the table; HCCL refuses another one."""
+    devices = {device.rank_id: (spot, device) for spot, device in table.iterate()}
     for rank, physical in sorted(opened.items()):
         if rank not in devices:
             message = f"Rank {rank} is to run, but the table has ranks 0 to {table.size - 1}."
@@ -217,7 +216,7 @@ def _check_opened(table: Contents, opened: Mapping[int, PhysicalDeviceId]) -> It
             message = f"is {device.device_id}, but rank {rank} opens the physical device "
             message += f"{physical}."
             hint = "Name the devices in the order of the table, or make the table anew."
-            yield make_finding(ERROR, "opened", table.place(spot, "device_id"), message, hint)
+            yield make_finding(ERROR, "opened", table.locate(spot, "device_id"), message, hint)
 
 
 def _check_devices(
@@ -226,12 +225,12 @@ def _check_devices(
     report: DeviceReport,
     opened: Optional[Mapping[int, PhysicalDeviceId]],
 ) -> Iterator[Finding]:
-    """The devices of this host's server are here, can be opened, and have these addresses."""
+    """Check that the server's devices are here, can be opened, and have these addresses."""
     present = {int(each.physical_id): each for each in report if each.physical_id is not None}
     for index, device in enumerate(table.servers[own].devices):
         if opened is not None and device.rank_id not in opened:
             continue
-        place = table.place((own, index), "device_id")
+        place = table.locate((own, index), "device_id")
         here = present.get(int(device.device_id))
         if here is None:
             nodes = ", ".join(map(str, sorted(present))) or "no device"
@@ -243,10 +242,10 @@ def _check_devices(
             message += " ".join(here.notes)
             yield make_finding(ERROR, "hidden", place, message.strip())
         yield from _check_super_device_id(
-            table.place((own, index), "super_device_id"), device, here, report
+            table.locate((own, index), "super_device_id"), device, here, report
         )
         if device.device_ip:
-            place = table.place((own, index), "device_ip")
+            place = table.locate((own, index), "device_ip")
             is_used = _uses_device_addresses(table, here.family)
             yield from _check_address(place, device, here, report, is_used)
 
@@ -254,7 +253,7 @@ def _check_devices(
 def _check_super_device_id(
     place: str, device: TableDevice, here: Device, report: DeviceReport
 ) -> Iterator[Finding]:
-    """Compare the number in the superpod with the card's own; HCCL refuses another one.
+    """Check that the number in the superpod is the card's own; HCCL refuses another one.
 
     Source: HCOMM, CheckSuperDeviceId in hccl_communicator_attrs.cc.
     """
@@ -263,23 +262,23 @@ def _check_super_device_id(
         return
     if ask is None or npu_id is None or chip_id is None:
         return
-    found = ask(npu_id, chip_id)
-    if found and found[0] != device.super_device_id:
-        message = f"is {device.super_device_id}, but npu-smi says {found[0]} of device "
+    answer = ask(npu_id, chip_id)
+    if answer and answer[0] != device.super_device_id:
+        message = f"is {device.super_device_id}, but npu-smi says {answer[0]} of device "
         message += f"{device.device_id}; HCCL refuses another number than the card's."
         yield make_finding(ERROR, "own sdid", place, message, "Make the table anew.")
 
 
 def _uses_device_addresses(table: Contents, family: Optional[str]) -> bool:
-    """Return whether the job's ranks meet at the addresses of devices.
+    """Return whether the job's ranks connect by the addresses of devices.
 
-    Source: HCOMM, HcclCommunicator::IsNeedNicInit: not inside one mesh, nor inside one superpod.
+    They do not inside one mesh or one superpod. Source: HCOMM, HcclCommunicator::IsNeedNicInit.
     """
     if family == A3:
         pods = {server.super_pod_id for server in table.servers}
         return len(table.servers) > 1 and (len(pods) > 1 or None in pods)
     if family == A2:
-        meshes = {int(device.device_id) // _MESH for device in table.devices}
+        meshes = {int(device.device_id) // _MESH_SIZE for device in table.devices}
         return len(table.servers) > 1 or len(meshes) > 1
     return True
 
@@ -287,7 +286,7 @@ def _uses_device_addresses(table: Contents, family: Optional[str]) -> bool:
 def _check_address(
     place: str, device: TableDevice, here: Device, report: DeviceReport, is_used: bool
 ) -> Iterator[Finding]:
-    """Compare the table's addresses with those of the cards; /etc/hccn.conf may be outdated."""
+    """Check that a device has the table's address; ask the card, as /etc/hccn.conf may be old."""
     number, listed = device.device_id, ",".join(device.device_ip)
     packed = set(map(pack_address, device.device_ip))
     if here.address is None:

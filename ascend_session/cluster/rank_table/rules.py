@@ -1,11 +1,8 @@
-"""HCCL's rules for rank tables, each with its source.
+"""HCCL's rules for rank tables, each with its source (guides/facts/rank_tables.md).
 
-It is an error if HCCL's loader refuses a table, and a warning if only the manual does. The rules of
-the loader are from HCOMM's sources, those of the manual from the pages on rank tables in the
-documentation of HCCL.
-
-Rules for one product are checked if the product is known; otherwise possible faults are "not
-checked".
+What HCCL's loader (HCOMM) refuses is an error. What only the manual (HCCL's pages on rank tables)
+forbids is a warning. If a rule depends on the product, and the product is not known, what it would
+report is "not checked".
 """
 
 import ipaddress
@@ -21,7 +18,6 @@ from ascend_session.cluster.rank_table.contents import (
     V1_2,
     Contents,
     Spot,
-    TableServer,
 )
 from ascend_session.cluster.rank_table.fields import pack_address
 from ascend_session.cluster.rank_table.formats import A3_ONLY, rate_super_pods
@@ -46,11 +42,11 @@ from ascend_session.hardware.families import (
 from ascend_session.text import printable
 from ascend_session.vendor import A2, A3, A5, DUO, TRAINING, address_family
 
-_SERVER = 8  # devices of a server, the fewest of all products
-_MOST_RANKS_NAMED = 8
+_SERVER = 8  # devices of a server; other products have more
+_MOST_RANKS_NAMED = 8  # in a message
 _INVALID_SDID = str(0xFFFFFFFF)  # HCCL treats it as missing
 
-_FAULTS = ("type", "address", "number", "port")  # of fields
+# Rules that report a missing field; a wrong one is not read, so that they would report it as well.
 _ON_MISSING = ("address missing", "address wanted", "addresses", "host_ip", "no pod", "no sdid")
 
 _Findings = Iterator[Finding]
@@ -109,7 +105,7 @@ _SOURCES = {
 def make_finding(
     severity: str, rule: str, place: str, message: str, hint: Optional[str] = None
 ) -> Finding:
-    """Make a finding of a rule, with the rule's source."""
+    """Return a finding with the source of its rule."""
     return Finding(severity, message, hint, rule, None, place, _SOURCES.get(rule))
 
 
@@ -124,7 +120,7 @@ def tidy_findings(findings: Iterable[Finding]) -> List[Finding]:
 
 
 def refuse_table(name: str, findings: Sequence[Finding]) -> JobError:
-    """Return one error for all errors among the findings; it carries the others as well."""
+    """Return an exception that names all errors among the findings, and has all findings."""
     errors = errors_of(findings)
     if len(errors) == 1:
         message = f"{name}: {errors[0]._replace(hint=None)}"
@@ -137,21 +133,21 @@ def refuse_table(name: str, findings: Sequence[Finding]) -> JobError:
 def check_rules(
     table: Contents, family: Optional[str] = None, environ: Optional[Mapping[str, str]] = None
 ) -> List[Finding]:
-    """Check a table by all rules; rules about the whole table need a complete one.
+    """Check a table by all rules; those about all devices only if every device could be read.
 
     Args:
-        table: What the table says.
+        table: The table.
         family: The product, as in `ascend_session.hardware.families`; None if not known.
-        environ: The environment of the ranks; None for one in which nothing is set.
+        environ: The environment of the ranks; None for an empty one.
 
     Returns:
-        The findings, errors first. For a table at "initializing" that is the only finding.
+        The findings, errors first; for a table at "initializing" only an error that says so.
     """
     findings = [*_check_status(table)]
     with_roce = uses_roce(environ or {})
     if table.status != INITIALIZING:
         findings += [*_check_servers(table), *_check_devices(table)]
-        # HCCL does not look at the addresses of template 2 with one instance.
+        # HCCL reads no addresses in template 2 with one instance.
         is_one_pod = len({device.pod_name for device in table.devices}) == 1
         if table.format != TEMPLATE_2 or not is_one_pod:
             findings += [*_check_repeated_addresses(table), *_check_address_counts(table)]
@@ -168,15 +164,20 @@ def check_rules(
     return tidy_findings(findings)
 
 
-_OF_BACKUP = {f"{kind} backup_device_{key}" for kind in _FAULTS for key in ("ip", "port")}
+_BACKUP_RULES = {
+    f"{fault} backup_device_{key}"
+    for fault in ("type", "address", "number", "port")
+    for key in ("ip", "port")
+}
 
 
 def rate_backups(
     remarks: Iterable[Finding], family: Optional[str], environ: Mapping[str, str]
 ) -> List[Finding]:
-    """Turn faults of backup addresses into errors if HCCL reads them, to retry between superpods.
+    """Turn faults of backup addresses into errors if HCCL reads them.
 
-    Source: HCOMM, GetSingleBackupDeviceIp in topoinfo_ranktableConcise.cc.
+    It does so on A3, to retry operators between superpods. Source: HCOMM,
+    topoinfo_ranktableConcise.cc, GetSingleBackupDeviceIp.
     """
     is_read = (
         family == A3
@@ -184,26 +185,28 @@ def rate_backups(
         and "L2:1" in environ.get("HCCL_OP_RETRY_ENABLE", "").replace(" ", "").split(",")
     )
     return [
-        remark._replace(severity=ERROR) if is_read and remark.rule in _OF_BACKUP else remark
+        remark._replace(severity=ERROR) if is_read and remark.rule in _BACKUP_RULES else remark
         for remark in remarks
     ]
 
 
-def leave_out_said(findings: Iterable[Finding], said: Iterable[Finding]) -> List[Finding]:
-    """Remove notes, and reports of a missing field that was also reported as wrong."""
-    wrong = {str(finding.place) for finding in errors_of(said)}
-    without_one = {place.split(".")[0] for place in wrong if place.endswith(".device_ip")}
+def drop_consequences(
+    findings: Iterable[Finding], field_findings: Iterable[Finding]
+) -> List[Finding]:
+    """Remove notes, and findings about missing fields that are not missing but wrong."""
+    wrong = {str(finding.place) for finding in errors_of(field_findings)}
+    servers = {place.split(".")[0] for place in wrong if place.endswith(".device_ip")}
     return [
         each
         for each in findings
         if each.severity != INFO
         and not (each.rule in _ON_MISSING and each.place in wrong)
-        and not (each.rule == "interfaces" and each.place in without_one)
+        and not (each.rule == "interfaces" and each.place in servers)
     ]
 
 
 def uses_roce(environ: Mapping[str, str]) -> bool:
-    """Return whether devices of a server connect by address (HCCL also reads 01 as 1)."""
+    """Return whether devices of one server connect by IP address (HCCL also reads 01 as 1)."""
     return re.fullmatch("0*1", environ.get("HCCL_INTRA_ROCE_ENABLE", "")) is not None
 
 
@@ -216,14 +219,14 @@ def _check_status(table: Contents) -> _Findings:
     )
     if not table.status:
         message = "is empty: the table is not ready. GE, by which TensorFlow reads it, refuses it."
-    hint = f'The word for a table that is ready is "{COMPLETED}".'
+    hint = f'A table that is ready has "status": "{COMPLETED}".'
     if table.status == INITIALIZING:
         hint = "Wait for it with `ascend-session ranktable check --wait 10m`."
     yield make_finding(ERROR, "status", "status", message, hint)
 
 
 def _check_servers(table: Contents) -> _Findings:
-    """No server is listed twice."""
+    """Check that no server is listed twice."""
     seen: Dict[str, int] = {}
     trimmed: Dict[str, str] = {}
     for index, server in enumerate(table.servers):
@@ -244,12 +247,12 @@ def _check_servers(table: Contents) -> _Findings:
 
 
 def trim(server_id: str) -> str:
-    """Strip blanks as HCCL does (HCOMM, SalTrim); a text of blanks only stays."""
+    """Strip blanks as HCCL does (HCOMM, SalTrim), which keeps a text of blanks only."""
     return server_id.strip(" ") or server_id
 
 
 def _check_devices(table: Contents) -> _Findings:
-    """No device stands twice in a server, and none has the port of another."""
+    """Check that no device or port occurs twice in a server."""
     for number, server in enumerate(table.servers):
         ranks: Dict[int, int] = {}
         ports: Dict[int, int] = {}
@@ -260,7 +263,7 @@ def _check_devices(table: Contents) -> _Findings:
                     f"is {physical}, as is that of rank {ranks[physical]} in "
                     f"{server.server_id!r}; each rank has a device of its own."
                 )
-                place = table.place((number, index), "device_id")
+                place = table.locate((number, index), "device_id")
                 yield make_finding(ERROR, "device twice", place, message)
             ranks.setdefault(physical, rank)
             if port is not None and ports.setdefault(port, rank) != rank:
@@ -268,7 +271,7 @@ def _check_devices(table: Contents) -> _Findings:
                     f"is {port}, as is that of rank {ports[port]}; the manual wants another for "
                     "each device of a server."
                 )
-                place = table.place((number, index), "host_port")
+                place = table.locate((number, index), "host_port")
                 yield make_finding(WARNING, "host_port", place, message)
 
 
@@ -282,18 +285,18 @@ def _check_emptiness(table: Contents) -> _Findings:
 
 
 def _check_ranks(table: Contents) -> _Findings:
-    """Ranks are 0 to size - 1, each once."""
+    """Check that the ranks are 0 to size - 1, each once."""
     size, counts = table.size, Counter(device.rank_id for device in table.devices)
     if len(counts) == size and max(counts, default=-1) == size - 1:
         return
-    for spot, device in table.placed():
+    for spot, device in table.iterate():
         rank = device.rank_id
         if rank >= size:
             message = f"is {rank}, but the ranks of {size} devices are 0 to {size - 1}."
-            yield make_finding(ERROR, "rank too large", table.place(spot, "rank_id"), message)
+            yield make_finding(ERROR, "rank too large", table.locate(spot, "rank_id"), message)
         elif counts[rank] > 1:
             message = f"is {rank}, which {counts[rank]} devices have; each has a rank of its own."
-            yield make_finding(ERROR, "rank twice", table.place(spot, "rank_id"), message)
+            yield make_finding(ERROR, "rank twice", table.locate(spot, "rank_id"), message)
     missing = [rank for rank in range(size) if rank not in counts]
     if missing:
         named = ", ".join(map(str, missing[:_MOST_RANKS_NAMED]))
@@ -305,7 +308,7 @@ def _check_ranks(table: Contents) -> _Findings:
 
 
 def _check_grouping(table: Contents) -> _Findings:
-    """The ranks of a server follow each other; the manual wants it, the loader does not look."""
+    """Check that the ranks of a server are consecutive, as only the manual demands."""
     for number, server in enumerate(table.servers):
         ranks = [device.rank_id for device in server.devices]
         if ranks and max(ranks) - min(ranks) >= len(ranks):
@@ -313,13 +316,13 @@ def _check_grouping(table: Contents) -> _Findings:
                 f"has ranks from {min(ranks)} to {max(ranks)}, mixed with those of other servers; "
                 "the manual wants a server's ranks to follow each other."
             )
-            yield make_finding(WARNING, "grouping", table.server_place(number), message)
+            yield make_finding(WARNING, "grouping", table.locate_server(number), message)
 
 
 def _check_order(table: Contents) -> _Findings:
-    """A server's ranks follow the order of its devices, as scripts that count devices expect."""
+    """Note servers whose ranks are not in the order of the devices, as some scripts assume."""
     if {device.rank_id for device in table.devices} != set(range(table.size)):
-        return  # for which there are findings of their own
+        return  # other rules report that
     for number, server in enumerate(table.servers):
         by_rank = sorted(server.devices, key=lambda device: device.rank_id)
         physical = [int(device.device_id) for device in by_rank]
@@ -328,52 +331,52 @@ def _check_order(table: Contents) -> _Findings:
                 f"has its ranks on the devices {', '.join(map(str, physical))}, in this order; "
                 "HCCL takes any order."
             )
-            hint = "If that is not wanted, number the ranks in the order of the devices."
-            yield make_finding(INFO, "order", table.server_place(number), message, hint)
+            hint = "To change it, number the ranks in the order of the devices."
+            yield make_finding(INFO, "order", table.locate_server(number), message, hint)
 
 
 # Addresses of devices and servers
 
 
 def _check_repeated_addresses(table: Contents) -> _Findings:
-    """No address stands twice; HCCL compares how they are written, where it reads them."""
+    """Check that no address occurs twice; HCCL compares the texts, so ``::1`` is not ``0::1``."""
     is_read = not any(remark.rule == "lone group" for remark in table.remarks)
     reason = "HCCL takes an address once" if is_read else "two devices cannot have one address"
     seen: Dict[str, Spot] = {}
     alike: Dict[bytes, str] = {}
-    for spot, device in table.placed():
+    for spot, device in table.iterate():
         for address in device.device_ip:
             if address in seen:
-                first = table.place(seen[address], "device_ip")
+                first = table.locate(seen[address], "device_ip")
                 message = f"is {address}, as is {first}; {reason}."
-                place = table.place(spot, "device_ip")
+                place = table.locate(spot, "device_ip")
                 yield make_finding(ERROR, "address twice", place, message)
                 continue
             seen[address] = spot
             same = alike.setdefault(pack_address(address), address)
             if same != address:
-                message = f"is {address}, which is the address {same}, written otherwise."
-                place = table.place(spot, "device_ip")
+                message = f"is {address}, which is the same address as {same}."
+                place = table.locate(spot, "device_ip")
                 yield make_finding(WARNING, "address alike", place, message)
 
 
 def _check_address_counts(table: Contents) -> _Findings:
-    """Each device has as many addresses as the first; none counts as one."""
-    counts = [(spot, max(1, len(device.device_ip))) for spot, device in table.placed()]
+    """Check that all devices have equally many addresses; none counts as one."""
+    counts = [(spot, max(1, len(device.device_ip))) for spot, device in table.iterate()]
     for spot, count in counts:
         if count != counts[0][1]:
             message = f"has {count} addresses, the first device {counts[0][1]}; all have as many."
-            yield make_finding(ERROR, "addresses", table.place(spot, "device_ip"), message)
+            yield make_finding(ERROR, "addresses", table.locate(spot, "device_ip"), message)
 
 
 def _check_address_kinds(table: Contents) -> _Findings:
-    """All addresses of devices are IPv4, or all IPv6; the same holds for those of servers."""
+    """Check that addresses are all IPv4 or all IPv6, those of devices and those of servers."""
     first = next((address for device in table.devices for address in device.device_ip), "")
     kind = address_family(first)
-    for spot, device in table.placed():
+    for spot, device in table.iterate():
         for address in device.device_ip:
             if address_family(address) != kind:
-                yield _other_kind(table.place(spot, "device_ip"), address, first)
+                yield _other_kind(table.locate(spot, "device_ip"), address, first)
     hosts = [(index, each.host_ip) for index, each in enumerate(table.servers) if each.host_ip]
     for index, address in hosts:
         if address_family(address) != address_family(hosts[0][1]):
@@ -388,16 +391,17 @@ def _other_kind(place: str, address: str, first: str) -> Finding:
     return make_finding(ERROR, "kind", place, message)
 
 
-_SUBNET_BYTES = {4: 3, 16: 8}  # of an address of so many; a table has no netmask
+# Bytes of a subnet, by bytes of an address: /24 and /64, because a table has no netmask.
+_SUBNET_BYTES = {4: 3, 16: 8}
 
 
 def _check_subnets(table: Contents) -> _Findings:
-    """No address is alone in its subnet where most others share theirs; often it is mistyped."""
+    """Note addresses alone in their subnet where most others share one: they may be mistyped."""
     listed = Counter(device.device_ip for device in table.devices)
     if () in listed or len(listed) < table.size:
-        return  # for which there are findings of their own
+        return  # other rules report that
     subnets: Dict[bytes, List[Tuple[Spot, str]]] = {}
-    for spot, device in table.placed():
+    for spot, device in table.iterate():
         for address in device.device_ip:
             packed = pack_address(address)
             if len(packed) in _SUBNET_BYTES:
@@ -412,16 +416,16 @@ def _check_subnets(table: Contents) -> _Findings:
         subnet_text = ipaddress.ip_network((packed, bits), strict=False)
         message = f"is {address}; no other device of the table has an address in {subnet_text}."
         hint = "Make sure that the other devices reach it."
-        yield make_finding(INFO, "subnet", table.place(spot, "device_ip"), message, hint)
+        yield make_finding(INFO, "subnet", table.locate(spot, "device_ip"), message, hint)
 
 
 def _check_missing_addresses(table: Contents, family: Optional[str], with_roce: bool) -> _Findings:
-    """Devices have addresses where their network interfaces are used."""
+    """Check that devices have addresses where HCCL uses their network interfaces."""
     has_several = len(table.servers) > 1
-    for spot, device in table.placed():
+    for spot, device in table.iterate():
         if device.device_ip:
             continue
-        place = table.place(spot, "device_ip")
+        place = table.locate(spot, "device_ip")
         if not has_several and not with_roce:
             if family in (TRAINING, DUO):
                 message = f"is missing; the manual wants it on {family} also within one server."
@@ -447,7 +451,7 @@ def _check_missing_addresses(table: Contents, family: Optional[str], with_roce: 
 
 
 def _check_host_network(table: Contents) -> _Findings:
-    """Where the servers' own network is used, each server has a host_ip."""
+    """Check that each server has a host_ip if HCCL uses the servers' own network."""
     if not _uses_host_network(table):
         return
     message = "is missing; ranks use the servers' own network, which needs it on all servers."
@@ -463,9 +467,9 @@ def _uses_host_network(table: Contents) -> bool:
 
 
 def _check_interfaces(table: Contents, family: Optional[str]) -> _Findings:
-    """Servers of eight devices have addresses for the same ones, unless all is one superpod.
+    """Check that servers of 8 devices have addresses for the same devices, unless in one superpod.
 
-    A server_id with a blank at an end counts as a server without any (see `_check_servers`).
+    HCCL finds no addresses for a server_id with a blank at an end (see `_check_servers`).
     """
     servers = table.servers
     pods = {server.super_pod_id for server in servers if family in (None, A3)}
@@ -473,9 +477,11 @@ def _check_interfaces(table: Contents, family: Optional[str]) -> _Findings:
     is_whole = table.size == _SERVER * len(servers)
     if len(servers) < 2 or is_one_pod or not is_whole or _uses_host_network(table):
         return
-    listed = [_find_interfaces(server, server.host_ip is not None) for server in servers]
-    others = [devices for devices in map(_find_interfaces, servers) if devices]
-    for index, (server, own) in enumerate(zip(servers, listed)):
+    addressed = [
+        sorted(int(device.device_id) for device in server.devices if device.device_ip)
+        for server in servers
+    ]
+    for index, (server, own) in enumerate(zip(servers, addressed)):
         name = server.server_id
         if len(server.devices) != _SERVER:
             continue
@@ -484,27 +490,23 @@ def _check_interfaces(table: Contents, family: Optional[str]) -> _Findings:
             place, hint = f"server_list[{index}].server_id", f'Write "{trim(name)}".'
             yield make_finding(ERROR, "interfaces", place, message, hint)
         elif family not in (None, A3) or len(own) == _SERVER:
-            continue  # on other products each address that is missing is an error
-        elif not own or table.size % len(own) or any(devices != own for devices in others):
+            continue  # on other products each missing address is an error
+        elif server.host_ip is not None:
+            continue  # it stands for the addresses of all devices
+        elif not own or table.size % len(own) or any(each and each != own for each in addressed):
             known = ", ".join(map(str, own)) or "none"
             message = (
                 f"has addresses for {known} of its 8 devices; outside a superpod HCCL takes those "
                 "of all, or of the same 1, 2 or 4 in each server."
             )
-            yield make_finding(ERROR, "interfaces", table.server_place(index), message)
+            yield make_finding(ERROR, "interfaces", table.locate_server(index), message)
 
 
-def _find_interfaces(server: TableServer, of_all: bool = False) -> List[int]:
-    """List the devices of a server that have an address, or all of them."""
-    devices = server.devices
-    return sorted(int(device.device_id) for device in devices if of_all or device.device_ip)
-
-
-# What depends on the product
+# Rules that depend on the product
 
 
 def _check_product(table: Contents, family: Optional[str]) -> _Findings:
-    """The product has this format, these devices, and so many of them in a server."""
+    """Check that the product has this format, these devices, and so many of them in a server."""
     if family == A5:
         message = f"is version {table.format}, but {family} takes version 2.0 only."
         yield make_finding(ERROR, "product", "version", message)
@@ -513,7 +515,7 @@ def _check_product(table: Contents, family: Optional[str]) -> _Findings:
         message = f"The {table.format} format is for {TRAINING}, not for {family}."
         hint = "`ascend-session ranktable convert` writes 1.0."
         yield make_finding(WARNING, "format", "", message, hint)
-    if table.format != TEMPLATE_2:  # whose limit is the same on all products, see `formats`
+    if table.format != TEMPLATE_2:  # `formats` checks the limit that it has on all products
         yield from _check_device_ids(table, family)
     yield from _check_device_counts(table, family)
     if family in (TRAINING, None):
@@ -522,17 +524,18 @@ def _check_product(table: Contents, family: Optional[str]) -> _Findings:
 
 def _check_device_ids(table: Contents, family: Optional[str]) -> _Findings:
     limit = most_devices(family)
-    for spot, device in table.placed():
+    for spot, device in table.iterate():
         physical = int(device.device_id)
         if physical >= limit:
-            where = f"on {family}" if family else "on any product"
-            message = f"is {physical}, but {where} HCCL takes 0 to {limit - 1}."
-            yield make_finding(ERROR, "device_id", table.place(spot, "device_id"), message)
+            message = (
+                f"is {physical}, but on {family or 'any product'} HCCL takes 0 to {limit - 1}."
+            )
+            yield make_finding(ERROR, "device_id", table.locate(spot, "device_id"), message)
         elif family is None and physical >= _SERVER:
             is_large = physical >= most_devices(A2)
-            who = "only 310P takes" if is_large else "only A2, A3 and 310P take"
-            message = f"is {physical}, which {who}."
-            yield make_finding(NOT_CHECKED, "device_id", table.place(spot, "device_id"), message)
+            products = "only 310P takes" if is_large else "only A2, A3 and 310P take"
+            message = f"is {physical}, which {products}."
+            yield make_finding(NOT_CHECKED, "device_id", table.locate(spot, "device_id"), message)
 
 
 def _check_device_counts(table: Contents, family: Optional[str]) -> _Findings:
@@ -560,25 +563,25 @@ def _check_rings(table: Contents, family: Optional[str]) -> _Findings:
             (ERROR, "four devices", find_four_fault(physical)),
             (WARNING, "rings", find_ring_fault(physical)),
         )
-        found = next((each for each in faults if each[2]), None)
-        if found is not None:
-            severity, rule, fault = found
-            if family is None:
-                severity, fault = NOT_CHECKED, f"If this is the Atlas training series: {fault}"
-            yield make_finding(severity, rule, table.server_place(number), fault)
+        for severity, rule, fault in faults:
+            if fault:
+                if family is None:
+                    severity, fault = NOT_CHECKED, f"If this is the Atlas training series: {fault}"
+                yield make_finding(severity, rule, table.locate_server(number), fault)
+                break
 
 
 def _check_halves(table: Contents, family: Optional[str]) -> _Findings:
-    """One server's job has the same devices of both halves; only the manual minds two devices."""
+    """Check that a job on one A2 server has the same devices of both halves."""
     fault = find_half_fault([int(device.device_id) for device in table.devices])
     if not fault or len(table.servers) > 1 or family not in (None, A2):
         return
-    # Two devices without HCCS between them are standard cards to HCCL (IsStandardCard).
+    # To HCCL two devices without HCCS between them are standard cards (IsStandardCard).
     severity = WARNING if len(table.devices) == 2 else ERROR
     hint = "With HCCL_INTRA_ROCE_ENABLE=1 HCCL takes them."
     if family is None:
         severity, fault = NOT_CHECKED, f"If this is A2: {fault}"
-    yield make_finding(severity, "halves", table.server_place(0), fault, hint)
+    yield make_finding(severity, "halves", table.locate_server(0), fault, hint)
 
 
 # Superpods of version 1.2
@@ -588,13 +591,13 @@ def _check_super_pods(table: Contents, family: Optional[str]) -> _Findings:
     if table.format != V1_2:
         return
     pods = [server.super_pod_id for server in table.servers]
-    said = [str(remark.place) for remark in table.remarks]
+    reported = [str(remark.place) for remark in table.remarks]
     if not any(pods):
-        if not any(place.startswith("super_pod_list") for place in said):
+        if not any(place.startswith("super_pod_list") for place in reported):
             message = "is missing; without it HCCL takes the servers as in version 1.0."
             yield make_finding(WARNING, "no pods", "super_pod_list", message)
         return
-    if "super_pod_list" in said:
+    if "super_pod_list" in reported:
         return
     severity = rate_super_pods(family)
     if severity == WARNING:
@@ -616,13 +619,13 @@ def _check_super_pods(table: Contents, family: Optional[str]) -> _Findings:
 
 
 def _check_super_device_ids(table: Contents, severity: str) -> _Findings:
-    """Each device has a number of its own in its superpod."""
+    """Check that each device has its own number in its superpod."""
     note = A3_ONLY if severity == NOT_CHECKED else ""
     seen: Dict[Tuple[Optional[str], str], Spot] = {}
-    for spot, device in table.placed():
+    for spot, device in table.iterate():
         number = device.super_device_id
         if number is None or number == _INVALID_SDID:
-            place = table.place(spot, "super_device_id")
+            place = table.locate(spot, "super_device_id")
             message = f"is {number or 'missing'}; with a super_pod_list each device needs its own."
             message += note
             hint = "`npu-smi info -t spod-info -i <id> -c <chip>` says it (SDID)."
@@ -630,7 +633,7 @@ def _check_super_device_ids(table: Contents, severity: str) -> _Findings:
             continue
         first = seen.setdefault((table.servers[spot[0]].super_pod_id, number), spot)
         if first != spot:
-            other = table.place(first, "super_device_id")
+            other = table.locate(first, "super_device_id")
             message = f"is {number}, as is {other} in the same superpod.{note}"
-            place = table.place(spot, "super_device_id")
+            place = table.locate(spot, "super_device_id")
             yield make_finding(severity, "sdid twice", place, message)

@@ -1,4 +1,4 @@
-"""`RankTable`: reads, builds, checks and writes rank tables."""
+"""`RankTable`, which reads, builds, checks and writes rank tables."""
 
 import os
 import time
@@ -25,7 +25,7 @@ from ascend_session.cluster.rank_table.contents import (
 from ascend_session.cluster.rank_table.formats import parse_table
 from ascend_session.cluster.rank_table.rules import (
     check_rules,
-    leave_out_said,
+    drop_consequences,
     make_finding,
     rate_backups,
     refuse_table,
@@ -46,11 +46,10 @@ from ascend_session.hardware.device_report import Device, DeviceReport, common_f
 from ascend_session.hardware.families import named_family
 from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.npu_smi import NpuSmi
-from ascend_session.ids import PhysicalDeviceId
 from ascend_session.spelling import option
 from ascend_session.vendor import A3
 
-_PAUSE_S = 1.0  # as often as HCCL looks
+_PAUSE_S = 1.0  # between two reads of a table, as HCCL
 
 _Item = TypeVar("_Item")
 
@@ -59,21 +58,22 @@ Servers = Union[Mapping[str, Mapping[int, Addresses]], Sequence[TableServer]]
 
 @dataclass(frozen=True)
 class RankTable(Contents):
-    """A rank table of HCCL."""
+    """A rank table of HCCL: the device of each rank of a job (guides/rank_tables.md)."""
 
     @classmethod
     def read(cls, path: str, family: Optional[str] = None) -> "RankTable":
         """Read a file of version 1.0, 1.2, template 2 or the "lab" variant.
 
+        The fields are checked, but not how they fit together: `check` does that. Of a table at
+        "initializing" only the fields that are there are read.
+
         Args:
             path: The file.
-            family: The product, as in `findings`; None if it is not known. What is wrong with
-                superpods is a warning on products where HCCL does not read them.
+            family: The product, as in `findings`; None if it is not known. Where HCCL does not read
+                superpods, faults in them are warnings.
 
         Raises:
-            JobError: If it cannot be read, is no rank table, or has wrong fields; all are listed.
-                HCCL may still refuse a table with right fields, see `check`. A table at
-                "initializing" is read as far as it goes.
+            JobError: If it cannot be read, is no rank table, or has wrong fields; lists all faults.
         """
         path = os.fspath(path)
         return cls._parse(read_text(path), path, _check_name(path), family)
@@ -82,7 +82,7 @@ class RankTable(Contents):
     def from_text(
         cls, text: str, name: str = "the rank table", family: Optional[str] = None
     ) -> "RankTable":
-        """Parse the text of a table as `read` does; ``name`` is for messages."""
+        """Parse the text of a table, which messages call ``name``; otherwise as `read`."""
         return cls._parse(text, name, [], family)
 
     @classmethod
@@ -93,21 +93,21 @@ class RankTable(Contents):
         tell: Optional[Tell] = None,
         family: Optional[str] = None,
     ) -> "RankTable":
-        """Wait until a table is completed by another program, then read it.
+        """Wait until another program completes a table, then read it.
 
         Args:
             path: The file; it may be missing or incomplete at first.
-            seconds: How long to wait; the file is read at once, and then each second.
-            tell: Called each second with the missing part and the time left.
+            seconds: The timeout. The file is read at once, and then each second.
+            tell: Called each second with what is missing and the seconds left.
             family: The product, as in `read`.
 
         Raises:
-            JobError: If it is not completed in time, or as from `read`; at once for what can never
-                be a table, such as a folder.
+            JobError: If it is not completed in time, or as from `read`; at once if it can never be
+                a table, such as a folder.
         """
-        path, given = os.fspath(path), cast(Any, seconds)
-        if not isinstance(given, Real) or not seconds >= 0:  # NaN is neither
-            raise JobError(f"A rank table is waited for 0 seconds or more, not {seconds!r}.")
+        path = os.fspath(path)
+        if not isinstance(cast(Any, seconds), Real) or not seconds >= 0:  # NaN is neither
+            raise JobError(f"seconds={seconds!r} must be a number of seconds, 0 or more.")
         end = time.monotonic() + seconds
         while True:
             text, why = look_for_table(path)
@@ -128,15 +128,15 @@ class RankTable(Contents):
     def build(
         cls, servers: Servers, *, family: Optional[str] = None, force: bool = False
     ) -> "RankTable":
-        """Make a table of devices; ranks follow their order.
+        """Build a table of devices, which get ranks in the order given.
 
         Args:
-            servers: ``{server_id: {physical id: address}}``, where an address is a text, a list
-                of them, or None if it is not known; or `TableServer` objects, whose ranks are
-                given anew, server by server.
-            family: The product, for its rules; None if not known.
-            force: On the Atlas training series, also accept devices in two rings, or without
-                addresses.
+            servers: ``{server_id: {physical id: address}}``, where an address is a str, a list of
+                str, or None if it is not known; or `TableServer` objects, whose devices get new
+                ranks, server by server.
+            family: The product, for its rules; None if it is not known.
+            force: On the Atlas training series, accept devices in two rings or without addresses,
+                which HCCL takes and the manual does not.
 
         Raises:
             JobError: If HCCL would refuse the table.
@@ -156,19 +156,20 @@ class RankTable(Contents):
         version: str = V1_0,
         force: bool = False,
     ) -> "RankTable":
-        """Make a table of the devices that this process gets, in the order of their logical ids.
+        """Build a table of the devices that this process gets, in the order of their logical ids.
 
         Args:
             report: The result of `ascend_session.devices`, or a list of some of its devices; None
                 calls it.
             server_id: Name of this server; None means the hostname.
-            host_ip: Its address; None leaves it out.
-            version: ``1.2`` asks ``npu-smi`` where each device is in its superpod (A3).
+            host_ip: Address of this server; None leaves it out.
+            version: ``1.0``; or ``1.2``, which asks ``npu-smi`` for the superpod of each device
+                (A3).
             force: As in `build`.
 
         Raises:
-            JobError: If there is no device, HCCL would refuse the table, or a fact that version 1.2
-                needs is unknown.
+            JobError: If there is no device, HCCL would refuse the table, or ``npu-smi`` does not
+                know what version 1.2 needs.
         """
         report = devices() if report is None else report
         used = report.visible if isinstance(report, DeviceReport) else report
@@ -177,12 +178,12 @@ class RankTable(Contents):
         npu_smi = NpuSmi(os.environ, host_root(os.environ)) if version == V1_2 else None
         servers = build_from_devices(used, server_id, host_ip, npu_smi)
         table = cls._build(servers, family, force, os.environ)
-        table.text(version)  # which says what it lacks
+        table.text(version)  # raises if something is missing for this version
         return table
 
     @classmethod
     def merge(cls, tables: Sequence["RankTable"], *, family: Optional[str] = None) -> "RankTable":
-        """Merge the tables of several servers into one.
+        """Merge the tables of several servers into one, with ranks in the order of the tables.
 
         Raises:
             JobError: If two tables name the same server, one is not completed, or HCCL would
@@ -232,18 +233,18 @@ class RankTable(Contents):
     def problems(
         self, family: Optional[str] = None, environ: Optional[Mapping[str, str]] = None
     ) -> List[Finding]:
-        """List the errors; see `findings`."""
+        """List the errors among the `findings`."""
         return errors_of(self.findings(family, environ))
 
     def findings(
         self, family: Optional[str] = None, environ: Optional[Mapping[str, str]] = None
     ) -> List[Finding]:
-        """List all findings: errors, warnings, and what could not be checked.
+        """Check the table by all rules, and list all findings, errors first.
 
         Args:
-            family: The product, as in `Device.family`, or a name such as 910B3, A2 or A3; None if
+            family: The product, as in `Device.family` or a name such as 910B3, A2 or A3; None if
                 it is not known.
-            environ: The environment of the ranks; None for one in which nothing is set.
+            environ: The environment of the ranks; None for an empty one.
 
         Raises:
             JobError: If there is no product of that name.
@@ -252,24 +253,13 @@ class RankTable(Contents):
         remarks = rate_backups(self.remarks, product, environ or {})
         return sort_by_severity([*remarks, *check_rules(self, product, environ)])
 
-    def host_findings(
-        self,
-        report: DeviceReport,
-        opened: Optional[Mapping[int, PhysicalDeviceId]] = None,
-        names: Optional[Sequence[str]] = None,
-    ) -> List[Finding]:
-        """Check that the table fits a host; see `cluster.rank_table.host.check_host`."""
-        from ascend_session.cluster.rank_table.host import check_host  # which reads tables itself
-
-        return check_host(self, report, opened, names)
-
     def check(
         self, family: Optional[str] = None, environ: Optional[Mapping[str, str]] = None
     ) -> None:
-        """Check the table by all rules.
+        """Raise one error for all `problems`, if there are any.
 
         Raises:
-            JobError: If there are `problems`, with all of them.
+            JobError: If HCCL would refuse the table.
         """
         problems = self.problems(family, environ)
         if problems:
@@ -279,7 +269,7 @@ class RankTable(Contents):
         """Format the table as JSON.
 
         Args:
-            version: ``1.0`` or ``1.2``; that of the table, if it has one of them, or 1.0.
+            version: ``1.0`` or ``1.2``; None means 1.2 for a table of 1.2, and 1.0 for others.
 
         Raises:
             JobError: If HCCL would refuse the table (except for the status "initializing"), or if
@@ -287,24 +277,23 @@ class RankTable(Contents):
         """
         version = version or (V1_2 if self.format == V1_2 else V1_0)
         text = format_table(self, version)
-        # Through its text, so that names and addresses are looked at as HCCL looks at them.
+        # Parsed again, so that names and addresses are checked as HCCL will read them.
         written = self.from_text(text, self.name or "the table")
         written._refuse_errors(A3 if version == V1_2 else None, but="status")
         return text
 
     def write(self, path: str, version: Optional[str] = None, *, force: bool = False) -> None:
-        """Replace a file atomically: readers see the old content or the new.
+        """Write the table to a file atomically, because HCCL fails at once on half a table.
 
-        HCCL fails at once on half a table. A link is followed, permissions are kept, and a failure
-        leaves nothing behind.
+        A link is followed, permissions are kept, and a failure leaves nothing behind.
 
         Args:
-            path: Its name, which has to end in ``.json``.
+            path: The file; its name has to end in ``.json``.
             version: As in `text`.
             force: Whether to replace an existing file.
 
         Raises:
-            JobError: If the file is there already or cannot be written, or as from `text`.
+            JobError: If the file exists already or cannot be written, or as from `text`.
         """
         text, path = self.text(version), os.fspath(path)
         fault = find_name_fault(path) or find_target_fault(path)
@@ -313,7 +302,7 @@ class RankTable(Contents):
         write_file(path, text.encode(), force=force, error=JobError)
 
     def _refuse_errors(self, family: Optional[str] = None, but: str = "") -> None:
-        """Run `check`, without the findings about the file's name and text."""
+        """Raise as `check`, but without errors at the place ``but`` and about the file's text."""
         findings = errors_of(check_rules(self, family))
         errors = [finding for finding in findings if finding.place != but]
         if errors:
@@ -329,18 +318,14 @@ class RankTable(Contents):
         if contents.status == INITIALIZING:
             findings = []
         elif errors_of(findings):
-            more = leave_out_said(check_rules(contents, product), findings)
+            more = drop_consequences(check_rules(contents, product), findings)
             raise refuse_table(name, sort_by_severity([*findings, *remarks, *more]))
         findings += remarks
         return cls(contents.format, contents.status, contents.servers, name, tuple(findings))
 
 
 def _find_product(name: Optional[str]) -> Optional[str]:
-    """Find the family of a product's name.
-
-    Raises:
-        JobError: If there is no product of that name.
-    """
+    """Return the family of a product; raise JobError if there is no product of this name."""
     family = named_family(name) if isinstance(name, str) else None
     if name is not None and family is None:
         raise JobError(f"{name!r} is not a known product.", hint="Write 910A, A2, A3, A5 or 310P.")
@@ -356,11 +341,7 @@ def _check_name(path: str) -> List[Finding]:
 
 
 def _list_items(argument: str, values: Any, kind: Type[_Item]) -> List[_Item]:
-    """List the items of an argument.
-
-    Raises:
-        JobError: If it is no iterable, or an item is not of this ``kind``.
-    """
+    """List the items of an argument; raise JobError if they are not all of this ``kind``."""
     refusal = JobError(f"{argument} takes a list of {kind.__name__}, not {values!r}.")
     try:
         items = list(values)

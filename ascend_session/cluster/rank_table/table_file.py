@@ -1,15 +1,15 @@
-"""Read the JSON of a table file, at once or as soon as it is completed.
+"""Read the JSON of a table file, at once or when it is completed.
 
-Source: HCOMM, TopoInfoRanktableParser::ReadFile, which reads one JSON value with nlohmann::json's
-stream operator: a byte order mark is skipped, of two equal keys the last one counts, and what
-follows the value is not read. A table has at most 40 MiB without its blanks (STRING_MAX_LENGTH).
+HCCL skips a byte order mark, takes the last of two equal keys, and does not read on after the JSON
+value. A table has at most 40 MiB without blanks (STRING_MAX_LENGTH). Source: HCOMM,
+TopoInfoRanktableParser::ReadFile, which uses nlohmann::json's stream operator.
 
-HCCL silently rereads a table at "initializing" each second, for 1800 seconds, and fails at once on
-half a file. The wait here reports progress, has a limit, and tolerates half a file.
+HCCL silently rereads a table at "initializing" each second, for up to 1800 seconds, and fails at
+once on half a file. `look_for_table` treats half a file as not completed yet.
 """
 
 import os
-from typing import Any, Callable, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Tuple, cast
 
 from ascend_session.cluster.rank_table.contents import COMPLETED, V1_0, V1_2
 from ascend_session.errors import JobError
@@ -19,9 +19,9 @@ from ascend_session.jsonfile import BOM, JsonError, load_json
 from ascend_session.text import is_writable, printable
 
 _MOST_BYTES = 64 << 20
-_MOST_WITHOUT_BLANKS = 40 << 20
-_LONGEST_NAME = 4095
-_MOST_KEYS_TWICE = 20
+_MOST_WITHOUT_BLANKS = 40 << 20  # bytes
+_LONGEST_NAME = 4095  # bytes
+_MOST_REPEATED_KEYS = 20  # in findings
 _BLANKS = " \t\r\n"
 _WRONG_MARKS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"), (b"\x1f\x8b", "compressed"))
 _NAMES = "HCCL takes a name that ends in .json and has no other .json before it, folders included."
@@ -31,10 +31,10 @@ class UnfinishedError(JobError):
     """The file is missing or incomplete, perhaps only for a moment.
 
     Attributes:
-        why: The missing part, in a few words.
+        why: The reason in a few words, as in ``it is empty``.
     """
 
-    def __init__(self, message: str, *, hint: Optional[str] = None, why: str = "") -> None:
+    def __init__(self, message: str, *, why: str, hint: Optional[str] = None) -> None:
         super().__init__(message, hint=hint)
         self.why = why
 
@@ -43,8 +43,8 @@ class WaitProgress(NamedTuple):
     """The progress of a wait for a table.
 
     Attributes:
-        left: Seconds until the wait is given up.
-        why: The missing part, in a few words.
+        left: Seconds until the timeout.
+        why: Why the table is not read yet, as in ``it is empty``.
     """
 
     left: float
@@ -55,7 +55,7 @@ Tell = Callable[[WaitProgress], None]
 
 
 def find_name_fault(path: str) -> str:
-    """Return why GE, which reads TensorFlow's table, refuses this name; empty if it accepts it."""
+    """Return why GE, which reads TensorFlow's table, refuses a name; empty if it does not."""
     try:
         real = os.path.realpath(path)
         longest = max(len(os.fsencode(path)), len(os.fsencode(real)))
@@ -67,7 +67,7 @@ def find_name_fault(path: str) -> str:
 
 
 def find_target_fault(path: str) -> str:
-    """Return why HCCL's C API, which checks the resolved path, refuses the table."""
+    """Return why HCCL's C API, which checks the resolved path, refuses a table; empty if not."""
     real = os.path.realpath(path)
     if _is_json_name(real) or not _is_json_name(path):
         return ""
@@ -82,8 +82,9 @@ def read_text(path: str) -> str:
     """Read the text of a rank table.
 
     Raises:
-        JobError: If the file is missing, unreadable or no text. A pipe is refused, because HCCL
-            reads a table several times.
+        UnfinishedError: If the file is missing or no UTF-8 text.
+        JobError: If it cannot be read or is too large. A pipe is refused, because HCCL reads a
+            table several times.
     """
     try:
         content = read_regular_file(path, _MOST_BYTES, "a rank table")
@@ -120,13 +121,13 @@ def parse_json(name: str, text: str) -> Tuple[Any, List[Finding]]:
     """Parse the JSON value in a text.
 
     Returns:
-        The value, and warnings about JSON that HCCL accepts and other readers do not.
+        The value, and warnings about what HCCL accepts and other readers of JSON do not.
 
     Raises:
-        JobError: If it is no JSON, with line and column.
+        UnfinishedError: If it is empty or no JSON; the message has line and column.
+        JobError: If it is no str, or cannot be encoded as UTF-8.
     """
-    given: Any = text
-    if not isinstance(given, str) or not is_writable(text, strict=True):
+    if not isinstance(cast(Any, text), str) or not is_writable(text, strict=True):
         raise JobError(f"{name}: the text of a table is a str that can be encoded as UTF-8.")
     findings: List[Finding] = []
     if text.startswith(BOM):
@@ -147,7 +148,7 @@ def parse_json(name: str, text: str) -> Tuple[Any, List[Finding]]:
         line = TextPlaces(text).locate(end).line
         message = f"From line {line} on, {rest[:20]!r} follows the table; HCCL never reads it."
         findings.append(Finding(WARNING, message, rule="text", place=""))
-    for path, key in repeated[:_MOST_KEYS_TWICE]:
+    for path, key in repeated[:_MOST_REPEATED_KEYS]:
         message = f"The key {key!r} occurs twice here; HCCL takes the last one."
         findings.append(Finding(WARNING, message, rule="text", place=path))
     return value, findings
@@ -171,10 +172,10 @@ def _refuse_json(place: str, error: JsonError) -> UnfinishedError:
 
 
 def look_for_table(path: str) -> Tuple[Optional[str], str]:
-    """Return the text of a completed table; else None, and what is missing.
+    """Return the text of a completed table; or None, and what is missing.
 
     Raises:
-        JobError: If it can never be a table, such as a folder; fields are not checked here.
+        JobError: If it can never be a table, as a folder. Fields are not checked.
     """
     try:
         text = read_text(path)

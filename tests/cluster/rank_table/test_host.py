@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from ascend_session.cluster.rank_table.host import check_host
 from ascend_session.hardware.device_report import DeviceReport
 from ascend_session.hardware.families import family
 from ascend_session.ids import PhysicalDeviceId
@@ -12,8 +13,8 @@ from tests.cluster.rank_table.test_building import report
 
 
 def said(table, host, opened=None, names=("node_0",)):
-    found = parsed(table).host_findings(host, opened, names)
-    return [(one.severity, one.place, one.message) for one in found]
+    findings = check_host(parsed(table), host, names, opened)
+    return [(each.severity, each.place, each.message) for each in findings]
 
 
 def problems(*arguments, **settings):
