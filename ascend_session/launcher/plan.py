@@ -7,7 +7,6 @@ needed for a chief.
 
 import os
 import shlex
-import shutil
 import sys
 import time
 from dataclasses import dataclass
@@ -574,6 +573,8 @@ def _find_program(role: str, name: str, folder: str, environ: Mapping[str, str])
             return path
         reason = f"{path} does not exist or is not executable"
     else:
+        import shutil
+
         searched = environ.get("PATH") or os.defpath
         places = os.pathsep.join(os.path.join(folder, place) for place in searched.split(":"))
         path = shutil.which(name, path=places) or ""

@@ -4,7 +4,6 @@ On the stub that is what concerns the stub, and costs next to nothing; the check
 loaded only where there are devices to use.
 """
 
-import logging
 import os
 from dataclasses import replace
 from typing import Callable, List, Mapping, NoReturn, Optional, Sequence
@@ -24,8 +23,6 @@ from ascend_session.launcher.devices import AssumedDevices
 from ascend_session.launcher.plan import Decisions, Plan, decide_job
 from ascend_session.launcher.process import check_terminal
 from ascend_session.spelling import Message, option, template_of
-
-_logger = logging.getLogger(__name__)
 
 _PLAN = "launch"  # the rule of what the plan refuses
 _RULES_OF_THE_CALL = (_PLAN, FOLDER, PROGRAM)
@@ -100,7 +97,7 @@ def checked_plan(
     """
     if config.attach is not None:
         check_terminal()
-    decisions = decide_job(config, environ, on_wait=say or _logger.warning)
+    decisions = decide_job(config, environ, on_wait=say or _log)
     plan = decisions.plan or _refuse_all(decisions)
     findings = _check_files(decisions) if config.preflight else []
     if decisions.holds_npus:
@@ -114,6 +111,12 @@ def checked_plan(
         unused = check_hccl_variables(decisions.variables, is_used=False)
         notes += [finding.message for finding in unused]
     return replace(plan, notes=tuple(dict.fromkeys(notes)))
+
+
+def _log(sentence: str) -> None:
+    import logging
+
+    logging.getLogger(__name__).warning(sentence)
 
 
 def _check_files(job: Decisions) -> List[Finding]:

@@ -4,7 +4,6 @@ Source: guides/facts/launch.md#jobs-without-a-rank-table, guides/facts/launch.md
 """
 
 import os
-import random
 import socket
 from typing import (
     TYPE_CHECKING,
@@ -229,6 +228,8 @@ def free_port(address: str, environ: Mapping[str, str]) -> int:
     Raises:
         JobError: If the address is none of this server's, or no port was free.
     """
+    import random
+
     from ascend_session.checks.network import ports_of_hccl
 
     taken_by_hccl: Set[int] = set(ports_of_hccl(environ))

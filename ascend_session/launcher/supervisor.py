@@ -10,6 +10,7 @@ import contextlib
 import functools
 import importlib
 import itertools
+import math
 import os
 import select
 import signal
@@ -300,12 +301,12 @@ class _Supervision:
         poll.register(self._signals, select.POLLIN)
         is_ready = False
         while not self._guardian.is_over:
-            watch = self._active_watch()
-            timeouts = [] if watch is None else [watch.next_look_s()]
-            timeouts += [] if is_ready else [_QUIET_S]
+            wait_s = self._look_for_stall()
+            if not is_ready:
+                wait_s = min(wait_s, _QUIET_S)
             if self._attempt.first_step is None and self._attempt.number > 1:
-                timeouts.append(_STEP_LOOK_S)
-            if not poll.poll(1000 * min(timeouts) if timeouts else None) and not is_ready:
+                wait_s = min(wait_s, _STEP_LOOK_S)
+            if not poll.poll(None if wait_s == math.inf else 1000 * wait_s) and not is_ready:
                 # While nothing happens, load what judges a failure: it takes longer than ranks do.
                 importlib.import_module("ascend_session.launcher.cause")
                 self._stall_watch()
@@ -317,7 +318,6 @@ class _Supervision:
                 if isinstance(event, Paused):
                     self._stop_with_ranks()
             self._look_for_first_step()
-            self._look_for_stall()
 
     def _look_for_first_step(self) -> None:
         first = self._plan.ranks[0]
@@ -425,24 +425,24 @@ class _Supervision:
             self._stall = StallWatch(self._pump, self._plan, timeout_s, note_s)
         return self._stall
 
-    def _active_watch(self) -> "Optional[StallWatch]":
-        """Return the watch if there is one, and the job is not ending."""
-        if self._terminal is not None:
-            return None  # a rank in a debugger stands still as long as somebody likes
-        attempt = self._attempt
-        was_asked = attempt.signal is not None or bool(attempt.stall)
-        is_ending = was_asked or attempt.stopped is not None or self._guardian.is_over
-        return None if is_ending or attempt.awaited else self._stall
+    def _look_for_stall(self) -> float:
+        """Look whether a job that is not ending stands still; return the seconds to the next look.
 
-    def _look_for_stall(self) -> None:
-        watch = self._active_watch()
-        event = None if watch is None else watch.look(self._attempt.alive)
+        Those are infinite if nobody wants one. A rank in a debugger stands still as long as
+        somebody likes.
+        """
+        attempt = self._attempt
+        is_ending = attempt.signal is not None or attempt.stopped is not None or attempt.stall
+        if self._stall is None or self._terminal is not None or is_ending or attempt.awaited:
+            return math.inf
+        event = self._stall.look(attempt.alive)
         if event is not None:
             self._on_event(event)
         if isinstance(event, Stalled):
-            self._attempt.stall = event.report
+            attempt.stall = event.report
             self._filter.note_stop()
             self._guardian.stop(signal.SIGTERM)
+        return self._stall.next_look_s()
 
 
 _ORPHANS_S = 10.0
