@@ -257,7 +257,7 @@ def _read_environ(pid: int) -> Dict[str, str]:
 
 def _read(pid: int, name: str) -> bytes:
     try:
-        with open(f"/proc/{pid}/{name}", "rb") as file:
+        with open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:
             return file.read()
     except OSError:
         return b""

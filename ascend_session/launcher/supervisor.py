@@ -55,7 +55,7 @@ from ascend_session.launcher.events import (
 )
 from ascend_session.launcher.guardian import MessageChannel
 from ascend_session.launcher.output import Output
-from ascend_session.launcher.plan import Plan, RankPlan
+from ascend_session.launcher.plan import Plan
 from ascend_session.launcher.process import (
     ASKING,
     ASKING_WHERE,
@@ -81,13 +81,9 @@ class GuardianProcess:
     As a context manager it ends with the block, and its job with it.
 
     Args:
-        ranks: What it is to start.
+        plan: The attempt, whose ranks it is to start.
         pipes: Where each writes its standard output and error; the guardian gets them.
-        grace: Seconds from SIGTERM to SIGKILL.
         open_files: The limits of open files that the ranks get; None means the launcher's.
-        attached: The rank that keeps this process's standard input; None if nobody does.
-        size: The number of ranks of the job on all nodes, if they may be scripts that start
-            ranks themselves; else 0.
 
     Raises:
         JobError: If it cannot be started.
@@ -95,15 +91,13 @@ class GuardianProcess:
 
     def __init__(
         self,
-        ranks: Sequence[RankPlan],
+        plan: Plan,
         pipes: Sequence[Tuple[int, int]],
-        grace: float,
-        open_files: Optional[Tuple[int, int]] = None,
-        size: int = 0,
-        attached: Optional[int] = None,
+        open_files: Optional[Tuple[int, int]],
     ) -> None:
-        self._grace = grace
-        self._ranks = [rank.rank for rank in ranks]
+        config = plan.config
+        self._grace = config.grace
+        self._ranks = [rank.rank for rank in plan.ranks]
         self.is_over = False
         # As bytes, for the guardian may decode them in another way than this process. What all
         # ranks have is one object, which is sent once.
@@ -114,21 +108,26 @@ class GuardianProcess:
                 "cwd": as_bytes(rank.cwd),
                 "environment": {as_bytes(n): as_bytes(v) for n, v in rank.environment.items()},
                 "cpus": None if rank.cpus is None else list(rank.cpus),
-                "keeps_stdin": rank.rank == attached,
+                "keeps_stdin": rank.rank == config.attach,
                 "stdout": stdout,
                 "stderr": stderr,
                 "open_files": open_files,
             }
-            for rank, (stdout, stderr) in zip(ranks, pipes)
+            for rank, (stdout, stderr) in zip(plan.ranks, pipes)
         ]
-        job = {"ranks": commands, "grace": grace, "size": size, "folder": ranks[0].folder}
+        job = {
+            "ranks": commands,
+            "grace": config.grace,
+            "size": plan.size if plan.size == 1 or config.program is not None else 0,
+            "folder": plan.ranks[0].folder,
+        }
         try:
             self._socket, theirs = socket.socketpair()
             with contextlib.ExitStack() as unless_started, theirs:
                 unless_started.callback(self._socket.close)
                 self._process = subprocess.Popen(
                     [sys.executable, "-S", "-m", _GUARDIAN, str(theirs.fileno()), str(os.getpid())],
-                    stdin=subprocess.DEVNULL if attached is None else None,
+                    stdin=subprocess.DEVNULL if config.attach is None else None,
                     stdout=subprocess.DEVNULL,
                     cwd="/",  # where no module can hide one that it imports
                     env=_guardian_environment(),
@@ -250,10 +249,7 @@ def supervise(
             pump.start()
             stack.callback(output.finish, pump, signals)
             stack.callback(_end_orphans_of, attempt, plan.folder)
-            watched = plan.size if plan.size == 1 or plan.config.program is not None else 0
-            guardian = stack.enter_context(
-                GuardianProcess(plan.ranks, pipes, plan.config.grace, open_files, watched, attached)
-            )
+            guardian = stack.enter_context(GuardianProcess(plan, pipes, open_files))
         stack.enter_context(signals.over_ranks())
         _Supervision(plan, attempt, guardian, signals, on_event, pump, output, terminal).run()
     return attempt

@@ -1,6 +1,7 @@
 """When a job counts as stalled, and what is said of it: real processes, watched as a job's are."""
 
 import contextlib
+import math
 import os
 import re
 import signal
@@ -103,6 +104,13 @@ class Ranks:
         while self.pump.wrote_at(rank) is None:
             assert time.monotonic() < limit
             time.sleep(0.01)
+
+
+def test_a_watch_without_limits_wants_no_look(tmp_path: Path) -> None:
+    with Ranks(tmp_path, [_python(_HANG)]) as ranks:
+        watch = StallWatch(ranks.pump, ranks.plan, None, 0)
+        assert watch.look(ranks.alive) is None
+        assert watch.next_look_s() == math.inf
 
 
 def _python(code: str) -> List[str]:

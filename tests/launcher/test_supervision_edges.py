@@ -56,6 +56,32 @@ guardian.GuardedJob(guardian.MessageChannel(theirs.fileno()), asked).run([])
 print([message[:2] for message in guardian.MessageChannel(ours.fileno()).receive()])
 """
 
+# A job whose rank is interrupted when its group may be sent no signal, or is not there yet.
+_UNREACHED = """
+import os, socket, sys
+from ascend_session.launcher import guardian
+refusal = {"foreign": PermissionError, "early": ProcessLookupError}[sys.argv[1]]
+def refuse(pid, number):
+    raise refusal
+start = guardian.start_rank
+ours, theirs = socket.socketpair()
+launcher = guardian.MessageChannel(ours.fileno())
+def start_and_interrupt(rank):
+    started = start(rank)
+    launcher.send(("interrupt", 0))
+    launcher.send(("kill",))
+    return started
+guardian.start_rank = start_and_interrupt
+os.killpg = refuse
+rank = {"stdout": os.dup(2), "stderr": os.dup(2), "open_files": None, "cpus": None,
+        "keeps_stdin": False, "cwd": b"/", "command": [b"/bin/sleep", b"1000"], "environment": {}}
+asked = {"ranks": [rank], "grace": 1.0, "size": 0}
+guardian.GuardedJob(guardian.MessageChannel(theirs.fileno()), asked).run([])
+messages = {message[0]: message[1:-1] for message in launcher.receive()}
+number, told = messages["passed_on"]
+print(number, [pid == messages["start"][1] for pid in told], messages["exit"])
+"""
+
 # A launch by a program that has closed its standard streams.
 _CLOSED = """
 import os, sys
@@ -116,6 +142,15 @@ def test_a_rank_that_fails_while_others_are_started_is_noticed_and_no_other_star
     messages = _run(_SLOW)
     kinds = "('start', 0), ('exit', 0), ('start', 1), ('exit', 1), ('over', ())"
     assert messages == f"[{kinds}]\n"
+
+
+@pytest.mark.parametrize(("group", "is_told"), [("foreign", []), ("early", [True])])
+def test_an_interruption_counts_as_passed_on_only_to_a_rank_that_it_was_sent_to(
+    group: str, is_told: List[bool]
+) -> None:
+    number, _, rest = _run(_UNREACHED, group).partition(" ")
+    assert int(number) == signal.SIGINT
+    assert rest.startswith(f"{is_told} (0, -")
 
 
 def test_a_grace_of_years_is_waited_for(tmp_path: Path, gate: Gate) -> None:
