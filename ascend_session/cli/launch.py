@@ -233,7 +233,7 @@ def exit_on_refusal(as_json: bool = False) -> Iterator[None]:
 def _show_plan(config: "LaunchConfig", as_json: bool, assumed: "Optional[AssumedDevices]") -> None:
     from ascend_session.launcher.preflight import planned_or_refused
 
-    plan = planned_or_refused(config, os.environ, assumed=assumed)
+    plan = planned_or_refused(config, os.environ, assumed)
     for note in plan.notes:
         complain(note, severity=INFO)
     if as_json:

@@ -1,21 +1,53 @@
 """What a decision on a launch comes to: a value, what the user should know, and what refuses it.
 
-The functions ``decide_*`` take facts, and what was decided before them; `plan.decide_job` has their
-order. They take the options of the launch (``config``), the launcher's environment (``environ``;
-with what the user adds, where that counts as well), and of this node the class of the backend, its
-place among the nodes and the device of each rank: None, `Nodes()` or empty if that is not known.
-``assumed`` are the devices of another machine that is planned for; None for this one.
+The functions ``decide_*`` take the `Request` and what was decided before; `plan.decide_job` has
+their order. Of this node they take the class of the backend, its place among the nodes and the
+device of each rank: None, `Nodes()` or empty if that is not known.
 """
 
 import functools
 import os
 from dataclasses import dataclass
-from typing import Any, Callable, Generic, Optional, Tuple, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Generic,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Tuple,
+    TypeVar,
+    cast,
+)
 
 from ascend_session.errors import AscendError, JobError
 
+if TYPE_CHECKING:
+    from ascend_session.launcher.config import LaunchConfig
+    from ascend_session.launcher.devices import AssumedDevices
+
 _T = TypeVar("_T")
 _Decide = TypeVar("_Decide", bound="Callable[..., Decided[Any]]")
+
+
+class Request(NamedTuple):
+    """What is asked for, from which all decisions on a launch start.
+
+    Attributes:
+        config: The options of the launch.
+        environ: The launcher's environment.
+        assumed: The devices of another machine that is planned for; None for this one.
+    """
+
+    config: "LaunchConfig"
+    environ: Mapping[str, str]
+    assumed: "Optional[AssumedDevices]" = None
+
+    @property
+    def given(self) -> Mapping[str, str]:
+        """The launcher's environment with what the user adds."""
+        return {**self.environ, **self.config.env}
 
 
 @dataclass(frozen=True)

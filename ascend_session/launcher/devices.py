@@ -35,7 +35,7 @@ from ascend_session.errors import DeviceError, JobError
 from ascend_session.hardware.families import most_devices, named_family
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.decided import UNDECIDED, Decided, decision
+from ascend_session.launcher.decided import UNDECIDED, Decided, Request, decision
 from ascend_session.launcher.nodes import Nodes
 from ascend_session.spelling import Message, option
 from ascend_session.text import format_count, shorten
@@ -107,11 +107,7 @@ def _refuse_uncounted_program(config: LaunchConfig, environ: Mapping[str, str]) 
 
 @decision
 def decide_devices(
-    config: LaunchConfig,
-    environ: Mapping[str, str],
-    backend: "Optional[Type[Backend]]",
-    nodes: Nodes,
-    assumed: Optional[AssumedDevices] = None,
+    request: Request, backend: "Optional[Type[Backend]]", nodes: Nodes
 ) -> Decided[Tuple[RankDevice, ...]]:
     """Decide on the devices of this node's ranks, one each, rank 0 first.
 
@@ -122,6 +118,7 @@ def decide_devices(
     """
     if backend is None:
         return UNDECIDED
+    config, environ, assumed = request
     part = nodes.part
     table = [] if part is None else [device.device_id for device in part.devices]
     given, count = config.devices, config.processes
@@ -176,8 +173,7 @@ def decide_devices(
     physical = list_physical(devices)
     checked: List[str] = []
     if backend.holds_npus:
-        of_ranks = {**environ, **config.env}
-        checked = check_devices(physical, of_ranks, nodes.count == 1, assumed)
+        checked = _check_devices(physical, request, nodes.count == 1)
     if part is not None and physical and list(physical) != table:
         raise JobError(
             f"The ranks of this node would run on the physical devices {list(map(int, physical))}, "
@@ -255,36 +251,29 @@ def _check_numbers(given: Sequence[int]) -> List[int]:
     return [int(value) for value in given]
 
 
-def find_product(
-    physical: Sequence[PhysicalDeviceId],
-    environ: Mapping[str, str],
-    assumed: Optional[AssumedDevices] = None,
-) -> Optional[str]:
+def find_product(physical: Sequence[PhysicalDeviceId], request: Request) -> Optional[str]:
     """Find the family of these devices, as assumed or by ``npu-smi`` with a time limit.
 
     Returns:
         None if it is not known.
     """
-    if assumed is not None:
-        return assumed.product
+    if request.assumed is not None:
+        return request.assumed.product
     from ascend_session.hardware.device_report import common_family, devices
 
-    return common_family(device for device in devices(environ) if device.physical_id in physical)
+    report = devices(request.given)
+    return common_family(device for device in report if device.physical_id in physical)
 
 
-def check_devices(
-    physical: Sequence[PhysicalDeviceId],
-    environ: Mapping[str, str],
-    is_alone: bool,
-    assumed: Optional[AssumedDevices] = None,
+def _check_devices(
+    physical: Sequence[PhysicalDeviceId], request: Request, is_alone: bool
 ) -> List[str]:
     """Check a choice of devices; ``npu-smi`` is asked for the product only where it matters.
 
     Args:
         physical: The devices.
-        environ: The environment of the ranks.
+        request: What is asked for.
         is_alone: Whether the job stays on this server.
-        assumed: Those of another machine that are planned for; None for this one's.
 
     Returns:
         What could not be checked, in sentences.
@@ -302,10 +291,10 @@ def check_devices(
 
     only_on, fault = TRAINING, find_count_fault(physical) or find_ring_fault(physical)
     hint = suggest_devices(physical) if fault else ""
-    if not fault and is_alone and not uses_roce(environ):
+    if not fault and is_alone and not uses_roce(request.given):
         only_on, fault = A2, find_half_fault(physical)
         hint = "Name n and n + 8, or devices of one half; HCCL_INTRA_ROCE_ENABLE=1 takes them all."
-    product = find_product(physical, environ, assumed) if fault else None
+    product = find_product(physical, request) if fault else None
     if not fault or product not in (None, only_on):
         return []
     if product is None:
@@ -336,11 +325,7 @@ class RankCpus(NamedTuple):
 
 @decision
 def decide_cpus(
-    config: LaunchConfig,
-    environ: Mapping[str, str],
-    backend: "Type[Backend]",
-    devices: Sequence[RankDevice],
-    assumed: Optional[AssumedDevices] = None,
+    request: Request, backend: "Type[Backend]", devices: Sequence[RankDevice]
 ) -> Decided[RankCpus]:
     """Decide which CPUs the ranks on this server may use, as `LaunchConfig.bind` says.
 
@@ -352,14 +337,15 @@ def decide_cpus(
 
     Source: guides/facts/launch.md#inter-op-threads
     """
+    config, environ, assumed = request
     if assumed is not None:
         return Decided(RankCpus([None] * len(devices), "those of that machine are not known", {}))
     # What a cpuset, taskset or a batch system has taken away is not among them.
     available = tuple(sorted(os.sched_getaffinity(0)))
     of_ranks, bound, notes = _bind_ranks(config.bind, environ, backend, devices, available)
     fewest = min(len(available if own is None else own) for own in of_ranks)
-    is_given = _INTEROP_THREADS in environ or _INTEROP_THREADS in config.env
     threads = {}
+    is_given = _INTEROP_THREADS in request.given
     if backend.holds_npus and fewest < _LEAST_INTEROP_THREADS and not is_given:
         threads[_INTEROP_THREADS] = str(_LEAST_INTEROP_THREADS)
         bound += f"; each has {_LEAST_INTEROP_THREADS} inter-op threads ({_INTEROP_THREADS})"

@@ -23,13 +23,12 @@ from ascend_session.cluster.variables import (
     read_task_type,
 )
 from ascend_session.errors import JobError
-from ascend_session.launcher.decided import Decided, decision
+from ascend_session.launcher.decided import Decided, Request, decision
 from ascend_session.rank_folder import PLOG_FOLDER, RANK_FOLDER, WORK_FOLDER
 from ascend_session.spelling import as_message, option
 
 if TYPE_CHECKING:
     from ascend_session.backends.base import Backend
-    from ascend_session.launcher.config import LaunchConfig
     from ascend_session.launcher.devices import RankCpus, RankDevice
     from ascend_session.launcher.nodes import Nodes
     from ascend_session.launcher.plan import Folders
@@ -132,17 +131,14 @@ class JobFacts(NamedTuple):
 
 
 def decide_environments(
-    config: "LaunchConfig",
-    environ: Mapping[str, str],
-    job: JobFacts,
-    cpus: "RankCpus",
-    folders: "Folders",
+    request: Request, job: JobFacts, cpus: "RankCpus", folders: "Folders"
 ) -> Decided[RankEnvironments]:
     """Decide what each rank of this node finds in its environment.
 
     A job with a chief has no ``RANK_SIZE`` and no ``RANK_ID``, which would switch collectives off;
     there ``LOCAL_RANK`` is the rank.
     """
+    config, environ, _ = request
     backend, nodes, devices, job_id, rendezvous = job
     local_size = len(devices)
     size = nodes.size(local_size)

@@ -289,21 +289,14 @@ class GuardedJob:
         self._got_signal = False
         self._is_stopping = False
         self._is_paused = False
-        self._has_swept = False
-        self._sweep_at: Optional[float] = None
-        self._kill_at: Optional[float] = None
-        self._give_up_at: Optional[float] = None
-        self._between_kills = _BETWEEN_KILLS_S
-        self._watch: Optional[ScriptWatch] = None
-        self._repeat_watch: Optional[RepeatWatch] = None
-        self._look_at: Optional[float] = None
         self._is_awaiting = False
+        self._has_swept = False  # when no rank lived any more
+        self._due: Dict[str, float] = {}  # "look", "sweep", "kill" and "give up", and when
+        self._between_kills = _BETWEEN_KILLS_S
+        self._script_watch = ScriptWatch(job["folder"]) if job["size"] == 1 else None
+        self._repeat_watch = RepeatWatch(job["size"]) if job["size"] > 1 else None
         if job["size"]:
-            if job["size"] == 1:
-                self._watch = ScriptWatch(job["folder"])
-            else:
-                self._repeat_watch = RepeatWatch(job["size"])
-            self._look_at = time.monotonic()
+            self._due["look"] = time.monotonic()
         self._wake = self._wake_by_signals()
 
     def run(self, messages: List[Any]) -> None:
@@ -318,7 +311,7 @@ class GuardedJob:
         poll.register(self._wake, select.POLLIN)
         living: List[str] = []
         while self._reap():
-            if self._give_up_at is not None and time.monotonic() > self._give_up_at:
+            if self._is_due("give up"):
                 living = _describe_processes(_list_descendants())
                 break
             self._act()
@@ -415,30 +408,30 @@ class GuardedJob:
             self._stop(signal.SIGTERM, "failure")
         elif not self._alive and not self._has_awaited_ranks():
             self._stop(signal.SIGTERM, "left behind")
-        now = time.monotonic()
-        if self._look_at is not None and now >= self._look_at:
+        if self._is_due("look"):
             self._look()
-        if not self._alive and self._is_stopping and not self._has_swept and self._sweep_at is None:
+        if not self._alive and self._is_stopping and not self._has_swept:
             self._has_swept = True
-            self._sweep_at = now + _BEFORE_SWEEP_S
-        if self._sweep_at is not None and now >= self._sweep_at:
-            self._sweep_at = None
+            self._due.setdefault("sweep", time.monotonic() + _BEFORE_SWEEP_S)
+        if self._is_due("sweep"):
+            del self._due["sweep"]
             left = _terminate_outside(set(self._alive))
-            if not self._alive:
-                self._has_swept = True
-                if left:
-                    self._channel.send(("left_behind", tuple(left), time.time()))
-        if self._kill_at is not None and now >= self._kill_at:
+            if left and not self._alive:
+                self._channel.send(("left_behind", tuple(left), time.time()))
+        if self._is_due("kill"):
             self._kill()
 
+    def _is_due(self, what: str) -> bool:
+        return what in self._due and time.monotonic() >= self._due[what]
+
     def _look(self) -> None:
-        """Look for the ranks that scripts have started."""
-        watch = self._watch or self._repeat_watch
-        self._look_at = None if self._is_stopping or watch is None else watch.next_look()
-        if self._watch is not None:
-            for rank in self._watch.find_new():
+        """Look for the ranks that scripts have started, until everyone is to end."""
+        del self._due["look"]
+        watch = self._script_watch or self._repeat_watch
+        if self._script_watch is not None:
+            for rank in self._script_watch.find_new():
                 self._channel.send(("script_rank", *rank, time.time()))
-            self._watch.note_absent()
+            self._script_watch.note_absent()
         elif self._repeat_watch is not None and not self._is_stopping:
             given = {
                 pid: os.fsdecode(self._ranks[number]["environment"].get(b"RANK_ID", b""))
@@ -450,12 +443,14 @@ class GuardedJob:
                 number = self._alive[pid][0]
                 self._channel.send(("repeated", number, tuple(rank_ids), time.time()))
                 self._stop(signal.SIGTERM, "repeated")
+        if watch is not None and not self._is_stopping:
+            self._due["look"] = watch.next_look()
 
     def _has_awaited_ranks(self) -> bool:
         """Tell whether ranks of a script live on that has ended; say so the first time."""
-        if self._watch is None or self._is_stopping:
+        if self._script_watch is None or self._is_stopping:
             return False
-        ranks = self._watch.find_awaited()
+        ranks = self._script_watch.find_awaited()
         if ranks and not self._is_awaiting:
             self._is_awaiting = True
             self._channel.send(("awaiting", tuple(ranks), time.time()))
@@ -467,7 +462,7 @@ class GuardedJob:
                 self._grace = message[2]
                 self._stop(message[1], "asked")
             elif message[0] == "kill":
-                self._kill_at = time.monotonic()
+                self._due["kill"] = time.monotonic()
             elif message[0] == "pass on":
                 self._pass_on(message[1])
             else:
@@ -508,19 +503,18 @@ class GuardedJob:
         self._channel.send(("stopping", why, time.time()))
         self._signal_groups(number)
         now = time.monotonic()
-        self._sweep_at = now + _BEFORE_SWEEP_S
-        if self._kill_at is None:
-            self._kill_at = now + self._grace
+        self._due["sweep"] = now + _BEFORE_SWEEP_S
+        self._due.setdefault("kill", now + self._grace)
 
     def _kill(self) -> None:
         """End every process of the job, and look again soon."""
         now = time.monotonic()
-        if self._give_up_at is None:
+        if "give up" not in self._due:
             self._is_stopping = True
-            self._give_up_at = now + _GIVE_UP_S
+            self._due["give up"] = now + _GIVE_UP_S
             self._channel.send(("killing", time.time()))
         self._signal_all(signal.SIGKILL)
-        self._kill_at = now + self._between_kills
+        self._due["kill"] = now + self._between_kills
         self._between_kills = min(2 * self._between_kills, _LONGEST_BETWEEN_S)
 
     def _signal_groups(self, number: int) -> None:
@@ -538,11 +532,10 @@ class GuardedJob:
 
     def _next_due_ms(self) -> Optional[float]:
         """Compute the milliseconds until something is due, for poll(2)."""
-        times = (self._look_at, self._sweep_at, self._kill_at, self._give_up_at)
-        due = [at for at in times if at is not None]
-        if not due:
+        if not self._due:
             return None
-        return min(max(0.0, min(due) - time.monotonic()), _LONGEST_WAIT_S) * 1000 + 1
+        wait_s = min(self._due.values()) - time.monotonic()
+        return min(max(0.0, wait_s), _LONGEST_WAIT_S) * 1000 + 1
 
 
 def _set_cpus(cpus: Collection[int]) -> None:

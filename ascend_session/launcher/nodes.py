@@ -34,7 +34,7 @@ from ascend_session.cluster.schedulers import (
 from ascend_session.errors import ConfigError, JobError, PreflightError
 from ascend_session.findings import ERROR, Finding
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.decided import UNDECIDED, Decided, decision
+from ascend_session.launcher.decided import UNDECIDED, Decided, Request, decision
 from ascend_session.spelling import option
 from ascend_session.text import format_ordinal
 
@@ -101,9 +101,7 @@ class _Source(NamedTuple):
 
 
 @decision
-def decide_nodes(
-    config: LaunchConfig, environ: Mapping[str, str], backend: "Optional[Type[Backend]]"
-) -> Decided[Nodes]:
+def decide_nodes(request: Request, backend: "Optional[Type[Backend]]") -> Decided[Nodes]:
     """Decide which node of the job this is.
 
     It is refused if the options cannot be met on several nodes (ConfigError); if a scheduler, the
@@ -112,6 +110,7 @@ def decide_nodes(
     """
     if backend is None:
         return UNDECIDED
+    config, environ = request.config, request.given
     detected = read_schedulers(environ)
     claim = detected.scheduler
     nnodes = None if config.nnodes is None else SourcedNumber(config.nnodes, option("nnodes"))
@@ -343,29 +342,24 @@ def _counts_if_inherited(
 _TELL_EVERY_S = 60.0
 
 
-def await_table(
-    config: LaunchConfig,
-    environ: Mapping[str, str],
-    backend: "Type[Backend]",
-    say: Callable[[str], None],
-) -> None:
+def await_table(request: Request, backend: "Type[Backend]", say: Callable[[str], None]) -> None:
     """Wait until the job's rank table is completed, if it is one at "initializing".
 
     What else may be wrong with it, or that it is missing, is not looked at here.
 
     Args:
-        config: The options of the launch.
-        environ: The launcher's environment with what the user adds.
+        request: What is asked for.
         backend: The class of the backend.
         say: Takes a sentence about what is waited for, again each minute.
 
     Raises:
         PreflightError: If it is not completed in ``wait_for_table`` seconds.
     """
+    config = request.config
     timeout_s = config.wait_for_table
     if not timeout_s:
         return
-    path = _find_table(config, environ, backend, _asks_for_several_nodes(config))
+    path = _find_table(config, request.given, backend, _asks_for_several_nodes(config))
     if path is None:
         return
     from ascend_session.checks.tables import TABLE

@@ -7,7 +7,6 @@ needed for a chief.
 
 import os
 import shlex
-import shutil
 import sys
 import time
 from dataclasses import dataclass
@@ -34,7 +33,7 @@ from ascend_session.errors import AscendError, ConfigError, JobError
 from ascend_session.findings import ERROR, Finding
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.decided import UNDECIDED, Decided, decision, make_absolute
+from ascend_session.launcher.decided import UNDECIDED, Decided, Request, decision, make_absolute
 from ascend_session.launcher.devices import (
     AssumedDevices,
     RankDevice,
@@ -171,9 +170,7 @@ class Decisions:
     """What is decided of an attempt, each part as far as that is possible.
 
     Attributes:
-        config: The options of the launch.
-        environ: The launcher's environment.
-        given: The same with what the user adds.
+        request: What is asked for.
         backend: The class of the backend; None if it is not known.
         devices: The device of each rank of this node, in order; empty if they are not known.
         first_rank: The first rank of this node.
@@ -184,12 +181,9 @@ class Decisions:
         ranks: What each rank of this node gets; empty if that is not known.
         problems: Why the job cannot be started, in the order in which a user would mend it.
         plan: The plan; None with problems.
-        assumed: The devices of the machine that is planned for; None for this one.
     """
 
-    config: LaunchConfig
-    environ: Mapping[str, str]
-    given: Mapping[str, str]
+    request: Request
     backend: "Optional[Type[Backend]]"
     devices: Tuple[RankDevice, ...]
     first_rank: int
@@ -200,12 +194,12 @@ class Decisions:
     ranks: Tuple[RankPlan, ...]
     problems: Tuple[AscendError, ...]
     plan: Optional[Plan]
-    assumed: Optional[AssumedDevices] = None
 
     @property
     def holds_npus(self) -> bool:
         """Whether ranks hold Ascend processors of this host."""
-        return self.assumed is None and self.backend is not None and self.backend.holds_npus
+        is_here = self.request.assumed is None
+        return is_here and self.backend is not None and self.backend.holds_npus
 
     @property
     def physical(self) -> Tuple[PhysicalDeviceId, ...]:
@@ -215,7 +209,7 @@ class Decisions:
     @property
     def variables(self) -> Mapping[str, str]:
         """The environment of the first rank, or as much of it as is known."""
-        return self.ranks[0].environment if self.ranks else self.given
+        return self.ranks[0].environment if self.ranks else self.request.given
 
 
 def plan_job(
@@ -261,23 +255,23 @@ def decide_job(
     Raises:
         PreflightError: If the rank table is not completed in time.
     """
-    given = {**environ, **config.env}
-    chosen = decide_backend(config, environ, assumed)
+    request = Request(config, environ, assumed)
+    chosen = decide_backend(request)
     backend = None if chosen.value is None else chosen.value.kind
     if backend is not None and on_wait is not None:
-        await_table(config, given, backend, on_wait)
-    nodes = decide_nodes(config, given, backend)
+        await_table(request, backend, on_wait)
+    nodes = decide_nodes(request, backend)
     node = nodes.value or Nodes()
     job_id = make_job_id(config, node, attempt)
-    local = decide_devices(config, environ, backend, node, assumed)
+    local = decide_devices(request, backend, node)
     devices = local.value or ()
     size = node.size(len(devices))
-    task = check_task(given, size) if devices else UNDECIDED
-    rendezvous = decide_rendezvous(config, given, backend, node, devices, job_id, assumed)
-    stall_note = _check_stall_note(given)
+    task = check_task(request.given, size) if devices else UNDECIDED
+    rendezvous = decide_rendezvous(request, backend, node, devices, job_id)
+    stall_note = _check_stall_note(request.given)
     cwd = decide_working_directory(config)
     folders = decide_folders(config, cwd.value, node, job_id, attempt, run)
-    command = decide_command(config, cwd.value, given)
+    command = decide_command(request, cwd.value)
     known_size = 0 if nodes.value is None else size
     attached = check_attached(config, node, len(devices), known_size)
     show = config.show if config.attach is None else "none"
@@ -288,9 +282,7 @@ def decide_job(
     plan = None
     if not list_problems(made):
         job = JobFacts(chosen.known.kind, node, devices, job_id, rendezvous.known)
-        local_ranks = decide_ranks(
-            config, environ, job, command.known, cwd.known, folders.known, assumed
-        )
+        local_ranks = decide_ranks(request, job, command.known, cwd.known, folders.known)
         made.append(local_ranks)
         if local_ranks.value is not None:
             ranks = local_ranks.value.ranks
@@ -315,9 +307,7 @@ def decide_job(
             bound=local_ranks.known.bound,
         )
     return Decisions(
-        config=config,
-        environ=environ,
-        given=given,
+        request=request,
         backend=backend,
         devices=devices,
         first_rank=node.first_rank(len(devices)),
@@ -328,7 +318,6 @@ def decide_job(
         ranks=ranks,
         problems=problems,
         plan=plan,
-        assumed=assumed,
     )
 
 
@@ -342,23 +331,17 @@ class LocalRanks(NamedTuple):
 
 @decision
 def decide_ranks(
-    config: LaunchConfig,
-    environ: Mapping[str, str],
-    job: JobFacts,
-    command: Tuple[str, ...],
-    cwd: str,
-    folders: "Folders",
-    assumed: Optional[AssumedDevices],
+    request: Request, job: JobFacts, command: Tuple[str, ...], cwd: str, folders: "Folders"
 ) -> Decided[LocalRanks]:
     """Decide what each rank of this node gets: its CPUs, its environment and its files."""
-    cpus = decide_cpus(config, environ, job.backend, job.devices, assumed)
-    environments = decide_environments(config, environ, job, cpus.known, folders)
+    cpus = decide_cpus(request, job.backend, job.devices)
+    environments = decide_environments(request, job, cpus.known, folders)
     ranks = []
     for rank, device, own_cpus, variables in zip(
         job.ranks, job.devices, cpus.known.of_ranks, environments.known.of_ranks
     ):
         folder = folders.of_rank(rank)
-        changed = {n: v for n, v in sorted(variables.items()) if environ.get(n) != v}
+        changed = {n: v for n, v in sorted(variables.items()) if request.environ.get(n) != v}
         ranks.append(
             RankPlan(
                 rank=rank,
@@ -415,13 +398,11 @@ class ChosenBackend(NamedTuple):
 
 
 @decision
-def decide_backend(
-    config: LaunchConfig, environ: Mapping[str, str], assumed: Optional[AssumedDevices] = None
-) -> Decided[ChosenBackend]:
+def decide_backend(request: Request) -> Decided[ChosenBackend]:
     """Decide on the backend of all ranks; one that is not known is refused (BackendError)."""
-    if assumed is not None and config.backend == "auto":
-        return Decided(ChosenBackend(backend_class("npu"), f"{assumed} are assumed"))
-    choice = choose(config.backend, environ)
+    if request.assumed is not None and request.config.backend == "auto":
+        return Decided(ChosenBackend(backend_class("npu"), f"{request.assumed} are assumed"))
+    choice = choose(request.config.backend, request.environ)
     return Decided(ChosenBackend(backend_class(choice.name), choice.reason))
 
 
@@ -526,9 +507,7 @@ def decide_working_directory(config: LaunchConfig) -> Decided[str]:
 
 
 @decision
-def decide_command(
-    config: LaunchConfig, folder: Optional[str], environ: Mapping[str, str]
-) -> Decided[Tuple[str, ...]]:
+def decide_command(request: Request, folder: Optional[str]) -> Decided[Tuple[str, ...]]:
     """Put the command of all ranks together; its first word is the absolute path of a program.
 
     What is not there, or cannot be run as asked, is refused (JobError). Relative paths count from
@@ -536,6 +515,7 @@ def decide_command(
     """
     if folder is None:
         return UNDECIDED
+    config, environ = request.config, request.given
     if config.program is not None:
         return Decided((_find_program("program", config.program, folder, environ), *config.args))
     if config.python is not None:
@@ -574,6 +554,8 @@ def _find_program(role: str, name: str, folder: str, environ: Mapping[str, str])
             return path
         reason = f"{path} does not exist or is not executable"
     else:
+        import shutil
+
         searched = environ.get("PATH") or os.defpath
         places = os.pathsep.join(os.path.join(folder, place) for place in searched.split(":"))
         path = shutil.which(name, path=places) or ""

@@ -4,7 +4,6 @@ On the stub that is what concerns the stub, and costs next to nothing; the check
 loaded only where there are devices to use.
 """
 
-import logging
 import os
 from dataclasses import replace
 from typing import Callable, List, Mapping, NoReturn, Optional, Sequence
@@ -25,8 +24,6 @@ from ascend_session.launcher.plan import Decisions, Plan, decide_job
 from ascend_session.launcher.process import check_terminal
 from ascend_session.spelling import Message, option, template_of
 
-_logger = logging.getLogger(__name__)
-
 _PLAN = "launch"  # the rule of what the plan refuses
 _RULES_OF_THE_CALL = (_PLAN, FOLDER, PROGRAM)
 """Rules that the user fixes by another command line; the others concern the host."""
@@ -35,8 +32,7 @@ _RULES_OF_THE_CALL = (_PLAN, FOLDER, PROGRAM)
 def planned_or_refused(
     config: LaunchConfig,
     environ: Mapping[str, str],
-    on_wait: Optional[Callable[[str], None]] = None,
-    assumed: Optional[AssumedDevices] = None,
+    assumed: Optional[AssumedDevices],
 ) -> Plan:
     """Plan a first attempt; the arguments are those of `plan.decide_job`.
 
@@ -46,7 +42,7 @@ def planned_or_refused(
         PreflightError: If there are several reasons why there is no plan, with all of them.
         AscendError: If there is one, as `plan.plan_job` raises it.
     """
-    decisions = decide_job(config, environ, on_wait=on_wait, assumed=assumed)
+    decisions = decide_job(config, environ, assumed=assumed)
     plan = decisions.plan or _refuse_all(decisions)
     if assumed is None:
         return plan
@@ -60,7 +56,7 @@ def planned_or_refused(
 def _refuse_all(decisions: Decisions) -> NoReturn:
     """Raise all that the decisions refuse, with what the host has against the job as well."""
     findings: List[Finding] = []
-    if decisions.config.preflight:
+    if decisions.request.config.preflight:
         findings += _check_files(decisions)
         if decisions.devices and decisions.holds_npus:
             from ascend_session.launcher.preflight_npu import check_host
@@ -100,7 +96,7 @@ def checked_plan(
     """
     if config.attach is not None:
         check_terminal()
-    decisions = decide_job(config, environ, on_wait=say or _logger.warning)
+    decisions = decide_job(config, environ, on_wait=say or _log)
     plan = decisions.plan or _refuse_all(decisions)
     findings = _check_files(decisions) if config.preflight else []
     if decisions.holds_npus:
@@ -116,9 +112,15 @@ def checked_plan(
     return replace(plan, notes=tuple(dict.fromkeys(notes)))
 
 
+def _log(sentence: str) -> None:
+    import logging
+
+    logging.getLogger(__name__).warning(sentence)
+
+
 def _check_files(job: Decisions) -> List[Finding]:
     """Check the logs' folder, the program and, on the stub, the rank table that is given."""
-    config = job.config
+    config = job.request.config
     findings: List[Finding] = []
     if job.logs is not None:
         findings += check_folder(job.logs)
@@ -137,10 +139,11 @@ def _check_table(job: Decisions) -> List[Finding]:
         return []
     from ascend_session.checks.tables import check_table, read_table
 
-    product = None if job.assumed is None else job.assumed.product
+    assumed = job.request.assumed
+    product = None if assumed is None else assumed.product
     read = read_table(job.rank_table, product, job.variables)
     findings = list(read.findings)
-    if job.assumed is not None and read.table is not None:
+    if assumed is not None and read.table is not None:
         from ascend_session.hardware.device_report import DeviceReport
 
         opened = dict(enumerate(job.physical, job.first_rank))

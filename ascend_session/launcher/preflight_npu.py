@@ -56,7 +56,7 @@ def check_host(job: Decisions, say: Optional[Callable[[str], None]] = None) -> L
         job: The job; its devices are known.
         say: Takes a sentence if an answer takes its time; None means that it is logged.
     """
-    environ = job.environ
+    environ = job.request.environ
     root = host_root(environ)
     is_alone = job.size == 1 and job.rank_table is None
     tool = HccnTool(environ, root, TIME_LIMIT, _ALL_ANSWERS_S, say or _logger.warning)
@@ -118,7 +118,7 @@ def check_and_wait(
     Raises:
         DeviceTimeoutError: If the devices are still held when the time is over.
     """
-    config = job.config
+    config = job.request.config
     findings = [*before, *(check_host(job, say) if config.preflight else ())]
     in_the_way = {finding.rule for finding in errors_of(findings)}
     if not config.wait_for_devices or in_the_way - set(_PASSING):
@@ -127,7 +127,7 @@ def check_and_wait(
         return findings
     ids = [int(device.logical) for device in job.devices]
     until = time.monotonic() + config.wait_for_devices
-    await_free(ids, config.wait_for_devices, job.environ, say)
+    await_free(ids, config.wait_for_devices, job.request.environ, say)
     if not in_the_way:
         return findings
     # Who ends lets go of devices and ports one after the other.

@@ -4,7 +4,6 @@ Source: guides/facts/launch.md#jobs-without-a-rank-table, guides/facts/launch.md
 """
 
 import os
-import random
 import socket
 from typing import (
     TYPE_CHECKING,
@@ -22,9 +21,8 @@ from typing import (
 from ascend_session.cluster.kubernetes import find_mounted_table
 from ascend_session.cluster.variables import RENDEZVOUS
 from ascend_session.errors import JobError
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.decided import UNDECIDED, Decided, decision, make_absolute
-from ascend_session.launcher.devices import AssumedDevices, RankDevice, find_product, list_physical
+from ascend_session.launcher.decided import UNDECIDED, Decided, Request, decision, make_absolute
+from ascend_session.launcher.devices import RankDevice, find_product, list_physical
 from ascend_session.launcher.nodes import Nodes
 from ascend_session.spelling import Message, option
 from ascend_session.vendor import A2, TRAINING
@@ -60,13 +58,11 @@ class Rendezvous(NamedTuple):
 
 @decision
 def decide_rendezvous(
-    config: LaunchConfig,
-    environ: Mapping[str, str],
+    request: Request,
     backend: "Optional[Type[Backend]]",
     nodes: Nodes,
     devices: Sequence[RankDevice],
     job_id: str,
-    assumed: Optional[AssumedDevices] = None,
 ) -> Decided[Rendezvous]:
     """Decide how the ranks find each other.
 
@@ -75,6 +71,7 @@ def decide_rendezvous(
     """
     if backend is None:
         return UNDECIDED
+    config, environ = request.config, request.given
     size = nodes.size(len(devices))
     name = None
     if backend.needs_rendezvous and size > 1:
@@ -101,7 +98,7 @@ def decide_rendezvous(
             hint=f"Give {option('rank_table')}, the table of all nodes.",
         )
     if config.no_rank_table:
-        return _find_chief(config, environ, devices, assumed)
+        return _find_chief(request, devices)
     if size == 1:
         why = "this launch is one rank alone"
         return Decided(Rendezvous(), (_note_ignored(inherited, why),) if inherited else ())
@@ -148,20 +145,15 @@ def _note_name_fault(path: str, source: str) -> Tuple[str, ...]:
     return (Message(f"{source}: {fault}"),) if fault else ()
 
 
-def _find_chief(
-    config: LaunchConfig,
-    environ: Mapping[str, str],
-    devices: Sequence[RankDevice],
-    assumed: Optional[AssumedDevices],
-) -> Decided[Rendezvous]:
+def _find_chief(request: Request, devices: Sequence[RankDevice]) -> Decided[Rendezvous]:
     """Find where ranks without a table meet; it is on this server, as are all ranks.
 
     Raises:
         JobError: If their product has no job without one, or the chief cannot be there.
     """
     notes = []
-    physical = list_physical(devices)
-    product, able = find_product(physical, environ, assumed), (TRAINING, A2)
+    config = request.config
+    product, able = find_product(list_physical(devices), request), (TRAINING, A2)
     if product is None:
         notes.append(
             "The product is not known; only Atlas training (910A) and A2 do without a table."
@@ -174,7 +166,7 @@ def _find_chief(
         )
     address = config.chief_ip or own_address()
     port = config.chief_port
-    if assumed is not None:
+    if request.assumed is not None:
         address, port = config.chief_ip or _ELSEWHERE[0], port or _CANDIDATES[0]
         if not (config.chief_ip and config.chief_port):
             notes.append(
@@ -182,9 +174,9 @@ def _find_chief(
                 "own address and a free port."
             )
     elif port is not None:
-        check_port(address, port, environ)
+        check_port(address, port, request.given)
     else:
-        port = free_port(address, environ)
+        port = free_port(address, request.given)
         notes.append(
             f"Port {port} on {address} was free when this plan was made; another process can "
             "take it before rank 0 does."
@@ -229,6 +221,8 @@ def free_port(address: str, environ: Mapping[str, str]) -> int:
     Raises:
         JobError: If the address is none of this server's, or no port was free.
     """
+    import random
+
     from ascend_session.checks.network import ports_of_hccl
 
     taken_by_hccl: Set[int] = set(ports_of_hccl(environ))

@@ -29,6 +29,8 @@ _SHELL_S = 1.0  # that a shell which a script leaves behind has to start a rank
 _DEEPEST = 20
 _READERS = ("tail", "tee")  # which go on as long as what they read, and start nothing
 _LARGEST_SHARE = 0.05  # of a CPU that looks take; one takes 0.1 ms for each process of the job
+# A script that starts all ranks does so early; of a late one it does not matter when that is seen.
+_RARELY_S, _PART_OF_AGE = 10.0, 0.25
 
 
 class ScriptWatch:
@@ -146,11 +148,14 @@ class RepeatWatch:
 
     def __init__(self, size: int) -> None:
         self._size = size
+        self._began = time.monotonic()
         self._suspects: Set[int] = set()
 
     def next_look(self) -> float:
         """Give the time of the next look, as `time.monotonic` counts."""
-        return time.monotonic() + _SELDOM_S
+        now = time.monotonic()
+        pause_s = min(_PART_OF_AGE * (now - self._began), _RARELY_S)
+        return now + (_SELDOM_S if self._suspects else max(pause_s, _SELDOM_S))
 
     def find_repeated(self, ranks: Mapping[int, str]) -> Optional[Tuple[int, List[str]]]:
         """Find a rank of the launch that has started other ranks of it.
@@ -252,7 +257,7 @@ def _read_environ(pid: int) -> Dict[str, str]:
 
 def _read(pid: int, name: str) -> bytes:
     try:
-        with open(f"/proc/{pid}/{name}", "rb") as file:
+        with open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:
             return file.read()
     except OSError:
         return b""

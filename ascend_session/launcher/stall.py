@@ -357,6 +357,9 @@ class StallWatch:
 
 
 def _choose_interval(limit_s: float) -> float:
+    """Choose the seconds between two looks; infinite where nothing is too long."""
+    if limit_s == math.inf:
+        return math.inf
     return min(max(limit_s * _FRACTION, _SHORTEST), _LONGEST)
 
 

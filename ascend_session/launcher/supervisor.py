@@ -10,6 +10,7 @@ import contextlib
 import functools
 import importlib
 import itertools
+import math
 import os
 import select
 import signal
@@ -55,7 +56,7 @@ from ascend_session.launcher.events import (
 )
 from ascend_session.launcher.guardian import MessageChannel
 from ascend_session.launcher.output import Output
-from ascend_session.launcher.plan import Plan, RankPlan
+from ascend_session.launcher.plan import Plan
 from ascend_session.launcher.process import (
     ASKING,
     ASKING_WHERE,
@@ -81,13 +82,9 @@ class GuardianProcess:
     As a context manager it ends with the block, and its job with it.
 
     Args:
-        ranks: What it is to start.
+        plan: The attempt, whose ranks it is to start.
         pipes: Where each writes its standard output and error; the guardian gets them.
-        grace: Seconds from SIGTERM to SIGKILL.
         open_files: The limits of open files that the ranks get; None means the launcher's.
-        attached: The rank that keeps this process's standard input; None if nobody does.
-        size: The number of ranks of the job on all nodes, if they may be scripts that start
-            ranks themselves; else 0.
 
     Raises:
         JobError: If it cannot be started.
@@ -95,15 +92,13 @@ class GuardianProcess:
 
     def __init__(
         self,
-        ranks: Sequence[RankPlan],
+        plan: Plan,
         pipes: Sequence[Tuple[int, int]],
-        grace: float,
-        open_files: Optional[Tuple[int, int]] = None,
-        size: int = 0,
-        attached: Optional[int] = None,
+        open_files: Optional[Tuple[int, int]],
     ) -> None:
-        self._grace = grace
-        self._ranks = [rank.rank for rank in ranks]
+        config = plan.config
+        self._grace = config.grace
+        self._ranks = [rank.rank for rank in plan.ranks]
         self.is_over = False
         # As bytes, for the guardian may decode them in another way than this process. What all
         # ranks have is one object, which is sent once.
@@ -114,21 +109,26 @@ class GuardianProcess:
                 "cwd": as_bytes(rank.cwd),
                 "environment": {as_bytes(n): as_bytes(v) for n, v in rank.environment.items()},
                 "cpus": None if rank.cpus is None else list(rank.cpus),
-                "keeps_stdin": rank.rank == attached,
+                "keeps_stdin": rank.rank == config.attach,
                 "stdout": stdout,
                 "stderr": stderr,
                 "open_files": open_files,
             }
-            for rank, (stdout, stderr) in zip(ranks, pipes)
+            for rank, (stdout, stderr) in zip(plan.ranks, pipes)
         ]
-        job = {"ranks": commands, "grace": grace, "size": size, "folder": ranks[0].folder}
+        job = {
+            "ranks": commands,
+            "grace": config.grace,
+            "size": plan.size if plan.size == 1 or config.program is not None else 0,
+            "folder": plan.ranks[0].folder,
+        }
         try:
             self._socket, theirs = socket.socketpair()
             with contextlib.ExitStack() as unless_started, theirs:
                 unless_started.callback(self._socket.close)
                 self._process = subprocess.Popen(
                     [sys.executable, "-S", "-m", _GUARDIAN, str(theirs.fileno()), str(os.getpid())],
-                    stdin=subprocess.DEVNULL if attached is None else None,
+                    stdin=subprocess.DEVNULL if config.attach is None else None,
                     stdout=subprocess.DEVNULL,
                     cwd="/",  # where no module can hide one that it imports
                     env=_guardian_environment(),
@@ -246,10 +246,7 @@ def supervise(
             pump.start()
             stack.callback(output.finish, pump, signals)
             stack.callback(_end_orphans_of, attempt, plan.folder)
-            watched = plan.size if plan.size == 1 or plan.config.program is not None else 0
-            guardian = stack.enter_context(
-                GuardianProcess(plan.ranks, pipes, plan.config.grace, open_files, watched, attached)
-            )
+            guardian = stack.enter_context(GuardianProcess(plan, pipes, open_files))
         stack.enter_context(signals.over_ranks())
         _Supervision(plan, attempt, guardian, signals, on_event, pump, output, terminal).run()
     return attempt
@@ -300,12 +297,12 @@ class _Supervision:
         poll.register(self._signals, select.POLLIN)
         is_ready = False
         while not self._guardian.is_over:
-            watch = self._active_watch()
-            timeouts = [] if watch is None else [watch.next_look_s()]
-            timeouts += [] if is_ready else [_QUIET_S]
+            wait_s = self._look_for_stall()
+            if not is_ready:
+                wait_s = min(wait_s, _QUIET_S)
             if self._attempt.first_step is None and self._attempt.number > 1:
-                timeouts.append(_STEP_LOOK_S)
-            if not poll.poll(1000 * min(timeouts) if timeouts else None) and not is_ready:
+                wait_s = min(wait_s, _STEP_LOOK_S)
+            if not poll.poll(None if wait_s == math.inf else 1000 * wait_s) and not is_ready:
                 # While nothing happens, load what judges a failure: it takes longer than ranks do.
                 importlib.import_module("ascend_session.launcher.cause")
                 self._stall_watch()
@@ -317,7 +314,6 @@ class _Supervision:
                 if isinstance(event, Paused):
                     self._stop_with_ranks()
             self._look_for_first_step()
-            self._look_for_stall()
 
     def _look_for_first_step(self) -> None:
         first = self._plan.ranks[0]
@@ -432,24 +428,24 @@ class _Supervision:
             self._stall = StallWatch(self._pump, self._plan, timeout_s, note_s)
         return self._stall
 
-    def _active_watch(self) -> "Optional[StallWatch]":
-        """Return the watch if there is one, and the job is not ending."""
-        if self._terminal is not None:
-            return None  # a rank in a debugger stands still as long as somebody likes
-        attempt = self._attempt
-        was_asked = attempt.signal is not None or bool(attempt.stall)
-        is_ending = was_asked or attempt.stopped is not None or self._guardian.is_over
-        return None if is_ending or attempt.awaited else self._stall
+    def _look_for_stall(self) -> float:
+        """Look whether a job that is not ending stands still; return the seconds to the next look.
 
-    def _look_for_stall(self) -> None:
-        watch = self._active_watch()
-        event = None if watch is None else watch.look(self._attempt.alive)
+        Those are infinite if nobody wants one. A rank in a debugger stands still as long as
+        somebody likes.
+        """
+        attempt = self._attempt
+        is_ending = attempt.signal is not None or attempt.stopped is not None or attempt.stall
+        if self._stall is None or self._terminal is not None or is_ending or attempt.awaited:
+            return math.inf
+        event = self._stall.look(attempt.alive)
         if event is not None:
             self._on_event(event)
         if isinstance(event, Stalled):
-            self._attempt.stall = event.report
+            attempt.stall = event.report
             self._filter.note_stop()
             self._guardian.stop(signal.SIGTERM)
+        return self._stall.next_look_s()
 
 
 _ORPHANS_S = 10.0

@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any, List
 
 import pytest
 
 from ascend_session import LaunchConfig, LaunchResult, launch
+from ascend_session.launcher.script_ranks import RepeatWatch
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PATIENCE = 240.0
@@ -231,3 +233,11 @@ def test_the_code_of_a_script_that_says_that_it_failed_counts(tmp_path: Path) ->
     assert result.code == 7
     output = f"Its output is in {tmp_path / 'train_1.log'}."
     assert f"1 {_HEAD}: rank 1 raised ValueError: boom. {output}" in result.notes
+
+
+def test_looks_for_ranks_that_are_there_twice_become_rare(monkeypatch: pytest.MonkeyPatch) -> None:
+    watch = RepeatWatch(8)
+    began = time.monotonic()
+    assert watch.next_look() - began < 1
+    monkeypatch.setattr("time.monotonic", lambda: began + 3600)
+    assert 5 <= watch.next_look() - time.monotonic() <= 60

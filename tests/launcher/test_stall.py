@@ -1,6 +1,7 @@
 """When a job counts as stalled, and what is said of it: real processes, watched as a job's are."""
 
 import contextlib
+import math
 import os
 import re
 import signal
@@ -101,6 +102,13 @@ class Ranks:
     def ready(self, rank: int = 0) -> None:
         """Waits for the rank's first line."""
         wait_until(lambda: self.pump.wrote_at(rank) is not None)
+
+
+def test_a_watch_without_limits_wants_no_look(tmp_path: Path) -> None:
+    with Ranks(tmp_path, [_python(_HANG)]) as ranks:
+        watch = StallWatch(ranks.pump, ranks.plan, None, 0)
+        assert watch.look(ranks.alive) is None
+        assert watch.next_look_s() == math.inf
 
 
 def _python(code: str) -> List[str]:
