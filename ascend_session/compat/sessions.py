@@ -45,7 +45,13 @@ from ascend_session.process import on_close, on_fork
 from ascend_session.rank_folder import RANK_FOLDER, SESSIONS_NAME
 from ascend_session.session.api import ascend_system
 from ascend_session.session.conditions import Leftovers, init_options, refuse_one_shot
-from ascend_session.session.signals import SignalGuard, close_all, close_at_once, log_failures
+from ascend_session.session.signals import (
+    SignalGuard,
+    close_all,
+    close_at_once,
+    deferring,
+    log_failures,
+)
 from ascend_session.session.system import AscendSystem, current_system
 from ascend_session.user_code import UserLine, user_line
 
@@ -531,14 +537,13 @@ class _OnDevice:
 
 def watch_sessions_on_device() -> None:
     """Begin to remember the sessions that are opened; imports TensorFlow."""
-    from ascend_session.backends.npu import NpuBackend
-
     if _OnDevice.guard is not None:
         return
     _OnDevice.pid = os.getpid()
     original = _original_constructor()
 
     def __init__(self: Any, target: str = "", graph: Any = None, config: Any = None) -> None:  # noqa: N807
+        _take_signals()
         original(self, target, graph, config)
         _OnDevice.references.append(weakref.ref(self, _OnDevice.references.remove))
         # The vendor's exit handler, which ends GE, comes after what was registered after it.
@@ -546,8 +551,17 @@ def watch_sessions_on_device() -> None:
 
     _replace_constructor(__init__)
     _OnDevice.guard = SignalGuard(_interrupt, finish_on_device)
-    _OnDevice.guard.install(NpuBackend.interrupted_run_s)
+    _take_signals()
     on_fork(_leave_device)
+
+
+def _take_signals() -> None:
+    """Look after signals, unless a system of the script's own has a guard that does."""
+    from ascend_session.backends.npu import NpuBackend
+
+    if _OnDevice.guard is not None and _OnDevice.pid == os.getpid():
+        _OnDevice.guard.install()
+        _OnDevice.guard.watch(NpuBackend.interrupted_run_s)
 
 
 def _leave_device() -> None:
@@ -591,8 +605,9 @@ def finish_on_device() -> None:
     guard = _OnDevice.guard
     if guard is None or _OnDevice.pid != os.getpid():
         return
+    _take_signals()
     guard.begin_unwinding()
-    with guard.deferring(), _OnDevice.closing:  # nothing is freed that is being closed
+    with deferring(), _OnDevice.closing:  # nothing is freed that is being closed
         sessions = _alive_sessions()
         keeper = _keeper(sessions)
         closers = [partial(destroy, each) for each in reversed(sessions) if each is not keeper]

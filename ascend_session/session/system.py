@@ -71,6 +71,8 @@ from ascend_session.session.signals import (
     SignalGuard,
     close_all,
     close_at_once,
+    deferring,
+    interruptible,
     log,
     log_failures,
 )
@@ -172,8 +174,11 @@ class AscendSystem:
         self._failure: Optional[BaseException] = None  # which ends the last block
         self._closing = threading.RLock()  # garbage collection may leave a block meanwhile
         self.signals = SignalGuard(self._interrupt, _shut_down)
-        # What is open besides the sessions; `close` closes the latest first.
-        self._opened: List[Closer] = [("giving the signals back", self.signals.remove)]
+        # What is open besides the sessions; `close` closes the latest first, which are below.
+        self._opened: List[Closer] = [
+            ("giving the signals back", self.signals.remove),
+            ("making way for another system", partial(_make_way, self)),
+        ]
 
     def __repr__(self) -> str:
         state = self.state.value
@@ -328,7 +333,7 @@ class AscendSystem:
                 _warn_once(warning)
         if self.job.origin:
             self._record("job", self.job.origin)
-        self.signals.install(self._backend.interrupted_run_s)
+        self.signals.watch(self._backend.interrupted_run_s)
         try:
             self._initialize(wait_s, probe)
             self._set_place(self._backend.confirm_job(self.job))
@@ -343,20 +348,21 @@ class AscendSystem:
         """Initialise the device; from then on there is something to shut down."""
         proto, parameters = self._proto
         try:
-            if wait_s:
-                self._backend.await_device(self.job, parameters, wait_s)
-                self._record("wait for device")
-            if probe is not None:
-                self._backend.probe(self.job, proto, probe)
-                self._record("probe")
-            _note_initialising()
-            self._backend.initialize(proto, parameters)
+            with interruptible():
+                if wait_s:
+                    self._backend.await_device(self.job, parameters, wait_s)
+                    self._record("wait for device")
+                if probe is not None:
+                    self._backend.probe(self.job, proto, probe)
+                    self._record("probe")
+                _note_initialising()
+                self._backend.initialize(proto, parameters)
         except BaseException as error:
             self._record("failure", f"initialize: {error}")
             raise
         self._opened.append(("shutdown_system", self._shut_down_device))
         if self._is_launched:
-            self._opened.insert(0, ("noting that all is closed", member.leave))
+            self._opened.insert(2, ("noting that all is closed", member.leave))
         LEFTOVERS.remember(parameters)
         self._record("initialize", self.backend)
 
@@ -516,27 +522,28 @@ class AscendSystem:
         Returns:
             What failed, each with its exception.
         """
-        with self.signals.deferring(), self._closing:
+        with deferring() as failures, self._closing:
             is_opener = self._thread is threading.current_thread()
-            if not self._opened or (self.state is State.OPENING and not is_opener):
-                return []
-            opened, self._opened = self._opened, []
-            try:
-                self._begin_closing()
-                self.signals.begin_unwinding()
-                if self._failure is not None and self._backend.holds_npus:
-                    failed_calls = partial(self._backend.destroy_failed, self._failure)
-                    opened.append(("closing the sessions of failed calls", failed_calls))
-                self._failure = None
-                with _lock:
-                    uses = list(self.uses)
-                opened += [("closing a session", use.close) for use in uses]
-                failed = close_all(opened[::-1])
-                for what, error in failed:
-                    self._record("failure", f"{what}: {error}")
-                return failed
-            finally:
-                _make_way(self)
+            if self._opened and (self.state is not State.OPENING or is_opener):
+                failures += self._close_opened()
+        return failures
+
+    def _close_opened(self) -> Failed:
+        """Close everything, the latest first."""
+        opened, self._opened = self._opened, []
+        self._begin_closing()
+        self.signals.begin_unwinding()
+        if self._failure is not None and self._backend.holds_npus:
+            failed_calls = partial(self._backend.destroy_failed, self._failure)
+            opened.append(("closing the sessions of failed calls", failed_calls))
+        self._failure = None
+        with _lock:
+            uses = list(self.uses)
+        opened += [("closing a session", use.close) for use in uses]
+        failed = close_all(opened[::-1])
+        for what, error in failed:
+            self._record("failure", f"{what}: {error}")
+        return failed
 
     def _begin_closing(self) -> None:
         """Have no other block share this system from now on."""
@@ -593,7 +600,8 @@ def use_system(
 ) -> Use:
     """Share the open system of this process if it is what the arguments ask for, or open one.
 
-    While another thread opens or closes the system, wait until it has done so.
+    To be called within `deferring`. While another thread opens or closes the system, wait until it
+    has done so.
 
     Raises:
         LifecycleError: While this thread opens or closes it, after a fork, or if the open system
@@ -603,18 +611,21 @@ def use_system(
     refuse_after_fork()
     with _lock:
         while _current is not None and _current.is_worth_waiting_for():
-            _changed.wait(_POLL_S)
+            with interruptible():
+                _changed.wait(_POLL_S)
         if _current is not None:
             _current.check_shareable(config, backend)
             return Use(_current)
-        system = _current = AscendSystem(AscendConfig() if config is None else config, base)
+        system = AscendSystem(AscendConfig() if config is None else config, base)
+        system.signals.install()  # first: from here on no signal leaves the system opening
+        _current = system
         use = Use(system)
     try:
         system.open(backend, wait_s, probe)
-        return use
-    except BaseException:  # an interrupt may arrive after the last line of open()
-        _close_and_log(system)
+    except BaseException:
+        log_failures(system.close())
         raise
+    return use
 
 
 def refuse_after_fork() -> None:
@@ -653,11 +664,6 @@ def _shut_down() -> None:
     """Close what is open where nobody is left to catch what fails."""
     system = current_system()
     if system is not None:
-        _close_and_log(system)
-
-
-def _close_and_log(system: AscendSystem) -> None:
-    with system.signals.deferring():
         log_failures(system.close())
 
 

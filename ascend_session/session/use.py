@@ -9,6 +9,7 @@ from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.errors import AscendError
 from ascend_session.failures.scanner import translate
 from ascend_session.session.conditions import check_conditions
+from ascend_session.session.signals import interruptible
 
 if TYPE_CHECKING:
     from ascend_session.session.system import AscendSystem
@@ -51,7 +52,8 @@ class Use:
         proto, self.parameters = system._session_proto(config, base, device_id)
         check_conditions(self.graph, self.parameters, os.environ, system.size)
         try:
-            system._backend.bring_up()  # it may have gone down with the last session
+            with interruptible():
+                system._backend.bring_up()  # it may have gone down with the last session
         except AscendError:
             raise
         except Exception as error:
