@@ -176,6 +176,6 @@ def _shut_open_systems() -> List[str]:
 
 def _forget_leftovers() -> None:
     """What an earlier test's system left behind in the adapter is no concern of the next one."""
-    system: Any = sys.modules.get("ascend_session.session.system")
-    if system is not None:
-        system.LEFTOVERS = type(system.LEFTOVERS)()
+    options: Any = sys.modules.get("ascend_session.session.options")
+    if options is not None:
+        options.LEFTOVERS = type(options.LEFTOVERS)()

@@ -37,14 +37,14 @@ from ascend_session.compat.verdicts import (
 )
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.hints import SIBLINGS
-from ascend_session.config.option import options_by_key
 from ascend_session.errors import AscendConfigWarning, ConfigError, LifecycleError
 from ascend_session.files import replace_file
 from ascend_session.findings import ERROR, Finding
 from ascend_session.process import on_close, on_fork
 from ascend_session.rank_folder import RANK_FOLDER, SESSIONS_NAME
 from ascend_session.session.api import ascend_system
-from ascend_session.session.conditions import Leftovers, init_options, refuse_one_shot
+from ascend_session.session.conditions import refuse_one_shot
+from ascend_session.session.options import Leftovers, init_options, late_options
 from ascend_session.session.signals import (
     SignalGuard,
     close_all,
@@ -306,12 +306,9 @@ class SessionLog:
 
     def _list_late(self, initial: Mapping[str, Any], values: Mapping[str, Any]) -> List[Finding]:
         """List the options that another session would have had to set."""
-        known = options_by_key(AscendConfig)
         late = []
-        for key, value in init_options(values).items():
-            default = known[key].adapter
-            if initial.get(key, default) == value:
-                continue
+        for key, option in late_options(initial, values).items():
+            value, default = values[key], option.adapter
             used = f"{key}={initial[key]!r}" if key in initial else "without it"
             if key not in initial and default is not None:
                 used = f"its default {default!r}"
@@ -321,7 +318,7 @@ class SessionLog:
                     f"{key}={value!r} comes too late: {self._initial_name} has initialised the "
                     f"device {'with ' if used != 'without it' else ''}{used}.",
                     "Set it on that session, which is the first.",
-                    option=known[key].path,
+                    option=option.path,
                 )
             )
         return late

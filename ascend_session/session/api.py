@@ -27,7 +27,8 @@ from ascend_session.config.option import options_of
 from ascend_session.errors import AscendError, LifecycleError, ShutdownError
 from ascend_session.failures.failure import RetryPolicy
 from ascend_session.failures.scanner import explain, translate
-from ascend_session.session.conditions import checked, warn_of_unused_loops
+from ascend_session.session.conditions import warn_of_unused_loops
+from ascend_session.session.options import checked
 from ascend_session.session.signals import Failed, Terminated, deferring, join_errors
 from ascend_session.session.system import (
     AscendSystem,

@@ -1,26 +1,23 @@
-"""Ctrl-C and SIGTERM, wherever the main thread is, and closing that no signal cuts short.
+"""Ctrl-C and SIGTERM, wherever the main thread is; no opening or closing is cut short.
 
-A signal is an exception in the main thread: KeyboardInterrupt or `Terminated`. The blocks are left
-by it, which closes what is open; after SIGTERM the process then ends by that signal. What happens
-depends on where the main thread is when the signal comes:
+A signal is an exception in the main thread, KeyboardInterrupt or `Terminated`, by which the blocks
+are left; after SIGTERM the process then ends by it. Where the main thread is when it comes:
 
 - In Python: the exception is raised there.
-- Opening or closing something, `deferring`: all of it is opened or closed first. Then the exception
-  is raised. So it is at both ends of a block, in ``close()`` and at the exit. What may take long
-  while something opens is `interruptible`. A second signal meanwhile says so and ends the process
-  at once; a second Ctrl-C in an interactive Python is raised at once while the system opens.
-- Blocked in TensorFlow: a handler runs in the main thread between two bytecodes, so not now. But
-  Python writes the number of the signal to the wakeup descriptor at once, and the handler writes
-  there when it runs. The guard's thread reads both. If no handler has run after half a second, it
-  closes the sessions, which cancels their runs: a run that reacts ends within milliseconds, and the
-  exception is raised. One that does not, such as a large matrix product or a graph on a device, is
-  waited for as long as the backend allows; then the signal ends the process.
+- Opening or closing something, `deferring`: it is raised when all is opened or closed. What may
+  take long while something opens is `interruptible`. A second signal says so and ends the process
+  at once; Ctrl-C in an interactive Python is raised at once instead while the system opens.
+- Blocked in TensorFlow: a handler runs between two bytecodes, so not now. But Python writes the
+  number of the signal to the wakeup descriptor at once, and the handler writes there when it runs.
+  The guard's thread reads both. If no handler has run after half a second, it closes the sessions,
+  which cancels their runs, and the exception is raised. A run that does not react, such as a graph
+  on a device, is waited for as long as the backend allows; then the signal ends the process.
 - Blocked in an interactive Python, whose variables are somebody's work: the first Ctrl-C closes
-  nothing. It says that the call is waited for, and KeyboardInterrupt comes when that returns. Only
-  a second one during the same call does what the first one does in a script.
+  nothing, and KeyboardInterrupt comes when the call returns. A second one during the same call
+  does what the first one does in a script.
 
-The guard is there from before the initialisation until the shutdown, in the main thread only, and
-only over the default handlers. Jupyter gives these to each cell, and the guard takes them again.
+The guard is there from the opening until the shutdown, in the main thread only, and only over the
+default handlers. Jupyter gives these to each cell, and the guard takes them again.
 """
 
 import contextlib
@@ -59,9 +56,8 @@ _DEFAULTS: Dict[int, Any] = {
 }
 
 # Files in which nothing is raised, but where they were called. In the first, a graph's lock would
-# count as taken for ever (``GroupLock``); in the second, TensorFlow 2 makes a RuntimeError of it
-# ("MISMATCH of original and normalized active exception types"), since its C++ code calls that. At
-# an end of a block, the block would never be left.
+# count as taken for ever (``GroupLock``); in the second, TensorFlow 2's C++ code would make it a
+# RuntimeError ("MISMATCH of ... exception types"); in the third, the block would never be left.
 _WITHOUT_INTERRUPTS = ("util/lock_util.py", "framework/errors_impl.py")
 _ENDS_OF_BLOCKS = ("ascend_session/session/api.py",)
 
@@ -85,10 +81,9 @@ class _MainThread:
 
 
 def at_forced_end(say: Callable[[], None]) -> None:
-    """Have ``say`` called before a signal ends a process whose main thread TensorFlow still blocks.
+    """Have ``say`` called, for 2 s at most, before a signal ends a process that is still blocked.
 
-    Such a process comes to no exit handler. The call is made in a thread that is waited for as
-    long as for the shutdown, 2 s.
+    Such a process comes to no exit handler.
     """
     if say not in _last_words:
         _last_words.append(say)
@@ -104,11 +99,9 @@ class Terminated(SystemExit):
 
 @contextlib.contextmanager
 def deferring() -> Iterator[Failed]:
-    """Open or close to the end what is in the block; then raise a signal that came meanwhile.
+    """Raise a signal only when all in the block is opened or closed; the outermost block does.
 
-    The block gets a list for what fails in it without ending it. That, or an error that ends it, is
-    attached to the signal, and an error that was on its way before stays in the traceback. Blocks
-    may be nested; the outermost raises.
+    An error that ends the block is attached to the signal, or what is in the list that it gets.
     """
     failures: Failed = []
     if not _in_main_thread():  # where no handler runs
@@ -139,10 +132,7 @@ def _raise_deferred(failures: Failed) -> None:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Raise one signal in the block, although this is within `deferring`, or one from before it.
-
-    What then undoes the rest is not interrupted again.
-    """
+    """Within `deferring`, raise one signal in the block, or one from before, but no second."""
     if not _in_main_thread():
         yield
         return
@@ -302,11 +292,15 @@ class SignalGuard:
                     continue
                 if not numbers:
                     return
-                self._pass_on(numbers)
+                if self._previous_fd != -1:
+                    with contextlib.suppress(OSError):  # nobody may be reading there any more
+                        os.write(self._previous_fd, numbers.replace(bytes([_NOTICED]), b""))
                 for number in numbers:
                     if number == _NOTICED:
-                        unnoticed = []
-                        self._note_noticed()
+                        unnoticed, self._awaited_call = [], None
+                        self._noticed.set()
+                        if is_interactive():
+                            self._is_attended = False  # Python goes on
                     elif signal.getsignal(number) == self._handle and not self._done.is_set():
                         terms += number == signal.SIGTERM
                         if self._is_attended or terms > 1:
@@ -314,18 +308,6 @@ class SignalGuard:
                         self._receive(number)
                         until = until if unnoticed else time.monotonic() + _NOTICE_S
                         unnoticed.append(number)
-
-    def _pass_on(self, numbers: bytes) -> None:
-        """Give the numbers of signals to whoever had the wakeup descriptor before."""
-        if self._previous_fd != -1:
-            with contextlib.suppress(OSError):  # nobody may be reading there any more
-                os.write(self._previous_fd, numbers.replace(bytes([_NOTICED]), b""))
-
-    def _note_noticed(self) -> None:
-        self._noticed.set()
-        self._awaited_call = None
-        if is_interactive():
-            self._is_attended = False  # Python goes on
 
     def _receive(self, number: int) -> None:
         global _has_received
@@ -413,10 +395,9 @@ def close_all(closers: List[Closer]) -> Failed:
 
 
 def close_at_once(closers: List[Closer], head_start_s: float = 0) -> None:
-    """Run every closer in a thread of its own, and wait for all; the others wait for the first.
+    """Run every closer in a thread of its own, since a run that does not react blocks its own.
 
-    For a signal: closing a session waits for its run, which may not react, and must not keep the
-    others from being closed. What fails here fails again when the blocks are left.
+    All are waited for. What fails here fails again when the blocks are left.
     """
     threads: List[threading.Thread] = []
     for closer in closers:
@@ -431,8 +412,8 @@ def join_errors(
 ) -> Optional[BaseException]:
     """Return what the user sees of several errors: ``first``, else an interrupt, else any.
 
-    The others are attached to it in the attribute ``closing_errors``. Those that are failures, and
-    not interrupts, are logged, and from Python 3.11 on they are in its notes.
+    The others are its ``closing_errors``. Those that are no interrupts are logged, and in its notes
+    from Python 3.11 on.
     """
     others = sorted(others, key=lambda error: isinstance(error, Exception))
     if first is None:
@@ -505,7 +486,7 @@ def _start_thread(function: Callable[..., Any], *args: Any) -> threading.Thread:
 
 
 def is_interactive() -> bool:
-    """Tell whether somebody types into this Python: a REPL, ``python -i``, IPython, Jupyter."""
+    """Return whether somebody types into this Python: a REPL, ``python -i``, IPython, Jupyter."""
     return hasattr(sys, "ps1") or bool(sys.flags.interactive)
 
 

@@ -49,7 +49,7 @@ class Use:
         system = self.system
         system.check_usable()
         self.graph = graph_or_default(graph)
-        proto, self.parameters = system._session_proto(config, base, device_id)
+        proto, self.parameters = system._options.of_session(system.job, config, base, device_id)
         check_conditions(self.graph, self.parameters, os.environ, system.size)
         try:
             with interruptible():
