@@ -33,7 +33,7 @@ from ascend_session.session.api import (
     ascend_system,
     device_check,
 )
-from ascend_session.session.signals import close_all
+from ascend_session.session.signals import close_all, deferring
 from ascend_session.session.system import AscendSystem
 
 __all__ = ["FanOut", "fan_out"]
@@ -113,7 +113,7 @@ class FanOut:
             with ThreadPoolExecutor(len(self), "ascend-session-fan-out") as pool:
                 try:
                     # The pool waits for the threads it knows: a thread counts once it has started.
-                    with self.system.signals.deferring():
+                    with deferring():
                         futures = {device: pool.submit(self._call, device, fn) for device in self}
                     wait(futures.values())
                 except BaseException as error:  # of a signal handler, or no thread can be started
@@ -269,7 +269,7 @@ class FanOutContext:
                 "This fan_out(...) was not entered.", hint="with fan_out(...) as ...:"
             )
         self._devices.end("was left")
-        with self._devices.system.signals.deferring():
+        with deferring():
             self._blocks.__exit__(*failure)
 
 

@@ -200,7 +200,7 @@ def write_record(
         is_same = isinstance(error, Exception) and earlier.message in trace
         if earlier.pid == str(os.getpid()) and earlier.failed_rank is None:
             now = earlier.time
-        elif earlier.pid == str(os.getpid()) and (is_same or _was_terminated(error, trace)):
+        elif earlier.pid == str(os.getpid()) and (is_same or type(error).__name__ == "Terminated"):
             now, failed_rank = earlier.time, earlier.failed_rank
         line = _format_record(error, trace, code, now, ends_program, failed_rank)
         with open(temporary, "wb") as file:
@@ -213,14 +213,6 @@ def write_record(
             return None
         return None
     return failed_rank
-
-
-def _was_terminated(error: BaseException, trace: str) -> bool:
-    """Return whether SIGTERM raised the exception, or was replaced by an error of TensorFlow 2.
-
-    TensorFlow 2 replaces the exception of a signal that arrives while it makes an error of its own.
-    """
-    return type(error).__name__ == "Terminated" or "REPLACED BY Terminated" in trace
 
 
 def remove_record(folder: str) -> None:

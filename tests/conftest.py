@@ -191,9 +191,9 @@ def _forget_leftovers() -> None:
 
     Nor is a backend that its graphs were built for.
     """
-    system: Any = sys.modules.get("ascend_session.session.system")
-    if system is not None:
-        system.LEFTOVERS = type(system.LEFTOVERS)()
+    options: Any = sys.modules.get("ascend_session.session.options")
+    if options is not None:
+        options.LEFTOVERS = type(options.LEFTOVERS)()
     graphs: Any = sys.modules.get("ascend_session.session.graphs")
     if graphs is not None:
         graphs._created.clear()

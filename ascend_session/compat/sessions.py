@@ -38,15 +38,21 @@ from ascend_session.compat.verdicts import (
 )
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.hints import SIBLINGS
-from ascend_session.config.option import options_by_key
 from ascend_session.errors import AscendConfigWarning, ConfigError, LifecycleError
 from ascend_session.files import replace_file
 from ascend_session.findings import ERROR, Finding
 from ascend_session.process import on_close, on_fork
 from ascend_session.rank_folder import RANK_FOLDER, SESSIONS_NAME
 from ascend_session.session.api import ascend_system
-from ascend_session.session.conditions import Leftovers, init_options, refuse_one_shot
-from ascend_session.session.signals import SignalGuard, close_all, close_at_once, log_failures
+from ascend_session.session.conditions import refuse_one_shot
+from ascend_session.session.options import Leftovers, init_options, late_options
+from ascend_session.session.signals import (
+    SignalGuard,
+    close_all,
+    close_at_once,
+    deferring,
+    log_failures,
+)
 from ascend_session.session.system import AscendSystem, current_system
 from ascend_session.user_code import UserLine, user_line
 
@@ -300,12 +306,9 @@ class SessionLog:
 
     def _list_late(self, initial: Mapping[str, Any], values: Mapping[str, Any]) -> List[Finding]:
         """Return findings about init options that differ from those of the initialisation."""
-        known = options_by_key(AscendConfig)
         late = []
-        for key, value in init_options(values).items():
-            default = known[key].adapter
-            if initial.get(key, default) == value:
-                continue
+        for key, option in late_options(initial, values).items():
+            value, default = values[key], option.adapter
             used = f"{key}={initial[key]!r}" if key in initial else "without it"
             if key not in initial and default is not None:
                 used = f"its default {default!r}"
@@ -315,7 +318,7 @@ class SessionLog:
                     f"{key}={value!r} comes too late: {self._initial_name} has initialised the "
                     f"device {'with ' if used != 'without it' else ''}{used}.",
                     "Set it on that session, which is the first.",
-                    option=known[key].path,
+                    option=option.path,
                 )
             )
         return late
@@ -534,14 +537,13 @@ class _OnDevice:
 
 def watch_sessions_on_device() -> None:
     """Keep track of sessions from now on, to close them at the end; imports TensorFlow."""
-    from ascend_session.backends.npu import NpuBackend
-
     if _OnDevice.guard is not None:
         return
     _OnDevice.pid = os.getpid()
     original = _original_constructor()
 
     def __init__(self: Any, target: str = "", graph: Any = None, config: Any = None) -> None:  # noqa: N807
+        _take_signals()
         original(self, target, graph, config)
         _OnDevice.references.append(weakref.ref(self, _OnDevice.references.remove))
         # Registered last, so it runs before the vendor's exit handler, which ends GE.
@@ -549,8 +551,17 @@ def watch_sessions_on_device() -> None:
 
     _replace_constructor(__init__)
     _OnDevice.guard = SignalGuard(_interrupt, finish_on_device)
-    _OnDevice.guard.install(NpuBackend.interrupted_run_s)
+    _take_signals()
     on_fork(_leave_device)
+
+
+def _take_signals() -> None:
+    """Look after signals, unless a system of the script's own has a guard that does."""
+    from ascend_session.backends.npu import NpuBackend
+
+    if _OnDevice.guard is not None and _OnDevice.pid == os.getpid():
+        _OnDevice.guard.install()
+        _OnDevice.guard.watch(NpuBackend.interrupted_run_s)
 
 
 def _leave_device() -> None:
@@ -594,8 +605,9 @@ def finish_on_device() -> None:
     guard = _OnDevice.guard
     if guard is None or _OnDevice.pid != os.getpid():
         return
+    _take_signals()
     guard.begin_unwinding()
-    with guard.deferring(), _OnDevice.closing:  # none is destroyed while it closes
+    with deferring(), _OnDevice.closing:  # none is destroyed while it closes
         sessions = _alive_sessions()
         starter = _find_starter(sessions)
         closers = [partial(destroy, each) for each in reversed(sessions) if each is not starter]

@@ -7,6 +7,7 @@ import enum
 import functools
 import inspect
 import os
+import sys
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -26,8 +27,9 @@ from ascend_session.config.option import options_of
 from ascend_session.errors import AscendError, LifecycleError, ShutdownError
 from ascend_session.failures.failure import RetryPolicy
 from ascend_session.failures.scanner import explain, translate
-from ascend_session.session.conditions import checked, warn_of_unused_loops
-from ascend_session.session.signals import Failed, Terminated, join_errors
+from ascend_session.session.conditions import warn_of_unused_loops
+from ascend_session.session.options import checked
+from ascend_session.session.signals import Failed, Terminated, deferring, join_errors
 from ascend_session.session.system import (
     AscendSystem,
     State,
@@ -213,8 +215,13 @@ class _Block(Generic[_Given]):
                 hint=f"Call {self.call} again for each with block, or each open().",
             )
         self._entry = _Entry.OVER  # until there is something to leave
-        given = self._open()
-        self._entry = _Entry.OPEN
+        try:
+            with deferring():
+                given = self._open()
+                self._entry = _Entry.OPEN
+        except BaseException:  # a signal, if the block is open: its body does not begin
+            self.__exit__(*sys.exc_info())
+            raise
         return given
 
     def __exit__(self, *failure: Any) -> None:
@@ -223,7 +230,7 @@ class _Block(Generic[_Given]):
             raise LifecycleError(f"This {self.call} was not entered.", hint=hint)
         if self._entry is _Entry.OVER or self._use.system.state is State.ABANDONED:
             return
-        with self._use.system.signals.deferring():
+        with deferring():
             self._entry = _Entry.OVER
             self._leave(failure)
         if self._use.graph is not None and failure[0] is None:
@@ -325,8 +332,7 @@ class SessionContext(_Block["Session"]):
         try:
             session: Session = self._use.open_session(*self._to_open)
         except BaseException as error:
-            with self._use.system.signals.deferring():
-                _raise_failures(error, self._use.system.leave(self._use))
+            _raise_failures(error, self._use.system.leave(self._use))
             raise
         return session
 

@@ -1,25 +1,23 @@
-"""Ctrl-C and SIGTERM, wherever the main thread is, and closing that no signal cuts short.
+"""Ctrl-C and SIGTERM, wherever the main thread is; no opening or closing is cut short.
 
-A signal is an exception in the main thread: KeyboardInterrupt or `Terminated`. The blocks are left
-by it, which closes what is open; after SIGTERM the process then ends by that signal. What happens
-depends on where the main thread is when the signal comes:
+A signal is an exception in the main thread, KeyboardInterrupt or `Terminated`, by which the blocks
+are left; after SIGTERM the process then ends by it. Where the main thread is when it comes:
 
 - In Python: the exception is raised there.
-- Closing something, `SignalGuard.deferring`: all of it is closed first. Then the exception is
-  raised. So it is at the end of a block, in ``close()`` and at the exit. A second signal meanwhile
-  says so and ends the process at once.
-- Blocked in TensorFlow: a handler runs in the main thread between two bytecodes, so not now. But
-  Python writes the number of the signal to the wakeup descriptor at once, and the handler writes
-  there when it runs. The guard's thread reads both. If no handler has run after half a second, it
-  closes the sessions, which cancels their runs: a run that reacts ends within milliseconds, and the
-  exception is raised. One that does not, such as a large matrix product or a graph on a device, is
-  waited for as long as the backend allows; then the signal ends the process.
-- Blocked in TensorFlow in an interactive Python, whose variables are somebody's work: the first
-  Ctrl-C closes nothing. It says that the run is waited for, and KeyboardInterrupt comes when that
-  returns. Only a second one during the same run does what the first one does in a script.
+- Opening or closing something, `deferring`: it is raised when all is opened or closed. What may
+  take long while something opens is `interruptible`. A second signal says so and ends the process
+  at once; Ctrl-C in an interactive Python is raised at once instead while the system opens.
+- Blocked in TensorFlow: a handler runs between two bytecodes, so not now. But Python writes the
+  number of the signal to the wakeup descriptor at once, and the handler writes there when it runs.
+  The guard's thread reads both. If no handler has run after half a second, it closes the sessions,
+  which cancels their runs, and the exception is raised. A run that does not react, such as a graph
+  on a device, is waited for as long as the backend allows; then the signal ends the process.
+- Blocked in an interactive Python, whose variables are somebody's work: the first Ctrl-C closes
+  nothing, and KeyboardInterrupt comes when the call returns. A second one during the same call
+  does what the first one does in a script.
 
-The guard is there from before the initialisation until the shutdown, in the main thread only, and
-only over the default handlers. Jupyter gives these to each cell, and the guard takes them again.
+The guard is there from the opening until the shutdown, in the main thread only, and only over the
+default handlers. Jupyter gives these to each cell, and the guard takes them again.
 """
 
 import contextlib
@@ -57,10 +55,11 @@ _DEFAULTS: Dict[int, Any] = {
     signal.SIGTERM: signal.SIG_DFL,
 }
 
-# Files of TensorFlow in which nothing may be raised. In the first, a graph's lock would count as
-# taken for ever (``GroupLock``); in the second, TensorFlow 2 makes a RuntimeError of it ("MISMATCH
-# of original and normalized active exception types"), since its C++ code calls that.
+# Files in which nothing is raised, but where they were called. In the first, a graph's lock would
+# count as taken for ever (``GroupLock``); in the second, TensorFlow 2's C++ code would make it a
+# RuntimeError ("MISMATCH of ... exception types"); in the third, the block would never be left.
 _WITHOUT_INTERRUPTS = ("util/lock_util.py", "framework/errors_impl.py")
+_ENDS_OF_BLOCKS = ("ascend_session/session/api.py",)
 
 Closer = Tuple[str, Callable[[], object]]
 """What is closed, as the subject of a sentence, and how."""
@@ -68,16 +67,23 @@ Closer = Tuple[str, Callable[[], object]]
 Failed = List[Tuple[str, BaseException]]
 """What failed while closing, each with its exception."""
 
-_guards: "List[SignalGuard]" = []
+_guards: "List[SignalGuard]" = []  # that watch
 _last_words: List[Callable[[], None]] = []
 _has_received = False  # whether a signal has come while the latest guard was there
 
 
-def at_forced_end(say: Callable[[], None]) -> None:
-    """Have ``say`` called before a signal ends a process whose main thread TensorFlow still blocks.
+class _MainThread:
+    """What keeps the main thread from raising a signal, whichever guard has received it."""
 
-    Such a process comes to no exit handler. The call is made in a thread that is waited for as
-    long as for the shutdown, 2 s.
+    deferring = 0  # how deep it is in blocks
+    is_interruptible = False
+    deferred: Optional[BaseException] = None
+
+
+def at_forced_end(say: Callable[[], None]) -> None:
+    """Have ``say`` called, for 2 s at most, before a signal ends a process that is still blocked.
+
+    Such a process comes to no exit handler.
     """
     if say not in _last_words:
         _last_words.append(say)
@@ -89,6 +95,53 @@ class Terminated(SystemExit):
     def __init__(self, signum: int) -> None:
         super().__init__(128 + signum)
         self.signum = signum
+
+
+@contextlib.contextmanager
+def deferring() -> Iterator[Failed]:
+    """Raise a signal only when all in the block is opened or closed; the outermost block does.
+
+    An error that ends the block is attached to the signal, or what is in the list that it gets.
+    """
+    failures: Failed = []
+    if not _in_main_thread():  # where no handler runs
+        yield failures
+        return
+    outside = _MainThread.deferring
+    try:
+        _MainThread.deferring = outside + 1
+        yield failures
+    except BaseException as error:
+        _end_deferring(outside, [("", error)])
+        raise
+    _end_deferring(outside, failures)
+
+
+def _end_deferring(outside: int, failures: Failed) -> None:
+    _MainThread.deferring = outside
+    if not outside:
+        _raise_deferred(failures)
+
+
+def _raise_deferred(failures: Failed) -> None:
+    deferred, _MainThread.deferred = _MainThread.deferred, None
+    if deferred is not None:
+        join_errors(deferred, [error for _, error in failures])
+        raise deferred
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Within `deferring`, raise one signal in the block, or one from before, but no second."""
+    if not _in_main_thread():
+        yield
+        return
+    _MainThread.is_interruptible = True
+    try:
+        _raise_deferred([])
+        yield
+    finally:
+        _MainThread.is_interruptible = False
 
 
 class SignalGuard:
@@ -117,32 +170,36 @@ class SignalGuard:
         self._unwinding = threading.Event()  # the system is being closed
         self._done = threading.Event()  # it is closed
         self._has_raised_term = False
-        self._deferring = 0  # how deep in blocks
-        self._deferred: Optional[BaseException] = None
         # Of the guard's thread:
         self._noticed = threading.Event()  # the handler has run since sessions were closed
         self._is_attended = False  # sessions were closed
-        self._awaited_run: Optional[FrameType] = None  # after a first Ctrl-C
+        self._awaited_call: Optional[FrameType] = None  # after a first Ctrl-C
 
-    def install(self, run_s: float) -> None:
-        """Take over the default handlers; do nothing outside the main thread.
-
-        Args:
-            run_s: How long a signal waits for a run that does not react to the end of its session.
-        """
-        self._run_s = run_s
+    def install(self) -> None:
+        """Take over the default handlers; do nothing outside the main thread."""
         if not _in_main_thread():
             return
         for earlier in [guard for guard in _guards if guard._done.is_set()]:
             earlier.remove()
-        if not any(signal.getsignal(number) == default for number, default in _DEFAULTS.items()):
+        # Python's own handler may have raised Ctrl-C between the lines of `deferring`.
+        _MainThread.deferring = min(_MainThread.deferring, 1)
+        self._take_handlers()
+
+    def watch(self, run_s: float) -> None:
+        """Attend to signals while TensorFlow blocks the main thread, if this is installed.
+
+        Args:
+            run_s: How long a signal waits for a run that does not react to the end of its session.
+        """
+        is_installed = any(signal.getsignal(number) == self._handle for number in _DEFAULTS)
+        if not is_installed or self in _guards:
             return
+        self._run_s = run_s
+        _guards.append(self)  # first, for a process that another thread forks meanwhile
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)
-        _guards.append(self)  # first, for a process that another thread forks meanwhile
         fd = self._writer.fileno()
         self._previous_fd = signal.set_wakeup_fd(fd, warn_on_full_buffer=False)
-        self._take_handlers()
         shell = _shell()
         if shell is not None:
             shell.events.register("pre_run_cell", self._take_handlers)
@@ -152,38 +209,12 @@ class SignalGuard:
         """Tell the guard's thread that the system is being shut down."""
         self._unwinding.set()
 
-    @contextlib.contextmanager
-    def deferring(self) -> Iterator[None]:
-        """Close to the end what is closed in the block; then raise a signal that came meanwhile.
-
-        An error that ends the block is attached to it, and one that was on its way before stays in
-        the traceback. Blocks may be nested; the outermost raises.
-        """
-        if not _in_main_thread():  # where no handler runs
-            yield
-            return
-        self._deferring += 1
-        try:
-            yield
-        except BaseException as error:
-            self._end_deferring(error)
-            raise
-        self._end_deferring(None)
-
-    def _end_deferring(self, error: Optional[BaseException]) -> None:
-        self._deferring -= 1
-        if not self._deferring and self._deferred is not None:
-            deferred, self._deferred = self._deferred, None
-            join_errors(deferred, [] if error is None else [error])
-            raise deferred
-
     def remove(self) -> None:
         """Give the default handlers back; do nothing if they were not taken."""
         self._unwinding.set()
         self._done.set()
-        if self._writer is None or not _in_main_thread():
-            return  # handlers belong to the main thread: the next signal or guard removes this one
-        self._restore()
+        if _in_main_thread():
+            self._restore()  # else, since handlers are the main thread's, the next signal or guard
 
     def _take_handlers(self, *cell: Any) -> None:
         for number, default in _DEFAULTS.items():
@@ -192,7 +223,6 @@ class SignalGuard:
 
     def _restore(self) -> None:
         """Give back what is still ours; what the body has installed stays."""
-        self._restore_handlers()
         shell = _shell()
         if shell is not None:
             with contextlib.suppress(ValueError):
@@ -205,16 +235,9 @@ class SignalGuard:
             self._writer = None
         if self in _guards:
             _guards.remove(self)
-
-    def _restore_handlers(self) -> None:
-        for number, default in _DEFAULTS.items():
+        for number, default in _DEFAULTS.items():  # last, since a signal cuts short from then on
             if signal.getsignal(number) == self._handle:
                 signal.signal(number, default)
-
-    def abandon(self) -> None:
-        """Give a forked child, in which this runs, the default handlers; it has no thread."""
-        self._restore_handlers()
-        signal.set_wakeup_fd(-1)
 
     def _handle(self, number: int, frame: Optional[FrameType]) -> None:
         """Raise the exception in the main thread, where Python calls this, or defer it."""
@@ -234,12 +257,16 @@ class SignalGuard:
                 _end_at_once(number)
             self._has_raised_term = self.is_terminating = True
             on_close("signal", functools.partial(self._end_by, number))
-        if self._deferred is not None:
+        is_second = _MainThread.deferred is not None
+        is_ctrl_c_of_somebody = number == signal.SIGINT and is_interactive()
+        if is_second and (self._unwinding.is_set() or not is_ctrl_c_of_somebody):
             _end_at_once(number)
-        elif self._deferring:
-            self._deferred = error
-        else:
-            _raise_after_tensorflow(error, frame)
+        if _MainThread.deferring and not (_MainThread.is_interruptible or is_second):
+            _MainThread.deferred = error
+            return
+        _MainThread.is_interruptible, _MainThread.deferred = False, None
+        ends = () if _MainThread.deferring else _ENDS_OF_BLOCKS
+        _raise_outside(_WITHOUT_INTERRUPTS + ends, error, frame)
 
     def _end_by(self, number: int) -> None:
         """Shut down what is still open at exit, then end the process by its signal."""
@@ -265,11 +292,15 @@ class SignalGuard:
                     continue
                 if not numbers:
                     return
-                self._pass_on(numbers)
+                if self._previous_fd != -1:
+                    with contextlib.suppress(OSError):  # nobody may be reading there any more
+                        os.write(self._previous_fd, numbers.replace(bytes([_NOTICED]), b""))
                 for number in numbers:
                     if number == _NOTICED:
-                        unnoticed = []
-                        self._note_noticed()
+                        unnoticed, self._awaited_call = [], None
+                        self._noticed.set()
+                        if is_interactive():
+                            self._is_attended = False  # Python goes on
                     elif signal.getsignal(number) == self._handle and not self._done.is_set():
                         terms += number == signal.SIGTERM
                         if self._is_attended or terms > 1:
@@ -277,18 +308,6 @@ class SignalGuard:
                         self._receive(number)
                         until = until if unnoticed else time.monotonic() + _NOTICE_S
                         unnoticed.append(number)
-
-    def _pass_on(self, numbers: bytes) -> None:
-        """Give the numbers of signals to whoever had the wakeup descriptor before."""
-        if self._previous_fd != -1:
-            with contextlib.suppress(OSError):  # nobody may be reading there any more
-                os.write(self._previous_fd, numbers.replace(bytes([_NOTICED]), b""))
-
-    def _note_noticed(self) -> None:
-        self._noticed.set()
-        self._awaited_run = None
-        if is_interactive():
-            self._is_attended = False  # Python goes on
 
     def _receive(self, number: int) -> None:
         global _has_received
@@ -303,17 +322,16 @@ class SignalGuard:
         """Free a main thread that is blocked, or say that it is waited for."""
         if self._is_attended:
             _end_at_once(number)
-        run = _run_of_main_thread()
-        if number == signal.SIGINT and is_interactive() and run is not self._awaited_run:
-            self._awaited_run = run
-            if run is not None:
-                log(
-                    _logger.warning,
-                    "%s: waiting for the call in %s to return; KeyboardInterrupt comes then. A "
-                    "second Ctrl-C closes the sessions, and ends this Python with all its "
-                    "variables if the call does not return within %g s.",
-                    *(_name(number), user_line(run) or "a run", self._run_s),
-                )
+        call = _blocking_call()
+        if number == signal.SIGINT and is_interactive() and call is not self._awaited_call:
+            self._awaited_call = call
+            log(
+                _logger.warning,
+                "%s: waiting for the call in %s to return; KeyboardInterrupt comes then. A "
+                "second Ctrl-C closes the sessions, and ends this Python with all its "
+                "variables if the call does not return within %g s.",
+                *(_name(number), user_line(call) or "a run", self._run_s),
+            )
             return
         self._is_attended = True
         self._noticed.clear()
@@ -321,7 +339,7 @@ class SignalGuard:
 
     def _close_sessions(self, number: int) -> None:
         """Close the sessions, and end the process if that does not free the main thread."""
-        line = user_line(sys._current_frames().get(threading.main_thread().ident or 0))
+        line = user_line(_blocking_call())
         call = f"the call in {line}" if line else "the call that blocks"
         run_s = self._time_for_run()
         if self._unwinding.is_set():
@@ -377,10 +395,9 @@ def close_all(closers: List[Closer]) -> Failed:
 
 
 def close_at_once(closers: List[Closer], head_start_s: float = 0) -> None:
-    """Run every closer in a thread of its own, and wait for all; the others wait for the first.
+    """Run every closer in a thread of its own, since a run that does not react blocks its own.
 
-    For a signal: closing a session waits for its run, which may not react, and must not keep the
-    others from being closed. What fails here fails again when the blocks are left.
+    All are waited for. What fails here fails again when the blocks are left.
     """
     threads: List[threading.Thread] = []
     for closer in closers:
@@ -395,8 +412,8 @@ def join_errors(
 ) -> Optional[BaseException]:
     """Return what the user sees of several errors: ``first``, else an interrupt, else any.
 
-    The others are attached to it in the attribute ``closing_errors``. Those that are failures, and
-    not interrupts, are logged, and from Python 3.11 on they are in its notes.
+    The others are its ``closing_errors``. Those that are no interrupts are logged, and in its notes
+    from Python 3.11 on.
     """
     others = sorted(others, key=lambda error: isinstance(error, Exception))
     if first is None:
@@ -433,10 +450,12 @@ def log(function: Callable[..., Any], *args: Any, **named: Any) -> None:
     function(*args, **named)
 
 
-def _raise_after_tensorflow(error: BaseException, frame: Optional[FrameType]) -> None:
-    """Raise an exception at once, or as soon as TensorFlow's `_WITHOUT_INTERRUPTS` are left."""
+def _raise_outside(
+    files: Tuple[str, ...], error: BaseException, frame: Optional[FrameType]
+) -> None:
+    """Raise an exception at once, or as soon as functions of these files are left."""
     frames = [each for each, _ in walk_stack(frame)] if frame is not None else []
-    inside = [each for each in frames if each.f_code.co_filename.endswith(_WITHOUT_INTERRUPTS)]
+    inside = [each for each in frames if each.f_code.co_filename.endswith(files)]
     caller = inside[-1].f_back if inside else None
     if caller is None:
         raise error
@@ -467,7 +486,7 @@ def _start_thread(function: Callable[..., Any], *args: Any) -> threading.Thread:
 
 
 def is_interactive() -> bool:
-    """Tell whether somebody types into this Python: a REPL, ``python -i``, IPython, Jupyter."""
+    """Return whether somebody types into this Python: a REPL, ``python -i``, IPython, Jupyter."""
     return hasattr(sys, "ps1") or bool(sys.flags.interactive)
 
 
@@ -476,13 +495,11 @@ def _shell() -> Optional[Any]:
     return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
 
 
-def _run_of_main_thread() -> Optional[FrameType]:
-    """Return the innermost frame of TensorFlow's sessions in the main thread, if it is in one."""
-    frame = sys._current_frames().get(threading.main_thread().ident or 0)
-    if frame is None:
-        return None
-    frames = (each for each, _ in walk_stack(frame))
-    return next((each for each in frames if is_of_session(each)), None)
+def _blocking_call() -> FrameType:
+    """Return the main thread's innermost frame of TensorFlow's sessions, else of all."""
+    innermost = sys._current_frames()[threading.main_thread().ident or 0]
+    frames = (each for each, _ in walk_stack(innermost))
+    return next((each for each in frames if is_of_session(each)), innermost)
 
 
 def _in_main_thread() -> bool:
@@ -513,8 +530,14 @@ def _flush_streams() -> None:
 
 
 def _abandon() -> None:
-    while _guards:
-        _guards.pop().abandon()
+    """Give a forked process, in which this runs, the default handlers; it has no thread."""
+    for number, default in _DEFAULTS.items():
+        if isinstance(getattr(signal.getsignal(number), "__self__", None), SignalGuard):
+            signal.signal(number, default)
+    _MainThread.deferred = None
+    if _guards:
+        signal.set_wakeup_fd(-1)
+        _guards.clear()
 
 
 on_fork(_abandon)

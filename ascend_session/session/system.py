@@ -23,9 +23,8 @@ fork, in a child   abandon   abandon  abandon  refuse   abandon
 
 - A block that fails to open, or is interrupted, ends while the system is opening.
 - Who waits goes on as the next state says; in the thread that opens or closes it is refused.
-- A signal is an exception in the main thread, so that the blocks are left. One that comes while
-  something is closed, by the end of a block, by `close` or by the exit, waits until that is done.
-  Where TensorFlow blocks the main thread, the guard's thread has the runs end first
+- A signal is an exception in the main thread, so that the blocks are left. It ends an
+  initialisation and a wait for the device, but waits for all else that opens or closes
   (`ascend_session.session.signals`). A system that another thread has opened leaves signals to
   whoever has them. By default a signal does what it would do without this package.
 - After a fork from a process whose system is closed there is nothing to abandon, but TensorFlow's
@@ -46,31 +45,22 @@ from ascend_session.backends._tensorflow import disown, error_after_fork, refuse
 from ascend_session.backends.base import Backend
 from ascend_session.cluster import member
 from ascend_session.cluster.job import Job
-from ascend_session.cluster.variables import uses_collectives
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.config.entry import FileStore, adapter_part, flatten
-from ascend_session.config.hccl_variables import check_hccl_variables
-from ascend_session.config.proto import SessionProto, add_to_entry, build_proto
-from ascend_session.config.rules import validate, validate_opening
-from ascend_session.errors import AscendError, LifecycleError, warn
+from ascend_session.errors import AscendError, LifecycleError
 from ascend_session.failures.failure import RetryPolicy
 from ascend_session.failures.graph_error import describe_error
 from ascend_session.failures.scanner import translate
 from ascend_session.process import on_close, on_fork
 from ascend_session.rank_folder import RANK_FOLDER
-from ascend_session.session.conditions import (
-    Leftovers,
-    check_init_options,
-    checked,
-    init_options,
-    on_device,
-)
+from ascend_session.session.options import Options, checked
 from ascend_session.session.signals import (
     Closer,
     Failed,
     SignalGuard,
     close_all,
     close_at_once,
+    deferring,
+    interruptible,
     log,
     log_failures,
 )
@@ -84,9 +74,6 @@ _logger = logging.getLogger(__name__)
 
 _POLL_S = 1.0  # in which a thread that waits for another one's system looks for SIGTERM
 _ANSWER_S = 0.25  # for ranks that hear of a signal, before sessions are closed
-
-LEFTOVERS = Leftovers()
-"""What earlier systems of this process left behind in the adapter."""
 
 _current: "Optional[AscendSystem]" = None  # from before it opens until it is closed
 _lock = threading.RLock()  # of `_current` and its uses; garbage collection may leave a block
@@ -157,8 +144,7 @@ class AscendSystem:
     local_size: int
     device_id: int
     _backend: Backend
-    _files: FileStore
-    _proto: SessionProto
+    _options: Options
 
     def __init__(self, config: AscendConfig, base: Optional[Any]) -> None:
         self.config = config
@@ -172,8 +158,11 @@ class AscendSystem:
         self._failure: Optional[BaseException] = None  # which ends the last block
         self._closing = threading.RLock()  # garbage collection may leave a block meanwhile
         self.signals = SignalGuard(self._interrupt, _shut_down)
-        # What is open besides the sessions; `close` closes the latest first.
-        self._opened: List[Closer] = [("giving the signals back", self.signals.remove)]
+        # What is open besides the sessions; `close` closes the latest first, and these two last.
+        self._opened: List[Closer] = [
+            ("giving the signals back", self.signals.remove),
+            ("making way for another system", partial(_make_way, self)),
+        ]
 
     def __repr__(self) -> str:
         state = self.state.value
@@ -203,7 +192,7 @@ class AscendSystem:
     @property
     def parameters(self) -> Dict[str, Any]:
         """The keys and values of the NpuOptimizer entry that it was initialised with."""
-        return dict(self._proto.parameters)
+        return dict(self._options.proto.parameters)
 
     @property
     def state(self) -> State:
@@ -249,7 +238,7 @@ class AscendSystem:
             ConfigError: If ``cfg`` or ``base`` contradict how the system was initialised.
         """
         self.check_usable()
-        proto = self._session_proto(checked(cfg), base, None).proto
+        proto = self._options.of_session(self.job, checked(cfg), base, None).proto
         return type(proto).FromString(proto.SerializeToString())
 
     def check_device(self, device_id: int) -> None:
@@ -302,8 +291,8 @@ class AscendSystem:
                     f"of this process uses the {self.backend}.",
                     hint="Use one backend for all systems that are open at the same time.",
                 )
-        if config is not None and config is not self.config:
-            check_init_options(self._proto.parameters, adapter_part(config, self._files))
+        if config is not None:
+            self._options.check_shareable(config)
 
     def open(self, backend: str, wait_s: float, probe: Optional[RetryPolicy]) -> None:
         """Check what can be known beforehand, then initialise.
@@ -321,14 +310,19 @@ class AscendSystem:
         self.backend, self.backend_reason, is_automatic = self.choice
         self._backend = backends.create(self.choice, os.environ)
         self._opened.append(("closing the keeper session", self._backend.close))
-        self._check_beforehand()
+        self._set_place(self._backend.find_job(os.environ))
+        if self.job.superseded:
+            self._unset_superseded()
+        if self._is_launched:
+            member.join(self.rank)
+        self._options = Options(self.config, self._base, self._backend, self.job)
         if is_automatic and self.local_rank == 0:
             warning = self._backend.explain_automatic(self.backend_reason)
             if warning is not None:
                 _warn_once(warning)
         if self.job.origin:
             self._record("job", self.job.origin)
-        self.signals.install(self._backend.interrupted_run_s)
+        self.signals.watch(self._backend.interrupted_run_s)
         try:
             self._initialize(wait_s, probe)
             self._set_place(self._backend.confirm_job(self.job))
@@ -341,48 +335,31 @@ class AscendSystem:
 
     def _initialize(self, wait_s: float, probe: Optional[RetryPolicy]) -> None:
         """Initialise the device; from then on there is something to shut down."""
-        proto, parameters = self._proto
+        global _initialised_in
+        proto, parameters = self._options.proto
         try:
-            if wait_s:
-                self._backend.await_device(self.job, parameters, wait_s)
-                self._record("wait for device")
-            if probe is not None:
-                self._backend.probe(self.job, proto, probe)
-                self._record("probe")
-            _note_initialising()
-            self._backend.initialize(proto, parameters)
+            with interruptible():
+                if wait_s:
+                    self._backend.await_device(self.job, parameters, wait_s)
+                    self._record("wait for device")
+                if probe is not None:
+                    self._backend.probe(self.job, proto, probe)
+                    self._record("probe")
+                _initialised_in = _initialised_in or os.getpid()
+                self._backend.initialize(proto, parameters)
         except BaseException as error:
             self._record("failure", f"initialize: {error}")
             raise
         self._opened.append(("shutdown_system", self._shut_down_device))
         if self._is_launched:
-            self._opened.insert(0, ("noting that all is closed", member.leave))
-        LEFTOVERS.remember(parameters)
+            self._opened.insert(2, ("noting that all is closed", member.leave))
+        self._options.remember()
         self._record("initialize", self.backend)
-
-    def _check_beforehand(self) -> None:
-        """Check job, options, host and leftovers. Nothing is started."""
-        self._set_place(self._backend.find_job(os.environ))
-        if self.job.superseded:
-            self._unset_superseded()
-        if self._is_launched:
-            member.join(self.rank)
-        # A file that nobody reads is not written; what would be in it is checked all the same.
-        self._files = FileStore(os.environ, writes=self._backend.reads_option_files)
-        self._proto = build_proto(self.config, self._base, self._files)
-        parameters = self._proto.parameters
-        self._validate_opening({**parameters, **flatten(self.config)})
-        if not self._uses_hccl():
-            for finding in check_hccl_variables(os.environ, is_used=False):
-                log(_logger.info, "%s", finding)
-        LEFTOVERS.check(parameters)
-        self._check_backend(parameters)
 
     def _unset_superseded(self) -> None:
         """Unset what a launcher has set for the script that started this rank, and is wrong here.
 
-        The adapter reads these variables, too. Those that are right stay: the script may have set
-        the same, as for its rank 0, and the program may read them.
+        The adapter reads these variables, too. Those that are right stay for the program.
         """
         right = {
             "RANK_ID": self.rank,
@@ -416,48 +393,6 @@ class AscendSystem:
         self.events.append(event)
         if _logger.isEnabledFor(logging.DEBUG):
             log(_logger.debug, "%s", event)
-
-    def _session_proto(
-        self, config: Optional[AscendConfig], base: Optional[Any], device_id: Optional[int]
-    ) -> SessionProto:
-        """Make what a session opens with: its own options, and the system's init-scope options.
-
-        Raises:
-            AscendError: If something is given twice and differs, contradicts the system, or is
-                refused as the system's own options would be.
-        """
-        if config is None:
-            config = self.config
-        if device_id is not None:
-            config = on_device(config, device_id)
-        if config is self.config and base is self._base:
-            return self._proto
-        proto, own = build_proto(config, base, self._files)
-        check_init_options(self._proto.parameters, own)
-        # Whichever session starts the device decides on these, and the device goes down with the
-        # last session of the process, so every session has to carry them.
-        fixed = init_options(self._proto.parameters)
-        missing = {key: value for key, value in fixed.items() if key not in own}
-        parameters = {**own, **missing}
-        if missing:
-            validate(parameters, own, self._proto.parameters)
-            add_to_entry(proto, missing)
-        self._validate_opening(self._files.restored(parameters))
-        self._check_backend(parameters)
-        return SessionProto(proto, parameters)
-
-    def _uses_hccl(self) -> bool:
-        """Tell whether HCCL reads its variables: on a device, in a job of several ranks."""
-        return self._backend.needs_rank_table and uses_collectives(os.environ)
-
-    def _validate_opening(self, values: Dict[str, Any]) -> None:
-        validate_opening(values, os.environ, with_hccl=self._uses_hccl())
-
-    def _check_backend(self, parameters: Dict[str, Any]) -> None:
-        """Refuse what the backend cannot do; warn of what is not as it seems on it."""
-        self._backend.require(self.job, parameters)
-        for remark in self._backend.remarks(parameters):
-            warn(remark)
 
     def fail(self, error: BaseException) -> None:
         """Tell the other ranks that the last block of this process has failed.
@@ -502,47 +437,45 @@ class AscendSystem:
             me = threading.get_ident()
             if any(not is_ending or each.thread == me for each in self.uses):
                 return failed
-            self._begin_closing()
+            if self._state is State.OPEN:
+                self._set_state(State.CLOSING)  # no other block shares it from now on
         return failed + self.close()
 
     def close(self) -> Failed:
         """Close all sessions, shut the device down, give the signals back.
 
-        A second call does nothing, but waits for a first one that is still at it: a process whose
-        main thread leaves the last block while a signal shuts the system down ends after that.
-        While another thread opens the system this does nothing: that thread closes what it opens.
-        A signal that comes meanwhile is raised when all is closed.
+        A second call does nothing, but waits for a first one that is still at it. While another
+        thread opens the system this does nothing: that thread closes what it opens.
 
         Returns:
             What failed, each with its exception.
         """
-        with self.signals.deferring(), self._closing:
+        with deferring() as failures, self._closing:
             is_opener = self._thread is threading.current_thread()
-            if not self._opened or (self.state is State.OPENING and not is_opener):
-                return []
-            opened, self._opened = self._opened, []
-            try:
-                self._begin_closing()
-                self.signals.begin_unwinding()
-                if self._failure is not None and self._backend.holds_npus:
-                    failed_calls = partial(self._backend.destroy_failed, self._failure)
-                    opened.append(("closing the sessions of failed calls", failed_calls))
-                self._failure = None
-                with _lock:
-                    uses = list(self.uses)
-                opened += [("closing a session", use.close) for use in uses]
-                failed = close_all(opened[::-1])
-                for what, error in failed:
-                    self._record("failure", f"{what}: {error}")
-                return failed
-            finally:
-                _make_way(self)
+            if self._opened and (self.state is not State.OPENING or is_opener):
+                failures += self._close_opened()
+        return failures
 
-    def _begin_closing(self) -> None:
-        """Have no other block share this system from now on."""
+    def _close_opened(self) -> Failed:
+        """Close everything, the latest first."""
+        opened, self._opened = self._opened, []
+        if self._state is State.OPEN:
+            self._set_state(State.CLOSING)
+        self.signals.begin_unwinding()
+        if self._failure is not None and self._backend.holds_npus:
+            failed_calls = partial(self._backend.destroy_failed, self._failure)
+            opened.append(("closing the sessions of failed calls", failed_calls))
+        self._failure = None
         with _lock:
-            if self._state is State.OPEN:
-                self._set_state(State.CLOSING)
+            uses = list(self.uses)
+        opened += [("closing a session", use.close) for use in uses]
+        failed = close_all(opened[:1:-1])
+        try:
+            for what, error in failed:
+                self._record("failure", f"{what}: {error}")
+        finally:
+            failed += close_all(opened[1::-1])
+        return failed
 
     def _shut_down_device(self) -> None:
         try:
@@ -562,7 +495,7 @@ class AscendSystem:
             self._backend.close()
 
     def abandon(self) -> None:
-        """Have a forked process, in which this runs, leave alone what belongs to its parent."""
+        """Have a forked process leave alone what belongs to its parent."""
         self._opened, self._closing = [], threading.RLock()  # which another thread may have held
         for use in self.uses:
             if use.session is not None:
@@ -593,7 +526,8 @@ def use_system(
 ) -> Use:
     """Share the open system of this process if it is what the arguments ask for, or open one.
 
-    While another thread opens or closes the system, wait until it has done so.
+    To be called within `deferring`. While another thread opens or closes the system, wait until it
+    has done so.
 
     Raises:
         LifecycleError: While this thread opens or closes it, after a fork, or if the open system
@@ -603,18 +537,21 @@ def use_system(
     refuse_after_fork()
     with _lock:
         while _current is not None and _current.is_worth_waiting_for():
-            _changed.wait(_POLL_S)
+            with interruptible():
+                _changed.wait(_POLL_S)
         if _current is not None:
             _current.check_shareable(config, backend)
             return Use(_current)
-        system = _current = AscendSystem(AscendConfig() if config is None else config, base)
+        system = AscendSystem(AscendConfig() if config is None else config, base)
+        system.signals.install()  # first: from here on no signal leaves the system opening
+        _current = system
         use = Use(system)
     try:
         system.open(backend, wait_s, probe)
-        return use
-    except BaseException:  # an interrupt may arrive after the last line of open()
-        _close_and_log(system)
+    except BaseException:
+        log_failures(system.close())
         raise
+    return use
 
 
 def refuse_after_fork() -> None:
@@ -633,12 +570,6 @@ def refuse_after_fork() -> None:
         raise error_after_fork(_initialised_in)
 
 
-def _note_initialising() -> None:
-    global _initialised_in
-    if _initialised_in is None:
-        _initialised_in = os.getpid()
-
-
 def _make_way(system: AscendSystem) -> None:
     """Make way for another system; this one is closed now."""
     global _current
@@ -653,11 +584,6 @@ def _shut_down() -> None:
     """Close what is open where nobody is left to catch what fails."""
     system = current_system()
     if system is not None:
-        _close_and_log(system)
-
-
-def _close_and_log(system: AscendSystem) -> None:
-    with system.signals.deferring():
         log_failures(system.close())
 
 

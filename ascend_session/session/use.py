@@ -9,6 +9,7 @@ from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.errors import AscendError
 from ascend_session.failures.scanner import translate
 from ascend_session.session.conditions import check_conditions
+from ascend_session.session.signals import interruptible
 
 if TYPE_CHECKING:
     from ascend_session.session.system import AscendSystem
@@ -48,10 +49,11 @@ class Use:
         system = self.system
         system.check_usable()
         self.graph = graph_or_default(graph)
-        proto, self.parameters = system._session_proto(config, base, device_id)
+        proto, self.parameters = system._options.of_session(system.job, config, base, device_id)
         check_conditions(self.graph, self.parameters, os.environ, system.size)
         try:
-            system._backend.bring_up()  # it may have gone down with the last session
+            with interruptible():
+                system._backend.bring_up()  # it may have gone down with the last session
         except AscendError:
             raise
         except Exception as error:

@@ -87,6 +87,21 @@ def test_whatever_ends_the_script_the_sessions_end_before_the_device(
     assert ("KeyboardInterrupt" in ended.stderr) == how.startswith("SIGINT")
 
 
+def test_a_signal_while_the_sessions_close_waits_where_another_system_was_open_before(
+    host: Any, tmp_path: Path, forking_python: str
+) -> None:
+    before = "from ascend_session import ascend_system\nwith ascend_system():\n    pass\n"
+    ended = run_script(
+        tmp_path,
+        before + SCRIPT + CLOSING.format("SIGTERM"),
+        python=forking_python,
+        asked="replaces_vendor=no",
+        variables=environment(host),
+    )
+    assert ended.returncode == -15, ended.stderr
+    assert calls(host).count("GEFinalize") == 2, ended.stderr
+
+
 def test_without_run_the_device_ends_before_the_sessions_or_not_at_all(
     host: Any, tmp_path: Path, forking_python: str
 ) -> None:

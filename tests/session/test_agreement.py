@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ascend_session import AscendConfig, AscendConfigWarning, ConfigError, ascend_system
-from ascend_session.session.conditions import Leftovers, check_init_options, init_options
+from ascend_session.session.options import Leftovers, check_init_options, init_options
 
 
 class TestInitOptions:

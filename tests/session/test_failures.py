@@ -219,6 +219,21 @@ class TestClosing:
         (closing,) = raised.value.closing_errors  # type: ignore[attr-defined]
         assert isinstance(closing, ShutdownError)
 
+    def test_so_it_does_where_the_system_is_closed_by_hand(self, stub: Any) -> None:
+        class Interrupted(FailingStop):
+            """Is interrupted while it shuts down, which fails."""
+
+            def shutdown(self) -> None:
+                os.kill(os.getpid(), signal.SIGINT)
+                super().shutdown()
+
+        stub(Interrupted)
+        system = ascend_system().open()
+        with pytest.raises(KeyboardInterrupt) as raised:
+            system.close()
+        (closing,) = raised.value.closing_errors  # type: ignore[attr-defined]
+        assert WORDS in str(closing)
+
     def test_ctrl_c_while_closing_leaves_the_error_of_the_body_in_the_traceback(
         self, stub: Any
     ) -> None:

@@ -153,6 +153,15 @@ def test_ctrl_c_in_python_code_is_an_ordinary_interrupt(terminal: Terminal) -> N
     assert "42" in values(terminal.run("int(sess.run(answer)) + keep"))
 
 
+def test_the_first_ctrl_c_ends_no_python_that_computes_elsewhere(terminal: Terminal) -> None:
+    terminal.type("import hashlib; stay(0); hashlib.pbkdf2_hmac('sha256', b'', b'', 10**7)[:0]")
+    terminal.expect("in the run")
+    terminal.press_ctrl_c()
+    assert "KeyboardInterrupt comes then" in terminal.expect("KeyboardInterrupt\r\n")
+    terminal.expect(PROMPT)
+    assert "42" in values(terminal.run("int(sess.run(answer)) + keep"))
+
+
 def test_what_is_left_open_is_shut_down_when_python_ends(terminal: Terminal) -> None:
     terminal.type("exit()")
     terminal.expect("An Ascend system was left open; it is shut down at exit.")

@@ -1,0 +1,86 @@
+"""Gets Ctrl-C at each line of the package in turn; says where something is left behind.
+
+Argument: ``once``, in a whole session; ``twice``, after a first one has ended the initialisation.
+"""
+
+import os
+import signal
+import sys
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+from common import say
+
+from ascend_session import ascend_session
+from ascend_session.backends.stub import StubBackend
+from ascend_session.session import system as systems
+
+FOLDER = os.path.dirname(systems.__file__)
+initialize = StubBackend.initialize
+
+
+class Tracer:
+    """Sends a signal when so many lines of the package have run, and notes before which line."""
+
+    def __init__(self, lines: int) -> None:
+        self._lines = lines
+        self.where = ""
+
+    def __call__(self, frame: Any, event: str, argument: Any) -> Any:
+        file = frame.f_code.co_filename
+        if os.path.dirname(file) != FOLDER:
+            return None
+        if event == "line":
+            self._lines -= 1
+            if self._lines == 0:
+                self.where = f"{os.path.basename(file)}:{frame.f_lineno}"
+                os.kill(os.getpid(), signal.SIGINT)
+        return self
+
+    def trace_callers(self) -> None:
+        """Begin with the functions that are running."""
+        frame: Any = sys._getframe(1)
+        while frame is not None:
+            if os.path.dirname(frame.f_code.co_filename) == FOLDER:
+                frame.f_trace = self
+            frame = frame.f_back
+        sys.settrace(self)
+
+
+def interrupt(lines: int) -> bool:
+    """Open, run and close; return whether there was a signal at such a line."""
+    handler = signal.getsignal(signal.SIGINT)
+    tracer = Tracer(lines)
+
+    def initialize_with_ctrl_c(stub: Any, *arguments: Any) -> None:
+        initialize(stub, *arguments)
+        tracer.trace_callers()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    is_raised = False
+    try:
+        if sys.argv[1] == "once":
+            sys.settrace(tracer)
+        else:
+            StubBackend.initialize = initialize_with_ctrl_c
+        with ascend_session(graph=graph) as sess:
+            sess.run(step)
+        sys.settrace(None)
+    except KeyboardInterrupt:
+        is_raised = True
+    finally:
+        sys.settrace(None)
+    left = [systems._current, tf.get_default_session()]
+    left += [signal.getsignal(signal.SIGINT) is not handler]
+    if any(left) or (tracer.where and not is_raised):
+        say(f"at {tracer.where}: raised {is_raised}, left {left}")
+        os._exit(1)
+    return bool(tracer.where)
+
+
+with tf.Graph().as_default() as graph:
+    step = tf.constant(7)
+interrupted = 0
+while interrupt(interrupted + 1):
+    interrupted += 1
+say(f"many lines {interrupted > 50}")
