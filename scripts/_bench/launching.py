@@ -15,6 +15,7 @@ from timing import Row, Work, best
 
 RANKS, MANY = 8, 256
 LONGEST_IDLE = 60.0  # seconds
+WARM_UP = 30.0  # seconds in which the guardian looks around ever more rarely
 
 _NOTHING = "pass\n"
 # Rank 0 notes when it dies; the others wait for that.
@@ -94,7 +95,7 @@ def idle(folder: Path, seconds: float) -> Row:
         launcher = psutil.Process(run.pid)
         while len(launcher.children(recursive=True)) < RANKS + 1:
             sleep(0.05)
-        sleep(1)
+        sleep(WARM_UP)
         watched = [launcher, *launcher.children()]
         begin = _processor_time(watched)
         sleep(seconds)
