@@ -68,7 +68,7 @@ class Nodes:
     table: "Optional[TableNodes]" = None
 
     @property
-    def part(self) -> "Optional[TableNode]":
+    def table_node(self) -> "Optional[TableNode]":
         """This node in the rank table, if that counts."""
         return None if self.table is None else self.table.nodes[self.rank]
 
@@ -79,7 +79,7 @@ class Nodes:
 
     def first_rank(self, local_size: int) -> int:
         """Count the ranks before this node's; without a table all nodes have as many."""
-        return self.rank * local_size if self.part is None else self.part.first_rank
+        return self.rank * local_size if self.table_node is None else self.table_node.first_rank
 
     def size(self, local_size: int) -> int:
         """Count the ranks on all nodes."""
