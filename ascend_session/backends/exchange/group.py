@@ -37,7 +37,7 @@ from ascend_session.rank_folder import RANK_FOLDER, remove_record, write_record
 from ascend_session.text import format_count
 
 SHORT_BYTES = 1 << 20
-"""Largest tensor of a rank in an exchange that is short."""
+"""Largest tensor of a rank for which a thread of the session itself waits (`NotYetError`)."""
 
 ALONE_S = 3.0
 """Seconds before a rank that cannot be sure that others come reports that it is waiting."""
