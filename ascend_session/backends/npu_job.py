@@ -36,7 +36,7 @@ def find_missing_variables(environ: Mapping[str, str]) -> Dict[str, str]:
     job = Job.detect(environ)
     if job.size == 1:
         return {}
-    variables = {"JOB_ID": claim.seed}
+    variables = {"JOB_ID": claim.job_id}
     if not environ.get("CM_CHIEF_IP"):  # with it they would switch collectives off
         variables.update(RANK_ID=str(job.rank), RANK_SIZE=str(job.size))
     if not environ.get("DEVICE_ID"):

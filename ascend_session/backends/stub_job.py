@@ -202,9 +202,9 @@ def find_rendezvous(job: Job, environ: Mapping[str, str]) -> Rendezvous:
     if claim is not None and claim.hosts is not None and claim.hosts[0] > 1:
         check_first_host(claim.hosts[1], claim.name, environ)
     source = job.mounted if claim is None else claim
-    seed = "" if source is None else source.seed
-    job_id = environ.get("JOB_ID") or seed
-    name = environ.get(RENDEZVOUS) or seed
+    found = "" if source is None else source.job_id
+    job_id = environ.get("JOB_ID") or found
+    name = environ.get(RENDEZVOUS) or found
     if name:
         return Rendezvous.named(job_id, name)
     return Rendezvous.started_together(job_id, [job.rank, job.device_id])

@@ -256,7 +256,7 @@ class _Screen:
         of_job = f" of {plan.size}" if plan.nodes.count > 1 else ""
         why = in_command(plan.reason)
         self._say(f"{count}{of_job}, backend {plan.backend.name}: {why}; logs in {plan.folder}")
-        is_by_table = plan.nodes.part is not None
+        is_by_table = plan.nodes.table_node is not None
         is_chosen = plan.config.processes is None and plan.config.devices is None
         counted = plan.backend.explain_count(plan.environ)
         if is_chosen and not is_by_table and counted is not None:

@@ -25,14 +25,14 @@ class MountedRank(NamedTuple):
         path: The table's file: ``RANK_TABLE_FILE`` if it is set, else the mounted one.
         rank: The rank.
         size: Number of ranks in the table.
-        seed: Text that differs between tables; fit for ``JOB_ID``.
+        job_id: A ``JOB_ID`` that differs between tables.
         evidence: Why this rank is the pod's, as in ``10.0.0.7 is POD_IP``.
     """
 
     path: str
     rank: int
     size: int
-    seed: str
+    job_id: str
     evidence: str
 
     def find_missing_variables(self, environ: Mapping[str, str]) -> Dict[str, str]:
@@ -43,7 +43,7 @@ class MountedRank(NamedTuple):
             "RANK_SIZE": str(self.size),
             "LOCAL_RANK": "0",
             "LOCAL_SIZE": "1",
-            "JOB_ID": self.seed,
+            "JOB_ID": self.job_id,
         }
         return {name: value for name, value in variables.items() if not environ.get(name)}
 
@@ -105,7 +105,7 @@ def find_mounted_rank(environ: Mapping[str, str], identity: Identity) -> Optiona
     own = None if nodes.own is None else nodes.nodes[nodes.own]
     if own is None or not own.evidence or len(own.devices) != 1:
         raise _refuse_mounted(f"of {table.size} ranks", path)
-    return MountedRank(path, own.first_rank, table.size, nodes.seed, own.evidence)
+    return MountedRank(path, own.first_rank, table.size, nodes.job_id, own.evidence)
 
 
 def _refuse_mounted(what: str, path: str) -> JobError:

@@ -37,7 +37,8 @@ class SourcedNumber(NamedTuple):
 class Scheduler:
     """A program that starts and numbers the processes of a job, as one of them sees it.
 
-    A subclass names the variables; its ``__init__`` computes what they do not give directly.
+    A subclass names the variables; its ``__init__`` computes what they do not give directly. It is
+    called in any environment, and raises nothing.
 
     Attributes:
         key: The value of `CHOICE` that chooses it; empty for `RankVariables`.
@@ -52,14 +53,14 @@ class Scheduler:
         local_size: Number of processes on its node.
         where: The job or step, such as ``step 42.0``; may be empty.
         node: A name of the node that no other node has; empty if unknown.
-        seed: Text that identifies the job; fit for ``JOB_ID``.
+        job_id: A ``JOB_ID`` that no other job has, where the environment has none; may be empty.
         hosts: The number of nodes, and the name of the node with rank 0; None if unknown.
     """
 
     key = source = ""
     variables: Tuple[str, str, str, str] = ("", "", "", "")
     own_variables: Tuple[str, ...] = ()
-    where = node = seed = ""
+    where = node = job_id = ""
     hosts: Optional[Tuple[int, str]] = None
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -117,13 +118,14 @@ class OpenMpi(Scheduler):
     def __init__(self, environ: Mapping[str, str]) -> None:
         super().__init__(environ)
         job, host = environ.get("PMIX_NAMESPACE", ""), environ.get("PMIX_HOSTNAME", "")
-        parts, step = [f"job {job}"] if job else [], Slurm(environ)
+        parts = [f"job {job}"] if job else []
+        step = Slurm(environ)
         if step.detect() and _is_below_daemon(environ):
             parts.append(f"below daemons that are Slurm's {step.where}")
         self.where = ", ".join(parts)
         # Nodes have no numbers, and their ranks need not follow each other (--map-by node).
         self.node = f"host {host}" if host else ""
-        self.seed = _make_plain(f"ompi_{job or environ.get('OMPI_MCA_ess_base_jobid', '')}")
+        self.job_id = _make_plain(f"ompi_{job or environ.get('OMPI_MCA_ess_base_jobid', '')}")
 
 
 class Slurm(Scheduler):
@@ -165,7 +167,7 @@ class Slurm(Scheduler):
         self.local_size = _count_local_tasks(environ, node)
         self.where = f"step {job}.{self.step}"
         self.node = "" if node is None else f"node {node}"
-        self.seed = _make_plain(f"slurm_{job}_{self.step}")
+        self.job_id = _make_plain(f"slurm_{job}_{self.step}")
         if nodes is not None and self.rank is not None:
             self.hosts = (nodes.value, _find_host_of_rank_0(environ, self.rank.value, node))
 
@@ -327,7 +329,7 @@ def _detect(sources: Sequence[Type[Scheduler]], environ: Mapping[str, str]) -> L
         return list(detected.values())
     if OpenMpi in detected and _is_below_daemon(environ):
         detected.pop(Slurm, None)
-    # srun --mpi=pmi2 sets PMI_RANK, too.
+    # Slurm alone numbers it: srun --mpi=pmi2 sets MPICH's PMI_RANK, too.
     if Slurm in detected and not detected.keys() - {RankVariables, Slurm, Mpich}:
         _refuse_slurm_shell(environ, detected[Slurm])
     return list(detected.values())

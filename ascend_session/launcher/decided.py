@@ -1,8 +1,8 @@
 """What a decision on a launch comes to: a value, what the user should know, and what refuses it.
 
 The functions ``decide_*`` take the `Request` and what was decided before; `plan.decide_job` has
-their order. Of this node they take the class of the backend, its place among the nodes and the
-device of each rank: None, `Nodes()` or empty if that is not known.
+their order. A class of the backend that is not known is None, a place among the nodes `Nodes()`,
+and the devices of the ranks are empty.
 """
 
 import functools
@@ -77,7 +77,7 @@ class Decided(Generic[_T]):
 
 
 UNDECIDED: Decided[Any] = Decided()
-"""What depends on something that is not decided."""
+"""The outcome if something that it depends on was refused, which says why."""
 
 
 def decision(decide: _Decide) -> _Decide:

@@ -1,7 +1,7 @@
 """Where the ranks of this server run: the device of each, and with ``--bind`` its CPUs.
 
-Only the Atlas training series limits which devices a job may have, and only it and A2 have jobs
-without a rank table.
+Only the Atlas training series, and A2 without RoCE, limit which devices a job may have; only these
+two have jobs without a rank table.
 
 Scripts bind ranks by ``taskset`` to an eighth of all CPUs that the machine has. That leaves the
 machine at rank 8, asks for CPUs that a container or a batch job does not have, and crosses NUMA
@@ -119,8 +119,8 @@ def decide_devices(
     if backend is None:
         return UNDECIDED
     config, environ, assumed = request
-    part = nodes.part
-    table = [] if part is None else [device.device_id for device in part.devices]
+    own = nodes.table_node
+    table = [] if own is None else [device.device_id for device in own.devices]
     given, count = config.devices, config.processes
     ids = () if given is None else parse_devices(given)
     if given is not None and count not in (None, len(ids)):
@@ -131,9 +131,9 @@ def decide_devices(
     if count is None and given is None and not table:
         _refuse_uncounted_program(config, environ)
     count = count or len(ids) or len(table)  # 0 for all that there are
-    if part is not None and count != len(table):
+    if own is not None and count != len(table):
         raise JobError(
-            f"{count} ranks would run on this node, but the rank table gives {part.name} "
+            f"{count} ranks would run on this node, but the rank table gives {own.name} "
             f"{len(table)}.",
             hint=f"Leave {option('processes')} and {option('devices')} out to follow the table.",
         )
@@ -144,12 +144,12 @@ def decide_devices(
 
         visible = HostDevices(tuple(map(PhysicalDeviceId, range(assumed.size))))
     available = len(visible.physical)
-    if part is not None and given is None and backend.needs_rank_table:
+    if own is not None and given is None and backend.needs_rank_table:
         absent = [str(device) for device in table if device not in visible.physical]
         if absent:
             whose = "this process does not get" if assumed is None else f"{assumed} do not include"
             raise JobError(
-                f"The rank table gives {part.name} the devices {', '.join(absent)}, which {whose}.",
+                f"The rank table gives {own.name} the devices {', '.join(absent)}, which {whose}.",
                 hint="`ascend-session devices` shows what it gets; compare server_id in the table.",
             )
         ids = tuple(LogicalDeviceId(visible.physical.index(device)) for device in table)
@@ -174,10 +174,10 @@ def decide_devices(
     checked: List[str] = []
     if backend.holds_npus:
         checked = _check_devices(physical, request, nodes.count == 1)
-    if part is not None and physical and list(physical) != table:
+    if own is not None and physical and list(physical) != table:
         raise JobError(
             f"The ranks of this node would run on the physical devices {list(map(int, physical))}, "
-            f"but the rank table gives {part.name} {list(map(int, table))}; HCCL would end them.",
+            f"but the rank table gives {own.name} {list(map(int, table))}; HCCL would end them.",
             hint=f"Leave {option('devices')} out to follow the table.",
         )
     return Decided(devices, (*visible.notes, *checked))

@@ -68,7 +68,7 @@ class Nodes:
     table: "Optional[TableNodes]" = None
 
     @property
-    def part(self) -> "Optional[TableNode]":
+    def table_node(self) -> "Optional[TableNode]":
         """This node in the rank table, if that counts."""
         return None if self.table is None else self.table.nodes[self.rank]
 
@@ -79,7 +79,7 @@ class Nodes:
 
     def first_rank(self, local_size: int) -> int:
         """Count the ranks before this node's; without a table all nodes have as many."""
-        return self.rank * local_size if self.part is None else self.part.first_rank
+        return self.rank * local_size if self.table_node is None else self.table_node.first_rank
 
     def size(self, local_size: int) -> int:
         """Count the ranks on all nodes."""
@@ -160,17 +160,17 @@ def decide_nodes(request: Request, backend: "Optional[Type[Backend]]") -> Decide
         problems.append(Finding(ERROR, message, "Leave it out.", option="max_restarts"))
     if rank is None or problems:
         raise ConfigError.from_problems(problems, "the launch")
-    seed = (claim.seed if claim else "") or (table.seed if table else "")
+    job_name = (claim.job_id if claim else "") or (table.job_id if table else "")
     notes: Tuple[str, ...] = ()
     if backend.needs_rendezvous:  # by HCCL they meet through the rank table
         _check_one_machine(claim, table, environ)
         program = config.script or config.module or config.program or ""
-        seed = seed or f"{count.value}_nodes_of_{os.path.basename(program)}"
+        job_name = job_name or f"{count.value}_nodes_of_{os.path.basename(program)}"
         notes = (
             f"The {count.value} nodes are rehearsed on this machine, {socket.gethostname()}: on "
             "the stub, launchers of other machines cannot join.",
         )
-    job_id = re.sub("[^A-Za-z0-9-]+", "_", seed)[-100:] if seed else None
+    job_id = re.sub("[^A-Za-z0-9-]+", "_", job_name)[-100:] if job_name else None
     source = next(source for source in reversed(sources) if source.rank is not None)
     why = "as asked"
     if source is not sources[0]:

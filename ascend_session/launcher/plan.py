@@ -426,7 +426,7 @@ def check_ranks(backend: "Type[Backend]", ranks: Sequence[RankPlan]) -> Decided[
     first, last = ranks[0], ranks[-1]
     job = Job.detect(last.environment)
     if job.identity.scheduler is not None:
-        # It says the same to all ranks, which can agree with one of them by chance, not with two.
+        # Its variables are the same for all ranks, so they can fit one by chance, but not two.
         Job.detect(first.environment)
     if backend.needs_rank_table:
         from ascend_session.backends.npu_job import check_job

@@ -29,7 +29,7 @@ class Fault(NamedTuple):
     Attributes:
         name: For the test.
         plant: Plants it; what it returns is called in the end.
-        check: The check that finds it, in both preflight and doctor.
+        check: The check that finds it: the rule of its finding.
         severity: Of what it says.
         said: A part of what it says.
         launch: What the launch is asked besides.
@@ -226,13 +226,13 @@ _USED = "dcmi model initialized failed, because the device is used. ret is -8020
 _NODES, _HEALTH, _TABLE, _TOOLS = "device nodes", "health", "rank table", "versions"
 
 FAULTS: List[Fault] = [
-    # B1
+    # Device nodes
     Fault("folder for a node", _folder_for_a_node, _NODES, "error", "davinci0 is a folder, and no"),
     Fault("dangling node", _node_that_leads_nowhere, _NODES, "error", "no /dev/davinci2"),
     Fault("davinci_manager", _missing_node("davinci_manager"), _NODES, "error", "_manager"),
     Fault("devmm_svm", _missing_node("devmm_svm"), _NODES, "error", "no /dev/devmm_svm"),
     Fault("hisi_hdc", _missing_node("hisi_hdc"), _NODES, "error", "no /dev/hisi_hdc"),
-    # B2
+    # Health
     Fault("alarm", _ill("Alarm"), _HEALTH, "error", "the health of device 1 as Alarm"),
     Fault("critical", _ill("Critical"), _HEALTH, "error", "device 1 as Critical", alone=True),
     Fault("warning", _ill("Warning"), _HEALTH, "warning", "device 1 as Warning", alone=True),
@@ -276,7 +276,7 @@ FAULTS: List[Fault] = [
         "error",
         f"is held by process 4321 (python3 train.py) of user {USER}.",
     ),
-    # A2
+    # Rank table
     Fault("table is a pipe", _fifo, _TABLE, "error", "is a pipe", only="doctor", alone=True),
     Fault("table is a folder", _folder, _TABLE, "error", "is a folder", only="doctor", alone=True),
     Fault(
@@ -304,7 +304,7 @@ FAULTS: List[Fault] = [
         "error",
         "the table is not ready",
     ),
-    # A8, E: EJ0002, EJ0004, EI0016
+    # Network interfaces: EJ0002, EJ0004, EI0016
     Fault(
         "link", _hccn(links={2: "DOWN"}), "network link", "warning", "link of device(s) 2 is down"
     ),
@@ -334,7 +334,7 @@ FAULTS: List[Fault] = [
         only="doctor",
         alone=True,
     ),
-    # A9
+    # Ports
     Fault("device port", _device_port_taken, "ports", "warning", "HCCL needs it on the cards"),
     Fault("port", _taken, "ports", "error", f"process {os.getpid()} ("),
     Fault(
@@ -352,7 +352,7 @@ FAULTS: List[Fault] = [
         "error",
         "HCCL_CONNECT_TIMEOUT='60' is not from 120 to 7200 seconds",
     ),
-    # A6: of these a launch rids its ranks itself.
+    # Variables of a job: of these a launch rids its ranks itself.
     Fault(
         "chief and table",
         lambda healthy: healthy.environ.update(RANK_TABLE_FILE="t.json", CM_CHIEF_IP="10.0.0.1"),
@@ -398,7 +398,7 @@ FAULTS: List[Fault] = [
         only="doctor",
         alone=True,
     ),
-    # B3
+    # Visible devices
     Fault(
         "descending",
         _variable("ASCEND_RT_VISIBLE_DEVICES", "1,0"),
@@ -455,7 +455,7 @@ FAULTS: List[Fault] = [
         "preflight",
         alone=True,
     ),
-    # B4
+    # Installation
     Fault(
         "set_env.sh",
         _unset("ASCEND_TOOLKIT_HOME"),

@@ -81,7 +81,7 @@ def test_the_step_counts_and_not_the_job_that_it_is_in() -> None:
 def test_a_step_says_where_its_first_node_is() -> None:
     claim = read_scheduler({**STEP, "SLURM_STEP_RESV_PORTS": "12005-12006"})
     assert claim is not None
-    assert (claim.hosts, claim.seed) == ((2, "gpu07"), "slurm_42_3")
+    assert (claim.hosts, claim.job_id) == ((2, "gpu07"), "slurm_42_3")
     assert claim.node == "node 1"
     assert claim.name == "Slurm, step 42.3"
 
@@ -237,7 +237,7 @@ def test_a_rank_is_what_mpirun_has_started_it_as() -> None:
 def test_the_job_of_all_ranks_has_one_name() -> None:
     claim = read_scheduler(recorded("mpirun"))
     assert claim is not None
-    assert claim.seed == f"ompi_{recorded('mpirun')['PMIX_NAMESPACE']}"
+    assert claim.job_id == f"ompi_{recorded('mpirun')['PMIX_NAMESPACE']}"
     assert claim.node == "host host"
 
 

@@ -76,8 +76,8 @@ def test_a_node_that_does_not_come_is_named(tmp_path: Path) -> None:
     assert result.code == 1
     assert result.cause is not None
     assert result.cause.elsewhere == 2
-    said = "rank 2 and rank 3 of 4 (all of node 1) did not come within 20 s"
-    assert said in result.cause.said
+    assert "rank 2 and rank 3 of 4 did not come within 20 s" in result.cause.said
+    assert "All nodes of a job on the stub are one machine." in " ".join(result.cause.tail)
 
 
 def test_a_first_node_that_does_not_come_is_named(tmp_path: Path) -> None:

@@ -9,5 +9,5 @@ Read it in this order:
 - `rendezvous`: where rank 0 listens, and how the others find it.
 - `group`: one rank's part: it joins, exchanges tensors, leaves. `order` says which operator may
   run, and `memory` creates the shared memory through which large tensors pass.
-- `communicator` and `collectives`: HCCL's collectives, made of two exchanges: share and reduce.
+- `communicator` and `collectives`: HCCL's collectives, made of two: `share` and `all_reduce`.
 """

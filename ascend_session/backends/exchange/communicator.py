@@ -168,7 +168,8 @@ class Communicator:
         """Split an exchange through the shared memory into blocks, the same on all ranks.
 
         Each rank has two places in the memory, which take turns: whoever writes a block does not
-        disturb those that still read the one before.
+        disturb those that still read the one before. Nobody gets further ahead: the step of a
+        block needs all ranks, which have read the one before by then.
 
         Args:
             exchange: One that has begun.

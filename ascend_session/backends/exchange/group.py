@@ -37,7 +37,7 @@ from ascend_session.rank_folder import RANK_FOLDER, remove_record, write_record
 from ascend_session.text import format_count
 
 SHORT_BYTES = 1 << 20
-"""Largest tensor of a rank in an exchange that is short."""
+"""Largest tensor of a rank for which a thread of the session itself waits (`NotYetError`)."""
 
 ALONE_S = 3.0
 """Seconds before a rank that cannot be sure that others come reports that it is waiting."""
@@ -192,14 +192,14 @@ class ProcessGroup:
         finally:
             absent.stop()
 
-    def _join(self, first: Rendezvous, absent: member.AbsentRanks) -> None:
+    def _join(self, of_job: Rendezvous, absent: member.AbsentRanks) -> None:
         """Connect to the hub, which rank 0 starts, and wait until all ranks have joined or fail."""
         who, begun = self._who, time.monotonic()
-        number = _systems[first.names, who.rank] + 1
-        rendezvous = first.of_system(number)
+        number = _systems[of_job.names, who.rank] + 1
+        rendezvous = of_job.of_system(number)
         server = None
         retry_s = _RETRY_S / 16
-        may_be_alone = first.starter is not None or who.local_size < who.size
+        may_be_alone = of_job.starter is not None or who.local_size < who.size
         while self.state is GroupState.JOINING:
             waited_s = time.monotonic() - begun
             explained = absent.explain()
@@ -220,7 +220,7 @@ class ProcessGroup:
                         server = Server(who.size, rendezvous)
                 try:
                     self._greet(connect(rendezvous.names), rendezvous)
-                    _systems[first.names, who.rank] = number
+                    _systems[of_job.names, who.rank] = number
                 except OSError as error:
                     if waited_s > self._timeout_s:
                         raise self._describe_missing_hub() from error
@@ -346,7 +346,7 @@ class ProcessGroup:
             raise CollectiveError(self.reason)
         if self.state is GroupState.OVER:  # rank 0 has left in order, and its process has ended
             if 0 in operation.ranks:
-                raise CollectiveError(rank_has_left(0, [self.rank], operation, 0))
+                raise CollectiveError(rank_has_left(0, [self.rank], operation))
             raise CollectiveError(
                 f"{JOB_CANNOT_GO_ON}rank 0, whose process keeps the ranks together, has closed its "
                 f"system and ended before {operation} on rank {self.rank}.",
@@ -397,7 +397,7 @@ class ProcessGroup:
             self._connection.close()
 
     def _say_last(self, header: Header) -> None:
-        """Say how this rank ends its part, and wait until all have: the hub may be in here."""
+        """Say how this rank ends its part, and wait until all have: its process may run the hub."""
         if self._connection is not None:
             self._send(encode(header))
             if not self._receive_until(lambda: self.state is GroupState.OVER, _LEAVE_TIMEOUT_S):
@@ -444,7 +444,7 @@ class ProcessGroup:
             _logger.debug("Rank %d could not send: %s", self.rank, error)
 
     def _wait(self, is_done: Callable[[], Any], limit_s: Optional[float]) -> bool:
-        """Wait until it is done or never will be; return False if the limit has passed."""
+        """Wait until it is done, or this rank takes no part any more; False if the limit passed."""
         return self._receive_until(lambda: is_done() or self.state not in _OPEN, limit_s)
 
     def _receive_pending(self) -> None:
@@ -513,10 +513,11 @@ class ProcessGroup:
         if event == "step" and exchange is not None:
             exchange.step_count += 1
         elif event == "go" and exchange is not None:
-            if header["is_run"] and self.memory is None:
+            if header["is_transfer"] and self.memory is None:
                 self._send(encode({"kind": "fail", "reason": _NO_MEMORY}))
             else:
-                exchange.result = None if header["is_run"] else np.frombuffer(payload, np.uint8)
+                if not header["is_transfer"]:
+                    exchange.result = np.frombuffer(payload, np.uint8)
                 exchange.sizes = header["sizes"]
         elif event == "together":
             self.nodes = [str(node) for node in header["nodes"]]

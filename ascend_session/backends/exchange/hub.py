@@ -4,10 +4,10 @@ Messages come in, messages go out; sockets, threads and clocks are in `server`. 
 
 - ``hello``: who it is. The answer is ``refused``, or ``together`` once all ranks are there.
 - ``enter``: it is ready for a collective. Once all of its ranks are, each is sent ``go``. If their
-  tensors came with the entries, the result comes with that. Otherwise it is a *run* through the
-  shared memory, of which there is one: runs take turns.
-- ``step``: it has completed a step of the run. Once all have, each is sent ``step``.
-- ``finish``: it needs the shared memory no longer. Once no rank does, the next run begins.
+  tensors came with the entries, the result comes with that. Otherwise it is a *transfer* through
+  the shared memory, of which there is one: transfers take turns.
+- ``step``: it has completed a step of the transfer. Once all have, each is sent ``step``.
+- ``finish``: it needs the shared memory no longer. Once no rank does, the next transfer begins.
 - ``leave``: it ends its part in order. Once all have, each is sent ``over``.
 - ``time_out``: others did not join, or did not enter a collective, in time.
 - ``fail``: it cannot go on.
@@ -46,16 +46,16 @@ from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.text import format_count, format_ordinal
 
 LOOK_S = 0.5
-"""Seconds between two calls of `Hub.judge`."""
+"""Seconds between two calls of `Hub.end_standstill`."""
 
-_STANDSTILL_LOOKS = 8  # without any message, before the ranks' processor time is looked at
-_IDLE_S = 0.1  # processor time, in that period, of a process that only waits
+_STANDSTILL_LOOKS = 8  # without any message, from the first to the second look at processor time
+_IDLE_S = 0.1  # processor time, between these two, of a process that only waits
 
 
 class Message(NamedTuple):
     """A message to clients, which are numbers of connections.
 
-    The shared memory is sent with a client's first run; ``refused`` ends the connection.
+    The shared memory is sent with a client's first transfer; ``refused`` ends the connection.
     """
 
     clients: List[int]
@@ -104,7 +104,7 @@ class Wait(NamedTuple):
     times: int
 
 
-class Run:
+class Transfer:
     """A collective that passes through the shared memory."""
 
     def __init__(self, operation: Operation, sizes: List[int]) -> None:
@@ -144,8 +144,8 @@ class Hub:
         self._left: Set[int] = set()
         self._entered: Dict[str, Dict[int, Entry]] = {}
         self._completed: Counter[str] = collections.Counter()  # by key
-        self._runs: Deque[Run] = collections.deque()  # the first one has the memory
-        self._looks = 0  # of `judge` since the last message
+        self._transfers: Deque[Transfer] = collections.deque()  # the first one has the memory
+        self._looks = 0  # of `end_standstill` since the last message
         self._used_then: Mapping[int, float] = {}
 
     @property
@@ -160,7 +160,7 @@ class Hub:
 
     @property
     def is_needed(self) -> bool:
-        """Whether ranks are connected, or may still come and have to be told why the job ended."""
+        """Whether ranks are connected, or may still come: to join, or to hear why the job ended."""
         return bool(self._ranks) or not (self.is_over and self.is_complete)
 
     @property
@@ -214,12 +214,12 @@ class Hub:
         if not self.is_over:
             self.ended = reason
             self._entered.clear()
-            self._runs.clear()
+            self._transfers.clear()
             # Rank 0 hears it last: the process of the hub may end then.
             ranks = sorted(self.members, reverse=True)
             self._tell(ranks, {"event": "end", "reason": reason, "rank": rank})
 
-    def judge(self, measure_used_s: Callable[[], Mapping[int, float]]) -> None:
+    def end_standstill(self, measure_used_s: Callable[[], Mapping[int, float]]) -> None:
         """End the job if every rank waits, and none can ever go on; called every `LOOK_S`.
 
         That is so if every rank waits, none of the collectives has all its ranks, and for some
@@ -228,12 +228,12 @@ class Hub:
 
         Args:
             measure_used_s: Returns the processor seconds that each client's process has used, as
-                far as known. It is called only if nothing has changed for a while.
+                far as known. It is called only while every rank waits.
         """
         waits = self.waits
         waiting = {wait.rank for wait in waits}
         staying = set(self.members) - self._left
-        if self._runs or self.is_over or not staying <= waiting:
+        if self._transfers or self.is_over or not staying <= waiting:
             self._looks = 0
             return
         self._looks += 1
@@ -350,26 +350,13 @@ class Hub:
     def _time_out_joining(self, seconds: float) -> None:
         absent = [rank for rank in range(self._size) if rank not in self.members]
         if absent:
-            nodes = self._find_whole_nodes(set(absent))
-            all_of = f" (all of {name_ranks(nodes, 'node')})" if nodes else ""
-            where = " All nodes of a job on the stub are one machine." if nodes else ""
+            has_nodes = any(member.local_size < self._size for member in self.members.values())
+            where = " All nodes of a job on the stub are one machine." if has_nodes else ""
             self.end(
-                f"{JOB_CANNOT_GO_ON}{name_ranks(absent)} of {self._size}{all_of} did not come "
-                f"within {seconds:g} s.{where} Every rank has to open its system; look at the "
-                "output of those that did not."
+                f"{JOB_CANNOT_GO_ON}{name_ranks(absent)} of {self._size} did not come within "
+                f"{seconds:g} s.{where} Every rank has to open its system; look at the output of "
+                "those that did not."
             )
-
-    def _find_whole_nodes(self, absent: Set[int]) -> List[int]:
-        """List the nodes of which no rank has joined, if each has as many ranks, in order."""
-        count = max((member.local_size for member in self.members.values()), default=0)
-        if not 0 < count < self._size or any(
-            (member.node, member.local_size) != (str(rank - rank % count), count)
-            for rank, member in self.members.items()
-        ):
-            return []
-        firsts = range(0, self._size, count)
-        whole = [{*range(first, min(first + count, self._size))} <= absent for first in firsts]
-        return [node for node, is_absent in enumerate(whole) if is_absent]
 
     # Collectives
 
@@ -412,42 +399,43 @@ class Hub:
         sizes = [entry.size_bytes for entry in entries]
         if all(entry.is_small for entry in entries):
             result = combine(entries[0].plan, [entry.payload for entry in entries])
-            header = {"event": "go", "key": operation.key, "sizes": sizes, "is_run": False}
+            header = {"event": "go", "key": operation.key, "sizes": sizes, "is_transfer": False}
             self._tell(operation.ranks, header, result)
             return
-        self._runs.append(Run(operation, sizes))
-        if len(self._runs) == 1:
-            self._start_run()
+        self._transfers.append(Transfer(operation, sizes))
+        if len(self._transfers) == 1:
+            self._start_transfer()
 
-    def _start_run(self) -> None:
-        """Begin the first of the runs."""
+    def _start_transfer(self) -> None:
+        """Begin the first of the transfers."""
         try:
             self._provide_memory()
         except (AscendError, MemoryError, OSError) as error:
             self.end(rank_failed(0, str(error)), 0)
             return
-        run = self._runs[0]
-        header = {"event": "go", "key": run.operation.key, "sizes": run.sizes, "is_run": True}
-        self._tell(run.operation.ranks, header)
+        first = self._transfers[0]
+        operation, sizes = first.operation, first.sizes
+        header = {"event": "go", "key": operation.key, "sizes": sizes, "is_transfer": True}
+        self._tell(operation.ranks, header)
 
     def _step(self, rank: int) -> None:
         """Note that a rank has completed a step; the last one completes it for all."""
-        run = self._runs[0] if self._runs else None
-        if run is not None and rank in run.unfinished:
-            run.arrived.add(rank)
-            if len(run.arrived) == len(run.sizes):
-                run.arrived.clear()
-                self._tell(run.operation.ranks, {"event": "step", "key": run.operation.key})
+        first = self._transfers[0] if self._transfers else None
+        if first is not None and rank in first.unfinished:
+            first.arrived.add(rank)
+            if len(first.arrived) == len(first.sizes):
+                first.arrived.clear()
+                self._tell(first.operation.ranks, {"event": "step", "key": first.operation.key})
 
     def _finish(self, rank: int) -> None:
-        """Note that a rank needs the memory no longer; the last one begins the next run."""
-        run = self._runs[0] if self._runs else None
-        if run is not None and rank in run.unfinished:
-            run.unfinished.discard(rank)
-            if not run.unfinished:
-                self._runs.popleft()
-                if self._runs:
-                    self._start_run()
+        """Note that a rank needs the memory no longer; the last one begins the next transfer."""
+        first = self._transfers[0] if self._transfers else None
+        if first is not None and rank in first.unfinished:
+            first.unfinished.discard(rank)
+            if not first.unfinished:
+                self._transfers.popleft()
+                if self._transfers:
+                    self._start_transfer()
 
     def _time_out(self, rank: int, key: str, seconds: float) -> None:
         """End the job because a rank has waited so long for others to join or to enter."""
@@ -483,10 +471,10 @@ class Hub:
 
     def _check_left(self) -> None:
         """End the job if somebody waits for a rank that has left."""
-        for run in self._runs:
-            for rank in run.unfinished & self._left:
-                others = sorted(run.unfinished - {rank}) or [rank]
-                self.end(rank_has_left(rank, others, run.operation, 0), rank=None)
+        for transfer in self._transfers:
+            for rank in transfer.unfinished & self._left:
+                others = sorted(transfer.unfinished - {rank}) or [rank]
+                self.end(rank_has_left(rank, others, transfer.operation))
                 return
         waits = self.waits if self._left else []
         for wait in waits:

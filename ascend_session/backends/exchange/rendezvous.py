@@ -17,7 +17,7 @@ import sys
 import threading
 from typing import Any, Dict, List, Match, NamedTuple, Optional, Sequence, Tuple
 
-from ascend_session.backends.exchange.wire import MALFORMED, find_user, make_socket
+from ascend_session.backends.exchange.wire import MALFORMED, make_socket, read_peer
 from ascend_session.cluster.machine import ONE_MACHINE
 from ascend_session.errors import InitializationError
 
@@ -131,7 +131,7 @@ def find_folder() -> str:
         except OSError as error:
             reasons.append(f"{path}: {error.strerror}")
             continue
-        if status.st_uid != os.geteuid():  # who made it need not mean well; all ranks go on alike
+        if status.st_uid != os.geteuid():  # whose maker may mean harm; all ranks pass it over alike
             reasons.append(f"{path} belongs to uid {status.st_uid}")
         elif not os.access(parent, os.W_OK | os.X_OK):
             reasons.append(f"{parent} is not writable")
@@ -224,7 +224,7 @@ def connect(names: Sequence[str]) -> socket.socket:
                 failure = error
                 _check_machine(path + _LOCK)
                 continue
-            if find_user(connecting)[1] != os.geteuid():
+            if read_peer(connecting)[1] != os.geteuid():
                 raise InitializationError("A process of another user listens for these ranks.")
             failed.pop_all()
             return connecting

@@ -21,8 +21,8 @@ def rank_failed(rank: int, reason: str) -> str:
     return f"{JOB_CANNOT_GO_ON}rank {rank} failed: {reason}"
 
 
-def rank_has_left(rank: int, waiting: Sequence[int], operation: Operation, count: int) -> str:
-    """Say that ranks wait for one that has closed its system, in their ``count``-th run."""
+def rank_has_left(rank: int, waiting: Sequence[int], operation: Operation, count: int = 1) -> str:
+    """Say that ranks wait for one that has closed its system, and in which of their runs."""
     times = f" for the {format_ordinal(count)} time" if count > 1 else ""
     verb = "wait" if len(waiting) > 1 else "waits"
     return (

@@ -23,7 +23,7 @@ from ascend_session.backends.exchange.wire import (
     MALFORMED,
     decode,
     encode,
-    find_user,
+    read_peer,
     receive,
 )
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
@@ -46,7 +46,7 @@ class Client:
     def __init__(self, number: int, connection: socket.socket) -> None:
         self.number = number
         self.connection = connection
-        self.pid, _ = find_user(connection)
+        self.pid, _ = read_peer(connection)
         self.since = time.monotonic()
         self.outbox: Deque[Tuple[bytes, Rights]] = collections.deque()
         self.has_memory = False
@@ -119,7 +119,7 @@ class Server:
                     for client in self._find_strangers():
                         if looked_at - client.since >= _HELLO_TIMEOUT_S:
                             self._drop(client)
-                    self._hub.judge(self._measure_used_s)
+                    self._hub.end_standstill(self._measure_used_s)
                     self._send_all()
         except Exception as error:
             _logger.exception("The hub of these ranks has failed")
@@ -156,7 +156,7 @@ class Server:
             _logger.debug("A process could not be accepted: %s", error)
             time.sleep(_REST_S)
             return
-        if find_user(connection)[1] != os.geteuid():
+        if read_peer(connection)[1] != os.geteuid():
             connection.close()
             return
         strangers = self._find_strangers()
@@ -203,13 +203,13 @@ class Server:
         while self._hub.outbox:
             numbers, header, payload = self._hub.outbox.pop(0)
             message = encode(header, payload)
-            is_run, is_refusal = header.get("is_run"), header["event"] == "refused"
+            is_transfer, is_refusal = header.get("is_transfer"), header["event"] == "refused"
             for number in numbers:
                 client = self._clients.get(number)
                 if client is None:  # it has ended meanwhile
                     continue
                 rights: Rights = []
-                if is_run and not client.has_memory and self._memory is not None:
+                if is_transfer and not client.has_memory and self._memory is not None:
                     client.has_memory = True
                     files = array.array("i", [self._memory])
                     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)]

@@ -93,7 +93,7 @@ def make_socket() -> socket.socket:
     return made
 
 
-def find_user(connection: socket.socket) -> Tuple[int, int]:
+def read_peer(connection: socket.socket) -> Tuple[int, int]:
     """Return pid and uid of the process at the other end, as the kernel knows them.
 
     The pid is 0 for a process of another pid namespace.

@@ -62,13 +62,13 @@ class TableNodes(NamedTuple):
     Attributes:
         nodes: In the order of their ranks.
         own: The index of this node; None if it is not known.
-        seed: Text that differs between tables; fit for ``JOB_ID``.
+        job_id: A ``JOB_ID`` that differs between tables.
         path: The table's file.
     """
 
     nodes: Tuple[TableNode, ...]
     own: Optional[int]
-    seed: str
+    job_id: str
     path: str
 
     @property
@@ -130,8 +130,8 @@ def find_nodes(table: RankTable, environ: Mapping[str, str]) -> TableNodes:
     own = [number for number, node in enumerate(nodes) if node.evidence]
     own = own or ([0] if len(nodes) == 1 else [])
     text = repr([tuple(node[:3]) for node in nodes])
-    seed = "table_" + hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:12]
-    return TableNodes(tuple(nodes), own[0] if len(own) == 1 else None, seed, path)
+    job_id = "table_" + hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    return TableNodes(tuple(nodes), own[0] if len(own) == 1 else None, job_id, path)
 
 
 def may_have_several_nodes(path: str) -> bool:

@@ -104,8 +104,10 @@ class Members:
 
     def rest(self) -> Dict[Any, List[Any]]:
         """Wait for their end; what each has said last, by rank, and ``codes``."""
-        out, _ = self._process.communicate(timeout=PATIENCE_S)
-        words = [json.loads(line) for line in out.splitlines()]
+        assert self._process.stdout is not None
+        # Not by communicate, which loses what `next` has read ahead.
+        words = [json.loads(line) for line in self._process.stdout]
+        self._process.wait(timeout=PATIENCE_S)
         return {first: others for first, *others in words}
 
 

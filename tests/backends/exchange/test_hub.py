@@ -99,7 +99,7 @@ def test_large_ones_take_turns_in_the_memory(two: Ranks) -> None:
         for rank in (0, 1):
             two.enter(rank, key, data=bytes(1 << 20))
     assert two.events(0) == ["together", "go"]
-    assert two.last(0).header["is_run"]
+    assert two.last(0).header["is_transfer"]
     two.say(1, {"kind": "step"})
     two.say(2, {"kind": "step"})
     assert two.last(1).header == {"event": "step", "key": "a"}
@@ -186,7 +186,7 @@ class TestStandstill:
         """What comes of so many looks at processes that use so much in each second."""
         for number in range(looks):
             used_s = {client: rate * LOOK_S * number for client, rate in used.items()}
-            ranks.hub.judge(lambda used_s=used_s: used_s)
+            ranks.hub.end_standstill(lambda used_s=used_s: used_s)
         return ranks.hub.ended
 
     def test_ranks_that_wait_in_different_places_are_ended_after_four_seconds(
@@ -251,7 +251,7 @@ def test_fifty_thousand_random_messages_neither_break_it_nor_let_anybody_in() ->
             malformed += 1
             ranks.hub.disconnect(client)
         joined += ranks.hub.has_joined(client) and is_stranger
-        ranks.hub.judge(dict)
+        ranks.hub.end_standstill(dict)
         ranks.told.clear()
         if ranks.hub.is_over:  # begin anew, with ranks that are there
             ranks = together(2)

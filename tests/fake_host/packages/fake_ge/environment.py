@@ -108,13 +108,13 @@ def collectives() -> Collectives:
     workers, ranks = _size("CM_WORKER_SIZE"), _size("RANK_SIZE")
     found = Collectives(False, {})
     if chief and table:
-        # A6: "CM_CHIEF_IP and RANK_TABLE_FILE both set: ERROR log only; hcom off"
+        # "CM_CHIEF_IP and RANK_TABLE_FILE both set: ERROR log only; hcom off"
         pass
     elif chief:
         found = _of_chief(chief, _ONE if workers == _UNSET else workers, ranks)
     elif table:
         found = _of_table(table, workers, _ONE if ranks == _UNSET else ranks)
-    # A6: "HELP_CLUSTER set to anything forces hcom on"
+    # "HELP_CLUSTER set to anything forces hcom on"
     return found._replace(on=found.on or bool(env("HELP_CLUSTER")))
 
 
@@ -150,26 +150,26 @@ def collection_path() -> Optional[str]:
 
 def _of_chief(chief: str, workers: int, ranks: int) -> Collectives:
     env = os.environ.get
-    # A6: "CM_* + RANK_SIZE, or CM_CHIEF_PORT / CM_CHIEF_DEVICE missing: ignored; hcom off"
+    # "CM_* + RANK_SIZE, or CM_CHIEF_PORT / CM_CHIEF_DEVICE missing: ignored; hcom off"
     if not env("CM_CHIEF_PORT") or not env("CM_CHIEF_DEVICE") or workers <= 0 or ranks != _UNSET:
         return Collectives(False, {})
     names = ("CM_CHIEF_PORT", "CM_CHIEF_DEVICE", "CM_WORKER_IP", "CM_WORKER_SIZE")
-    # A6: "CM_WORKER_SIZE unset in the CM flow: counted as 1; hcom on but not passed"
+    # "CM_WORKER_SIZE unset in the CM flow: counted as 1; hcom on but not passed"
     given = {name.lower(): env(name, "") for name in names if env(name)}
     return Collectives(True, {"cm_chief_ip": chief, **given})
 
 
 def _of_table(table: str, workers: int, ranks: int) -> Collectives:
-    # A6: "RANK_TABLE_FILE + CM_WORKER_SIZE: ignored"; "RANK_SIZE = 0 (or < -1): ignored"
+    # "RANK_TABLE_FILE + CM_WORKER_SIZE: ignored"; "RANK_SIZE = 0 (or < -1): ignored"
     if workers != _UNSET or ranks <= 0:
         return Collectives(False, {})
-    # A6: "RANK_ID absent with a table: option simply not passed"
+    # "RANK_ID absent with a table: option simply not passed"
     given = {n.lower(): os.environ[n] for n in ("POD_NAME", "RANK_ID") if os.environ.get(n)}
     return Collectives(True, {"rank_table_file": table, **given})
 
 
 def _size(name: str) -> int:
-    # A6: "unset, -1 or not a number: counted as unset"
+    # "unset, -1 or not a number: counted as unset"
     number = _integer(os.environ.get(name, ""))
     return _UNSET if number is None else number
 
