@@ -107,7 +107,7 @@ class RankTable(Contents):
         """
         path = os.fspath(path)
         if not isinstance(cast(Any, seconds), Real) or not seconds >= 0:  # NaN is neither
-            raise JobError(f"seconds={seconds!r} must be a number of seconds, 0 or more.")
+            raise JobError(f"seconds must be a number, 0 or more, not {seconds!r}.")
         end = time.monotonic() + seconds
         while True:
             text, why = look_for_table(path)
