@@ -116,7 +116,7 @@ def replace_file(path: str, content: bytes) -> None:
 def write_file(
     path: str, content: bytes, *, force: bool = False, error: Type[AscendError] = ConfigError
 ) -> None:
-    """Write a user's file, completely or not at all.
+    """Write a user's file, completely and synced to disk, or not at all.
 
     Args:
         path: Its name; a link is followed.
@@ -143,6 +143,7 @@ def write_file(
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
+        _sync_folder(os.path.dirname(target))
     except FileExistsError:
         raise error(
             f"{path} already exists.", hint=f"Give {option('force')} to replace it."
@@ -168,7 +169,7 @@ def store_file(folder: str, name: str, content: bytes) -> str:
         The absolute path: ``folder/op_precision-<16 hexadecimal digits>.ini``.
 
     Raises:
-        ConfigError: If it cannot be written.
+        ConfigError: If it cannot be written, or exists and cannot be read.
     """
     path = stored_path(folder, name, content)
     try:
@@ -202,10 +203,15 @@ def lock_folder_of(path: str) -> Iterator[None]:
 
 
 def _has_content(path: str, content: bytes) -> bool:
-    try:
-        return read_regular_file(path, len(content)) == content
-    except UnreadableError:
+    """Return whether a file has this content.
+
+    Raises:
+        OSError: If it cannot be read. It may be another user's, who could not read a new one.
+    """
+    if not os.path.isfile(path):
         return False
+    with open(path, "rb") as file:
+        return file.read(len(content) + 1) == content
 
 
 def _read_mode(target: str) -> Optional[int]:
@@ -243,3 +249,13 @@ def _rename_to_new(temporary: str, target: str) -> None:
         if os.path.lexists(target):
             raise FileExistsError(errno.EEXIST, "File exists") from None
         os.replace(temporary, target)
+
+
+def _sync_folder(folder: str) -> None:
+    """Sync a folder, so that a new name in it survives a crash, if the file system can."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,8 +1,6 @@
 """Findings: the one record for errors, warnings and notes of all checks."""
 
-import re
-from array import array
-from bisect import bisect_right
+from itertools import accumulate
 from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
 
 from ascend_session.spelling import as_message, template_of
@@ -53,20 +51,26 @@ class Place(NamedTuple):
         return within if self.cell is None else f"cell {self.cell}:{within}"
 
 
+_BLOCK = 4096  # characters
+
+
 class TextPlaces:
-    """Converts indices of a text to lines and columns."""
+    """Converts indices of a text, which may have millions of lines, to lines and columns."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._line_starts = array("Q")
+        self._feeds: List[int] = []  # line feeds before each block
 
     def locate(self, at: int) -> Place:
         """Return line and column of the character at index ``at``."""
-        if not self._line_starts:
-            self._line_starts.append(0)
-            self._line_starts.extend(feed.end() for feed in re.finditer("\n", self._text))
-        line = bisect_right(self._line_starts, at)
-        return Place(line, at - self._line_starts[line - 1] + 1)
+        text = self._text
+        if not self._feeds:
+            starts = range(0, len(text), _BLOCK)
+            counts = (text.count("\n", start, start + _BLOCK) for start in starts)
+            self._feeds = [0, *accumulate(counts)]
+        block = at // _BLOCK
+        line = self._feeds[block] + text.count("\n", block * _BLOCK, at) + 1
+        return Place(line, at - text.rfind("\n", 0, at))
 
 
 class _Fields(NamedTuple):

@@ -17,14 +17,14 @@ def printable(text: str, longest: int = 400) -> str:
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
-def blanked(text: str) -> str:
+def blank_unprintable(text: str) -> str:
     """Replace each unprintable character, including line ends, by a blank."""
     return "".join(char if char.isprintable() else " " for char in text)
 
 
 def one_line(text: str, longest: int) -> str:
     """Put foreign text on one line of limited length, without terminal codes."""
-    line = " ".join(blanked(text).split())
+    line = " ".join(blank_unprintable(text).split())
     return line if len(line) <= longest else f"{line[:longest]}..."
 
 

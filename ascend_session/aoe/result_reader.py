@@ -105,7 +105,7 @@ def _parse_content(content: bytes, name: str) -> ResultFile:
     mark = detect_foreign_encoding(content)
     if mark is not None:
         raise ResultError(
-            f"{name}:1:1: is {mark}, not UTF-8 text, as AOE writes it.",
+            f"{name}:1:1: is {mark}, not UTF-8 text like AOE's.",
             hint="Name the file as AOE has written it.",
         )
     text = content.decode("utf-8-sig", "replace")

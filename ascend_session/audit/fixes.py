@@ -120,7 +120,7 @@ _ASSIGNMENT = re.compile(
     r"""parameter_map\[\s*(['"])(?P<key>\w+)\1\s*\]\.(?P<field>[a-z]+)\s*=(?!=)"""
 )
 _NEAR = 0.85  # least likeness of a misspelt key and the known one
-_AHEAD = 0.06  # by which the second best is less alike
+_AHEAD = 0.06  # by which the second best key must be less alike
 
 
 def _fix_key(line: str, text: str, _: int) -> Optional[str]:
@@ -210,7 +210,7 @@ def _imports_rewriter(text: str, number: int) -> bool:
     return False
 
 
-# Functions that return a corrected line or None, given it, the whole text and its number; by rule.
+# For each rule, a function of line, whole text and line number: the corrected line, or None.
 _FIXES: Dict[str, Callable[[str, str, int], Optional[str]]] = {
     "unknown-key": _fix_key,
     "wrong-field": _fix_field,

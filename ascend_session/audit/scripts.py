@@ -102,8 +102,8 @@ _LEFT_OUT = ("__pycache__", "node_modules", "site-packages", ".ipynb_checkpoints
 def files_below(paths: Sequence[str]) -> List[str]:
     """List the scripts and notebooks among ``paths`` and in their folders, each once, in order.
 
-    A path of a file is taken whatever its suffix is. Hidden folders and installed packages are
-    left out, and links to folders are not followed.
+    A file that ``paths`` names is listed whatever its suffix is. Hidden folders and installed
+    packages are left out, and links to folders are not followed.
 
     Raises:
         FileNotFoundError: If a path is not there.

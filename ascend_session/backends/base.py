@@ -308,7 +308,7 @@ class Backend(abc.ABC):
         """Open a ``tf.Session`` on this backend, without a wrapper."""
         return self._tf.Session(self.target, graph=graph, config=proto)
 
-    def interrupt(  # noqa: B027  (on a device no thread waits so)
+    def interrupt(  # noqa: B027  (on a device there is nothing to wake)
         self, reason: str, error: Optional[BaseException] = None
     ) -> None:
         """Wake threads that closing their session does not wake, such as those in a collective.

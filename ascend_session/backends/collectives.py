@@ -53,7 +53,7 @@ class Groups(abc.ABC):
         """Return the rank in the group of a rank in the job."""
 
 
-def gathered(shape: Shape, rank_size: int) -> Optional[List[Optional[int]]]:
+def gather_shape(shape: Shape, rank_size: int) -> Optional[List[Optional[int]]]:
     """Return the shape of allgather's result for an input of ``shape``.
 
     Raises:
@@ -65,7 +65,7 @@ def gathered(shape: Shape, rank_size: int) -> Optional[List[Optional[int]]]:
     return [first if first is None else first * rank_size, *shape[1:]]
 
 
-def scattered(shape: Shape, rank_size: int) -> Optional[List[Optional[int]]]:
+def scatter_shape(shape: Shape, rank_size: int) -> Optional[List[Optional[int]]]:
     """Return the shape of reduce_scatter's result for an input of ``shape``.
 
     An unknown first dimension stays unknown; the operator checks it when it runs.
@@ -86,7 +86,7 @@ def scattered(shape: Shape, rank_size: int) -> Optional[List[Optional[int]]]:
     return [first // rank_size, *shape[1:]]
 
 
-def exchanged(recv_counts: Sequence[int], recv_displacements: Sequence[int]) -> int:
+def count_exchanged(recv_counts: Sequence[int], recv_displacements: Sequence[int]) -> int:
     """Return the number of elements in the result of all_to_all_v: up to the last one received.
 
     Raises:

@@ -195,8 +195,8 @@ def _watch_runs() -> None:
     def run(
         self: Any, handle: Any, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any
     ) -> Any:
-        operations = _fetched(self.graph, fetches)
-        loops = _needed_loops(self.graph, operations)
+        operations = _list_fetched(self.graph, fetches)
+        loops = _find_needed_loops(self.graph, operations)
         if not loops:
             return original_run(self, handle, fetches, feed_dict, options, run_metadata)
         if len(loops) > 1:
@@ -216,7 +216,7 @@ def _watch_runs() -> None:
     def make_callable(
         self: Any, fetches: Any, feed_list: Any = None, accept_options: bool = False
     ) -> Any:
-        if not _needed_loops(self.graph, _fetched(self.graph, fetches)):
+        if not _find_needed_loops(self.graph, _list_fetched(self.graph, fetches)):
             return original_callable(self, fetches, feed_list, accept_options)
 
         def call(*values: Any, **options: Any) -> Any:
@@ -238,20 +238,20 @@ def _watch_runs() -> None:
     base._make_callable_from_options = make_from_options
 
 
-def _needed_loops(graph: Any, operations: Sequence[Any]) -> List[HostLoop]:
+def _find_needed_loops(graph: Any, operations: Sequence[Any]) -> List[HostLoop]:
     loops: Sequence[HostLoop] = getattr(graph, _LOOPS, ())
     return [loop for loop in loops if any(loop.use_of(each).needs_loop for each in operations)]
 
 
 def _refuse_loops(graph: Any, fetches: Any, way: str) -> None:
-    for loop in _needed_loops(graph, _fetched(graph, fetches)):
+    for loop in _find_needed_loops(graph, _list_fetched(graph, fetches)):
         raise UnsupportedError(
             f"{loop.operation.name} makes several steps, which {way} cannot on the stub.",
             hint="Run it with session.run.",
         )
 
 
-def _fetched(graph: Any, fetches: Any) -> List[Any]:
+def _list_fetched(graph: Any, fetches: Any) -> List[Any]:
     """List the operations of what a run fetches; none where the graph has no loop."""
     if not getattr(graph, _LOOPS, ()):
         return []
@@ -260,7 +260,7 @@ def _fetched(graph: Any, fetches: Any) -> List[Any]:
     elif hasattr(type(fetches), "__attrs_attrs__"):
         fetches = [getattr(fetches, field.name) for field in type(fetches).__attrs_attrs__]
     if isinstance(fetches, (list, tuple)):
-        return [operation for fetch in fetches for operation in _fetched(graph, fetch)]
+        return [operation for fetch in fetches for operation in _list_fetched(graph, fetch)]
     if isinstance(fetches, (str, bytes)):
         name = fetches if isinstance(fetches, str) else fetches.decode()
         try:

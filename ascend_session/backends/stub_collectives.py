@@ -11,7 +11,7 @@ import weakref
 from typing import Any, Callable, Counter, Dict, List, Optional, Sequence, Tuple
 
 from ascend_session.backends._tensorflow import tf1
-from ascend_session.backends.collectives import Shape, gathered, scattered
+from ascend_session.backends.collectives import Shape, gather_shape, scatter_shape
 from ascend_session.backends.exchange import collectives
 from ascend_session.backends.exchange.communicator import Collective, Communicator
 from ascend_session.backends.exchange.order import Iteration
@@ -49,8 +49,8 @@ def allgather(tensor: Any, rank_size: int, group: str, **fusion: int) -> Any:
         collectives.check_size(comm, "rank_size", rank_size)
         return [collectives.all_gather(comm, arrays[0])]
 
-    shape = gathered(_as_list(tensor.shape), rank_size)
-    what = _described("allgather", [tensor.dtype])
+    shape = gather_shape(_as_list(tensor.shape), rank_size)
+    what = _describe("allgather", [tensor.dtype])
     result = _collective("HcomAllGather", group, what, [_as_bits(tensor)], work, [shape])
     return _from_bits(result[0], tensor.dtype)
 
@@ -63,7 +63,7 @@ def broadcast(tensors: Sequence[Any], root_rank: int, group: str, **fusion: int)
         forms = [(array.dtype, array.shape) for array in arrays]
         return collectives.broadcast(comm, forms, arrays, root_rank)
 
-    what = _described(f"broadcast from {root_rank}", [tensor.dtype for tensor in tensors])
+    what = _describe(f"broadcast from {root_rank}", [tensor.dtype for tensor in tensors])
     shapes = [_as_list(tensor.shape) for tensor in tensors]
     bits = [_as_bits(tensor) for tensor in tensors]
     received = _collective("HcomBroadcast", group, what, bits, work, shapes)
@@ -91,7 +91,7 @@ def reduce_scatter(tensor: Any, reduction: str, rank_size: int, group: str, **fu
         collectives.check_size(comm, "rank_size", rank_size)
         return [collectives.reduce_scatter(comm, arrays[0], reduction)]
 
-    shape = scattered(_as_list(tensor.shape), rank_size)
+    shape = scatter_shape(_as_list(tensor.shape), rank_size)
     what = f"reduce_scatter {reduction}"
     return _reduction("HcomReduceScatter", what, tensor, work, shape, group)
 
@@ -127,7 +127,7 @@ def all_to_all_v_c(
 
 def send(tensor: Any, sr_tag: int, dest_rank: int, group: str) -> Any:
     """Add a send, which ends when the other rank has the data."""
-    what = _described("send", [tensor.dtype])
+    what = _describe("send", [tensor.dtype])
 
     def describe(job: StubJob, name: str, arrays: Sequence[Any]) -> Operation:
         way = (job.process_group.rank, job.groups.world_rank(group, dest_rank))
@@ -148,7 +148,7 @@ def receive(shape: Any, data_type: Any, sr_tag: int, src_rank: int, group: str) 
     tf = tf1()
     carried = tf.int16 if data_type == tf.bfloat16 else data_type
     forms = [(np.dtype(carried.as_numpy_dtype), tuple(shape.as_list()))]
-    signature = _write_signature(_described("send", [data_type]), tuple(forms))
+    signature = _write_signature(_describe("send", [data_type]), tuple(forms))
 
     def describe(job: StubJob, name: str, arrays: Sequence[Any]) -> Operation:
         way = (job.groups.world_rank(group, src_rank), job.process_group.rank)
@@ -243,16 +243,16 @@ def _allreduce(tensors: Sequence[Any], reduction: str, group: str, gradient: str
     def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
         return collectives.all_reduce(comm, arrays, reduction)
 
-    wide = [_wide(tensor) for tensor in tensors]
+    wide = [_widen(tensor) for tensor in tensors]
     shapes = [_as_list(tensor.shape) for tensor in tensors]
-    what = _described(f"allreduce {reduction}", [tensor.dtype for tensor in tensors])
+    what = _describe(f"allreduce {reduction}", [tensor.dtype for tensor in tensors])
     reduced = _collective("HcomAllReduce", group, what, wide, work, shapes, gradient)
     return [tf1().cast(value, tensor.dtype) for value, tensor in zip(reduced, tensors)]
 
 
 def _reduction(kind: str, what: str, tensor: Any, work: Any, shape: Any, group: str) -> Any:
-    what = _described(what, [tensor.dtype])
-    reduced = _collective(kind, group, what, [_wide(tensor)], work, [shape])
+    what = _describe(what, [tensor.dtype])
+    reduced = _collective(kind, group, what, [_widen(tensor)], work, [shape])
     return tf1().cast(reduced[0], tensor.dtype)
 
 
@@ -288,7 +288,7 @@ def _write_signature(what: str, arrays: Tuple[Tuple[Any, Tuple[int, ...]], ...])
     return f"{what} {', '.join(forms[:_SHOWN])} and {more} more ({digest})"
 
 
-def _described(what: str, dtypes: Sequence[Any]) -> str:
+def _describe(what: str, dtypes: Sequence[Any]) -> str:
     """Add the dtypes to ``what`` if bfloat16 is among them, which travels as another dtype."""
     names = [dtype.base_dtype.name for dtype in dtypes]
     return f"{what} of {', '.join(names)} as" if "bfloat16" in names else what
@@ -310,7 +310,7 @@ def _from_bits(tensor: Any, dtype: Any) -> Any:
     return tf.bitcast(tensor, dtype) if dtype.base_dtype == tf.bfloat16 else tensor
 
 
-def _wide(tensor: Any) -> Any:
+def _widen(tensor: Any) -> Any:
     """Cast bfloat16 to float32, with which NumPy can compute."""
     tf = tf1()
     return tf.cast(tensor, tf.float32) if tensor.dtype.base_dtype == tf.bfloat16 else tensor

@@ -23,10 +23,8 @@ _VISIBLE = "visible devices"
 _LIMITS = "limits"
 _LEAST_FILES = 1024
 _SMALL_MB = 64  # shared memory that Docker gives a container by default
-_FULL_MB, _SCARCE_MB = (
-    16,
-    512,
-)  # free disk space: below the first an error, below the second a warning
+_FULL_MB = 16  # with less free disk space it is an error
+_SCARCE_MB = 512  # with less it is a warning
 _WRONG_VISIBLE = "NPU_VISIBLE_DEVICES"
 
 

@@ -173,7 +173,7 @@ def read_base_port(environ: Mapping[str, str]) -> int:
     return read_number(environ, _VARIABLE) or _DEFAULT
 
 
-def ports_of_hccl(environ: Mapping[str, str]) -> Tuple[int, ...]:
+def list_hccl_ports(environ: Mapping[str, str]) -> Tuple[int, ...]:
     """List the ports that HCCL opens on the host, as far as they are below 65536."""
     first = read_base_port(environ)
     return (DEVICE_PORT, *(port for port in range(first, first + BASE_PORTS) if port < 65536))
@@ -209,7 +209,7 @@ def check_ports(
 
 
 def _select_ports(environ: Mapping[str, str], physical: Optional[Sequence[int]]) -> Tuple[int, ...]:
-    ports = ports_of_hccl(environ)
+    ports = list_hccl_ports(environ)
     # A2 and later take ports of this range instead.
     if environ.get(_RANGE):
         return ports[:1]

@@ -124,10 +124,8 @@ def _check_firmware(driver: Component, firmware: Component, root: str) -> Iterat
 
 def _check_toolkit(driver: Component, toolkit: Component, root: str) -> Iterator[Finding]:
     """Check that one lists the other's release; which list counts is not documented."""
-    of_driver, of_toolkit = (
-        _parse_release(driver.inner_version),
-        _parse_release(toolkit.inner_version),
-    )
+    of_driver = _parse_release(driver.inner_version)
+    of_toolkit = _parse_release(toolkit.inner_version)
     lists = [
         set(_COMPATIBLE.findall(read_version_file(root, component).get("compatible_version", "")))
         for component in (driver, toolkit)

@@ -26,7 +26,7 @@ from ascend_session.cli._output import (
     show_table,
 )
 from ascend_session.cli._parameters import OPTIONS, command, exit_on_signals
-from ascend_session.text import blanked, format_duration
+from ascend_session.text import blank_unprintable, format_duration
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -227,7 +227,7 @@ def _count_others(device: "Device") -> str:
 
 def _format_command(holder: "Holder") -> str:
     """Put the command on one line: arguments may have line ends and codes for the terminal."""
-    return " ".join(blanked(holder.command).split()) or _UNKNOWN
+    return " ".join(blank_unprintable(holder.command).split()) or _UNKNOWN
 
 
 def _format_age(holder: "Holder") -> Optional[str]:

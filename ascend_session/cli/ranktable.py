@@ -259,9 +259,9 @@ def show(file: str, as_json: bool) -> None:
 
 def _parse_product(name: Optional[str]) -> Optional[str]:
     """Find the family of a product as it is typed; None if none is given."""
-    from ascend_session.hardware.families import named_family
+    from ascend_session.hardware.families import parse_family
 
-    family = None if name is None else named_family(name)
+    family = None if name is None else parse_family(name)
     if name is not None and family is None:
         message = f"{name!r} is not one of 910A, A2, A3, 310P."
         raise click.BadParameter(message, param_hint="--product")

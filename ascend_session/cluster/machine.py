@@ -10,6 +10,7 @@ from typing import List, Mapping, Optional
 
 from ascend_session.cluster.kubernetes import is_in_pod
 from ascend_session.errors import JobError
+from ascend_session.text import join_words
 
 ONE_MACHINE = (
     "Without devices, start all ranks on one machine (ascend-session launch -n ...); with devices, "
@@ -30,12 +31,14 @@ _SCONTROL_TIMEOUT_S = 20.0  # a busy controller answers late, a dead one never
 
 
 def check_removed(environ: Mapping[str, str]) -> None:
-    """Raise JobError if a variable asks for connections between machines."""
-    name = next((name for name in REMOVED if environ.get(name)), None)
-    if name is not None:
+    """Raise JobError if variables ask for connections between machines; name all of them."""
+    names = [name for name in REMOVED if environ.get(name)]
+    if names:
+        have, them = ("has", "it") if len(names) == 1 else ("have", "them")
         raise JobError(
-            f"{name} has no effect any more: the ranks of a job on the stub meet on one machine.",
-            hint=f"Unset it. {ONE_MACHINE}",
+            f"{join_words(names)} {have} no effect any more: the ranks of a job on the stub meet "
+            "on one machine.",
+            hint=f"Unset {them}. {ONE_MACHINE}",
         )
 
 

@@ -310,7 +310,7 @@ class AbsentRanks:
         return None
 
 
-def waits_to_meet(folder: str, pid: int) -> bool:
+def waits_for_ranks(folder: str, pid: int) -> bool:
     """Return whether a process waits for the other ranks of its job to join."""
     return os.path.exists(os.path.join(folder, name_waiting(pid)))
 

@@ -464,8 +464,9 @@ def _is_below_daemon(environ: Mapping[str, str]) -> bool:
     """Return whether the Slurm step of this process is that of ``mpirun``'s daemons.
 
     Below Slurm, ``mpirun`` starts its daemons with ``srun``, and the ranks inherit their variables.
-    There is no daemon on ``mpirun``'s own node. Source: the environments of such ranks (Open MPI
-    4.1.4, Slurm 22.05.8); plm_slurm_module.c, where ess_base_num_procs counts ``mpirun`` as well.
+    ``mpirun``'s own node has no daemon if the allocation has this node. Source: the environments of
+    such ranks (Open MPI 4.1.4, Slurm 22.05.8); plm_slurm_module.c, where ess_base_num_procs counts
+    ``mpirun`` as well.
     """
     rank = read_number(environ, "OMPI_COMM_WORLD_RANK")
     nodes = read_number(environ, "SLURM_STEP_NUM_NODES")

@@ -158,7 +158,7 @@ def find_missing_table(environ: Mapping[str, str]) -> str:
 
 
 def find_wrong_numbers(environ: Mapping[str, str]) -> List[str]:
-    """List, in sentences, a RANK_SIZE and RANK_ID that are no numbers, without a rank table.
+    """List, in sentences, RANK_SIZE and RANK_ID if they are no numbers; none with a rank table.
 
     The adapter reads such a size as 1, and such a rank as 0 in every process.
     """

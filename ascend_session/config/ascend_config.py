@@ -203,7 +203,7 @@ class AscendConfig(AdapterOptions):
         problems += find_ruined_options(self.given())
         if problems:
             raise ConfigError.from_problems(problems, "what NPURunConfig can be given")
-        stored = FileStore().stored(self)
+        stored = FileStore().store(self)
         return {name: _argument(name, value) for name, value in stored.given().items()}
 
 

@@ -173,7 +173,7 @@ def to_int32(number: int) -> int:
     return (number + 2**31) % 2**32 - 2**31
 
 
-def numbers(
+def takes_numbers(
     low: Optional[int] = None, high: Optional[int] = None, *, bits: int = 64
 ) -> Callable[[int], bool]:
     """Make a predicate: the vendor's code accepts numbers within these limits.

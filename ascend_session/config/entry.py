@@ -71,7 +71,7 @@ class FileStore:
         self._writes = writes
         self._files: Dict[str, OptionFile] = {}
 
-    def stored(self, config: Any) -> Any:
+    def store(self, config: Any) -> Any:
         """Write the files of ``config`` and return a copy with their paths.
 
         Raises:
@@ -81,7 +81,7 @@ class FileStore:
         return config.copy_with(**paths) if paths else config
 
     def path(self, file: "OptionFile") -> str:
-        """Write a file and return its path; see `stored`.
+        """Write a file and return its path; see `store`.
 
         Equal files have one path, even if their text is ordered differently.
         """
@@ -90,7 +90,7 @@ class FileStore:
         self._files[path] = file
         return path
 
-    def restored(self, values: Mapping[str, Any]) -> Dict[str, Any]:
+    def restore(self, values: Mapping[str, Any]) -> Dict[str, Any]:
         """Return ``values`` with file objects in place of the paths that this store made."""
         return {
             key: self._files.get(value, value) if isinstance(value, str) else value

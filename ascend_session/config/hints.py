@@ -63,7 +63,7 @@ def hint_for_name(name: str) -> Optional[str]:
     return next((hint for hint, names in _NAMES.items() if name.lower() in names.split()), None)
 
 
-def value_meant(value: str, allowed: Iterable[object]) -> Optional[str]:
+def find_meant_value(value: str, allowed: Iterable[object]) -> Optional[str]:
     """Return the ``allowed`` value that is probably meant; None if unknown."""
     meant = (each for each, written in _VALUES.items() if value.lower() in written.split())
     return next((each for each in next(meant, ()) if each in allowed), None)

@@ -40,7 +40,7 @@ class MemoryConfig(ConfigPart):
     atomic_clean_policy: Annotated[Optional[types.Switch], Option("i", "session", "0 clears all memset-type operator memory in one go, 1 clears it per operator to save memory.", adapter=0)] = None
     static_memory_policy: Annotated[Optional[types.UpTo4], Option("i", "init", "Chooses how device memory is allocated: dynamic, or expandable for static and/or dynamic graphs.", adapter=0, pages=("tuning",))] = None
     memory_optimization_policy: Annotated[Optional[Literal["MemoryPriority"]], Option("s", "session", "Asks GE to prefer a memory-saving topological order.")] = None
-    variable_use_1g_huge_page: Annotated[Optional[types.UpTo2], Option("i", "session", "Backs variables and constants with 1 GB huge pages: 0 off, 1 required, 2 preferred with 2 MB fallback.", adapter=0, applies="Ascend 950, Atlas A3 and Atlas A2 families only", other_scopes=("init",), ends=(Ends(ENTRY, takes=ends.numbers(0, 2, bits=32)),))] = None
+    variable_use_1g_huge_page: Annotated[Optional[types.UpTo2], Option("i", "session", "Backs variables and constants with 1 GB huge pages: 0 off, 1 required, 2 preferred with 2 MB fallback.", adapter=0, applies="Ascend 950, Atlas A3 and Atlas A2 families only", other_scopes=("init",), ends=(Ends(ENTRY, takes=ends.takes_numbers(0, 2, bits=32)),))] = None
 
 
 class DynamicInputConfig(ConfigPart):
@@ -138,8 +138,8 @@ class AdapterOptions(ConfigModel, whole=True):
     A blank line begins a group, whose first option has its title.
     """
 
-    graph_run_mode: Annotated[Optional[types.Switch], Option("i", "init", group="Basics", doc="Selects training (1) or online-inference (0) compilation for the whole process.", adapter=1, other_scopes=("session",), pages=("run_config", "initialize_system"), always=True, ends=(Ends(ENTRY, takes=ends.numbers(high=1)), Ends(RUN_CONFIG)))] = None
-    session_device_id: Annotated[Optional[types.NotNegative], Option("i", "session", "Binds the session to one logical device so that one process can drive several devices.", pages=("run_config",), ends=(Ends(ENTRY, takes=ends.numbers(0)),))] = None
+    graph_run_mode: Annotated[Optional[types.Switch], Option("i", "init", group="Basics", doc="Selects training (1) or online-inference (0) compilation for the whole process.", adapter=1, other_scopes=("session",), pages=("run_config", "initialize_system"), always=True, ends=(Ends(ENTRY, takes=ends.takes_numbers(high=1)), Ends(RUN_CONFIG)))] = None
+    session_device_id: Annotated[Optional[types.NotNegative], Option("i", "session", "Binds the session to one logical device so that one process can drive several devices.", pages=("run_config",), ends=(Ends(ENTRY, takes=ends.takes_numbers(0)),))] = None
     deterministic: Annotated[Optional[types.Switch], Option("i", "init", "Makes operators bit-reproducible on identical hardware and input, at a speed cost.", adapter=0, pages=("run_config",), always=True, ends=(Ends(GE, "option_utils.cc, CheckDeterministicOptionsValid"),))] = None
     use_off_line: Annotated[Optional[bool], Option("b", "pass", "Master switch: False leaves the graph on the host CPU and skips every adapter pass.", adapter=True, raw_only=True, pages=("initialize_system",), always=True)] = None
 
@@ -159,22 +159,22 @@ class AdapterOptions(ConfigModel, whole=True):
 
     variable_placement: Annotated[Optional[Literal["Host", "Device"]], Option("s", "pass", group="Performance", doc="Places variables in device or host memory.", adapter="Device", pages=("run_config",), always=True, ends=(Ends(PASSES),))] = None
     frozen_variable: Annotated[Optional[bool], Option("b", "pass", "Folds restored variables into constants for inference.", adapter=False, applies="online inference", always=True)] = None
-    iterations_per_loop: Annotated[Optional[types.Positive], Option("i", "pass", "Training steps executed on the device per session run.", adapter=1, pages=("run_config",), always=True, ends=(Ends(GRAPH, takes=ends.numbers(1, bits=32)), Ends(RUN_CONFIG, takes=ends.numbers(1))))] = None
+    iterations_per_loop: Annotated[Optional[types.Positive], Option("i", "pass", "Training steps executed on the device per session run.", adapter=1, pages=("run_config",), always=True, ends=(Ends(GRAPH, takes=ends.takes_numbers(1, bits=32)), Ends(RUN_CONFIG, takes=ends.takes_numbers(1))))] = None
     hcom_parallel: Annotated[Optional[bool], Option("b", "session", "Overlaps gradient AllReduce with forward/backward computation.", adapter=True, pages=("run_config",), always=True)] = None
     op_precision_mode: Annotated[Optional[types.OpPrecisionFile], Option("s", "init", "INI file choosing an implementation mode per operator type or node name.", other_scopes=("session",), pages=("run_config", "atc"))] = None
     enable_scope_fusion_passes: Annotated[Optional[lists.CommaNames], Option("s", "init", "Comma-separated non-general scope fusion passes to enable.", pages=("run_config",))] = None
     stream_max_parallel_num: Annotated[Optional[lists.StreamParallel], Option("s", "session", "Concurrent task count per execution engine.", product="1 per engine", applies="NMT networks", pages=("run_config",), ends=(Ends(GE, "graph_manager.cc, ParseParallelNum", takes=ends.takes_stream_numbers),))] = None
     is_tailing_optimization: Annotated[Optional[bool], Option("b", "session", "Hides the last gradient AllReduce behind independent computation.", adapter=False, applies="BERT networks", pages=("run_config",), always=True)] = None
     enable_small_channel: Annotated[Optional[types.Switch], Option("i", "session", "Optimises convolutions with at most four channels.", adapter=0, pages=("run_config",), always=True, ends=(Ends(GE, "configuration.cc, InitConfigParamFromContext", is_proven=False),))] = None
-    graph_max_parallel_model_num: Annotated[Optional[types.Positive], Option("i", "session", "Threads that may run one compiled graph concurrently.", adapter=1, applies="online inference", other_scopes=("pass",), pages=("run_config",), ends=(Ends(ENTRY, takes=ends.numbers(1)),))] = None
+    graph_max_parallel_model_num: Annotated[Optional[types.Positive], Option("i", "session", "Threads that may run one compiled graph concurrently.", adapter=1, applies="online inference", other_scopes=("pass",), pages=("run_config",), ends=(Ends(ENTRY, takes=ends.takes_numbers(1)),))] = None
     oo_level: Annotated[Optional[Literal["O1", "O3"]], Option("s", "init", "Overall graph-optimisation level.", adapter="O3", other_scopes=("session",), sticky=True, ends=(Ends(GE, "optimization_option.cc, IsOoLevelValid", if_empty=True),))] = None
     optimization_switch: Annotated[Optional[lists.PassSwitch], Option("s", "init", "Inline on/off list of graph passes.", other_scopes=("session",), sticky=True)] = None
     topo_sorting_mode: Annotated[Optional[types.UpTo3], Option("i", "session", "Topological ordering used by GE: 0 BFS, 1 DFS, 2 reverse DFS, 3 stable reverse DFS.", product="BFS for training, DFS otherwise", ends=(Ends(GE, "option_register.cc, TopoSortingModeValueChecker"),))] = None
 
-    enable_exception_dump: Annotated[Optional[types.UpTo2], Option("i", "init", group="Debugging", doc="Dumps data of a failing operator: 0 off, 1 full, 2 light.", adapter=2, pages=("initialize_system",), always=True, ends=(Ends(ENTRY), Ends(RUN_CONFIG, takes=ends.numbers(0))))] = None
+    enable_exception_dump: Annotated[Optional[types.UpTo2], Option("i", "init", group="Debugging", doc="Dumps data of a failing operator: 0 off, 1 full, 2 light.", adapter=2, pages=("initialize_system",), always=True, ends=(Ends(ENTRY), Ends(RUN_CONFIG, takes=ends.takes_numbers(0))))] = None
     op_debug_config: Annotated[Optional[types.OpDebugFile], Option("s", "init", "Config file that enables operator-compile debugging such as memory-bound checks.")] = None
     debug_dir: Annotated[Optional[types.PathText], Option("s", "init", "Folder for kernel_meta debug artefacts.")] = None
-    export_compile_stat: Annotated[Optional[types.UpTo2], Option("i", "init", "When to write fusion_result.json: never, at normal exit, or after each compile.", adapter=1, sticky=True, ends=(Ends(ENTRY, takes=ends.numbers(0, 2, bits=32)),))] = None
+    export_compile_stat: Annotated[Optional[types.UpTo2], Option("i", "init", "When to write fusion_result.json: never, at normal exit, or after each compile.", adapter=1, sticky=True, ends=(Ends(ENTRY, takes=ends.takes_numbers(0, 2, bits=32)),))] = None
 
     precision_mode: Annotated[Optional[types.PrecisionMode], Option("s", "init", group="Accuracy tuning", doc="Global numeric-precision policy, older vocabulary, which every release reads.", product="training: must_keep_origin_dtype (950/A3/A2), allow_fp32_to_fp16 (Atlas training); inference: force_fp16", replacement="precision_mode_v2", applies="force_fp16 for inference; bf16 values need 950/A3/A2", sticky=True, pages=("run_config", "experimental", "initialize_system"), ends=(Ends(ENTRY),))] = None
     precision_mode_v2: Annotated[Optional[types.PrecisionModeV2], Option("s", "init", "Global numeric-precision policy, current vocabulary, which adapters of 2021 ignore.", product="training: origin (950/A3/A2), none on Atlas training (precision_mode default applies); inference: fp16", applies="mixed_bfloat16 needs 950/A3/A2; *_hif8 needs 950 and is documented as not yet supported", sticky=True, pages=("run_config", "experimental"), ends=(Ends(ENTRY),))] = None
@@ -202,8 +202,8 @@ class AdapterOptions(ConfigModel, whole=True):
     local_device_list: Annotated[Optional[lists.DeviceList], Option("s", "pass", "Devices that the preprocessing process feeds.", pages=("run_config",), ends=(Ends(PASSES, takes=ends.takes_devices),))] = None
 
     hccl_timeout: Annotated[Optional[types.NotNegative], Option("i", "init", group="Time limits", doc="How long devices wait for each other in collectives.", product=EXECUTION_SECONDS, unit="s", applies="950/A3/A2: 0..2147483647, 0 = never; Atlas training and 300I Duo: 1..17340, rounded down to a multiple of 68 with a minimum of 68", other_scopes=("session",), pages=("run_config",))] = None
-    op_wait_timeout: Annotated[Optional[types.NotNegative], Option("i", "init", "Timeout while an operator waits.", product=120, unit="s", pages=("run_config",), ends=(Ends(GE, "gelib.cc, ConvertToInt32", takes=ends.numbers(-(2**31), 2**31 - 1)),))] = None
-    op_execute_timeout: Annotated[Optional[types.NotNegative], Option("i", "init", "Timeout while an operator executes.", unit="s", pages=("run_config",), ends=(Ends(GE, "gelib.cc, ConvertToInt32", takes=ends.numbers(-(2**31), 2**31 - 1)),))] = None
+    op_wait_timeout: Annotated[Optional[types.NotNegative], Option("i", "init", "Timeout while an operator waits.", product=120, unit="s", pages=("run_config",), ends=(Ends(GE, "gelib.cc, ConvertToInt32", takes=ends.takes_numbers(-(2**31), 2**31 - 1)),))] = None
+    op_execute_timeout: Annotated[Optional[types.NotNegative], Option("i", "init", "Timeout while an operator executes.", unit="s", pages=("run_config",), ends=(Ends(GE, "gelib.cc, ConvertToInt32", takes=ends.takes_numbers(-(2**31), 2**31 - 1)),))] = None
     stream_sync_timeout: Annotated[Optional[types.MinusOneOrMore], Option("i", "init", "Graph-execution stream synchronisation timeout.", adapter=-1, unit="ms", pages=("run_config",), always=True)] = None
     event_sync_timeout: Annotated[Optional[types.MinusOneOrMore], Option("i", "init", "Graph-execution event synchronisation timeout.", adapter=-1, unit="ms", pages=("run_config",), always=True)] = None
 
@@ -227,7 +227,7 @@ class AdapterOptions(ConfigModel, whole=True):
     compress_weight_conf: Annotated[Optional[types.PathText], Option("s", "session", "List of nodes whose weights are compressed.")] = None
 
     job: Annotated[Optional[str], Option("s", "pass", group="Not in the manual", doc="TensorFlow job name used to build device strings; 'ps' and 'default' disable the adapter passes.", adapter="localhost", raw_only=True)] = None
-    task_index: Annotated[Optional[types.NotNegative], Option("i", "pass", "TensorFlow task index used together with job.", adapter=0, raw_only=True, ends=(Ends(GRAPH, takes=ends.numbers(0, bits=32)),))] = None
+    task_index: Annotated[Optional[types.NotNegative], Option("i", "pass", "TensorFlow task index used together with job.", adapter=0, raw_only=True, ends=(Ends(GRAPH, takes=ends.takes_numbers(0, bits=32)),))] = None
     lower_functional_ops: Annotated[Optional[bool], Option("b", "pass", "Keeps TensorFlow's lowering of If/While/Case to switch/merge form.", adapter=False, raw_only=True)] = None
     const_input: Annotated[Optional[str], Option("s", "pass", "Comma-separated placeholder names that may be treated as constants.", raw_only=True)] = None
     graph_exec_timeout: Annotated[Optional[types.MinusOneOrMore], Option("i", "init", "Whole-graph execution timeout of the heterogeneous executor.", adapter=600000, unit="ms", raw_only=True)] = None

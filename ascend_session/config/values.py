@@ -14,7 +14,7 @@ import attr
 from typing_extensions import Annotated, Literal, get_args, get_origin
 
 from ascend_session.config.grammars import Grammar, show_value
-from ascend_session.config.hints import value_meant
+from ascend_session.config.hints import find_meant_value
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, Finding
 from ascend_session.spelling import Message, code, option, template_of
@@ -193,7 +193,9 @@ def _read_plain(name: str, value: Any, kind: Type[Any]) -> Any:
     """Check the type strictly; return a value of exactly that type."""
     takes: Any = Real if kind is float else kind
     if not isinstance(value, takes) or (isinstance(value, bool) and kind is not bool):
-        message = f"{_written(name, value)}: this must be {_IN_WORDS[kind]}, not {_class(value)}."
+        message = (
+            f"{_write_value(name, value)}: this must be {_IN_WORDS[kind]}, not {_class(value)}."
+        )
         raise RefusedValueError(
             Finding(ERROR, message, _conversion(name, value, kind), option=name)
         )
@@ -209,13 +211,13 @@ def _check_range(name: str, value: Any, limits: Range) -> None:
         problem = f"the largest value is {limits.high}"
     else:
         return
-    raise RefusedValueError(Finding(ERROR, f"{_written(name, value)}: {problem}.", option=name))
+    raise RefusedValueError(Finding(ERROR, f"{_write_value(name, value)}: {problem}.", option=name))
 
 
 def _check_text(name: str, value: str) -> None:
     """Refuse text with half a surrogate pair, which no protobuf can hold."""
     if not is_writable(value, strict=True):
-        message = f"{_written(name, value)}: this is not UTF-8 text (half a surrogate pair)."
+        message = f"{_write_value(name, value)}: this is not UTF-8 text (half a surrogate pair)."
         raise RefusedValueError(Finding(ERROR, message, option=name))
 
 
@@ -223,13 +225,13 @@ def _not_allowed(name: str, given: Any, allowed: Tuple[Any, ...]) -> Finding:
     listed = ", ".join(repr(value) for value in allowed)
     kind = "" if type(given) in {type(value) for value in allowed} else f" ({_class(given)})"
     text = show_value(given, str)
-    message = f"{_written(name, given)}{kind} is not one of {listed}."
+    message = f"{_write_value(name, given)}{kind} is not one of {listed}."
     twin = next((v for v in allowed if str(v).lower() == text.lower()), None)
     if isinstance(given, bool):
         twin = next((v for v in (twin, int(given), str(int(given))) if v in allowed), None)
     near = twin
     if near is None and isinstance(given, str):
-        near = value_meant(given, allowed)
+        near = find_meant_value(given, allowed)
     if near is None and isinstance(given, str):
         near = did_you_mean(text, [each for each in allowed if isinstance(each, str)])
     hint = None if near is None else f"Write {option(name, near)}."
@@ -266,7 +268,7 @@ def _conversion(name: str, given: Any, kind: Type[Any]) -> Optional[str]:
     return None
 
 
-def _written(name: str, value: Any) -> str:
+def _write_value(name: str, value: Any) -> str:
     return option(name, value, write=show_value)
 
 

@@ -28,7 +28,7 @@ from ascend_session.errors import AscendError, InitializationError
 from ascend_session.failures.failure import Definition, Failure, FailureClass, KnownText
 from ascend_session.failures.graph_error import parse_graph_error
 from ascend_session.failures.table import ROWS
-from ascend_session.text import blanked
+from ascend_session.text import blank_unprintable
 
 _logger = logging.getLogger(__name__)
 
@@ -205,7 +205,7 @@ def _make_failure(text: str, hit: _Hit) -> Failure:
     if len(excerpt) > LINE_LENGTH:
         cut = max(0, hit.start - begin + 1 - _LEAD)
         excerpt = line[cut : cut + LINE_LENGTH]
-    return Failure(hit.code, blanked(excerpt).strip(), hit.definition)
+    return Failure(hit.code, blank_unprintable(excerpt).strip(), hit.definition)
 
 
 _ROW_BY_CODE: Dict[str, Definition] = {code.name: row for row in ROWS for code in row.codes}

@@ -39,7 +39,7 @@ def family(name: str) -> Optional[str]:
     return None
 
 
-def named_family(name: str) -> Optional[str]:
+def parse_family(name: str) -> Optional[str]:
     """Find the family by what a person types: ``A2``, ``A2 (910B)`` or the name of a chip."""
     called = name.strip().upper()
     for product in (TRAINING, A2, A3, A5):

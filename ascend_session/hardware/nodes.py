@@ -3,8 +3,8 @@
 ``ASCEND_RT_VISIBLE_DEVICES`` may select fewer devices than it seems to. The runtime cuts the text
 at 128 characters, reads numbers separated by single commas, and silently stops at the first other
 character, at the first number out of range, and when it has as many numbers as there are devices.
-If numbers do not ascend, or the text (even an empty one) does not begin with a number, no device is
-visible.
+No device is visible if numbers do not ascend, if one occurs twice, or if the text (even an empty
+one) does not begin with a number.
 
 Source: guides/facts/devices.md#device-nodes, guides/facts/devices.md#visible-devices (the
 runtime's runtime.cc, GetVisibleDevices).

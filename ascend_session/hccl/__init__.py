@@ -16,7 +16,7 @@ hccl/manage/api.py, with shorter names.
 from typing import Any, List, Sequence, Tuple
 
 from ascend_session.backends._tensorflow import tf1
-from ascend_session.backends.collectives import Groups, Shape, gathered, scattered
+from ascend_session.backends.collectives import Groups, Shape, gather_shape, scatter_shape
 from ascend_session.errors import LifecycleError
 from ascend_session.hccl._arguments import BROADCAST, Arguments, OperatorArguments
 from ascend_session.session.graphs import graph_backend
@@ -155,7 +155,7 @@ def reduce_scatter(
     rank_size = arguments.rank_size(rank_size)
     arguments.fusion(fusion, fusion_id)
     operand = arguments.operand(tensor)
-    scattered(_shape_of(operand), rank_size)  # the adapter would end the process
+    scatter_shape(_shape_of(operand), rank_size)  # the adapter would end the process
     return arguments.add_operator(operand)
 
 
@@ -179,7 +179,7 @@ def allgather(
     rank_size = arguments.rank_size(rank_size)
     arguments.fusion(fusion, fusion_id)
     tensor = arguments.tensor("tensor", tensor)
-    gathered(_shape_of(tensor), rank_size)
+    gather_shape(_shape_of(tensor), rank_size)
     return arguments.add_operator(tensor)
 
 

@@ -25,7 +25,7 @@ from ascend_session.launcher.lines import clean
 from ascend_session.launcher.process import find_signal_name, signal_name
 from ascend_session.launcher.result import Outcome, RankResult
 from ascend_session.rank_folder import STACKS_NAME
-from ascend_session.text import blanked, format_ranges, join_words, shorten
+from ascend_session.text import blank_unprintable, format_ranges, join_words, shorten
 from ascend_session.user_code import is_user_file
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def describe_lost(rank: RankResult, ended: Sequence[JoinedProcess], count: int) 
 def describe_missing(rank: RankResult, seen: Sequence["ScriptRank"], output: List[str]) -> str:
     """Report ranks that a script has started and that never joined a job; output is the last's."""
     last = seen[-1]
-    command, size = shorten(blanked(last.command), _WIDTH), len(seen)
+    command, size = shorten(blank_unprintable(last.command), _WIDTH), len(seen)
     those = f"none of the {size} ranks" if size > 1 else "not even the only rank"
     end = f" It wrote last: {_first_line(output[-1])}" if output else ""
     file = f" Its output is in {last.output}." if os.path.isfile(last.output) else ""
@@ -233,7 +233,7 @@ def _first_line(message: str) -> str:
     graph_error = None if why else parse_graph_error(message)
     text = why + rest or (message if graph_error is None else graph_error.reason)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    line = shorten(blanked(lines[0]), _WIDTH) if lines else ""
+    line = shorten(blank_unprintable(lines[0]), _WIDTH) if lines else ""
     return line if not line or line.endswith((".", "!", "?")) else f"{line}."
 
 

@@ -32,7 +32,7 @@ from typing import (
 from ascend_session.backends import STUB_DEVICES_VARIABLE
 from ascend_session.cluster.schedulers import has_scheduler
 from ascend_session.errors import DeviceError, JobError
-from ascend_session.hardware.families import most_devices, named_family
+from ascend_session.hardware.families import most_devices, parse_family
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.decided import UNDECIDED, Decided, Request, decision
@@ -63,7 +63,7 @@ class AssumedDevices(NamedTuple):
     def parse(cls, text: str) -> "Optional[AssumedDevices]":
         """Read a product and a number of devices that it may have, as in ``A2:8``; else None."""
         name, _, number = text.partition(":")
-        product = named_family(name)
+        product = parse_family(name)
         if product is None or not re.fullmatch("[1-9][0-9]?", number):
             return None
         return cls(product, int(number)) if int(number) <= most_devices(product) else None

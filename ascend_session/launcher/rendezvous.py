@@ -223,9 +223,9 @@ def free_port(address: str, environ: Mapping[str, str]) -> int:
     """
     import random
 
-    from ascend_session.checks.network import ports_of_hccl
+    from ascend_session.checks.network import list_hccl_ports
 
-    taken_by_hccl: Set[int] = set(ports_of_hccl(environ))
+    taken_by_hccl: Set[int] = set(list_hccl_ports(environ))
     # Not the process's own generator: a seeded one would give all launches the same ports.
     for port in random.SystemRandom().sample(_CANDIDATES, _TRIES):
         if port not in taken_by_hccl and _is_free(address, port):
@@ -244,9 +244,9 @@ def check_port(address: str, port: int, environ: Mapping[str, str]) -> None:
         JobError: If it is bound, or is one that HCCL takes itself, or the address is none of this
             server's.
     """
-    from ascend_session.checks.network import ports_of_hccl
+    from ascend_session.checks.network import list_hccl_ports
 
-    if port in ports_of_hccl(environ):
+    if port in list_hccl_ports(environ):
         why = "HCCL uses that port itself"
     elif not _is_free(address, port, reuse=True):
         why = "another process has bound it, or this user may not"

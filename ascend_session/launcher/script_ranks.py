@@ -104,11 +104,11 @@ class ScriptWatch:
         return sorted(set(range(int(sizes.pop()))) - {int(rank) for rank in ranks})
 
     def _is_idle(self, pid: int, name: str) -> bool:
-        from ascend_session.cluster.member import waits_to_meet
+        from ascend_session.cluster.member import waits_for_ranks
 
         has_children = bool(_list_children(pid))
         if _is_python(name):
-            return not has_children and waits_to_meet(self._folder, pid)
+            return not has_children and waits_for_ranks(self._folder, pid)
         return has_children
 
     def find_awaited(self) -> Optional[List[str]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Iterable, List, NamedTuple, Optional, Tuple
 
 from ascend_session.failures.peers import LOCATION
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
-from ascend_session.text import blanked, shorten
+from ascend_session.text import blank_unprintable, shorten
 
 if TYPE_CHECKING:
     from ascend_session.launcher.plan import Plan
@@ -53,7 +53,7 @@ def find_suspect(texts: Iterable[str], plan: "Plan", reporter: int) -> Optional[
         match = _ABSENT.search(text)
         if match is not None:
             ranks = tuple(_expand(match[2]))
-            why = shorten(blanked(match[1]).strip(), _LONGEST)
+            why = shorten(blank_unprintable(match[1]).strip(), _LONGEST)
             if reporter not in ranks:
                 return Suspect(ranks, f"{why[0].upper()}{why[1:]}", is_by_hccl=False)
         for location in LOCATION.finditer(text):
@@ -88,5 +88,5 @@ def _find_rank(plan: "Plan", server: str, device: int) -> Optional[int]:
 def _describe_location(rank: int, reporter: int, more: str) -> str:
     kind, reason = _KIND.search(more), _REASON.search(more)
     what = f"'{kind[1]}'" if kind else "an exception"
-    possible = f" (possible reasons: {blanked(reason[1]).strip()})" if reason else ""
+    possible = f" (possible reasons: {blank_unprintable(reason[1]).strip()})" if reason else ""
     return f"HCCL reports {what} at rank {rank}, on rank {reporter}{possible}."

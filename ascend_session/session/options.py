@@ -123,7 +123,7 @@ class Options:
         if missing:
             validate(parameters, own, self.proto.parameters)
             add_to_entry(proto, missing)
-        restored = self._files.restored(parameters)
+        restored = self._files.restore(parameters)
         validate_opening(restored, os.environ, with_hccl=self._uses_hccl)
         self._check_backend(job, parameters)
         return SessionProto(proto, parameters)

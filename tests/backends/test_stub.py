@@ -46,6 +46,14 @@ class TestRefusals:
             StubBackend({name: "127.0.0.1:1"}).require(Job(1, 2, 1, 2, 1), {})
         assert str(refused.value.hint).startswith("Unset it. Without devices, start all ranks on")
 
+    def test_all_variables_about_connections_between_machines_are_named_at_once(self) -> None:
+        names = ["ASCEND_SESSION_TLS_CA", "ASCEND_SESSION_TLS_CERT", "ASCEND_SESSION_TLS_KEY"]
+        with pytest.raises(JobError) as refused:
+            StubBackend(dict.fromkeys(names, "f.pem")).require(Job(1, 2, 1, 2, 1), {})
+        expected = f"{names[0]}, {names[1]} and {names[2]} have no effect any more: "
+        assert refused.value.message.startswith(expected)
+        assert str(refused.value.hint).startswith("Unset them. ")
+
     def test_a_job_of_which_nobody_says_that_it_has_nodes_is_on_one(self) -> None:
         StubBackend({}).require(Job(1, 8, 1, 8, 1), {})
 

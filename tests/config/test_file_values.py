@@ -143,18 +143,18 @@ def test_a_store_stays_where_it_is_and_gives_the_objects_back(
     monkeypatch.chdir(tmp_path)
     store = FileStore({})
     monkeypatch.chdir("/")
-    stored = store.stored(config())
+    stored = store.store(config())
     assert OpPrecision.read(stored.op_precision_mode) == OBJECTS["op_precision_mode"]
     assert len(list((tmp_path / "ascend_option_files").iterdir())) == len(OBJECTS)
-    assert store.restored(stored.values()) == config().values()
+    assert store.restore(stored.values()) == config().values()
     plain = AscendConfig(jit_compile="auto")
-    assert store.stored(plain) is plain
+    assert store.store(plain) is plain
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "ascend_option_files").write_text("")
     with pytest.raises(ConfigError, match="cannot be written"):
-        FileStore({"ASCEND_WORK_PATH": str(tmp_path)}).stored(config())
+        FileStore({"ASCEND_WORK_PATH": str(tmp_path)}).store(config())
 
 
 def test_a_configuration_without_such_files_loads_none_of_their_types() -> None:

@@ -115,8 +115,8 @@ REFUSED: List[Tuple[str, Any, type, str]] = [
         ValueError,
         r"4 of the shape \[4\] is no multiple of 3",
     ),
-    ("receive", lambda x: hccl.receive([None, 2], "int8", 0, 1), ValueError, "known in full"),
-    ("receive", lambda x: hccl.receive(None, "int8", 0, 1), ValueError, "known in full"),
+    ("receive", lambda x: hccl.receive([None, 2], "int8", 0, 1), ValueError, "fully defined"),
+    ("receive", lambda x: hccl.receive(None, "int8", 0, 1), ValueError, "fully defined"),
     ("broadcast", lambda x: hccl.broadcast(x, 0), TypeError, r"Write hccl.broadcast\(\[x\]"),
     # counts
     (

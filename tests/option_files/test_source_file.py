@@ -3,6 +3,7 @@
 import gzip
 import os
 import random
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,16 @@ def test_places_are_right_in_long_texts() -> None:
     for at in [0, 4095, 4096, 4097, 8192, len(text), *(rng.randrange(len(text)) for _ in "x" * 99)]:
         place = (text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
         assert places.locate(at)[:2] == place
+
+
+def test_places_take_little_memory_in_a_text_of_many_lines() -> None:
+    places = TextPlaces("\n" * 2_000_000)
+    tracemalloc.start()
+    try:
+        assert str(places.locate(1_500_000)) == "1500001:1"
+        assert tracemalloc.get_traced_memory()[1] < 200_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_of_a_thousand_faults_twenty_are_told_and_nothing_is_read_behind_them() -> None:

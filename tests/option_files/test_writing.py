@@ -2,7 +2,9 @@
 
 import os
 import stat
+import tempfile
 from pathlib import Path
+from typing import List
 
 import pytest
 
@@ -47,6 +49,21 @@ def test_what_cannot_be_written_is_refused_and_leaves_nothing(tmp_path: Path, na
     assert os.listdir(str(tmp_path)) == ["folder"]
 
 
+def test_content_and_name_of_a_file_are_on_disk_when_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: List[int] = []
+    fsync = os.fsync
+
+    def record(descriptor: int) -> None:
+        fsync(descriptor)
+        synced.append(stat.S_IFMT(os.fstat(descriptor).st_mode))
+
+    monkeypatch.setattr(os, "fsync", record)
+    ONE.write(tmp_path / "a.ini")
+    assert synced == [stat.S_IFREG, stat.S_IFDIR]
+
+
 def test_the_same_content_is_stored_once_under_one_name(tmp_path: Path) -> None:
     path = ONE.store(tmp_path / "new" / "folder")
     before = os.stat(path)
@@ -66,6 +83,23 @@ def test_a_damaged_stored_file_is_replaced(tmp_path: Path) -> None:
         Path(path).write_text(damaged)
         assert ONE.store(tmp_path) == path
         assert Path(path).read_text() == whole
+
+
+def test_a_stored_file_that_cannot_be_read_is_left_to_its_owner() -> None:
+    user = os.geteuid()
+    with tempfile.TemporaryDirectory() as folder:  # tmp_path is closed to other users
+        os.chmod(folder, 0o777)
+        path = ONE.store(folder)
+        os.chmod(path, 0)
+        before = os.stat(path).st_ino
+        if user == 0:
+            os.seteuid(65534)
+        try:
+            with pytest.raises(ConfigError, match="cannot be written: Permission denied"):
+                ONE.store(folder)
+        finally:
+            os.seteuid(user)
+        assert os.stat(path).st_ino == before
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:

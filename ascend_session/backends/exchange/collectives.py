@@ -3,7 +3,7 @@
 import functools
 from typing import Any, Dict, List, Sequence, Tuple
 
-from ascend_session.backends.collectives import exchanged
+from ascend_session.backends.collectives import count_exchanged
 from ascend_session.backends.exchange.communicator import Communicator
 from ascend_session.backends.exchange.reductions import reduction_dtype
 from ascend_session.errors import CollectiveError
@@ -23,7 +23,7 @@ def all_reduce(comm: Communicator, arrays: Sequence[Any], reduction: str) -> Lis
         flat = [arrays[place].reshape(-1).astype(dtype, copy=False) for place in places]
         # One exchange has the collective's own key.
         part = "" if len(places) == len(arrays) else dtype
-        reduced = comm.all_reduce(_joined(flat), reduction, dtype, part)
+        reduced = comm.all_reduce(_join(flat), reduction, dtype, part)
         end = 0
         for place in places:
             array = arrays[place]
@@ -76,7 +76,7 @@ def broadcast(
     # The root's arrays travel one behind the other, the others send nothing.
     own = [_as_bytes(array) for array in arrays] if comm.me == root else [targets[0][:0]]
     wanted = [(root, int(end) - len(target), target) for target, end in zip(targets, ends)]
-    comm.share(_joined(own), wanted)
+    comm.share(_join(own), wanted)
     return results
 
 
@@ -91,13 +91,15 @@ def all_to_all_v(comm: Communicator, arrays: Sequence[Any]) -> Any:
 
     size = comm.size
     data = arrays[0].reshape(-1)
-    lists = [_checked_list(comm, array) for array in arrays[1:]]
+    lists = [_check_list(comm, array) for array in arrays[1:]]
     send_counts, send_displacements, recv_counts, recv_displacements = lists
     _check_end(data, int((send_counts + send_displacements * (send_counts > 0)).max()))
     table = _gather(comm, np.concatenate(lists[:3]).astype(np.int64), "counts")
     sent, starts, received = (table[:, at : at + size] for at in (0, size, 2 * size))
     parts = _all_to_all(comm, data, sent, starts, received)
-    result = np.zeros(exchanged(recv_counts.tolist(), recv_displacements.tolist()), data.dtype)
+    result = np.zeros(
+        count_exchanged(recv_counts.tolist(), recv_displacements.tolist()), data.dtype
+    )
     for part, start in zip(parts, recv_displacements):
         result[start : start + len(part)] = part
     return result
@@ -205,7 +207,7 @@ def _check_counts(comm: Communicator, sent: Any, received: Any) -> None:
                 )
 
 
-def _checked_list(comm: Communicator, numbers: Any) -> Any:
+def _check_list(comm: Communicator, numbers: Any) -> Any:
     numbers = numbers.reshape(-1)
     if len(numbers) < comm.size or (numbers < 0).any():
         raise CollectiveError(
@@ -223,7 +225,7 @@ def _check_end(data: Any, end: int) -> None:
         )
 
 
-def _joined(arrays: Sequence[Any]) -> Any:
+def _join(arrays: Sequence[Any]) -> Any:
     import numpy as np
 
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)

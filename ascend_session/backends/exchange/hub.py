@@ -32,7 +32,7 @@ from typing import (
 )
 
 from ascend_session.backends.exchange.reductions import check_plan, combine
-from ascend_session.backends.exchange.rendezvous import Rendezvous, same_starter
+from ascend_session.backends.exchange.rendezvous import Rendezvous, is_same_starter
 from ascend_session.backends.exchange.sentences import (
     list_groups,
     name_ranks,
@@ -264,7 +264,7 @@ class Hub:
         local_size, device = int(hello["local_size"]), str(hello["device"])
         member = Member(client, int(hello["pid"]), str(hello["node"]), local_size, device)
         is_of_job = str(hello["job"]) == self._rendezvous.job
-        is_started_alike = same_starter(self._rendezvous.starter, hello["starter"])
+        is_started_alike = is_same_starter(self._rendezvous.starter, hello["starter"])
         refusal = self._find_refusal(rank, size, is_of_job, is_started_alike)
         if refusal:
             self.outbox.append(Message([client], {"event": "refused", "reason": refusal}))

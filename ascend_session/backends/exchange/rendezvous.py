@@ -88,7 +88,7 @@ def describe_starter(numbers: Sequence[int]) -> Starter:
     }
 
 
-def same_starter(mine: Optional[Starter], other: Any) -> bool:
+def is_same_starter(mine: Optional[Starter], other: Any) -> bool:
     """Tell whether two processes belong to one job, by who started them.
 
     They need the same parent or the same process group, and the same working directory and script
@@ -108,7 +108,7 @@ def same_starter(mine: Optional[Starter], other: Any) -> bool:
         return False
 
 
-def boot_id() -> str:
+def read_boot_id() -> str:
     """Return the id of this boot of the machine; empty if unknown."""
     with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
         return file.read().strip()
@@ -170,7 +170,7 @@ class Listening:
             for path in (os.path.join(folder, name) for name in names):
                 self._locks.append(_lock(path + _LOCK))
                 self._paths.append(path)
-                machine = {"host": socket.gethostname(), "boot": boot_id()}
+                machine = {"host": socket.gethostname(), "boot": read_boot_id()}
                 os.write(self._locks[-1], json.dumps(machine).encode())
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(path)
@@ -254,7 +254,7 @@ def _check_machine(path: str) -> None:
         host, boot = str(machine["host"]), str(machine["boot"])
     except (OSError, *MALFORMED):
         return
-    if boot != boot_id():
+    if boot != read_boot_id():
         raise InitializationError(
             f"Rank 0 of this job is on another machine, {host}; this one is "
             f"{socket.gethostname()}.",

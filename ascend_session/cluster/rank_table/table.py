@@ -43,7 +43,7 @@ from ascend_session.errors import JobError
 from ascend_session.files import write_file
 from ascend_session.findings import ERROR, WARNING, Finding, errors_of, sort_by_severity
 from ascend_session.hardware.device_report import Device, DeviceReport, common_family, devices
-from ascend_session.hardware.families import named_family
+from ascend_session.hardware.families import parse_family
 from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.npu_smi import NpuSmi
 from ascend_session.spelling import option
@@ -107,7 +107,7 @@ class RankTable(Contents):
         """
         path = os.fspath(path)
         if not isinstance(cast(Any, seconds), Real) or not seconds >= 0:  # NaN is neither
-            raise JobError(f"seconds={seconds!r} must be a number of seconds, 0 or more.")
+            raise JobError(f"seconds must be a number, 0 or more, not {seconds!r}.")
         end = time.monotonic() + seconds
         while True:
             text, why = look_for_table(path)
@@ -326,7 +326,7 @@ class RankTable(Contents):
 
 def _find_product(name: Optional[str]) -> Optional[str]:
     """Return the family of a product; raise JobError if there is no product of this name."""
-    family = named_family(name) if isinstance(name, str) else None
+    family = parse_family(name) if isinstance(name, str) else None
     if name is not None and family is None:
         raise JobError(f"{name!r} is not a known product.", hint="Write 910A, A2, A3, A5 or 310P.")
     return family

@@ -55,7 +55,7 @@ experimental_options = {
 
 
 def npu_config_proto(config_proto: Any = None) -> Any:
-    """Return the proto of a session on the device: what was given, changed, else a new one."""
+    """Return a session's proto for the device: the given one, changed, or a new one."""
     return _add_npu_optimizer(_or_new(config_proto, config_pb2.ConfigProto))
 
 
@@ -65,14 +65,14 @@ def npu_session_config_init(session_config: Any = None) -> Any:
 
 
 def npu_graph_options(graph_options: Any = None) -> Any:
-    """Return options without XLA: what was given, changed, else new ones."""
+    """Return options without XLA: the given ones, changed, or new ones."""
     options = _or_new(graph_options, config_pb2.GraphOptions)
     npu_optimizer_options(options.optimizer_options)
     return options
 
 
 def npu_optimizer_options(optimizer_options: Any = None) -> Any:
-    """Return options without XLA: what was given, changed, else new ones."""
+    """Return options without XLA: the given ones, changed, or new ones."""
     options = _or_new(optimizer_options, config_pb2.OptimizerOptions)
     options.global_jit_level = config_pb2.OptimizerOptions.OFF
     return options
@@ -83,7 +83,7 @@ def _or_new(given: Any, kind: Any) -> Any:
 
 
 def npu_run_config_init(run_config: Any = None) -> Any:
-    """Return a RunConfig whose sessions are on the device: what was given, changed, else a new one.
+    """Return a RunConfig for sessions on the device: the given one, changed, or a new one.
 
     Raises:
         UnsupportedError: Without ``tf.estimator``.
@@ -94,28 +94,28 @@ def npu_run_config_init(run_config: Any = None) -> Any:
 
 
 def npu_hooks_append(hooks_list: Any = ()) -> List[Any]:
-    """Return the list with a hook that broadcasts rank 0's variables; a new one without a list."""
+    """Add a hook that broadcasts rank 0's variables to a list, or to a new one; return the list."""
     hooks: List[Any] = hooks_list if isinstance(hooks_list, list) else []
     hooks.append(NPUBroadcastGlobalVariablesHook(0, int(os.getenv("RANK_ID", "0"))))
     return hooks
 
 
 def npu_callbacks_append(callbacks_list: Any = ()) -> List[Any]:
-    """Return the list with a callback that does the same for Keras."""
+    """Add a Keras callback that broadcasts rank 0's variables to a list, or to a new one."""
     callbacks: List[Any] = callbacks_list if isinstance(callbacks_list, list) else []
     callbacks.append(NPUBroadcastGlobalVariablesCallback(0))
     return callbacks
 
 
 def set_keras_session_npu_config(config: Any = None) -> Any:
-    """Give Keras a session on the device, and return it."""
+    """Open a session on the device for Keras, and return it."""
     sess = session.Session(config=npu_config_proto(config))
     backend.set_session(sess)
     return sess
 
 
 def init_resource(config: Any = None) -> Tuple[Any, Any]:
-    """Initialise the device in a session of its own.
+    """Initialise the device in a new session.
 
     Returns:
         The session, and the operation that `shutdown_resource` runs.
@@ -134,7 +134,7 @@ def init_resource(config: Any = None) -> Tuple[Any, Any]:
 
 
 def shutdown_resource(sess: Any, npu_shutdown: Any) -> None:
-    """End the device."""
+    """Shut the device down."""
     sess.run(npu_shutdown)
 
 
@@ -144,22 +144,22 @@ def close_session(sess: Any) -> None:
 
 
 def get_npu_rank_id() -> Any:
-    """Return this rank, after `init_resource`; before it a NameError, as with the vendor's."""
+    """Return this rank; raise NameError before `init_resource`, as the vendor's does."""
     return util.get_value("npu_rank_id", 0)
 
 
 def get_npu_local_rank_id() -> Any:
-    """Return this rank among those of its server, as `get_npu_rank_id`."""
+    """Return this rank among those of its server; raises as `get_npu_rank_id`."""
     return util.get_value("npu_local_rank_id", 0)
 
 
 def get_npu_rank_size() -> Any:
-    """Return the number of ranks, as `get_npu_rank_id`."""
+    """Return the number of ranks; raises as `get_npu_rank_id`."""
     return util.get_value("npu_rank_size", 1)
 
 
 def get_npu_local_rank_size() -> Any:
-    """Return the number of ranks on this server, as `get_npu_rank_id`."""
+    """Return the number of ranks on this server; raises as `get_npu_rank_id`."""
     return util.get_value("npu_local_rank_size", 1)
 
 
@@ -168,17 +168,17 @@ class NpuEmptyHook(session_run_hook.SessionRunHook):  # type: ignore[misc]
 
 
 def npu_keras_optimizer(opt: Any) -> Any:
-    """Return an optimizer of Keras whose gradients are averaged over the ranks."""
+    """Wrap a Keras optimizer, to average its gradients over the ranks."""
     return KerasDistributeOptimizer(opt)
 
 
 def npu_tf_optimizer(opt: Any) -> Any:
-    """Return an optimizer of ``tf.train`` whose gradients are averaged over the ranks."""
+    """Wrap an optimizer of ``tf.train``, to average its gradients over the ranks."""
     return NPUDistributedOptimizer(opt)
 
 
 def npu_clear_session(config: Any = None) -> None:
-    """Give Keras a new graph, and a new session on the device."""
+    """Start a new graph of Keras, with a new session on the device."""
     backend.clear_session()
     backend.set_session(session.Session(config=npu_config_proto(config)))
 

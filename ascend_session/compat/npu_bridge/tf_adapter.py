@@ -17,37 +17,37 @@ OPTION_GRAPH_RUN_MODE = "ge.graphRunMode"
 
 
 def map_string_string(options: Dict[str, str]) -> Dict[str, str]:
-    """Return the options, as `PluginInit` takes them."""
+    """Copy the options into a dict for `PluginInit`."""
     return dict(options)
 
 
 def int64_vec(numbers: Any) -> List[int]:
-    """Return the numbers as a list."""
+    """Return a list of ints."""
     return [int(number) for number in numbers]
 
 
 def PluginInit(init_options: Any) -> None:  # noqa: N802
-    """Initialise the system for the process; the options are for a device."""
+    """Initialise the system for the process; the options have no effect on a CPU."""
     sessions.bring_up()
 
 
 def PluginFinalize() -> None:  # noqa: N802
-    """End the system."""
+    """Shut the system down."""
     sessions.shut_down()
 
 
 def NpuClose() -> None:  # noqa: N802
-    """End the system."""
+    """Shut the system down."""
     sessions.shut_down()
 
 
 def GetDeviceSatMode() -> int:  # noqa: N802
-    """1: an overflow is inf or nan, as on any CPU."""
+    """Return 1: an overflow gives inf or nan, as on any CPU."""
     return 1
 
 
 def SetDeviceSatMode(mode: Any) -> None:  # noqa: N802
-    """Take 0 and 1; a CPU goes on as with 1."""
+    """Accept a number; a CPU always works as with 1."""
     int(mode)
 
 

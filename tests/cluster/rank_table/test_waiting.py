@@ -91,7 +91,7 @@ def test_without_waiting_half_a_file_is_an_error_as_it_is_for_hccl(tmp_path):
 
 @pytest.mark.parametrize("seconds", [-1, float("nan"), "10", None, []])
 def test_a_time_that_is_none_is_an_error(seconds):
-    with pytest.raises(JobError, match="number of seconds, 0 or more"):
+    with pytest.raises(JobError, match="seconds must be a number, 0 or more, not "):
         RankTable.wait_for("x.json", seconds)
 
 

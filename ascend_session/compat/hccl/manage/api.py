@@ -24,11 +24,11 @@ class NotUpError(LifecycleError, ValueError):
 
 
 class GroupError(CollectiveError, ValueError):
-    """What cannot be said of a group, or be done with it."""
+    """A question about a group, or an action on it, that the job refuses."""
 
 
 def create_group(group: Any, rank_num: Any, rank_ids: Any) -> None:
-    """Make a group of ranks; to be called on each of them, and on no other.
+    """Create a group of ranks; call this on each of them, and on no other.
 
     Args:
         group: Its name.
@@ -36,7 +36,7 @@ def create_group(group: Any, rank_num: Any, rank_ids: Any) -> None:
         rank_ids: Their ranks in the job, a list.
 
     Raises:
-        ValueError: If an argument cannot be, or the group cannot be made.
+        ValueError: If an argument is wrong, or the group cannot be created.
     """
     _check_group(group)
     _check_number("rank_num", rank_num, 1)
@@ -50,7 +50,7 @@ def create_group(group: Any, rank_num: Any, rank_ids: Any) -> None:
 
 
 def destroy_group(group: Any) -> None:
-    """End a group; raises as `create_group`."""
+    """Destroy a group; raises as `create_group`."""
     _check_group(group)
     _ask("destroy group", hccl.destroy_group, group)
 
@@ -68,26 +68,26 @@ def get_rank_id(group: Any = WORLD_GROUP) -> int:
 
 
 def get_local_rank_size(group: Any = WORLD_GROUP) -> int:
-    """How many of its ranks are on this server; raises ValueError before the system is up."""
+    """Return how many of its ranks are on this server; raises as `get_rank_size`."""
     _check_group(group)
     return _ask("get local rank size", hccl.local_size, group)
 
 
 def get_local_rank_id(group: Any = WORLD_GROUP) -> int:
-    """Return this process's place among those; raises ValueError before the system is up."""
+    """Return the index of this process among these ranks; raises as `get_rank_size`."""
     _check_group(group)
     return _ask("get local rank id", hccl.local_rank, group)
 
 
 def get_world_rank_from_group_rank(group: Any, group_rank_id: Any) -> int:
-    """Return the rank in the job of a rank of the group; raises as `create_group`."""
+    """Return the rank in the job of a rank in the group; raises as `create_group`."""
     _check_group(group)
     _check_number("group_rank_id", group_rank_id, 0)
     return _ask("get world rank from group rank", hccl.world_rank, group, group_rank_id)
 
 
 def get_group_rank_from_world_rank(world_rank_id: Any, group: Any) -> int:
-    """Return the rank in the group of a rank of the job; raises as `create_group`."""
+    """Return the rank in the group of a rank in the job; raises as `create_group`."""
     _check_group(group)
     _check_number("world_rank_id", world_rank_id, 0)
     return _ask("get group rank from world rank", hccl.group_rank, world_rank_id, group)

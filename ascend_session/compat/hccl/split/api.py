@@ -1,6 +1,6 @@
 """``hccl.split.api``: in which parts gradients are exchanged; checked, and then without effect.
 
-The parts change when a device exchanges what, never a result. Source: hccl/split/api.py.
+The parts affect when a device exchanges them, and never a result. Source: hccl/split/api.py.
 """
 
 from typing import Any
@@ -14,14 +14,14 @@ _WHOLE = 100
 
 
 def set_split_strategy_by_idx(idxList: Any, group: Any = WORLD_GROUP) -> None:  # noqa: N803
-    """Cut after the gradients of these numbers.
+    """Split the gradients after those with these numbers.
 
     Args:
         idxList: Whole numbers of 32 bit, ascending.
         group: The group's name.
 
     Raises:
-        ValueError: If one of them cannot be.
+        ValueError: If an argument is wrong.
     """
     _check_group(group)
     _check_list("idxList", idxList)
@@ -41,14 +41,14 @@ def set_split_strategy_by_size(
     dataSizeList: Any,  # noqa: N803
     group: Any = WORLD_GROUP,
 ) -> None:
-    """Cut by shares of the data.
+    """Split the gradients by shares of the data.
 
     Args:
         dataSizeList: Percentages, 100 together.
         group: The group's name.
 
     Raises:
-        ValueError: If one of them cannot be.
+        ValueError: If an argument is wrong.
     """
     _check_group(group)
     _check_list("dataSizeList", dataSizeList)

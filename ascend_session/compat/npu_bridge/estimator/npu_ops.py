@@ -37,22 +37,22 @@ def NPUInit(name: Any = None) -> Any:  # noqa: N802
 
 @graph_only("tf.NPUShutdown")
 def NPUShutdown(name: Any = None) -> Any:  # noqa: N802
-    """Return the operation that ends it: sessions that are open then cannot run any more."""
+    """Return the operation that shuts the system down; open sessions cannot run any more."""
     return gen_npu_ops.npu_shutdown(name=name)
 
 
 def initialize_system(name: Any = None) -> Any:
-    """As `NPUInit`: ranks and groups are known when it has run."""
+    """Do as `NPUInit`; ranks and groups are known after a run of the operation."""
     return NPUInit(name)
 
 
 def shutdown_system(name: Any = None) -> Any:
-    """As `NPUShutdown`."""
+    """Do as `NPUShutdown`."""
     return NPUShutdown(name)
 
 
 def get_seed(op_seed: Any) -> Any:
-    """Return the two seeds of a random operator; in releases before 2022."""
+    """Return the two seeds of a random operator; of releases before 2022."""
     return random_seed.get_seed(op_seed)
 
 

@@ -28,10 +28,10 @@ def allgather(
 def broadcast(
     tensor: Any, root_rank: Any, fusion: Any = 2, fusion_id: Any = 0, group: Any = WORLD_GROUP
 ) -> Any:
-    """Return the root's tensors, on each rank; takes a list and gives one.
+    """Take a list of tensors; return a list of the root's, on each rank.
 
-    Variables in the list have the root's values, too, when what is given for them is computed: the
-    device broadcasts in place. Many scripts run the result and assign nothing.
+    Computing a result assigns it to the variable in its place of the list, too, as a device does,
+    which broadcasts in place: many scripts run the result and assign nothing.
     """
     if isinstance(fusion, str):  # the third argument in the releases of 2020
         fusion, group = 2, fusion

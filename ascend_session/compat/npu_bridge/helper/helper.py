@@ -28,7 +28,7 @@ def _npu_init(name: Any = None) -> Any:
 
 
 def _npu_shutdown(name: Any = None) -> Any:
-    """Make the operation that ends the system: sessions that are open then run no more."""
+    """Make the operation that shuts the system down; open sessions cannot run any more."""
     return _operation("NPUShutdown", sessions.shut_down, name)
 
 

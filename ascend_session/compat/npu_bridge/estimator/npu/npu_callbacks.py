@@ -12,7 +12,7 @@ from ascend_session.errors import UnsupportedError
 
 
 def broadcast_global_variables(root_rank: int) -> Any:
-    """Return an operation that gives the root's values to Keras's variables on all ranks."""
+    """Return an operation that sends the root's values of Keras's variables to all ranks."""
     variables = [
         variable
         for variable in tf.global_variables()
@@ -25,8 +25,8 @@ class BroadcastGlobalVariablesCallbackImpl:
     """Broadcasts once, before the first batch.
 
     Args:
-        root_rank: The rank whose values all get.
-        args: As of the class beside it.
+        root_rank: The rank whose values are broadcast.
+        args: Arguments of the base class of `NPUBroadcastGlobalVariablesCallback`.
     """
 
     def __init__(self, root_rank: int, *args: Any) -> None:
@@ -59,10 +59,10 @@ class NPUBroadcastGlobalVariablesCallback(
     BroadcastGlobalVariablesCallbackImpl,
     Callback,  # type: ignore[misc]
 ):
-    """A callback that gives all ranks the root's variables before the first batch.
+    """A Keras callback that broadcasts the root's variables before the first batch.
 
     Args:
-        root_rank: The rank whose values all get.
+        root_rank: The rank whose values are broadcast.
     """
 
     def __init__(self, root_rank: int) -> None:

@@ -52,7 +52,7 @@ class DeviceInfo:
 
 
 class NPUBasics:
-    """What is known of the job, read once in a process.
+    """The job of this process, read once.
 
     Args:
         file_name: A start file (JSON); without one the environment is read.
@@ -63,7 +63,7 @@ class NPUBasics:
     _read = False
 
     def __new__(cls, file_name: str) -> "NPUBasics":
-        """The one of this process."""
+        """Return the only object of this process."""
         if NPUBasics._only is None:
             NPUBasics._only = object.__new__(cls)
         return NPUBasics._only
@@ -75,7 +75,7 @@ class NPUBasics:
 
     @property
     def jobinfo(self) -> Any:
-        """The `JobInfo`, None without a file and without JOB_ID."""
+        """The `JobInfo`; None without a file and without JOB_ID."""
         return self._job_info
 
     def size(self) -> int:
@@ -90,10 +90,10 @@ class NPUBasics:
         return int(self._known_job("The number of ranks")._rank_size)
 
     def _known_job(self, subject: str) -> Any:
-        """Return the `JobInfo`, for a job of one even without JOB_ID, where a device fails.
+        """Return the `JobInfo`; in a job of one rank also without JOB_ID, unlike on a device.
 
         Args:
-            subject: What was asked for, as the beginning of a sentence.
+            subject: The subject of the message.
 
         Raises:
             JobError: In a job of several ranks without JOB_ID.

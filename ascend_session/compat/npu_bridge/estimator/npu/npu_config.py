@@ -102,7 +102,7 @@ def _attribute_of(name: str) -> str:
 
 
 def _check(given: Dict[str, Any]) -> None:
-    """Check what the vendor's checks, and nothing else: the rest is up to the session.
+    """Check only what the vendor's class checks; sessions check the rest.
 
     Raises:
         TypeError: For a wrong type.
@@ -311,14 +311,14 @@ def _add_npu_optimizer(proto: Any) -> Any:
 def set_npu_default_config(
     func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]
 ) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
-    """Return the arguments of a session's ``__init__`` with a proto that has an entry.
+    """Return the arguments of a session's ``__init__``, with a proto that has an entry.
 
-    A proto that was given is changed, as by the vendor's.
+    A given proto is changed, as by the vendor's function.
 
     Args:
         func: That ``__init__``.
-        args: What it is given without ``self``.
-        kwargs: The same; changed, too.
+        args: Its positional arguments without ``self``.
+        kwargs: Its keyword arguments, which are changed.
     """
     place = list(signature(func).parameters).index("config") - 1
     proto = kwargs.get("config")

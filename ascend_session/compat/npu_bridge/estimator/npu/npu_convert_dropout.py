@@ -14,7 +14,7 @@ Dropout: Any = tf.keras.layers.Dropout
 
 
 def dropout_call(self: Any, inputs: Any, training: Any = None) -> Any:
-    """Return what the layer gives: in training without some elements, else its inputs."""
+    """Apply dropout in training; return the inputs otherwise."""
     if training is None:
         training = tf.keras.backend.learning_phase()
     noise_shape = self._get_noise_shape(inputs)

@@ -22,7 +22,7 @@ DYNAMIC_RNN_REDIRECTIONAL = "REDIRECTIONAL"
 
 
 def _layer_class() -> Any:
-    """Return the layers of graph mode, ``tf.layers.Layer``."""
+    """Return the base class of layers in graph mode, ``tf.layers.Layer``."""
     try:
         return tf.layers.Layer
     except (AttributeError, ImportError):
@@ -33,7 +33,7 @@ def _layer_class() -> Any:
 
 
 def _as_it_is(function: _Function) -> _Function:
-    """Keep Keras from translating ``call`` for nothing, and its errors into others."""
+    """Keep autograph from converting ``call``, which is not needed and changes its errors."""
     return tf.autograph.experimental.do_not_convert(function)  # type: ignore[no-any-return]
 
 
@@ -43,11 +43,11 @@ def _attribute(name: str, meaning: str) -> Any:
 
 
 class _DynamicBasic(_layer_class()):  # type: ignore[misc]
-    """What the layers have in common.
+    """The base class of the layers.
 
     Args:
-        hidden_size: Of the states.
-        dtype: Of the weights; the input is cast to it.
+        hidden_size: Size of the states.
+        dtype: Type of the weights; the input is cast to it.
         attributes: The attributes of the layer's operator.
     """
 
@@ -77,11 +77,11 @@ class _DynamicBasic(_layer_class()):  # type: ignore[misc]
             )
 
     def reshape(self, shape: Any) -> Any:
-        """Return the shape of a weight: of both directions, if there are two."""
+        """Return the shape of a weight, for both directions if there are two."""
         return [2, *shape] if self.direction == DYNAMIC_RNN_BIDIRECTION else shape
 
     def build(self, input_shape: Any) -> None:
-        """Make the variable of the sequences' lengths."""
+        """Create the variable with the lengths of the sequences."""
         steps, batch, _ = tf.TensorShape(input_shape).as_list()
         self._seq_length = self._variable(
             "dynamicbase/seq_length",
@@ -105,7 +105,7 @@ class _DynamicBasic(_layer_class()):  # type: ignore[misc]
 
     @_as_it_is
     def call(self, x: Any, seq_length: Any = None) -> Any:
-        """Note the input and the lengths for the operator."""
+        """Store the input and the lengths for the operator."""
         self.check_direction()
         self._args["x"] = tf.cast(x, self._dtype)
         self._args["seq_length"] = self._seq_length if seq_length is None else seq_length
@@ -133,7 +133,7 @@ class _Gru(_DynamicBasic):
     reset_after = _attribute("reset_after", "True: the reset gate comes after the product.")
 
     def build(self, input_shape: Any) -> None:
-        """Make the weights; ValueError if their shapes are not known."""
+        """Create the weights; raise ValueError if their shapes are not known."""
         size, batch = _known_input_size(input_shape), tf.TensorShape(input_shape).as_list()[1]
         if batch is None:
             raise ValueError("Expected input_shape[1] to be known, saw shape: batch_size.")
@@ -199,7 +199,7 @@ class DynamicRNN(_DynamicBasic):
     forget_bias = _attribute("forget_bias", "Added to the forget gate.")
 
     def build(self, input_shape: Any) -> None:
-        """Make the weights; ValueError if their shapes are not known."""
+        """Create the weights; raise ValueError if their shapes are not known."""
         size, gates = _known_input_size(input_shape), 4 * self._hidden_size
         self._rnn_w = self._variable(
             "dynamicrnn/w",
@@ -221,7 +221,7 @@ class DynamicRNN(_DynamicBasic):
         weight: Any = None,
         bias: Any = None,
     ) -> Any:
-        """Return the outputs for ``x [steps, batch, inputs]``; of both directions stacked."""
+        """Return the outputs for ``x [steps, batch, inputs]``; two directions are stacked."""
         super().call(x, seq_length=seq_length)
         directions = 2 if self.direction == DYNAMIC_RNN_BIDIRECTION else 1
         batch = x.shape.as_list()[1]

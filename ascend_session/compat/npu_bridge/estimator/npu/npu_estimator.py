@@ -33,7 +33,7 @@ _TRAIN, _EVAL = "train", "eval"  # tf.estimator.ModeKeys
 
 @contextlib.contextmanager
 def no_check_override() -> Iterator[None]:
-    """Return a block in which subclasses of ``tf.estimator.Estimator`` may override its methods."""
+    """Let subclasses of ``tf.estimator.Estimator`` override its methods in the block."""
     before = _Base._assert_members_are_not_overridden
     _Base._assert_members_are_not_overridden = lambda estimator: None
     try:
@@ -132,7 +132,7 @@ class NPUEstimator(_Base):  # type: ignore[misc]
 
 
 def _verify_arguments(model_fn: Any, params: Any) -> None:
-    """TensorFlow's own check, which it would make of the function around ``model_fn`` only."""
+    """Run TensorFlow's check on ``model_fn``; by itself it checks only the function around it."""
     verify = getattr(sys.modules[_Base.__module__], "_verify_model_fn_args", None)
     if verify is not None:
         verify(model_fn, params)
@@ -158,7 +158,7 @@ def _checked_folder(model_dir: Any, config: Any) -> Any:
 def _with_hooks(
     model_fn: Callable[..., Any], folder: Any, config: Any, device: Any
 ) -> Callable[..., Any]:
-    """Return the user's ``model_fn``, with the hooks that NPUEstimator adds."""
+    """Wrap the user's ``model_fn``, to add the hooks of NPUEstimator."""
 
     def augmented(features: Any, labels: Any, mode: Any, params: Any) -> Any:
         known = {"labels": labels, "mode": mode, "params": params, "config": config}
@@ -210,9 +210,9 @@ def _for_evaluation(spec: Any) -> Any:
 
 
 def _with_host_call(spec: Any, after: List[Any], mode: str, hooks: List[Any]) -> Any:
-    """Return the specification with the host call in each step, and with its hooks.
+    """Add the host call to each step of a specification, with its hooks; return the result.
 
-    ``_replace`` makes another object, without the host call, as with the vendor's.
+    As with the vendor's class, ``_replace`` returns an object without the host call.
     """
     host_call: Optional[Any] = getattr(spec, "_host_call", None)
     if host_call is not None:
@@ -229,13 +229,13 @@ def _with_host_call(spec: Any, after: List[Any], mode: str, hooks: List[Any]) ->
 
 
 def _call_with_tensors(host_call: Any, after: List[Any]) -> List[Any]:
-    """Call the host call's function with the step's tensors, when ``after`` has been run.
+    """Call the host call's function with the step's tensors, which are read after ``after``.
 
-    On a device they are sent to the host, where a thread runs what the function has made; here that
-    is part of the step itself (npu_estimator.py, ``_OutfeedHostCall``).
+    A device sends them to the host, where a thread runs the function's operations; here these are
+    part of the step (npu_estimator.py, ``_OutfeedHostCall``).
 
     Returns:
-        The operations and tensors that it gives.
+        The operations and tensors that the function returns.
     """
     function, tensors = host_call
     names = list(tensors) if isinstance(tensors, dict) else None
@@ -263,8 +263,8 @@ _OPTIMIZERS = (
 def _add_entry(config: Any) -> Any:
     """Add an entry to the proto of the sessions of an NPURunConfig.
 
-    As by the vendor's, the proto that was given is changed; an entry that is there already is not
-    added once more, as when several estimators have one configuration.
+    As by the vendor's function, the given proto is changed. If it has the entry already, because
+    several estimators share a configuration, nothing is added.
     """
     if config.session_config is None:
         config = config.replace(session_config=tf1.ConfigProto())

@@ -36,25 +36,26 @@ class NPUShutDownHook(_Hook):  # type: ignore[misc]
         self._shutdown_npu_op: Any = None
 
     def begin(self) -> None:
-        """Add the operation."""
+        """Add the shutdown operation."""
         from ascend_session.compat.npu_bridge.estimator import npu_ops
 
         if getattr(self._shutdown_npu_op, "graph", None) is not tf1.get_default_graph():
             self._shutdown_npu_op = npu_ops.NPUShutdown()
 
     def end(self, session: Any) -> None:
-        """Run it."""
+        """Run the shutdown operation."""
         session.run(self._shutdown_npu_op)
 
 
 class NPUBroadcastGlobalVariablesHook(_Hook):  # type: ignore[misc]
-    """Gives the trainable variables of all ranks the root's values, in a new session.
+    """Broadcasts the root's trainable variables to all ranks in a new session.
 
-    Only those that are trainable, as the vendor's; see `training.BroadcastGlobalVariablesHook`.
+    Other variables are not broadcast, as with the vendor's hook.
+    `training.BroadcastGlobalVariablesHook` broadcasts all.
 
     Args:
-        root_rank: Whose values all get.
-        index: This rank; not needed.
+        root_rank: The rank whose values are broadcast.
+        index: This rank; not used.
     """
 
     def __init__(self, root_rank: Any = None, index: Any = None) -> None:
@@ -65,12 +66,12 @@ class NPUBroadcastGlobalVariablesHook(_Hook):  # type: ignore[misc]
         self._rank_size = int(size) if size.isdigit() else 1
 
     def begin(self) -> None:
-        """Add the operation."""
+        """Add the broadcast."""
         if self._rank_size > 1:
             self._bcast_op = broadcast_global_variables(self._root_rank)
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Run it."""
+        """Run the broadcast."""
         if self._rank_size > 1:
             session.run(self._bcast_op)
 
@@ -87,7 +88,7 @@ class NPUCheckpointSaverHook(_SaverHook):  # type: ignore[misc]
         super().__init__(**given)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        """Log the step, then save if it is time to."""
+        """Log the step, then save if it is due."""
         step = run_context.session.run(self._global_step_tensor)
         tf1.logging.info("global_step...%s", step)
         super().after_run(run_context, run_values)
@@ -96,10 +97,10 @@ class NPUCheckpointSaverHook(_SaverHook):  # type: ignore[misc]
 class SetIterationsVarHook(_Hook):  # type: ignore[misc]
     """Has each run of the operation ``IterationOp`` make several steps.
 
-    Hooks and other fetches see the last one, as on a device.
+    Hooks and other fetches see the last step, as on a device.
 
     Args:
-        iterations_per_loop: How many.
+        iterations_per_loop: Number of steps.
     """
 
     def __init__(self, iterations_per_loop: Any = None) -> None:
@@ -108,10 +109,10 @@ class SetIterationsVarHook(_Hook):  # type: ignore[misc]
         self._loop: Optional[LateLoop] = None
 
     def begin(self) -> None:
-        """Make the variables of the device's loop, which nothing reads here, and the loop.
+        """Create the loop, and the variables of the device's loop, which nothing reads here.
 
         Raises:
-            UnsupportedError: For a step that cannot be made several times in a run.
+            UnsupportedError: For a step that cannot be repeated in a run.
         """
         self._variables = [util.create_or_get_var(name) for name in util.LOOP_VARIABLES]
         graph = tf1.get_default_graph()
@@ -120,11 +121,11 @@ class SetIterationsVarHook(_Hook):  # type: ignore[misc]
             self._loop = find_loop(graph.get_operation_by_name(ITERATION_OP))
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Give them their values.
+        """Set the number of steps in the session.
 
         Raises:
             LifecycleError: With a one-shot iterator, where the adapter aborts.
-            UnsupportedError: For a batch that cannot be handed on from step to step.
+            UnsupportedError: For a batch that cannot be kept for the next step.
 
         Warns:
             AscendConfigWarning: If the session's entry says another number.
@@ -139,11 +140,11 @@ class SetIterationsVarHook(_Hook):  # type: ignore[misc]
 
 
 def broadcast_global_variables(root_rank: Any, index: Any = None) -> Any:
-    """Return an operation that gives the trainable variables of all ranks the root's values.
+    """Return an operation that sends the root's trainable variables to all ranks.
 
     Args:
-        root_rank: Whose values all get.
-        index: Of releases before 2022; not needed.
+        root_rank: The rank whose values are broadcast.
+        index: Used by releases before 2022 only.
     """
     return broadcast_values(tf1.trainable_variables(), root_rank)
 
@@ -159,12 +160,13 @@ class NPULogOutfeedSessionHook(_Hook):  # type: ignore[misc]
 
 
 class NPUInfeedOutfeedSessionHook(_Hook):  # type: ignore[misc]
-    """Runs what a host call has made, and takes care of the writers of its summaries.
+    """Runs the operations of a host call, and opens and flushes its summary writers.
 
-    On a device a thread does it with what the device sends; here it is part of each run.
+    On a device a thread does this with the tensors that the device sends; here it is part of each
+    run.
 
     Args:
-        dequeue_ops: What the host call's function has given.
+        dequeue_ops: The operations that the host call's function returned.
         channel_name: The channel's name; there is none here.
     """
 
@@ -175,34 +177,34 @@ class NPUInfeedOutfeedSessionHook(_Hook):  # type: ignore[misc]
         self._finalize_ops: List[Any] = []
 
     def begin(self) -> None:
-        """Find the writers of summaries."""
+        """Find the summary writers."""
         self._init_ops = list(summary_ops_v2.summary_writer_initializer_op())
         self._finalize_ops = [
             summary_ops_v2.flush(writer=operation.inputs[0]) for operation in self._init_ops
         ]
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Open them."""
+        """Open the summary writers."""
         session.run(self._init_ops)
 
     def before_run(self, run_context: Any) -> Any:
-        """Ask for the host call's operations with each run."""
+        """Add the host call's operations to each run."""
         fetches = {} if self._dequeue_ops is None else self._dequeue_ops
         return tf1.train.SessionRunArgs(fetches)
 
     def end(self, session: Any) -> None:
-        """Write what is left."""
+        """Flush the summary writers."""
         session.run(self._finalize_ops)
 
 
 class NPUOutputTensorHook(_TensorHook):  # type: ignore[misc]
-    """Hands the values of tensors to a function, those of several runs at a time.
+    """Passes the values of tensors to a function, for several runs at a time.
 
     Args:
         tensors: ``{tag: tensor or name}``, a list, or None.
-        dependencies: What has to be done before the values are taken.
-        output_fn: Is called with a list of dicts, one a run.
-        output_every_n_steps: After so many runs, and at the end.
+        dependencies: Operations that run before the values are read.
+        output_fn: Called with a list of dicts, one per run.
+        output_every_n_steps: Number of runs between two calls; the last call is at the end.
     """
 
     def __init__(
@@ -233,11 +235,11 @@ class NPUOutputTensorHook(_TensorHook):  # type: ignore[misc]
             super().begin()
 
     def before_run(self, run_context: Any) -> Any:
-        """Fetch them."""
+        """Fetch the tensors."""
         return None if self._tensors is None else tf1.train.SessionRunArgs(self._current_tensors)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        """Keep their values, and hand them over when it is time to.
+        """Keep the values, and pass them on when it is due.
 
         Raises:
             ZeroDivisionError: If ``output_every_n_steps`` is 0, as with the vendor's.
@@ -249,7 +251,7 @@ class NPUOutputTensorHook(_TensorHook):  # type: ignore[misc]
             self._call_output_fn()
 
     def end(self, session: Any) -> None:
-        """Hand over what is left."""
+        """Pass on the values that are left."""
         if self._output_list:
             self._call_output_fn()
 
@@ -259,7 +261,7 @@ class NPUOutputTensorHook(_TensorHook):  # type: ignore[misc]
 
 
 class TellMeStepOrLossHook(_Hook):  # type: ignore[misc]
-    """Writes into the environment how far training is; see `training.TellMeStepOrLossHook`.
+    """Writes step or loss into the environment; see `training.TellMeStepOrLossHook`.
 
     Raises:
         ValueError: If neither a step nor a loss is given.

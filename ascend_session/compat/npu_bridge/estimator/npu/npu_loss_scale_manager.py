@@ -18,14 +18,14 @@ class FixedLossScaleManager(training.FixedLossScaleManager):
         self._tensor = tf.convert_to_tensor(loss_scale, tf.float32, name="loss_scale")
 
     def get_loss_scale(self) -> object:
-        """Return the scale as a tensor of the graph in which this was made."""
+        """Return the scale, a tensor of the graph in which the manager was created."""
         return self._tensor
 
 
 class ExponentialUpdateLossScaleManager(training.ExponentialUpdateLossScaleManager):
     """A scale that follows the overflows; see `training.ExponentialUpdateLossScaleManager`.
 
-    Its variables are no resources: public scripts fetch the tensor ``loss_scale:0``.
+    Its variables are not resource variables: public scripts fetch the tensor ``loss_scale:0``.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class ExponentialUpdateLossScaleManager(training.ExponentialUpdateLossScaleManag
             )
 
     def get_loss_scale(self) -> object:
-        """Return the scale's variable itself: asking for it adds nothing to a graph."""
+        """Return the variable of the scale, so that nothing is added to the graph."""
         return self._loss_scale
 
 

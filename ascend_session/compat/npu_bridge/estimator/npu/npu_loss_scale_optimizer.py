@@ -17,11 +17,11 @@ _FINITE = "overflow_status_reduce_all"
 
 
 class NPULossScaleOptimizer(WrappingOptimizer):
-    """Scales the loss, and the gradients back; what it wraps computes and applies them.
+    """Scales the loss up and the gradients back; the wrapped optimizer does the rest.
 
     Args:
         opt: A ``tf.train.Optimizer``.
-        loss_scale_manager: Says what the loss is multiplied with.
+        loss_scale_manager: Has the factor of the loss.
         is_distributed: Whether an overflow on any rank counts on all.
 
     Raises:

@@ -28,12 +28,12 @@ from ascend_session.vendor import WORLD_GROUP
 
 
 def allreduce(tensor: Any, average: Any = True, old_average: Any = None) -> Any:
-    """Return the sum or the mean of the ranks' tensors; of IndexedSlices the parts of all.
+    """Return the sum or mean of the ranks' tensors; IndexedSlices are concatenated.
 
     Args:
         tensor: A tensor, a variable or IndexedSlices.
-        average: Whether it is the mean; in releases of 2020 the variable stands here.
-        old_average: Whether it is the mean, in a call of that form.
+        average: True for the mean; in releases of 2020 this argument is the variable.
+        old_average: True for the mean, in a call of that form.
     """
     if not isinstance(average, (bool, int)):
         average = True if old_average is None else old_average
@@ -71,11 +71,11 @@ def _mean(total: Any, size: int, average: Any) -> Any:
 
 
 class NPUOptimizer(WrappingOptimizer):
-    """Averages the gradients, scales the loss, or both; what it wraps applies them.
+    """Averages gradients, scales the loss, or both; the wrapped optimizer applies gradients.
 
     Args:
         opt: A ``tf.train.Optimizer``.
-        loss_scale_manager: Says what the loss is multiplied with.
+        loss_scale_manager: Has the factor of the loss.
         is_distributed: Whether gradients are averaged over the ranks.
         is_loss_scale: Whether the loss is scaled.
         is_tailing_optimization: How the device orders the last exchange; no effect here.
@@ -120,12 +120,12 @@ class NPUOptimizer(WrappingOptimizer):
 
 
 class NPUDistributedOptimizer(WrappingOptimizer):
-    """Averages the gradients over all ranks; what it wraps computes and applies them.
+    """Averages gradients over all ranks; the wrapped optimizer computes and applies them.
 
     Args:
         optimizer: A ``tf.train.Optimizer``.
         is_weight_update_sharding: Whether each rank updates a part of the variables and sends them
-            to the others; in releases of 2020 the name stands here.
+            to the others; in releases of 2020 this argument is the name.
         name: Its name.
     """
 
@@ -186,16 +186,16 @@ def npu_allreduce(
     fusion_id: int = -1,
     group: str = WORLD_GROUP,
 ) -> Any:
-    """Return the reduction of the ranks' tensors: ``mean``, or one of `hccl.allreduce`.
+    """Reduce the ranks' tensors by ``mean`` or a reduction of `hccl.allreduce`.
 
     A mean is the sum divided by the number of ranks of the job, also in another group.
 
     Args:
-        values: A tensor or IndexedSlices, or a list of those, which gives a list.
-        reduction: What is done.
-        fusion: As of `hccl.allreduce`.
-        fusion_id: As of `hccl.allreduce`.
-        group: Whose ranks.
+        values: A tensor or IndexedSlices, or a list of those, for which a list is returned.
+        reduction: The name of the reduction.
+        fusion: As for `hccl.allreduce`.
+        fusion_id: As for `hccl.allreduce`.
+        group: The group of ranks.
     """
     if not isinstance(values, (list, tuple)):
         return npu_allreduce([values], reduction, fusion, fusion_id, group)[0]
@@ -213,12 +213,12 @@ _SCOPE = "Npu_Distributed_optimizer"
 
 
 class KerasDistributeOptimizer(OptimizerV2):  # type: ignore[misc]
-    """Averages the gradients over all ranks; what it wraps computes and applies them.
+    """Averages gradients over all ranks; the wrapped optimizer computes and applies them.
 
     Args:
         optimizer: An optimizer of Keras for graphs.
         name: Its name.
-        kwargs: As of the base class.
+        kwargs: Arguments of the base class.
 
     Raises:
         UnsupportedError: Under Keras 3, which has no such optimizers.
@@ -249,10 +249,10 @@ class KerasDistributeOptimizer(OptimizerV2):  # type: ignore[misc]
 
 
 def npu_distributed_optimizer_wrapper(optimizer: Any) -> Any:
-    """Have an optimizer itself average its gradients, whichever kind it is.
+    """Change an optimizer of any kind so that it averages its gradients over the ranks.
 
     Args:
-        optimizer: Of ``tf1.train`` or of Keras, or the name of one of Keras.
+        optimizer: An optimizer of ``tf1.train`` or Keras, or the name of one of Keras.
 
     Returns:
         The same optimizer, changed.

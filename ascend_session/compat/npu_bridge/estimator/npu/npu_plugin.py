@@ -17,7 +17,7 @@ from ascend_session.errors import warn
 
 
 class _Modes:
-    """What was set and has no effect on a CPU."""
+    """Settings without effect on a CPU."""
 
     schedules_early = False
 
@@ -41,7 +41,7 @@ def init_debug_dir(init: Any, debug_dir: Any) -> None:
 
 
 def check_graph_run_mode(graph_run_mode: Any) -> None:
-    """Raise ValueError above 1."""
+    """Raise ValueError if the mode is above 1."""
     if graph_run_mode > 1:
         raise ValueError('"graph_run_mode" value must be 0 or 1')
 
@@ -56,13 +56,13 @@ def check_graph_run_mode(graph_run_mode: Any) -> None:
     "mstune_mode=None)"
 )
 def npu_resource_init(**given: Any) -> None:
-    """Initialise the system for the process, whatever sessions there are.
+    """Initialise the system for the process, with or without sessions.
 
-    The options are checked as the vendor checks them, and are for a device.
+    The options are checked as the vendor checks them, and have no effect on a CPU.
 
     Raises:
-        ValueError: For a value that cannot be.
-        TypeError: For one of another type.
+        ValueError: For a wrong value.
+        TypeError: For a value of a wrong type.
     """
     util.check_nonnegative_integer(given["graph_run_mode"], "graph_run_mode")
     check_graph_run_mode(given["graph_run_mode"])
@@ -96,14 +96,14 @@ def _check_tuning(aoe_mode: Any, mstune_mode: Any, work_path: Any) -> None:
     "enable_scope_fusion_passes=None, enable_exception_dump=0, fp_point=None, bp_point=None)"
 )
 def npu_global_init(is_tailing_optimization: Any, enable_options: Any, **given: Any) -> None:
-    """`npu_resource_init` in the releases of 2020; raises as that."""
+    """Do as `npu_resource_init`; of the releases of 2020."""
     util.check_bool_type(is_tailing_optimization, "is_tailing_optimization")
     del given["fp_point"], given["bp_point"]
     npu_resource_init(profiling_options=enable_options, **given)
 
 
 def npu_resource_shutdown() -> None:
-    """End what `npu_resource_init` has begun: sessions that are open cannot run any more."""
+    """Shut the system down; open sessions cannot run any more."""
     sessions.shut_down()
 
 
@@ -111,12 +111,12 @@ npu_global_shutdown = npu_resource_shutdown  # in the releases of 2020
 
 
 def npu_close() -> None:
-    """End the device at once, as at exit: sessions that are open cannot run any more."""
+    """Shut the device down, as at exit; open sessions cannot run any more."""
     sessions.shut_down()
 
 
 def get_rdma_cache(data_type: Any, shape: Any, name: Any = "rdma_w") -> Any:
-    """Return a variable of zeros, marked as in memory that other devices reach."""
+    """Return a variable of zeros, marked for memory that other devices can reach."""
     with npu_scope.npu_mem_type_scope():
         return tf.get_variable(
             name=name, shape=shape, dtype=data_type, initializer=tf.zeros_initializer()
@@ -124,10 +124,10 @@ def get_rdma_cache(data_type: Any, shape: Any, name: Any = "rdma_w") -> Any:
 
 
 def set_device_sat_mode(mode: Any) -> None:
-    """Says what an overflow becomes: 1, inf or nan, as always on a CPU; 0, the largest number.
+    """Choose the result of an overflow. 1: inf or nan, as always on a CPU; 0: the largest number.
 
     Warns:
-        AscendConfigWarning: For 0, which a CPU does not do.
+        AscendConfigWarning: For 0, which has no effect on a CPU.
     """
     tf_adapter.SetDeviceSatMode(mode)
     if mode == 0:
@@ -138,18 +138,18 @@ def set_device_sat_mode(mode: Any) -> None:
 
 
 def is_inf_nan_enabled() -> bool:
-    """Return whether an overflow is inf or nan: True on a CPU, whatever was set."""
+    """Return whether an overflow gives inf or nan: always True on a CPU."""
     return bool(tf_adapter.GetDeviceSatMode() == 1)
 
 
 def set_schedule_aicore_task_early(value: Any) -> int:
-    """Note whether tasks are given to a device's cores early; 0 for success."""
+    """Choose whether tasks go to a device's cores early; return 0 for success."""
     _Modes.schedules_early = bool(value)
     return 0
 
 
 def get_schedule_aicore_task_early() -> bool:
-    """Return what `set_schedule_aicore_task_early` was called with last; False before."""
+    """Return the last value of `set_schedule_aicore_task_early`; False before."""
     return _Modes.schedules_early
 
 

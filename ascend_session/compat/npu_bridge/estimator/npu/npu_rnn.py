@@ -17,14 +17,14 @@ def npu_dynamic_rnn(
     sequence_length: Any = None,
     scope: Any = None,
 ) -> Any:
-    """Return what the cell makes of each step, and its last state.
+    """Run the cell over all steps; return its outputs, and its last state.
 
     Args:
         cell: An RNNCell of TensorFlow.
         inputs: ``[steps, batch, ...]``; the number of steps must be known.
         initial_state: The cell's first state.
-        dtype: Of the states, if there is none.
-        sequence_length: int32 ``[batch]``: behind it outputs are 0, and the state stays.
+        dtype: Type of the states, without ``initial_state``.
+        sequence_length: int32 ``[batch]``; after it outputs are 0, and the state stays.
         scope: The scope of the variables.
     """
     outputs, state = tf.nn.static_rnn(

@@ -14,20 +14,20 @@ from ascend_session.compat.vendor_modules import mirror
 
 @contextlib.contextmanager
 def _marked(**values: Any) -> Iterator[None]:
-    """Operators of the default graph that are made inside have these attributes."""
+    """Set attributes on the operators that are added to the default graph in the block."""
     attributes = {f"_{name}": attribute_value(value) for name, value in values.items()}
     with tf.get_default_graph()._attr_scope(attributes):
         yield
 
 
 def without_npu_compile_scope() -> ContextManager[None]:
-    """For the host, with ``mix_compile_mode``."""
+    """Return a context whose operators stay on the host, with ``mix_compile_mode``."""
     return _marked(without_npu_compile=True)
 
 
 @contextlib.contextmanager
 def npu_variable_scope(placement: Any = NpuExecutePlacement.ALL) -> Iterator[None]:
-    """Where variables are kept; ValueError for what is no `NpuExecutePlacement`."""
+    """Place the block's variables; raise ValueError if it is no `NpuExecutePlacement`."""
     if not isinstance(placement, NpuExecutePlacement):
         raise ValueError(f"placement must be one of NpuExecutePlacement, this is {placement!r}.")
     with _marked(variable_placement=placement.value):
@@ -35,12 +35,12 @@ def npu_variable_scope(placement: Any = NpuExecutePlacement.ALL) -> Iterator[Non
 
 
 def keep_dtype_scope() -> ContextManager[None]:
-    """In the graph's own precision, as all operators are on a CPU."""
+    """Return a context whose operators keep their types, as all do on a CPU."""
     return _marked(keep_dtype=1)
 
 
 def npu_mem_type_scope() -> ContextManager[None]:
-    """With outputs in memory that other devices can reach."""
+    """Return a context whose outputs are in memory that other devices can reach."""
     return _marked(output_memory_type=1)
 
 

@@ -16,7 +16,7 @@ _Strategy: Any = distribute_lib.StrategyV1
 
 
 class NPUExtended(_Extended):  # type: ignore[misc]
-    """What is behind `NPUStrategy`."""
+    """The implementation of `NPUStrategy`."""
 
     @property
     def _num_replicas_in_sync(self) -> int:

@@ -1,6 +1,6 @@
 """``npu_bridge.estimator.npu.util``: loops of steps, marks on operators, and small checks.
 
-A loop has variables, and a number of steps that may be said late. Marks are attributes that the
+A loop has variables, and a number of steps that may be set later. Marks are attributes that the
 graph engine reads; here they stand on the same nodes and nobody reads them. Source: util.py
 (``create_or_get_var``, ``IterationPerLoop``).
 """
@@ -22,20 +22,20 @@ _VALUES: List[Dict[str, Any]] = []  # the one dict, once global_dict_init has ma
 
 
 def check_not_none(value: Any, name: str) -> None:
-    """Raise ValueError if it is None."""
+    """Raise ValueError if ``value`` is None."""
     if value is None:
         raise ValueError(f"{name} must not be None")
 
 
 def check_positive_integer(value: Any, name: str) -> None:
-    """Raise TypeError if it is no int, ValueError if it is not above 0."""
+    """Raise TypeError if ``value`` is no int, ValueError if it is not above 0."""
     _check_integer(value, name)
     if value <= 0:
         raise ValueError(f"{name} must be positive, got {value}")
 
 
 def check_nonnegative_integer(value: Any, name: str) -> None:
-    """Raise TypeError if it is no int, ValueError if it is below 0."""
+    """Raise TypeError if ``value`` is no int, ValueError if it is below 0."""
     _check_integer(value, name)
     if value < 0:
         raise ValueError(f"{name} must be nonnegative, got {value}")
@@ -47,25 +47,25 @@ def _check_integer(value: Any, name: str) -> None:
 
 
 def check_bool_type(value: Any, name: str) -> None:
-    """Raise TypeError if it is no bool."""
+    """Raise TypeError if ``value`` is no bool."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, got {value}")
 
 
 def convert_bool_to_int(value: Any) -> int:
-    """1 for True, 0 for False, -1 for anything else."""
+    """Return 1 for True, 0 for False, -1 for anything else."""
     return int(value) if isinstance(value, bool) else -1
 
 
 def format_string(value: Any, name: str) -> str:
-    """Return the text, empty for None; raises TypeError for anything else."""
+    """Return a text, or an empty one for None; raise TypeError for anything else."""
     if value is not None and not isinstance(value, str):
         raise TypeError(f"{name} must be string, got {type(value)}")
     return value or ""
 
 
 def check_profiling_options(profiling_options: Any = ()) -> str:
-    """Return the options joined by colons; raises ValueError for none, or unknown ones."""
+    """Return the options joined by colons; raise ValueError for none, or unknown ones."""
     known = ("training_trace", "task_time", "op_trace")
     if not profiling_options or any(option not in known for option in profiling_options):
         raise ValueError("profiling options must be in `training_trace`, `task_time` or `op_trace`")
@@ -73,7 +73,7 @@ def check_profiling_options(profiling_options: Any = ()) -> str:
 
 
 def check_path(path: Any) -> str:
-    """Return the real path of a folder that can be read and written; else raises ValueError."""
+    """Return the real path of a readable and writable folder; else raise ValueError."""
     if not os.path.exists(path):
         raise ValueError(f"path:{path} is not exists.")
     real = os.path.realpath(path)
@@ -85,13 +85,13 @@ def check_path(path: Any) -> str:
 
 
 def check_aoe_mode(aoe_mode: Any) -> None:
-    """Raise ValueError unless it is ``1``, ``2`` or ``4``."""
+    """Raise ValueError unless the mode is ``1``, ``2`` or ``4``."""
     if aoe_mode not in ("1", "2", "4"):
         raise ValueError(f"aoe_mode:{aoe_mode} is invalid, should be in ['1', '2', '4']")
 
 
 def get_ranksize() -> str:
-    """Return the number of ranks as the environment has it, ``1`` if it says none.
+    """Return RANK_SIZE or CM_WORKER_SIZE of the environment, else ``1``.
 
     Raises:
         ValueError: If RANK_SIZE and CM_WORKER_SIZE are both set.
@@ -112,7 +112,7 @@ _registered: Set[str] = set()
 
 
 def register_func(var_name: str) -> None:
-    """Registers how the collection of a loop's variable is written into a meta graph."""
+    """Register how the collection of a loop's variable is written into a meta graph."""
     to_proto = getattr(resource_variable_ops, "_to_proto_fn", None)
     if var_name in _registered or to_proto is None:
         return
@@ -126,7 +126,7 @@ def register_func(var_name: str) -> None:
 
 
 def create_or_get_var(var_name: str) -> Any:
-    """Return the default graph's variable of the device's loop of that name; made if there is none.
+    """Return a variable of the device's loop in the default graph, which is created if missing.
 
     Raises:
         RuntimeError: If the graph has several.
@@ -152,16 +152,16 @@ def create_or_get_var(var_name: str) -> Any:
 
 
 def set_iteration_per_loop(sess: Any, train_op: Any, iterations_per_loop: int = 1) -> Any:
-    """Return an operation of which a run makes so many steps.
+    """Return an operation that makes this number of steps per run.
 
-    What is fetched beside it belongs to the last of them. A graph has one for an operation; for
-    another operation, or another session, call it again.
+    Other fetches of the run have the values of the last step. Call this again for another operation
+    or another session.
 
     Raises:
         ValueError: If ``train_op`` is no operation, or the number is not positive.
-        TypeError: If the number is none.
+        TypeError: If the number is no int.
         LifecycleError: With a one-shot iterator, where the adapter aborts.
-        UnsupportedError: For a step that cannot be made several times in a run.
+        UnsupportedError: For a step that cannot be repeated in a run.
 
     Warns:
         AscendConfigWarning: If the session's entry says another number.
@@ -185,13 +185,13 @@ def _check_operation(train_op: Any) -> None:
 
 
 class IterationPerLoop:
-    """As `set_iteration_per_loop` in two calls: the operation first, its number of steps later."""
+    """Does as `set_iteration_per_loop` in two calls: first the operation, then the number."""
 
     def __init__(self) -> None:
         self._loop: Optional[LateLoop] = None
 
     def create_iteration_per_loop_var(self, train_op: Any) -> Any:
-        """Return the operation of which a run makes several steps.
+        """Return an operation that makes several steps per run.
 
         Raises:
             ValueError: If ``train_op`` is no operation.
@@ -201,11 +201,11 @@ class IterationPerLoop:
         return self._loop.operation
 
     def load_iteration_per_loop_var(self, sess: Any, iterations_per_loop: int = 1) -> None:
-        """Says to a session how many steps a run makes.
+        """Set the number of steps per run in a session.
 
         Raises:
             AttributeError: Before `create_iteration_per_loop_var`.
-            TypeError, ValueError: If the number is none, or not positive.
+            TypeError, ValueError: If the number is no int, or not positive.
         """
         check_positive_integer(iterations_per_loop, "iterations_per_loop")
         if self._loop is None:
@@ -220,17 +220,17 @@ def variable_initializer_in_host(var_list: Any) -> Any:
 
 
 def npu_compile(sess: Any, *fetches: Any) -> None:
-    """Run what is to be compiled, once; the device compiles it then."""
+    """Run ``fetches`` once, for which the device compiles them."""
     sess.run(fetches)
 
 
 def global_dict_init() -> None:
-    """Begins with no values."""
+    """Create an empty dict for `set_value`."""
     _VALUES[:] = [{}]
 
 
 def set_value(key: Any, value: Any) -> None:
-    """Keep a value.
+    """Store a value.
 
     Raises:
         NameError: Before `global_dict_init`.
@@ -239,7 +239,7 @@ def set_value(key: Any, value: Any) -> None:
 
 
 def get_value(key: Any, def_value: Any = None) -> Any:
-    """Return the value, or ``def_value``.
+    """Return the stored value, else ``def_value``.
 
     Raises:
         NameError: Before `global_dict_init`.
@@ -260,7 +260,7 @@ _MODES = ("lazy_recompile", "dynamic_execute")
 
 
 def _mark(target: Any, **values: Any) -> None:
-    """Sets attributes on an operation, or on that of a tensor."""
+    """Set attributes on an operation, or on that of a tensor."""
     operation = target if isinstance(target, tf1.Operation) else target.op
     for name, value in values.items():
         operation._set_attr(f"_{name}", attribute_value(value))
@@ -274,7 +274,7 @@ def set_graph_exec_config(
     is_train_graph: bool = False,
     experimental_config: Any = None,
 ) -> Any:
-    """Says how the graph of ``fetch`` is to be executed; on a CPU that changes nothing.
+    """Set how a device executes the graph of ``fetch``; without effect on a CPU.
 
     Args:
         fetch: An operation, a tensor, a tensor's name, or a list of those.
@@ -282,10 +282,10 @@ def set_graph_exec_config(
         dynamic_graph_execute_mode: ``lazy_recompile`` or ``dynamic_execute``.
         dynamic_inputs_shape_range: The ranges as text.
         is_train_graph: Whether it trains.
-        experimental_config: An ExperimentalConfig, of which ``recompute`` is taken.
+        experimental_config: An ExperimentalConfig, of which only ``recompute`` is used.
 
     Returns:
-        What was given; for a name the tensor.
+        The fetch; for a name its tensor.
 
     Raises:
         ValueError: For an unknown mode, another kind of fetch or of configuration.
@@ -326,10 +326,10 @@ def _recompute(experimental_config: Any) -> Any:
 
 
 def keep_tensors_dtypes(graph: Any, input_tensors: Any) -> None:
-    """Says that tensors, by their names, keep their dtypes whatever the precision mode is.
+    """Mark tensors, given by name, to keep their dtypes in any precision mode.
 
     Raises:
-        ValueError: If it is no graph, or no list of names.
+        ValueError: If ``graph`` is no graph, or ``input_tensors`` no list.
     """
     if not isinstance(graph, tf1.Graph):
         raise ValueError("graph param must be ops.Graph class.")
@@ -340,12 +340,12 @@ def keep_tensors_dtypes(graph: Any, input_tensors: Any) -> None:
 
 
 def set_op_tensor_max_range(tensor: Any, max_shape: Any) -> None:
-    """Says how large an operator's output can become."""
+    """Set the largest shape of an operator's output."""
     _mark(tensor, op_max_shape=max_shape)
 
 
 def set_op_input_tensor_multi_dims(tensor: Any, input_shape: Any, input_dims: Any) -> None:
-    """Says which shapes an operator's input can have."""
+    """Set the shapes that an operator's input can have."""
     _mark(
         tensor,
         subgraph_multi_dims_input_shape=input_shape,
@@ -354,7 +354,7 @@ def set_op_input_tensor_multi_dims(tensor: Any, input_shape: Any, input_dims: An
 
 
 def set_op_tensor_max_size(tensor: Any, max_size: int) -> None:
-    """Says how much memory an operator's output can take, in bytes."""
+    """Set the most memory of an operator's output, in bytes."""
     _mark(tensor, op_max_size=max_size)
 
 
