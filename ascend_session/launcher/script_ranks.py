@@ -23,10 +23,11 @@ from ascend_session.cluster.script_rank import PROCESS, is_alone, is_rank_of_scr
 _Seen = Tuple[int, str, str, str]  # pid, RANK_ID, command and what standard error goes to
 
 _SHELLS = ("ash", "bash", "busybox", "dash", "ksh", "sh", "zsh")
-# A program that cannot start its own one lives for milliseconds. After some time a script that
-# starts ranks has done so; those of one that prepares for longer are not over between two looks,
-# for they import TensorFlow for about two seconds.
-_OFTEN_S, _REGULARLY_S, _RARELY_S, _BEGIN_S = 0.02, 0.2, 2.0, 20.0
+# A program that cannot start its own one lives for milliseconds.
+_OFTEN_S, _REGULARLY_S, _BEGIN_S = 0.02, 0.2, 20.0
+# By then most scripts have started their ranks. Those of a late one import TensorFlow, which takes
+# two seconds, and longer where each of several scripts starts all ranks.
+_RARELY_S, _REPEATS_RARELY_S = 2.0, 5.0
 _SHELL_S = 1.0  # that a shell which a script leaves behind has to start a rank
 _DEEPEST = 20
 _READERS = ("tail", "tee")  # which go on as long as what they read, and start nothing
@@ -157,7 +158,7 @@ class RepeatWatch:
         """Give the time of the next look, as `time.monotonic` counts."""
         now = time.monotonic()
         is_early = now - self._began < _BEGIN_S
-        return now + (_REGULARLY_S if is_early or self._suspects else _RARELY_S)
+        return now + (_REGULARLY_S if is_early or self._suspects else _REPEATS_RARELY_S)
 
     def find_repeated(self, ranks: Mapping[int, str]) -> Optional[Tuple[int, List[str]]]:
         """Find a rank of the launch that has started other ranks of it.

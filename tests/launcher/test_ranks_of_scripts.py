@@ -235,15 +235,15 @@ def test_the_code_of_a_script_that_says_that_it_failed_counts(tmp_path: Path) ->
     assert f"1 {_HEAD}: rank 1 raised ValueError: boom. {output}" in result.notes
 
 
-@pytest.mark.parametrize("size", [1, 8])
-def test_looks_become_rare_but_no_rank_imports_tensorflow_between_two(
-    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("size", "most_s"), [(1, 2), (8, 5)])
+def test_looks_become_rare_but_ranks_do_not_import_tensorflow_between_two(
+    size: int, most_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watch = ScriptWatch(str(tmp_path)) if size == 1 else RepeatWatch(size)
     began = time.monotonic()
     assert watch.next_look() - began < 1
     monkeypatch.setattr("time.monotonic", lambda: began + 3600)
-    assert 1 <= watch.next_look() - time.monotonic() <= 2
+    assert 1 <= watch.next_look() - time.monotonic() <= most_s
 
 
 def test_looks_are_frequent_again_once_a_script_has_ended(
