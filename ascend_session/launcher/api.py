@@ -100,8 +100,10 @@ def _find_stdout() -> Target:
         return 1
     if isinstance(stream, io.TextIOWrapper):
         with contextlib.suppress(OSError, ValueError):  # a buffer in memory, or closed
-            stream.flush()  # what the program has printed before stands above
-            return stream.fileno()
+            fd = stream.fileno()
+            with contextlib.suppress(OSError):  # a full disk, or a pipe that does not block
+                stream.flush()  # what the program has printed before stands above
+            return fd
     return stream
 
 

@@ -45,8 +45,8 @@ class Request(NamedTuple):
     assumed: "Optional[AssumedDevices]" = None
 
     @property
-    def given(self) -> Mapping[str, str]:
-        """The launcher's environment with what the user adds."""
+    def job_environ(self) -> Mapping[str, str]:
+        """The launcher's environment with what the user adds for the job."""
         return {**self.environ, **self.config.env}
 
 

@@ -391,7 +391,7 @@ def _read_source(path: str, line: int) -> str:
 def _message_lines(error: ErrorRecord, folder: str) -> List[str]:
     graph_error = parse_graph_error(error.message)
     if graph_error is None:
-        lines = _first_lines(error.message)
+        lines = _lines_before_stack(error.message)
     else:
         lines = [graph_error.reason, *_operator_lines(error, graph_error.frames, folder)]
     first, *more = lines or [""]
@@ -402,7 +402,7 @@ def _message_lines(error: ErrorRecord, folder: str) -> List[str]:
     return [shorten(line, _WIDTH) for line in written.split("\n")]
 
 
-def _first_lines(message: str) -> List[str]:
+def _lines_before_stack(message: str) -> List[str]:
     """Take the lines of a message before a stack."""
     lines = []
     for line in message.split("\n"):

@@ -261,7 +261,7 @@ def find_product(physical: Sequence[PhysicalDeviceId], request: Request) -> Opti
         return request.assumed.product
     from ascend_session.hardware.device_report import common_family, devices
 
-    report = devices(request.given)
+    report = devices(request.job_environ)
     return common_family(device for device in report if device.physical_id in physical)
 
 
@@ -291,7 +291,7 @@ def _check_devices(
 
     only_on, fault = TRAINING, find_count_fault(physical) or find_ring_fault(physical)
     hint = suggest_devices(physical) if fault else ""
-    if not fault and is_alone and not uses_roce(request.given):
+    if not fault and is_alone and not uses_roce(request.job_environ):
         only_on, fault = A2, find_half_fault(physical)
         hint = "Name n and n + 8, or devices of one half; HCCL_INTRA_ROCE_ENABLE=1 takes them all."
     product = find_product(physical, request) if fault else None
@@ -345,7 +345,7 @@ def decide_cpus(
     of_ranks, bound, notes = _bind_ranks(config.bind, environ, backend, devices, available)
     fewest = min(len(available if own is None else own) for own in of_ranks)
     threads = {}
-    is_given = _INTEROP_THREADS in request.given
+    is_given = _INTEROP_THREADS in request.job_environ
     if backend.holds_npus and fewest < _LEAST_INTEROP_THREADS and not is_given:
         threads[_INTEROP_THREADS] = str(_LEAST_INTEROP_THREADS)
         bound += f"; each has {_LEAST_INTEROP_THREADS} inter-op threads ({_INTEROP_THREADS})"

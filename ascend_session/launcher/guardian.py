@@ -394,6 +394,8 @@ class GuardedJob:
                 rank, pipe = self._alive.pop(pid)
                 code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
                 self._has_failed = self._has_failed or code != 0
+                if self._script_watch is not None and not self._is_stopping:  # it may leave ranks
+                    self._due["look"] = time.monotonic()
                 trouble = read_trouble(pipe)
                 if trouble is None:
                     self._channel.send(("exit", rank, code, time.time()))

@@ -110,7 +110,7 @@ def decide_nodes(request: Request, backend: "Optional[Type[Backend]]") -> Decide
     """
     if backend is None:
         return UNDECIDED
-    config, environ = request.config, request.given
+    config, environ = request.config, request.job_environ
     detected = read_schedulers(environ)
     claim = detected.scheduler
     nnodes = None if config.nnodes is None else SourcedNumber(config.nnodes, option("nnodes"))
@@ -359,7 +359,7 @@ def await_table(request: Request, backend: "Type[Backend]", say: Callable[[str],
     timeout_s = config.wait_for_table
     if not timeout_s:
         return
-    path = _find_table(config, request.given, backend, _asks_for_several_nodes(config))
+    path = _find_table(config, request.job_environ, backend, _asks_for_several_nodes(config))
     if path is None:
         return
     from ascend_session.checks.tables import TABLE

@@ -97,6 +97,7 @@ class Outlet:
         self._changed = threading.Condition()
         self._queues: Dict[int, _Queue] = {}
         self._turns: Deque[_Queue] = deque()  # those with blocks, the next one first
+        self._is_writing = False
         self._is_closing = False
         self._is_broken = False
         self._thread = threading.Thread(target=self._run, name="launch-outlet", daemon=True)
@@ -113,7 +114,7 @@ class Outlet:
             queue.blocks.append(Block(rank, lines, stamp))
             queue.size += len(lines)
             if len(self._turns) == 1 and len(queue.blocks) == 1:
-                self._changed.notify()
+                self._changed.notify_all()
             return queue.size < QUEUE_BYTES
 
     def has_room(self, rank: int) -> bool:
@@ -126,7 +127,12 @@ class Outlet:
         with self._changed:
             if isinstance(self._renderer, TerminalRenderer):
                 self._renderer.set_status(draw)
-            self._changed.notify()
+            self._changed.notify_all()
+
+    def wait_until_written(self, timeout_s: float) -> None:
+        """Wait until all that was put is written, but not longer than that."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._turns and not self._is_writing, timeout_s)
 
     def close(self, timeout_s: Optional[float] = None) -> bool:
         """Write what is queued and end; what is put from now on is thrown away.
@@ -137,7 +143,7 @@ class Outlet:
         """
         with self._changed:
             self._is_closing = True
-            self._changed.notify()
+            self._changed.notify_all()
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
@@ -145,10 +151,13 @@ class Outlet:
         is_open = True
         while is_open:
             with self._changed:
+                self._is_writing = False
+                self._changed.notify_all()
                 if not (self._turns or self._is_closing):
                     self._changed.wait(self._renderer.due_s())
                 is_open = bool(self._turns) or not self._is_closing
                 blocks, has_room = self._take_blocks()
+                self._is_writing = True
             if has_room:  # outside the lock, and before the write: reading goes on meanwhile
                 self.on_room()
             data = self._renderer.render(blocks, is_open)
@@ -197,9 +206,10 @@ class Outlet:
 
     def _give_up(self, failure: Exception) -> None:
         with self._changed:
-            self._is_broken = True
+            self._is_broken, self._is_writing = True, False
             self._queues.clear()
             self._turns.clear()
+            self._changed.notify_all()
         self.on_room()
         why = getattr(failure, "strerror", None) or str(failure)
         where = f"file descriptor {self._target}" if isinstance(self._target, int) else "sys.stdout"
@@ -337,6 +347,10 @@ class Output:
         """Show lines of the launcher itself, without waiting."""
         lines = f"ascend-session: {text}\n".encode("utf-8", "backslashreplace")
         self._outlets[-1].put(LAUNCHER, lines, self._time())
+
+    def wait_until_said(self, timeout_s: float) -> None:
+        """Wait until what the launcher has said is shown, but not longer than that."""
+        self._outlets[-1].wait_until_written(timeout_s)
 
     def latest(self, rank: int) -> Optional[Latest]:
         """Return the end of what a rank has written in this attempt; from any thread."""

@@ -209,7 +209,7 @@ class Decisions:
     @property
     def variables(self) -> Mapping[str, str]:
         """The environment of the first rank, or as much of it as is known."""
-        return self.ranks[0].environment if self.ranks else self.request.given
+        return self.ranks[0].environment if self.ranks else self.request.job_environ
 
 
 def plan_job(
@@ -266,9 +266,9 @@ def decide_job(
     local = decide_devices(request, backend, node)
     devices = local.value or ()
     size = node.size(len(devices))
-    task = check_task(request.given, size) if devices else UNDECIDED
+    task = check_task(request.job_environ, size) if devices else UNDECIDED
     rendezvous = decide_rendezvous(request, backend, node, devices, job_id)
-    stall_note = _check_stall_note(request.given)
+    stall_note = _check_stall_note(request.job_environ)
     cwd = decide_working_directory(config)
     folders = decide_folders(config, cwd.value, node, job_id, attempt, run)
     command = decide_command(request, cwd.value)
@@ -515,7 +515,7 @@ def decide_command(request: Request, folder: Optional[str]) -> Decided[Tuple[str
     """
     if folder is None:
         return UNDECIDED
-    config, environ = request.config, request.given
+    config, environ = request.config, request.job_environ
     if config.program is not None:
         return Decided((_find_program("program", config.program, folder, environ), *config.args))
     if config.python is not None:

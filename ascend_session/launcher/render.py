@@ -3,7 +3,7 @@
 In a pipe or a file every line stands behind its rank, as in ``[3] text``, and is written at once.
 On a terminal, lines that several ranks write within `EQUAL_S` stand there once, as in ``[0-7]
 text``, and a status line stays below all others. The lines of each rank keep their order. Equal
-lines may begin with different times.
+lines may begin with different seconds of the same minute.
 """
 
 import dataclasses
@@ -23,9 +23,11 @@ EQUAL_S = 0.2
 LAUNCHER = -1
 """Stands for the launcher itself where others have the number of a rank."""
 
-# What loggers put before a line and is not compared: the time, and absl's thread.
+# What loggers put before a line. The seconds are not compared, nor is absl's thread. The date and
+# the minute are, so that rows of data that begin with a time do not look equal.
 _TIME = re.compile(
-    rb"(?:\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?|([DIWEF])\d{4} [\d:.]+ +\d+)(?=.)"
+    rb"(\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d):\d\d(?:[.,]\d{3,})?(?=, |[^\d.,\n])"
+    rb"|([DIWEF]\d{4} \d\d:\d\d):\d\d\.\d+ +\d+(?= )"
 )
 _HELD_BYTES = 64 * 1024  # of lines that wait for equal ones
 _STATUS_EVERY_S = 1.0  # when nothing else is written
@@ -133,9 +135,9 @@ class TerminalRenderer:
 
     def _hold(self, rank: int, text: bytes, stamp: bytes, now: float) -> None:
         """Add a rank to an equal line, or hold a new line."""
-        time_before = _TIME.match(text)
-        rest = text if time_before is None else (time_before[1] or b"") + text[time_before.end() :]
-        key = rank == LAUNCHER, rest
+        begin = _TIME.match(text)
+        compared = text if begin is None else (begin[1] or begin[2]) + text[begin.end() :]
+        key = rank == LAUNCHER, compared
         numbers = self._numbers.setdefault(key, [])
         # One that stands before the rank's own last line would change the rank's order.
         place = bisect_right(numbers, self._latest.get(rank, -1))

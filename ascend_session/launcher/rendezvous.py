@@ -71,7 +71,7 @@ def decide_rendezvous(
     """
     if backend is None:
         return UNDECIDED
-    config, environ = request.config, request.given
+    config, environ = request.config, request.job_environ
     size = nodes.size(len(devices))
     name = None
     if backend.needs_rendezvous and size > 1:
@@ -174,9 +174,9 @@ def _find_chief(request: Request, devices: Sequence[RankDevice]) -> Decided[Rend
                 "own address and a free port."
             )
     elif port is not None:
-        check_port(address, port, request.given)
+        check_port(address, port, request.job_environ)
     else:
-        port = free_port(address, request.given)
+        port = free_port(address, request.job_environ)
         notes.append(
             f"Port {port} on {address} was free when this plan was made; another process can "
             "take it before rank 0 does."

@@ -23,14 +23,15 @@ from ascend_session.cluster.script_rank import PROCESS, is_alone, is_rank_of_scr
 _Seen = Tuple[int, str, str, str]  # pid, RANK_ID, command and what standard error goes to
 
 _SHELLS = ("ash", "bash", "busybox", "dash", "ksh", "sh", "zsh")
-# A program that cannot start its own one lives for milliseconds; later, ranks have begun.
-_OFTEN_S, _SELDOM_S, _BEGIN_S = 0.02, 0.2, 20.0
+# A program that cannot start its own one lives for milliseconds.
+_OFTEN_S, _REGULARLY_S, _BEGIN_S = 0.02, 0.2, 20.0
+# By then most scripts have started their ranks. Those of a late one import TensorFlow, which takes
+# two seconds, and longer where each of several scripts starts all ranks.
+_RARELY_S, _REPEATS_RARELY_S = 2.0, 5.0
 _SHELL_S = 1.0  # that a shell which a script leaves behind has to start a rank
 _DEEPEST = 20
 _READERS = ("tail", "tee")  # which go on as long as what they read, and start nothing
 _LARGEST_SHARE = 0.05  # of a CPU that looks take; one takes 0.1 ms for each process of the job
-# A script that starts all ranks does so early; of a late one it does not matter when that is seen.
-_RARELY_S, _PART_OF_AGE = 10.0, 0.25
 
 
 class ScriptWatch:
@@ -53,8 +54,10 @@ class ScriptWatch:
     def next_look(self) -> float:
         """Give the time of the next look, as `time.monotonic` counts."""
         now = time.monotonic()
-        is_early = now - self._began < _BEGIN_S and not self._is_over
-        pause_s = _OFTEN_S if is_early else _SELDOM_S
+        if self._is_over:
+            pause_s = _REGULARLY_S
+        else:
+            pause_s = _OFTEN_S if now - self._began < _BEGIN_S else _RARELY_S
         return now + max(pause_s, self._look_s / _LARGEST_SHARE)
 
     def find_new(self) -> List[_Seen]:
@@ -70,7 +73,7 @@ class ScriptWatch:
         now = time.monotonic()
         if now < self._next_note:
             return
-        self._next_note = now + _SELDOM_S
+        self._next_note = now + _REGULARLY_S
         absent = self._find_absent()
         if absent != self._absent:
             from ascend_session.cluster.member import write_absent_ranks
@@ -154,8 +157,8 @@ class RepeatWatch:
     def next_look(self) -> float:
         """Give the time of the next look, as `time.monotonic` counts."""
         now = time.monotonic()
-        pause_s = min(_PART_OF_AGE * (now - self._began), _RARELY_S)
-        return now + (_SELDOM_S if self._suspects else max(pause_s, _SELDOM_S))
+        is_early = now - self._began < _BEGIN_S
+        return now + (_REGULARLY_S if is_early or self._suspects else _REPEATS_RARELY_S)
 
     def find_repeated(self, ranks: Mapping[int, str]) -> Optional[Tuple[int, List[str]]]:
         """Find a rank of the launch that has started other ranks of it.

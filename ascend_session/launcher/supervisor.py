@@ -261,6 +261,7 @@ def _end_orphans_of(attempt: Attempt, folder: str) -> None:
 AGAIN_S = 5.0
 """Seconds in which a second Ctrl-C ends the job; the first one went to the rank in a debugger."""
 
+_SAY_S = 1.0  # for a terminal that takes nothing, after Ctrl-S
 _QUIET_S = 0.3
 _STEP_LOOK_S = 1.0  # between two looks for the step with which another attempt begins
 
@@ -287,7 +288,7 @@ class _Supervision:
         self._signals = signals
         self._on_event = on_event
         self._pump = pump
-        self._filter = output.filter
+        self._output = output
         self._stall: Optional[StallWatch] = None
 
     def run(self) -> None:
@@ -340,13 +341,14 @@ class _Supervision:
                 self._signals.forget(number)
                 # What is said of it stands above the prompt that a debugger shows again.
                 self._on_event(PassedOn(int(number), (pid,), time.time()))
+                self._output.wait_until_said(_SAY_S)
                 with contextlib.suppress(OSError):  # it has no group yet, or is somebody else's
                     os.killpg(pid, signal.SIGINT)  # as its terminal would
                 return
             self._attempt.signal = number
             if self._stall is not None:
                 self._attempt.standing = self._stall.describe_standing(self._attempt.alive)
-            self._filter.note_stop()
+            self._output.filter.note_stop()
             # At a terminal, Ctrl-C means an interruption; whatever else comes means the end. A
             # debugger would go on after an interruption.
             is_interruption = number == signal.SIGINT and attached is None
@@ -386,7 +388,7 @@ class _Supervision:
             if self._terminal is not None and event.rank == self._plan.config.attach:
                 self._terminal.take_back()
             if event.status:
-                self._filter.note_end(event.rank)
+                self._output.filter.note_end(event.rank)
         elif isinstance(event, NotBound):
             attempt.not_bound += (event,)
         elif isinstance(event, Stopping) and event.why != "left behind":
@@ -399,7 +401,7 @@ class _Supervision:
             attempt.awaited = event.ranks
         elif isinstance(event, Repeated):
             attempt.repeated = event
-            self._filter.note_stop()
+            self._output.filter.note_stop()
         elif isinstance(event, LeftBehind):
             attempt.swept = event.processes
         elif isinstance(event, Over):
@@ -415,7 +417,7 @@ class _Supervision:
         judge_ranks(self._plan, self._attempt)
         rank = self._attempt.first_failed = find_first_failed(self._plan, self._attempt)
         if rank is not None:
-            self._filter.note_first_failed(rank)
+            self._output.filter.note_first_failed(rank)
         return rank
 
     def _stall_watch(self) -> "StallWatch":
@@ -443,7 +445,7 @@ class _Supervision:
             self._on_event(event)
         if isinstance(event, Stalled):
             attempt.stall = event.report
-            self._filter.note_stop()
+            self._output.filter.note_stop()
             self._guardian.stop(signal.SIGTERM)
         return self._stall.next_look_s()
 

@@ -15,7 +15,7 @@ from timing import Row, Work, best
 
 RANKS, MANY = 8, 256
 LONGEST_IDLE = 60.0  # seconds
-WARM_UP = 30.0  # seconds in which the guardian looks around ever more rarely
+WARM_UP = 30.0  # seconds, after which the guardian looks around rarely
 
 _NOTHING = "pass\n"
 # Rank 0 notes when it dies; the others wait for that.

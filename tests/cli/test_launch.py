@@ -270,6 +270,13 @@ def test_a_dry_run_prints_the_plan_and_starts_nothing(launch, tmp_path):
     assert "Not inherited by the ranks\n  RANK_TABLE_FILE: " in called.out
 
 
+def test_a_dry_run_names_no_logs_of_a_rank_that_gets_the_terminal(launch):
+    called = launch("--dry-run", "-n", "3", "--attach", "1", "--no-python", "/bin/false")
+    assert "  on the terminal\n\nRank 2 on device 2\n" in called.out
+    assert "rank_0/stdout.log\n" in called.out
+    assert "rank_1/stdout.log" not in called.out
+
+
 def test_a_dry_run_of_one_rank_has_no_empty_headline(launch):
     called = launch("--dry-run", "-n", "1", "--no-python", "/bin/false")
     assert "Ports" not in called.out

@@ -1,22 +1,25 @@
 """`launch` from Python: where the lines go, what the result says, and the link to the job."""
 
+import contextlib
 import io
 import os
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ascend_session import LaunchResult, launch
+from ascend_session.launcher.events import Ended, Event
 from tests.launcher.supervised import config
 
 _SAYS = "print('rank', rank)"
 _LINES = ["[0] rank 0", "[1] rank 1"]
 
 
-def run(folder: Path, code: str = _SAYS, **asked: Any) -> LaunchResult:
-    return launch(config(folder, code, 2, **asked))
+def run(folder: Path, code: str = _SAYS, on_event: Any = None, **asked: Any) -> LaunchResult:
+    return launch(config(folder, code, 2, **asked), on_event=on_event)
 
 
 def test_lines_go_to_a_stdout_that_is_kept_in_memory(tmp_path: Path, monkeypatch: Any) -> None:
@@ -71,6 +74,37 @@ def test_what_was_printed_before_stands_above_the_lines(tmp_path: Path, monkeypa
         stream.seek(0)
         lines = stream.read().splitlines()
     assert [lines[0], *sorted(lines[1:3]), lines[3]] == ["before", *_LINES, "after"]
+
+
+def test_a_stdout_that_takes_nothing_now_and_does_not_block_is_waited_for(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(write, bytes(1 << 16))
+    received = bytearray()
+
+    def receive() -> None:
+        for chunk in iter(lambda: os.read(read, 1 << 16), b""):
+            received.extend(chunk)
+
+    reader = threading.Thread(target=receive)
+
+    def start_late(event: Event) -> None:
+        if isinstance(event, Ended) and reader.ident is None:
+            reader.start()
+
+    with open(write, "w") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        print("before")
+        result = run(tmp_path, on_event=start_late)
+    reader.join()
+    os.close(read)
+    assert result.ok
+    assert result.notes == ()
+    assert sorted(received.decode().strip("\0").splitlines()) == sorted([*_LINES, "before"])
 
 
 def test_a_stdout_that_was_closed_is_reported_once(tmp_path: Path, monkeypatch: Any) -> None:

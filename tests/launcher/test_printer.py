@@ -161,6 +161,29 @@ def test_a_descriptor_that_does_not_block_is_waited_for() -> None:
         assert not shown.troubles
 
 
+def test_who_waits_until_it_is_written_finds_all_in_the_pipe() -> None:
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    outlet = Outlet(write, Notices(pytest.fail))
+    for number in range(100):
+        outlet.put(0, b"text %d\n" % number)
+        outlet.wait_until_written(PATIENCE)
+        assert os.read(read, 100) == b"text %d\n" % number
+    assert outlet.close(PATIENCE)
+    os.close(read)
+    os.close(write)
+
+
+def test_nobody_waits_for_ever_until_it_is_written() -> None:
+    with Shown() as shown:
+        while shown.outlet.put(0, b"text\n" * 1000):
+            pass
+        shown.outlet.wait_until_written(0.1)
+        shown.begin()
+        shown.outlet.wait_until_written(PATIENCE)
+        assert shown.text().startswith(b"text\n")
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
 def test_a_full_disk_is_said_once_for_all_log_files_and_the_outlet() -> None:
     troubles: List[str] = []

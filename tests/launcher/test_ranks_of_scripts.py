@@ -10,7 +10,7 @@ from typing import Any, List
 import pytest
 
 from ascend_session import LaunchConfig, LaunchResult, launch
-from ascend_session.launcher.script_ranks import RepeatWatch
+from ascend_session.launcher.script_ranks import RepeatWatch, ScriptWatch
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PATIENCE = 240.0
@@ -235,9 +235,22 @@ def test_the_code_of_a_script_that_says_that_it_failed_counts(tmp_path: Path) ->
     assert f"1 {_HEAD}: rank 1 raised ValueError: boom. {output}" in result.notes
 
 
-def test_looks_for_ranks_that_are_there_twice_become_rare(monkeypatch: pytest.MonkeyPatch) -> None:
-    watch = RepeatWatch(8)
+@pytest.mark.parametrize(("size", "most_s"), [(1, 2), (8, 5)])
+def test_looks_become_rare_but_ranks_do_not_import_tensorflow_between_two(
+    size: int, most_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = ScriptWatch(str(tmp_path)) if size == 1 else RepeatWatch(size)
     began = time.monotonic()
     assert watch.next_look() - began < 1
     monkeypatch.setattr("time.monotonic", lambda: began + 3600)
-    assert 5 <= watch.next_look() - time.monotonic() <= 60
+    assert 1 <= watch.next_look() - time.monotonic() <= most_s
+
+
+def test_looks_are_frequent_again_once_a_script_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = ScriptWatch(str(tmp_path))
+    began = time.monotonic()
+    monkeypatch.setattr("time.monotonic", lambda: began + 3600)
+    watch.find_awaited()
+    assert watch.next_look() - time.monotonic() < 1
