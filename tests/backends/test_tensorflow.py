@@ -1,6 +1,7 @@
 """TensorFlow, late and under one name."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -54,20 +55,26 @@ def test_one_that_is_installed_but_broken_is_told_what_mends_it(tmp_path: Path) 
     ]
 
 
-@pytest.mark.parametrize(("presses", "is_imported"), [("once", True), ("twice", False)])
-def test_ctrl_c_while_it_is_imported_is_not_lost_and_a_second_one_does_not_wait(
-    presses: str, is_imported: bool
-) -> None:
+def test_ctrl_c_while_it_is_imported_is_raised_once_it_is_imported() -> None:
+    ended = _press_ctrl_c_in_the_import("once")
+    lines = ["interrupted, TensorFlow imported: True", "handler given back: True"]
+    assert (ended.returncode, ended.stdout.splitlines()) == (0, lines), ended.stderr
+
+
+def test_a_second_ctrl_c_while_it_is_imported_ends_the_script_at_once() -> None:
+    ended = _press_ctrl_c_in_the_import("twice")
+    assert (ended.returncode, ended.stdout) == (-signal.SIGINT, ""), ended.stderr
+    assert "Second signal (SIGINT): ending at once." in ended.stderr.splitlines()
+
+
+def _press_ctrl_c_in_the_import(presses: str) -> "subprocess.CompletedProcess[str]":
     program = Path(__file__).parents[1] / "programs" / "importing.py"
-    ended = subprocess.run(
+    return subprocess.run(
         [sys.executable, str(program), presses],
         env={**os.environ, "PYTHONPATH": str(program.parents[2])},
         capture_output=True,
         text=True,
     )
-    interrupted = f"interrupted, TensorFlow imported: {is_imported}"
-    lines = [interrupted, "handler given back: True"]
-    assert (ended.returncode, ended.stdout.splitlines()) == (0, lines), ended.stderr
 
 
 class TestDestroying:
