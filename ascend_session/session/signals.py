@@ -107,9 +107,10 @@ def deferring() -> Iterator[Failed]:
     if not _in_main_thread():  # where no handler runs
         yield failures
         return
-    outside = _MainThread.deferring
+    # Python's own handler may have raised Ctrl-C between the lines of an earlier block.
+    outside = _MainThread.deferring if _guarded_signals() else 0
     try:
-        _MainThread.deferring = outside + 1
+        _MainThread.deferring, _MainThread.is_interruptible = outside + 1, False
         yield failures
     except BaseException as error:
         _end_deferring(outside, [("", error)])
@@ -181,8 +182,6 @@ class SignalGuard:
             return
         for earlier in [guard for guard in _guards if guard._done.is_set()]:
             earlier.remove()
-        # Python's own handler may have raised Ctrl-C between the lines of `deferring`.
-        _MainThread.deferring = min(_MainThread.deferring, 1)
         self._take_handlers()
 
     def watch(self, run_s: float) -> None:
@@ -235,7 +234,8 @@ class SignalGuard:
             self._writer = None
         if self in _guards:
             _guards.remove(self)
-        for number, default in _DEFAULTS.items():  # last, since a signal cuts short from then on
+        # Last, and Ctrl-C at the end, since a signal cuts short what follows its default handler.
+        for number, default in reversed(list(_DEFAULTS.items())):
             if signal.getsignal(number) == self._handle:
                 signal.signal(number, default)
 
@@ -463,7 +463,8 @@ def _raise_outside(
     def raise_in_caller(*event: Any) -> None:
         raise error  # after which Python traces no more
 
-    caller.f_trace = raise_in_caller
+    # A block around has to be left, too: the line that ends it would be too late.
+    caller.f_trace, caller.f_trace_opcodes = raise_in_caller, True
     sys.settrace(lambda *event: None)
 
 
@@ -506,6 +507,13 @@ def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
+def _guarded_signals() -> List[int]:
+    """List the signals that a guard handles."""
+    handlers = {number: signal.getsignal(number) for number in _DEFAULTS}
+    guards = {number: getattr(handler, "__self__", None) for number, handler in handlers.items()}
+    return [number for number, guard in guards.items() if isinstance(guard, SignalGuard)]
+
+
 def _name(number: int) -> str:
     return signal.Signals(number).name
 
@@ -531,9 +539,8 @@ def _flush_streams() -> None:
 
 def _abandon() -> None:
     """Give a forked process, in which this runs, the default handlers; it has no thread."""
-    for number, default in _DEFAULTS.items():
-        if isinstance(getattr(signal.getsignal(number), "__self__", None), SignalGuard):
-            signal.signal(number, default)
+    for number in _guarded_signals():
+        signal.signal(number, _DEFAULTS[number])
     _MainThread.deferred = None
     if _guards:
         signal.set_wakeup_fd(-1)
