@@ -107,7 +107,7 @@ def deferring() -> Iterator[Failed]:
     if not _in_main_thread():  # where no handler runs
         yield failures
         return
-    # Python's own handler may have raised Ctrl-C between the lines of an earlier block.
+    # Without a guard the count means nothing: Python's handler may have cut an earlier block short.
     outside = _MainThread.deferring if _guarded_signals() else 0
     try:
         _MainThread.deferring, _MainThread.is_interruptible = outside + 1, False

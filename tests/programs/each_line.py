@@ -1,7 +1,7 @@
 """Gets Ctrl-C at each line of the package in turn; says where something is left behind.
 
-Argument: ``once``, in a whole session; ``nested``, in one inside a system's block; ``twice``,
-after a first one has ended the initialisation.
+Argument: ``once``, in a whole session; ``nested``, in one inside a system's block; ``fan_out``,
+while one on a device opens; ``twice``, after a first one has ended the initialisation.
 """
 
 import os
@@ -12,7 +12,7 @@ from typing import Any, List
 import tensorflow.compat.v1 as tf
 from common import say
 
-from ascend_session import ascend_session, ascend_system
+from ascend_session import ascend_session, ascend_system, fan_out
 from ascend_session.backends.stub import StubBackend
 from ascend_session.session import system as systems
 
@@ -59,6 +59,9 @@ def use() -> None:
         with ascend_system():
             with ascend_session(graph=graph) as sess:
                 sess.run(step)
+    elif sys.argv[1] == "fan_out":
+        with fan_out(None, [0], lambda device: tf.constant(7)):
+            sys.settrace(None)
     else:
         with ascend_session(graph=graph) as sess:
             sess.run(step)
@@ -86,10 +89,10 @@ def interrupt(lines: int) -> bool:
 
     is_raised = False
     try:
-        if sys.argv[1] == "once":
-            sys.settrace(tracer)
-        else:
+        if sys.argv[1] == "twice":
             StubBackend.initialize = initialize_with_ctrl_c
+        else:
+            sys.settrace(tracer)
         use()
         sys.settrace(None)
     except KeyboardInterrupt:

@@ -235,7 +235,7 @@ class TestTheMainThread:
 
 
 class TestEachLine:
-    @pytest.mark.parametrize("how", ["once", "nested", "twice"])
+    @pytest.mark.parametrize("how", ["once", "nested", "fan_out", "twice"])
     def test_ctrl_c_at_any_line_of_the_package_leaves_nothing_behind(
         self, programs: Host, how: str
     ) -> None:
