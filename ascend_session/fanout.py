@@ -258,7 +258,7 @@ class FanOutContext:
             self._config, graph, device_id, None, system.backend, system, as_default=False
         )
         with _phase("start", device_id):
-            with deferring():
+            with deferring(is_opening=True):
                 session = self._blocks.enter_context(block)
             _start(session)
         devices.graphs[device_id] = graph

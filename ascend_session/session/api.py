@@ -216,7 +216,7 @@ class _Block(Generic[_Given]):
             )
         self._entry = _Entry.OVER  # until there is something to leave
         try:
-            with deferring():
+            with deferring(is_opening=True):
                 given = self._open()
                 self._entry = _Entry.OPEN
         except BaseException:  # a signal, if the block is open: its body does not begin

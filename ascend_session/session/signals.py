@@ -98,10 +98,11 @@ class Terminated(SystemExit):
 
 
 @contextlib.contextmanager
-def deferring() -> Iterator[Failed]:
+def deferring(is_opening: bool = False) -> Iterator[Failed]:
     """Raise a signal only when all in the block is opened or closed; the outermost block does.
 
-    An error that ends the block is attached to the signal, or what is in the list that it gets.
+    What failed while closing is attached to the signal: an error that ends the block, or what is in
+    the list that it gets.
     """
     failures: Failed = []
     if not _in_main_thread():  # where no handler runs
@@ -113,7 +114,7 @@ def deferring() -> Iterator[Failed]:
         _MainThread.deferring, _MainThread.is_interruptible = outside + 1, False
         yield failures
     except BaseException as error:
-        _end_deferring(outside, [("", error)])
+        _end_deferring(outside, [] if is_opening else [("", error)])
         raise
     _end_deferring(outside, failures)
 
