@@ -461,7 +461,9 @@ def _raise_outside(
     if caller is None:
         raise error
 
-    def raise_in_caller(*event: Any) -> None:
+    def raise_in_caller(frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "line":  # Python 3.7 would lose it; the event of the instruction follows
+            return raise_in_caller
         raise error  # after which Python traces no more
 
     # A block around has to be left, too: the line that ends it would be too late.
