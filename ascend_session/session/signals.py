@@ -4,9 +4,10 @@ A signal is an exception in the main thread, KeyboardInterrupt or `Terminated`, 
 are left; after SIGTERM the process then ends by it. Where the main thread is when it comes:
 
 - In Python: the exception is raised there.
-- Opening or closing something, `deferring`: it is raised when all is opened or closed. What may
-  take long while something opens is `interruptible`. A second signal says so and ends the process
-  at once; Ctrl-C in an interactive Python is raised at once instead while the system opens.
+- Opening or closing something, `deferring`: it is raised when all is opened or closed, and leaves
+  the blocks around. What may take long while something opens is `interruptible`. A second signal
+  says so and ends the process at once; Ctrl-C in an interactive Python is raised at once instead
+  while the system opens.
 - Blocked in TensorFlow: a handler runs between two bytecodes, so not now. But Python writes the
   number of the signal to the wakeup descriptor at once, and the handler writes there when it runs.
   The guard's thread reads both. If no handler has run after half a second, it closes the sessions,
