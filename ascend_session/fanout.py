@@ -234,16 +234,17 @@ class FanOutContext:
             )
         self._entered = True
         _check_present(self._backend, self._device_ids)
-        system = self._block.__enter__()
-        self._blocks.push(self._block)
-        self._devices = FanOut(system, self._device_ids)
+        self._blocks.push(self._block)  # first: a signal may come as soon as it is open
         try:
+            system = self._block.__enter__()
+            self._devices = FanOut(system, self._device_ids)
             if self._config is None:
                 _refuse_second_device(system.config)
             for device_id in self._device_ids:
                 self._add(self._devices, device_id)
         except BaseException:
-            self.__exit__(*sys.exc_info())
+            with deferring():
+                self._blocks.__exit__(*sys.exc_info())
             raise
         return self._devices
 
@@ -257,7 +258,8 @@ class FanOutContext:
             self._config, graph, device_id, None, system.backend, system, as_default=False
         )
         with _phase("start", device_id):
-            session = self._blocks.enter_context(block)
+            with deferring(is_opening=True):
+                session = self._blocks.enter_context(block)
             _start(session)
         devices.graphs[device_id] = graph
         devices.sessions[device_id] = session
@@ -268,8 +270,8 @@ class FanOutContext:
             raise LifecycleError(
                 "This fan_out(...) was not entered.", hint="with fan_out(...) as ...:"
             )
-        self._devices.end("was left")
         with deferring():
+            self._devices.end("was left")
             self._blocks.__exit__(*failure)
 
 

@@ -31,10 +31,7 @@ PRINT_VARIABLE = "ASCEND_SESSION_PRINT_CONFIG"
 _WIDTH = 100  # characters of a line
 _INDENT = "    "
 _SETS_OPTION = re.compile(r"""parameter_map\[\s*[bu]?["']([^"']+)["']""")
-_NOT_IN_ENTRY = (
-    "graph_options",
-    "allow_soft_placement",
-)  # sessions of this package set these themselves
+_NOT_IN_ENTRY = ("graph_options", "allow_soft_placement")  # which each session here sets itself
 
 _printed: Dict[str, str] = {}  # place -> text, so that each is printed once
 

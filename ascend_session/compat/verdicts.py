@@ -254,9 +254,10 @@ _VARIABLES = ("VariableV2", "VarHandleOp")
 def describe_host_operators(values: Mapping[str, Any], graph: Any) -> List[str]:
     """Report operators with which a run ends on a device, as they use a variable on the host.
 
-    With mix_compile_mode some operators stay on the host. A run ends if one of them takes a
-    variable, not its value. Found are operators of ``without_npu_compile_scope`` and those whose
-    first resource is not a variable; which others stay, a file of the host's toolkit says.
+    With mix_compile_mode some operators stay on the host. A run with others, for the device, ends
+    if one of them takes a variable, not its value. Found are operators of
+    ``without_npu_compile_scope`` and those whose first resource is not a variable; which others
+    stay, a file of the host's toolkit says.
 
     Args:
         values: The options that the adapter has read.
@@ -283,8 +284,8 @@ def describe_host_operators(values: Mapping[str, Any], graph: Any) -> List[str]:
         return []
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
     return [
-        f"On a device a run with {found[0]!r}{more} ends: mix_compile_mode=True leaves the "
-        "operator on the host, but the variable that it uses is on the device. Write it outside "
+        f"On a device a run with {found[0]!r}{more} ends, unless all of the run is for the host: "
+        "mix_compile_mode=True leaves the operator there, but it uses a variable. Write it outside "
         "of without_npu_compile_scope, or set variable_placement to Host."
     ]
 

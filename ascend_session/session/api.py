@@ -216,7 +216,7 @@ class _Block(Generic[_Given]):
             )
         self._entry = _Entry.OVER  # until there is something to leave
         try:
-            with deferring():
+            with deferring(is_opening=True):
                 given = self._open()
                 self._entry = _Entry.OPEN
         except BaseException:  # a signal, if the block is open: its body does not begin
@@ -225,10 +225,10 @@ class _Block(Generic[_Given]):
         return given
 
     def __exit__(self, *failure: Any) -> None:
-        if self._entry is _Entry.NEW:
+        if self._entry is _Entry.NEW and failure[0] is None:
             hint = f"with {self.call} as {self.gives}: or {self.gives} = {self.call}.open()"
             raise LifecycleError(f"This {self.call} was not entered.", hint=hint)
-        if self._entry is _Entry.OVER or self._use.system.state is State.ABANDONED:
+        if self._entry is not _Entry.OPEN or self._use.system.state is State.ABANDONED:
             return
         with deferring():
             self._entry = _Entry.OVER

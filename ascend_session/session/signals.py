@@ -4,9 +4,10 @@ A signal is an exception in the main thread, KeyboardInterrupt or `Terminated`, 
 are left; after SIGTERM the process then ends by it. Where the main thread is when it comes:
 
 - In Python: the exception is raised there.
-- Opening or closing something, `deferring`: it is raised when all is opened or closed. What may
-  take long while something opens is `interruptible`. A second signal says so and ends the process
-  at once; Ctrl-C in an interactive Python is raised at once instead while the system opens.
+- Opening or closing something, `deferring`: it is raised when all is opened or closed, and leaves
+  the blocks around. What may take long while something opens is `interruptible`. A second signal
+  says so and ends the process at once; Ctrl-C in an interactive Python is raised at once instead
+  while the system opens.
 - Blocked in TensorFlow: a handler runs between two bytecodes, so not now. But Python writes the
   number of the signal to the wakeup descriptor at once, and the handler writes there when it runs.
   The guard's thread reads both. If no handler has run after half a second, it closes the sessions,
@@ -98,21 +99,23 @@ class Terminated(SystemExit):
 
 
 @contextlib.contextmanager
-def deferring() -> Iterator[Failed]:
+def deferring(is_opening: bool = False) -> Iterator[Failed]:
     """Raise a signal only when all in the block is opened or closed; the outermost block does.
 
-    An error that ends the block is attached to the signal, or what is in the list that it gets.
+    What failed while closing is attached to the signal: an error that ends the block, or what is in
+    the list that it gets.
     """
     failures: Failed = []
     if not _in_main_thread():  # where no handler runs
         yield failures
         return
-    outside = _MainThread.deferring
+    # Without a guard the count means nothing: Python's handler may have cut an earlier block short.
+    outside = _MainThread.deferring if _guarded_signals() else 0
     try:
-        _MainThread.deferring = outside + 1
+        _MainThread.deferring, _MainThread.is_interruptible = outside + 1, False
         yield failures
     except BaseException as error:
-        _end_deferring(outside, [("", error)])
+        _end_deferring(outside, [] if is_opening else [("", error)])
         raise
     _end_deferring(outside, failures)
 
@@ -181,8 +184,6 @@ class SignalGuard:
             return
         for earlier in [guard for guard in _guards if guard._done.is_set()]:
             earlier.remove()
-        # Python's own handler may have raised Ctrl-C between the lines of `deferring`.
-        _MainThread.deferring = min(_MainThread.deferring, 1)
         self._take_handlers()
 
     def watch(self, run_s: float) -> None:
@@ -235,7 +236,8 @@ class SignalGuard:
             self._writer = None
         if self in _guards:
             _guards.remove(self)
-        for number, default in _DEFAULTS.items():  # last, since a signal cuts short from then on
+        # Last, and Ctrl-C at the end, since a signal cuts short what follows its default handler.
+        for number, default in reversed(list(_DEFAULTS.items())):
             if signal.getsignal(number) == self._handle:
                 signal.signal(number, default)
 
@@ -460,10 +462,13 @@ def _raise_outside(
     if caller is None:
         raise error
 
-    def raise_in_caller(*event: Any) -> None:
+    def raise_in_caller(frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "line":  # Python 3.7 would lose it; the event of the instruction follows
+            return raise_in_caller
         raise error  # after which Python traces no more
 
-    caller.f_trace = raise_in_caller
+    # A block around has to be left, too: the line that ends it would be too late.
+    caller.f_trace, caller.f_trace_opcodes = raise_in_caller, True
     sys.settrace(lambda *event: None)
 
 
@@ -506,6 +511,13 @@ def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
+def _guarded_signals() -> List[int]:
+    """List the signals that a guard handles."""
+    handlers = {number: signal.getsignal(number) for number in _DEFAULTS}
+    guards = {number: getattr(handler, "__self__", None) for number, handler in handlers.items()}
+    return [number for number, guard in guards.items() if isinstance(guard, SignalGuard)]
+
+
 def _name(number: int) -> str:
     return signal.Signals(number).name
 
@@ -531,9 +543,8 @@ def _flush_streams() -> None:
 
 def _abandon() -> None:
     """Give a forked process, in which this runs, the default handlers; it has no thread."""
-    for number, default in _DEFAULTS.items():
-        if isinstance(getattr(signal.getsignal(number), "__self__", None), SignalGuard):
-            signal.signal(number, default)
+    for number in _guarded_signals():
+        signal.signal(number, _DEFAULTS[number])
     _MainThread.deferred = None
     if _guards:
         signal.set_wakeup_fd(-1)

@@ -241,6 +241,7 @@ def test_a_variable_that_an_operator_on_the_host_changes_is_noted_with_mixed_com
     assert not notes(mix_compile_mode=True, variable_placement="Host")
     note = notes(mix_compile_mode=True)
     assert re.search("On a device a run with '(count|AssignAddVariableOp)'", note)
+    assert "unless all of the run is for the host" in note
     assert "of_its_value" not in note
 
 

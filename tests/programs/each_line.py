@@ -1,17 +1,18 @@
 """Gets Ctrl-C at each line of the package in turn; says where something is left behind.
 
-Argument: ``once``, in a whole session; ``twice``, after a first one has ended the initialisation.
+Argument: ``once``, in a whole session; ``nested``, in one inside a system's block; ``fan_out``,
+while one on a device opens; ``twice``, after a first one has ended the initialisation.
 """
 
 import os
 import signal
 import sys
-from typing import Any
+from typing import Any, List
 
 import tensorflow.compat.v1 as tf
 from common import say
 
-from ascend_session import ascend_session
+from ascend_session import ascend_session, ascend_system, fan_out
 from ascend_session.backends.stub import StubBackend
 from ascend_session.session import system as systems
 
@@ -47,9 +48,38 @@ class Tracer:
         sys.settrace(self)
 
 
+def handlers() -> List[Any]:
+    """Return the handlers of both signals."""
+    return [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+
+
+def use() -> None:
+    """Open, run and close."""
+    if sys.argv[1] == "nested":
+        with ascend_system():
+            with ascend_session(graph=graph) as sess:
+                sess.run(step)
+    elif sys.argv[1] == "fan_out":
+        with fan_out(None, [0], lambda device: tf.constant(7)):
+            sys.settrace(None)
+    else:
+        with ascend_session(graph=graph) as sess:
+            sess.run(step)
+
+
+def is_interrupted_later() -> bool:
+    """Return whether Ctrl-C is raised where it comes in another session."""
+    with ascend_session(graph=graph):
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+        except KeyboardInterrupt:
+            return True
+    return False
+
+
 def interrupt(lines: int) -> bool:
     """Open, run and close; return whether there was a signal at such a line."""
-    handler = signal.getsignal(signal.SIGINT)
+    before = handlers()
     tracer = Tracer(lines)
 
     def initialize_with_ctrl_c(stub: Any, *arguments: Any) -> None:
@@ -59,19 +89,21 @@ def interrupt(lines: int) -> bool:
 
     is_raised = False
     try:
-        if sys.argv[1] == "once":
-            sys.settrace(tracer)
-        else:
+        if sys.argv[1] == "twice":
             StubBackend.initialize = initialize_with_ctrl_c
-        with ascend_session(graph=graph) as sess:
-            sess.run(step)
+        else:
+            sys.settrace(tracer)
+        use()
         sys.settrace(None)
     except KeyboardInterrupt:
         is_raised = True
     finally:
         sys.settrace(None)
     left = [systems._current, tf.get_default_session()]
-    left += [signal.getsignal(signal.SIGINT) is not handler]
+    left.append(handlers() != before)
+    if not any(left):
+        StubBackend.initialize = initialize
+        left.append(not is_interrupted_later())
     if any(left) or (tracer.where and not is_raised):
         say(f"at {tracer.where}: raised {is_raised}, left {left}")
         os._exit(1)

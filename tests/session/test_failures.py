@@ -59,6 +59,14 @@ def interrupt_at() -> Iterator[Callable[[str], None]]:
     log.removeHandler(handler)
 
 
+class InterruptedStop(FailingStop):
+    """Is interrupted while it shuts down, which fails."""
+
+    def shutdown(self) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        super().shutdown()
+
+
 class TestOpening:
     def test_nothing_is_open_after_a_failed_initialisation(self, tf: Any) -> None:
         with pytest.MonkeyPatch.context() as patch:
@@ -86,6 +94,22 @@ class TestOpening:
                 open_and_close(ascend_session())
             assert system.is_open
         assert steps(system) == ["initialize", "bring up", "shutdown"]
+
+    def test_ctrl_c_comes_with_what_fails_while_opening_which_is_no_failure_to_close(
+        self, tf: Any, stub: Any, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        class Interrupted(FailingSession):
+            """Is interrupted while it opens a session, which fails."""
+
+            def session(self, graph: Any, proto: Any) -> Any:
+                os.kill(os.getpid(), signal.SIGINT)
+                return super().session(graph, proto)
+
+        stub(Interrupted)
+        with pytest.raises(KeyboardInterrupt) as raised:
+            open_and_close(ascend_session())
+        assert isinstance(raised.value.__context__, MemoryError)
+        assert "Closing failed" not in caplog.text
 
     def test_a_warning_that_is_an_error_opens_nothing(self, tf: Any) -> None:
         config = AscendConfig(
@@ -206,28 +230,14 @@ class TestClosing:
         assert WORDS in record.getMessage()
 
     def test_ctrl_c_comes_before_what_fails_while_closing(self, stub: Any) -> None:
-        class Interrupted(FailingStop):
-            """Is interrupted while it shuts down, which fails."""
-
-            def shutdown(self) -> None:
-                os.kill(os.getpid(), signal.SIGINT)
-                super().shutdown()
-
-        stub(Interrupted)
+        stub(InterruptedStop)
         with pytest.raises(KeyboardInterrupt) as raised, ascend_system():
             pass
         (closing,) = raised.value.closing_errors  # type: ignore[attr-defined]
         assert isinstance(closing, ShutdownError)
 
     def test_so_it_does_where_the_system_is_closed_by_hand(self, stub: Any) -> None:
-        class Interrupted(FailingStop):
-            """Is interrupted while it shuts down, which fails."""
-
-            def shutdown(self) -> None:
-                os.kill(os.getpid(), signal.SIGINT)
-                super().shutdown()
-
-        stub(Interrupted)
+        stub(InterruptedStop)
         system = ascend_system().open()
         with pytest.raises(KeyboardInterrupt) as raised:
             system.close()

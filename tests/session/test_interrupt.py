@@ -235,11 +235,11 @@ class TestTheMainThread:
 
 
 class TestEachLine:
-    @pytest.mark.parametrize("times", ["once", "twice"])
+    @pytest.mark.parametrize("how", ["once", "nested", "fan_out", "twice"])
     def test_ctrl_c_at_any_line_of_the_package_leaves_nothing_behind(
-        self, programs: Host, times: str
+        self, programs: Host, how: str
     ) -> None:
-        with programs.start("each_line", times, patience=600) as program:
+        with programs.start("each_line", how, patience=600) as program:
             ended = program.end()
         assert (ended.code, ended.lines) == (0, ["many lines True"]), ended.log[-4000:]
 
