@@ -23,6 +23,9 @@ pytest.register_assert_rewrite(
 )
 
 stop_ignoring_signals()
+# readline, which pytest imports, sets them for its children, the workers of pytest-xdist.
+os.environ.pop("COLUMNS", None)
+os.environ.pop("LINES", None)
 
 # The variables that the product or the vendor's adapter reads.
 _READ = re.compile(
