@@ -11,7 +11,7 @@ from ascend_session import backends
 from ascend_session.backends import npu
 from ascend_session.backends._tensorflow import graph_or_default
 from ascend_session.backends.npu_devices import Devices
-from ascend_session.session import api
+from ascend_session.session import api, options
 from ascend_session.session import system as systems
 from ascend_session.session.system import AscendSystem
 from ascend_session.session.use import Use
@@ -152,14 +152,14 @@ def an_entry_loses_its_device(host: FakeHost) -> None:
 
 @hole
 def the_callers_proto_is_changed(host: FakeHost) -> None:
-    made = systems.build_proto
+    made = options.build_proto
 
     def changing(config: Any, base: Any, *more: Any) -> Any:
         if base is not None:
             base.log_device_placement = True
         return made(config, base, *more)
 
-    systems.build_proto = changing
+    options.build_proto = changing
 
 
 @hole
