@@ -7,6 +7,7 @@ while one on a device opens; ``twice``, after a first one has ended the initiali
 import os
 import signal
 import sys
+import time
 from typing import Any, List
 
 import tensorflow.compat.v1 as tf
@@ -72,6 +73,9 @@ def is_interrupted_later() -> bool:
     with ascend_session(graph=graph):
         try:
             os.kill(os.getpid(), signal.SIGINT)
+            late = time.monotonic() + 60
+            while time.monotonic() < late:  # another thread may get the signal: a moment later
+                pass
         except KeyboardInterrupt:
             return True
     return False
