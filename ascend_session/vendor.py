@@ -17,6 +17,9 @@ LONGEST_NUMBER = 10
 
 WORLD_GROUP = "hccl_world_group"
 
+HOST_JOBS = ("ps", "default")
+"""The values of ``job`` with which the adapter leaves graphs on the host CPU."""
+
 # The adapter recognises a loop by exactly this operation name (geop_npu.cc, AddNodeAttrs).
 ITERATION_OP = "IterationOp"
 

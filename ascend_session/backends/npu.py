@@ -26,6 +26,7 @@ from ascend_session.hardware.nodes import VISIBLE_VARIABLE, device_nodes, host_r
 from ascend_session.process import skip_exit_handlers_of_parent
 from ascend_session.requirements import VENDOR_WHEEL_COMMAND
 from ascend_session.spelling import option
+from ascend_session.vendor import HOST_JOBS
 
 if TYPE_CHECKING:
     from ascend_session.failures.failure import RetryPolicy
@@ -110,7 +111,7 @@ class NpuBackend(Backend):
         remarks = [*self._devices.notes, *self._devices.traps]
         if parameters.get("use_off_line") is False:
             remarks.append(f"use_off_line=False: {on_cpu}")
-        if parameters.get("job") in ("ps", "default"):
+        if parameters.get("job") in HOST_JOBS:
             remarks.append(f"job={parameters['job']!r}: {on_cpu}")
         return remarks
 

@@ -24,6 +24,7 @@ from ascend_session.config.proto import left_on
 from ascend_session.config.rules import RULES, RULES_OF_OPENING, paths
 from ascend_session.config.rules.rule import FlatOptions
 from ascend_session.findings import ERROR, HOST, NO_EFFECT, WARNING, Finding, errors_of
+from ascend_session.vendor import HOST_JOBS
 
 _MOST_BY_HAND = 25  # options in one entry; NPUEstimator writes more
 
@@ -55,7 +56,7 @@ class EntryVerdict:
     @property
     def is_offloaded(self) -> bool:
         """True if the adapter runs the session's graphs on the device."""
-        on_host = self.values.get("job") in ("ps", "default")
+        on_host = self.values.get("job") in HOST_JOBS
         return self.has_entry and self.values.get("use_off_line") is not False and not on_host
 
 
@@ -248,7 +249,7 @@ def _forgive_defaults(verdict: EntryVerdict, values: Mapping[str, Any]) -> None:
     ]
 
 
-_VARIABLES = ("VariableV2", "VarHandleOp")
+_VARIABLES = ("VariableV2", "VarHandleOp")  # which CopyVarsBetweenGeOp looks at, and no others
 
 
 def describe_host_operators(values: Mapping[str, Any], graph: Any) -> List[str]:

@@ -19,10 +19,7 @@ from enum import Enum
 from typing import Any, Callable, List, Mapping, NamedTuple, Optional
 
 from ascend_session.config.grammars import accelerate
-from ascend_session.vendor import read_int64
-
-HOST_JOBS = ("ps", "default")
-"""The values of ``job`` with which the adapter leaves graphs on the host CPU."""
+from ascend_session.vendor import HOST_JOBS, read_int64
 
 DYNAMIC_DETAILS = ("dynamic_graph_execute_mode", "dynamic_inputs_shape_range")
 """Options that are not read at all from an entry without ``dynamic_input=True``

@@ -158,10 +158,12 @@ class AscendSystem:
         self._failure: Optional[BaseException] = None  # which ends the last block
         self._closing = threading.RLock()  # garbage collection may leave a block meanwhile
         self.signals = SignalGuard(self._interrupt, _shut_down)
-        # What is open besides the sessions; `close` closes the latest first, and these two last.
-        self._opened: List[Closer] = [
-            ("giving the signals back", self.signals.remove),
+        # What is open besides the sessions; `close` closes the latest first.
+        self._opened: List[Closer] = []
+        # What comes after all of them, in this order; empty once that has begun.
+        self._last_closers: List[Closer] = [
             ("making way for another system", partial(_make_way, self)),
+            ("giving the signals back", self.signals.remove),
         ]
 
     def __repr__(self) -> str:
@@ -352,7 +354,7 @@ class AscendSystem:
             raise
         self._opened.append(("shutdown_system", self._shut_down_device))
         if self._is_launched:
-            self._opened.insert(2, ("noting that all is closed", member.leave))
+            self._opened.insert(0, ("noting that all is closed", member.leave))
         self._options.remember()
         self._record("initialize", self.backend)
 
@@ -452,13 +454,14 @@ class AscendSystem:
         """
         with deferring() as failures, self._closing:
             is_opener = self._thread is threading.current_thread()
-            if self._opened and (self.state is not State.OPENING or is_opener):
+            if self._last_closers and (self.state is not State.OPENING or is_opener):
                 failures += self._close_opened()
         return failures
 
     def _close_opened(self) -> Failed:
         """Close everything, the latest first."""
         opened, self._opened = self._opened, []
+        last, self._last_closers = self._last_closers, []
         if self._state is State.OPEN:
             self._set_state(State.CLOSING)
         self.signals.begin_unwinding()
@@ -469,12 +472,12 @@ class AscendSystem:
         with _lock:
             uses = list(self.uses)
         opened += [("closing a session", use.close) for use in uses]
-        failed = close_all(opened[:1:-1])
+        failed = close_all(opened[::-1])
         try:
             for what, error in failed:
                 self._record("failure", f"{what}: {error}")
         finally:
-            failed += close_all(opened[1::-1])
+            failed += close_all(last)
         return failed
 
     def _shut_down_device(self) -> None:
@@ -496,7 +499,8 @@ class AscendSystem:
 
     def abandon(self) -> None:
         """Have a forked process leave alone what belongs to its parent."""
-        self._opened, self._closing = [], threading.RLock()  # which another thread may have held
+        self._opened, self._last_closers = [], []
+        self._closing = threading.RLock()  # another thread may have held the other one
         for use in self.uses:
             if use.session is not None:
                 disown(use.session)

@@ -14,11 +14,11 @@ import os
 import socket
 import sys
 import tempfile
-from typing import Any, Iterator, List, Sequence
+from typing import Any, ContextManager, List, Sequence
 
 import numpy as np
 
-from reducing import Reduce, parse_sizes, timed
+from reducing import Reduce, in_a_graph, parse_sizes, timed
 
 
 class Rank:
@@ -111,16 +111,15 @@ def run_rank(way: str, rank: int, path: str, places: Sequence[Any], times: Seque
         ranks = len(places[0])
         reduce: Reduce = this.all_reduce
         if way == "operator":
-            reduce = stack.enter_context(in_a_graph(this))
+            reduce = stack.enter_context(as_operators(this))
         seconds = [timed(reduce, number, count, ranks) for number, count in enumerate(times)]
     assert all((result == ranks).all() for result in this.results)
     if rank == 0:
         print("seconds", json.dumps(seconds), flush=True)
 
 
-@contextlib.contextmanager
-def in_a_graph(rank: Rank) -> Iterator[Reduce]:
-    """Give a function that does the rank's allreduces in a session, of variables."""
+def as_operators(rank: Rank) -> ContextManager[Reduce]:
+    """Do the rank's allreduces in a session, each in a Python function."""
     import tensorflow.compat.v1 as tf
 
     def add(number: int, variable: Any) -> Any:
@@ -131,14 +130,10 @@ def in_a_graph(rank: Rank) -> Iterator[Reduce]:
 
         reduced = tf.numpy_function(reduce, [variable], tf.float32)
         reduced.set_shape(variable.shape)
-        return reduced[0]
+        return reduced
 
-    with tf.Graph().as_default():
-        variables = [tf.Variable(tf.ones(tensor.shape)) for tensor in rank.tensors]
-        firsts = [add(number, variable) for number, variable in enumerate(variables)]
-        with tf.Session() as sess:
-            sess.run(tf.global_variables_initializer())
-            yield lambda number: float(sess.run(firsts[number]))
+    counts = [len(tensor) for tensor in rank.tensors]
+    return in_a_graph(counts, add, lambda graph: tf.Session(graph=graph))
 
 
 def serve(connections: List[socket.socket]) -> None:

@@ -67,19 +67,39 @@ def leave_together(place: Place) -> None:
 
 
 @contextlib.contextmanager
-def with_hccl(place: Place, counts: Sequence[int]) -> Iterator[Reduce]:
-    """Use this package, in a session of its own."""
-    import tensorflow.compat.v1 as tf
+def in_a_graph(
+    counts: Sequence[int],
+    add: Callable[[int, Any], Any],
+    open_session: Callable[[Any], ContextManager[Any]],
+) -> Iterator[Reduce]:
+    """Reduce variables in a session.
 
-    from ascend_session import ascend_session, hccl
+    Args:
+        counts: How many elements each has.
+        add: Adds the allreduce of a variable to the default graph, by its number; returns it.
+        open_session: Opens a session on a graph.
+    """
+    import tensorflow.compat.v1 as tf
 
     with tf.Graph().as_default() as graph:
         values = [tf.Variable(tf.ones([count])) for count in counts]
-        firsts = [hccl.allreduce(value, "sum")[0] for value in values]
+        firsts = [add(number, value)[0] for number, value in enumerate(values)]
         ready = tf.global_variables_initializer()
-        with ascend_session(graph=graph) as sess:
+        with open_session(graph) as sess:
             sess.run(ready)
             yield lambda number: float(sess.run(firsts[number]))
+
+
+@contextlib.contextmanager
+def with_hccl(place: Place, counts: Sequence[int]) -> Iterator[Reduce]:
+    """Use this package, in a session of its own."""
+    from ascend_session import ascend_session, hccl
+
+    def add(number: int, value: Any) -> Any:
+        return hccl.allreduce(value, "sum")
+
+    with in_a_graph(counts, add, lambda graph: ascend_session(graph=graph)) as reduce:
+        yield reduce
 
 
 @contextlib.contextmanager

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 
 import pytest
 
@@ -20,6 +19,7 @@ from tests.fake_host import (
     npu_smi_answers,
 )
 from tests.fake_host.program import are_gone
+from tests.waiting import wait_until
 
 CODES = re.compile("\x1b\\[[0-9;?]*[A-Za-z]")
 TIME = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}")
@@ -202,10 +202,7 @@ def test_a_terminal_that_cannot_be_drawn_over_gets_one_after_the_other(on_termin
 
 def until_asked(host):
     """Waits until npu-smi hangs with its child; returns the pids of both."""
-    latest = time.monotonic() + 60
-    while len(host.calls()) < 2:
-        assert time.monotonic() < latest
-        os.sched_yield()
+    wait_until(lambda: len(host.calls()) >= 2)
     return [call.pid for call in host.calls()]
 
 

@@ -17,6 +17,7 @@ from ascend_session import LaunchConfig, launch
 from ascend_session.errors import ConfigError, JobError
 from ascend_session.launcher.plan import plan_job
 from tests.launcher.supervised import PATIENCE
+from tests.waiting import wait_until
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -170,10 +171,7 @@ def test_a_terminal_is_as_before_once_its_rank_has_ended(tmp_path: Path, shell: 
     )
     shell.launch("-n", "2", "--attach", "0", "train.py")
     shell.until("raw")
-    limit = time.monotonic() + PATIENCE
-    while not termios.tcgetattr(shell.terminal)[3] & termios.ISIG:
-        assert time.monotonic() < limit
-        time.sleep(0.05)
+    wait_until(lambda: termios.tcgetattr(shell.terminal)[3] & termios.ISIG, PATIENCE)
     shell.write("\x03")
     shell.until("code=130.")
 

@@ -1,6 +1,6 @@
 """Rules about how graphs run: loops, memory, compilation, tuning, collectives, the Estimator."""
 
-from ascend_session.config.ends import ENTRY, GE, HOST_JOBS, OFFLOAD, RUN_CONFIG, AdapterView, Ends
+from ascend_session.config.ends import ENTRY, GE, OFFLOAD, RUN_CONFIG, AdapterView, Ends
 from ascend_session.config.grammars import profiling_options
 from ascend_session.config.hccl_variables import LONGEST_WAIT_ATLAS_S
 from ascend_session.config.rules.rule import (
@@ -15,6 +15,7 @@ from ascend_session.config.rules.rule import (
 from ascend_session.config.tuning import TUNING_DETAILS
 from ascend_session.spelling import code, option
 from ascend_session.text import format_duration
+from ascend_session.vendor import HOST_JOBS
 
 RULES = RuleBook()
 
