@@ -16,7 +16,7 @@ where ``is_proven=False`` says that they were only read.
 import re
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Callable, List, Mapping, NamedTuple, Optional
+from typing import Any, Callable, Iterable, List, Mapping, NamedTuple, Optional
 
 from ascend_session.config.grammars import accelerate
 from ascend_session.vendor import HOST_JOBS, read_int64
@@ -121,17 +121,12 @@ class Ends:
             return f"{who[0].upper()}{who[1:]} ends the run for it."
         return f"By its source ({self.where or self.by.value}) {who} ends the run for it."
 
-    def is_certain(self, view: AdapterView, in_run_config: bool) -> bool:
-        """Return whether it is proven, and reached by a session or a call of NPURunConfig."""
-        is_reached = self.by.is_reached(view.all) or (in_run_config and self.by is RUN_CONFIG)
-        return self.is_proven and is_reached
-
     def covers(self, key: str, view: AdapterView) -> bool:
         """Return whether the run ends for the value of ``key`` in ``view.own``.
 
         To be called for a value that the option's type refuses.
         """
-        if self.fails is not None:
+        if self.fails is not None or key not in view.own:
             return False
         value = view.own[key]
         if self.by is GE and value == "" and not self.if_empty:
@@ -139,6 +134,25 @@ class Ends:
         if self.when is not None and not self.when(view):
             return False
         return self.takes is None or not self.takes(value)
+
+
+def ends_run(
+    ends: Iterable[Ends], view: AdapterView, key: str = "", in_run_config: bool = False
+) -> bool:
+    """Return whether a run is proven to end for a value that its type refuses, or for a rule.
+
+    Args:
+        ends: ``ends`` of the option, or of the rule that is violated.
+        view: The options that are read.
+        key: The key of the option; empty for a rule.
+        in_run_config: Whether they are arguments of NPURunConfig.
+    """
+    return any(
+        each.covers(key, view) if key else each.fails is None or each.fails(view)
+        for each in ends
+        if each.is_proven
+        and (each.by.is_reached(view.all) or (in_run_config and each.by is RUN_CONFIG))
+    )
 
 
 # When a value is checked -----------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import (
     Tuple,
 )
 
-from ascend_session.config.ends import AdapterView, Ends
+from ascend_session.config.ends import Ends
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.findings import ERROR, NO_EFFECT, WARNING, Finding
@@ -101,19 +101,6 @@ class Rule(NamedTuple):
     def sentence(self) -> str:
         """The rule in one sentence, for the reference."""
         return " ".join((self.check.__doc__ or "").split())
-
-    def ends_run(self, view: AdapterView, in_run_config: bool = False) -> bool:
-        """Return whether a run is proven to end for what the rule refuses.
-
-        Args:
-            view: The options that are read.
-            in_run_config: Whether they are arguments of NPURunConfig.
-        """
-        return any(
-            each.fails is None or each.fails(view)
-            for each in self.ends
-            if each.is_certain(view, in_run_config)
-        )
 
     def findings(self, entry: FlatOptions) -> List[Finding]:
         """Apply the rule; a finding that names no option is about the first key."""
