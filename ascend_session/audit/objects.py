@@ -37,8 +37,7 @@ Branch = Tuple[Tuple[int, int], ...]
 
 def compatible(first: Branch, second: Branch) -> bool:
     """Return whether one run of the script may reach both places."""
-    arms = dict(first)
-    return all(arms.get(statement, arm) == arm for statement, arm in second)
+    return extend_branch(dict(first), second)
 
 
 def implied(outer: Branch, inner: Branch) -> bool:

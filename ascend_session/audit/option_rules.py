@@ -35,7 +35,7 @@ from ascend_session.audit.objects import (
 )
 from ascend_session.audit.syntax import SyntaxTree, is_vendor_module
 from ascend_session.config.ascend_config import AscendConfig, find_ruined_options
-from ascend_session.config.ends import RUN_CONFIG
+from ascend_session.config.ends import RUN_CONFIG, ends_run
 from ascend_session.config.entry import ZERO, check_value, read_in_turn, wrong_field
 from ascend_session.config.grammars.profiling_options import profiling_members
 from ascend_session.config.names import OBSOLETE, REFUSED_BY_GE, unknown_key, unknown_name
@@ -113,7 +113,7 @@ def check_assigned(
     if option.is_unread:
         return None, []
     [view] = read_in_turn([{**beside, option.key: read}])
-    is_certain = option.ends_run(view)
+    is_certain = ends_run(option.ends, view, option.key)
     return None, [each._replace(rule="value-not-allowed", certain=is_certain) for each in problems]
 
 
@@ -239,7 +239,7 @@ def find_rule_violations(
             place = places.get(key or "", otherwise)
             is_certain = rule.check not in _DEPENDING
             if severity == ERROR:
-                is_certain = rule.ends_run(view, in_run_config)
+                is_certain = ends_run(rule.ends, view, in_run_config=in_run_config)
             finding = Finding(
                 severity, remark.message, remark.hint, name, key, place, certain=is_certain
             )
@@ -363,7 +363,7 @@ def _check_argument(
             types = (str, bytes) if option.field == "s" else _FIELDS[option.field or "b"][0]
             fits = isinstance(given, types)
             [view] = read_in_turn([{**beside, option.key: given}])
-            is_certain = not fits or option.ends_run(view, in_run_config=True)
+            is_certain = not fits or ends_run(option.ends, view, option.key, in_run_config=True)
             for problem in error.problems:
                 yield problem._replace(rule="value-not-allowed", certain=is_certain)
     yield from _check_path(option, given)

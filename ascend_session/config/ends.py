@@ -16,7 +16,7 @@ where ``is_proven=False`` says that they were only read.
 import re
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Callable, List, Mapping, NamedTuple, Optional
+from typing import Any, Callable, Iterable, List, Mapping, NamedTuple, Optional
 
 from ascend_session.config.grammars import accelerate
 from ascend_session.vendor import HOST_JOBS, read_int64
@@ -121,17 +121,12 @@ class Ends:
             return f"{who[0].upper()}{who[1:]} ends the run for it."
         return f"By its source ({self.where or self.by.value}) {who} ends the run for it."
 
-    def is_certain(self, view: AdapterView, in_run_config: bool) -> bool:
-        """Return whether it is proven, and reached by a session or a call of NPURunConfig."""
-        is_reached = self.by.is_reached(view.all) or (in_run_config and self.by is RUN_CONFIG)
-        return self.is_proven and is_reached
-
     def covers(self, key: str, view: AdapterView) -> bool:
         """Return whether the run ends for the value of ``key`` in ``view.own``.
 
         To be called for a value that the option's type refuses.
         """
-        if self.fails is not None:
+        if self.fails is not None or key not in view.own:
             return False
         value = view.own[key]
         if self.by is GE and value == "" and not self.if_empty:
@@ -139,6 +134,25 @@ class Ends:
         if self.when is not None and not self.when(view):
             return False
         return self.takes is None or not self.takes(value)
+
+
+def ends_run(
+    ends: Iterable[Ends], view: AdapterView, key: str = "", in_run_config: bool = False
+) -> bool:
+    """Return whether a run is proven to end for a value that its type refuses, or for a rule.
+
+    Args:
+        ends: ``ends`` of the option, or of the rule that is violated.
+        view: The options that are read.
+        key: The key of the option; empty for a rule.
+        in_run_config: Whether they are arguments of NPURunConfig.
+    """
+    return any(
+        each.covers(key, view) if key else each.fails is None or each.fails(view)
+        for each in ends
+        if each.is_proven
+        and (each.by.is_reached(view.all) or (in_run_config and each.by is RUN_CONFIG))
+    )
 
 
 # When a value is checked -----------------------------------------------------------------------
@@ -188,14 +202,32 @@ def takes_numbers(
     return takes
 
 
-def takes_empty(text: str) -> bool:
-    """Return whether the text is empty, which counts as unset."""
-    return not text
+def _takes_form(pattern: str) -> Callable[[str], bool]:
+    """Make a predicate: the vendor's code accepts texts of this form."""
+    return lambda text: re.fullmatch(pattern, text) is not None
 
 
-def takes_devices(text: str) -> bool:
-    """Return whether GetPassOptions accepts it: any numbers, separated by commas."""
-    return re.fullmatch("([0-9]+,)+", text + ",") is not None
+_INPUT = "[^;]+:-?[0-9]+(,-?[0-9]+)*"
+_NUMBERS = "[0-9]+(,[0-9]+)*"
+_SIZE = r"\s*[+-]?[0-9]{1,18}(~[+-]?[0-9]{1,18})?\s*"
+_SHAPE = rf"[^:;\[\]]+:\[(\s*|{_SIZE}(,{_SIZE})*)\]"
+
+# CheckAoeMode: empty text, which counts as unset
+takes_empty = _takes_form("")
+# GetPassOptions: any numbers, with commas between
+takes_devices = _takes_form(_NUMBERS)
+# CheckInputShape: names and dimensions, such as data:1,-1;label:-1
+takes_input_shape = _takes_form(f"{_INPUT}(;{_INPUT})*;?")
+# CheckDynamicDims: numbers, such as 2,2;4,4
+takes_dynamic_dims = _takes_form(f"{_NUMBERS}(;{_NUMBERS})*;?")
+# GE: the same, with a semicolon at the end
+takes_profiles = _takes_form(f"{_NUMBERS}(;{_NUMBERS})*;")
+# GE's ParseInputShapeRange: any whole numbers, in any order
+takes_shape_ranges = _takes_form(f"{_SHAPE}([;,]{_SHAPE})*")
+# CoreNumUtils; platform_utils.cc refuses "0|"
+takes_core_number = _takes_form(r"0|[1-9][0-9]{0,8}|([1-9][0-9]{0,8})?\|[0-9]{0,9}")
+# ParseAutoMultistreamParallelMode: numbers may begin with zeros
+takes_multistream_mode = _takes_form("(Weighted)?LoadBalance:0*([1-9]|[1-5][0-9]|6[0-4])")
 
 
 def takes_dump_step(text: str) -> bool:
@@ -211,33 +243,11 @@ def takes_dump_step(text: str) -> bool:
     return len(parts) <= 100
 
 
-def takes_input_shape(text: str) -> bool:
-    """Return whether CheckInputShape accepts names and dimensions: ``data:1,-1;label:-1``."""
-    return _items_match(text, r"[\s\S]+:((\d+|-\d+),)+")
-
-
-def takes_dynamic_dims(text: str) -> bool:
-    """Return whether CheckDynamicDims accepts it: numbers, such as ``2,2;4,4``."""
-    return _items_match(text, r"(\d+,)+")
-
-
-def takes_profiles(text: str) -> bool:
-    """Return whether GE accepts the profiles; a final semicolon is allowed."""
-    return re.fullmatch(r"[0-9]+(,[0-9]+)*(;[0-9]+(,[0-9]+)*)*;", text) is not None
-
-
 def takes_range_groups(text: str) -> bool:
     """Return whether the adapter's ParseInputShapeRange, which ignores shapes, accepts it."""
     groups = [_split(group, ":") for group in _split(text, ";")]
     are_named = all(len(group) == 2 and group[0] in ("data", "getnext") for group in groups)
     return text == "" or (are_named and len(groups) in (1, 2))
-
-
-def takes_shape_ranges(text: str) -> bool:
-    """Return whether GE's ParseInputShapeRange accepts it: any whole numbers, in any order."""
-    size = r"\s*[+-]?[0-9]{1,18}(~[+-]?[0-9]{1,18})?\s*"
-    shape = rf"[^:;\[\]]+:\[(\s*|{size}(,{size})*)\]"
-    return re.fullmatch(rf"{shape}([;,]{shape})*", text) is not None
 
 
 def takes_pairs(text: str) -> bool:
@@ -279,11 +289,6 @@ def takes_acceleration(text: str) -> bool:
     return not ratio or (number is not None and not (number < low or number > high))
 
 
-def takes_core_number(text: str) -> bool:
-    """Return whether CoreNumUtils accepts it; platform_utils.cc refuses ``0|``."""
-    return re.fullmatch(r"0|[1-9][0-9]{0,8}|([1-9][0-9]{0,8})?\|[0-9]{0,9}", text) is not None
-
-
 def takes_stream_numbers(text: str) -> bool:
     """Return whether ParseParallelNum accepts it; blanks and a final comma are allowed."""
     items = re.sub(",$", "", text).split(",")
@@ -292,22 +297,10 @@ def takes_stream_numbers(text: str) -> bool:
     return len(names) == len(items) == len(set(names))
 
 
-def takes_multistream_mode(text: str) -> bool:
-    """Return whether ParseAutoMultistreamParallelMode accepts it: numbers may begin with zeros."""
-    mode = r"(Weighted)?LoadBalance:0*([1-9]|[1-5][0-9]|6[0-4])"
-    return re.fullmatch(mode, text) is not None
-
-
 def _split(text: str, separator: str) -> List[str]:
     """Split as std::getline does: a final separator adds no empty item."""
     parts = text.split(separator)
     return parts if parts[-1] else parts[:-1]
-
-
-def _items_match(text: str, pattern: str) -> bool:
-    """Return whether there is at least one item between semicolons, and all items match."""
-    items = _split(text, ";")
-    return bool(items) and all(re.fullmatch(pattern, f"{item},", re.ASCII) for item in items)
 
 
 def _is_float(text: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Type, T
 import attr
 from typing_extensions import get_args
 
-from ascend_session.config.ends import AdapterView, Ends
+from ascend_session.config.ends import Ends
 from ascend_session.config.values import UNKNOWN, ValueType
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -86,19 +86,6 @@ class Option:
     def is_object(self) -> bool:
         """True if its value is a Python object, which no file can hold."""
         return self.type.kind is object
-
-    def ends_run(self, view: AdapterView, in_run_config: bool = False) -> bool:
-        """Return whether a run is proven to end for its value, which the type refuses.
-
-        Args:
-            view: The options that are read.
-            in_run_config: Whether they are arguments of NPURunConfig.
-        """
-        return self.key in view.own and any(
-            each.covers(self.key, view)
-            for each in self.ends
-            if each.is_certain(view, in_run_config)
-        )
 
     @property
     def argument_default(self) -> Any:

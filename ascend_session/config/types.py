@@ -80,7 +80,11 @@ ImplMode = Literal[
 ]
 
 
-@grammar("a number of bytes, as an int or as decimal text", 2**30)
+@grammar(
+    "a number of bytes, as an int or as decimal text",
+    2**30,
+    {"anyOf": [{"type": "string", "pattern": "^[0-9]+$"}, COUNT]},
+)
 def memory_size(value: object) -> str:
     """A size in bytes, above 0: an int or decimal text."""
     text = str(value) if is_whole(value) else value
@@ -91,13 +95,10 @@ def memory_size(value: object) -> str:
     return text
 
 
-MemorySize = Annotated[
-    Union[str, int],
-    Grammar(memory_size, {"anyOf": [{"type": "string", "pattern": "^[0-9]+$"}, COUNT]}),
-]
+MemorySize = Annotated[Union[str, int], memory_size]
 
 
-@grammar("text, os.PathLike", "dump/step0")
+@grammar("text, os.PathLike", "dump/step0", TEXT, "path")
 def path_text(value: object) -> str:
     """A path as text: str or any os.PathLike.
 
@@ -114,7 +115,7 @@ def path_text(value: object) -> str:
     return path
 
 
-PathText = Annotated[Union[str, PathLike], Grammar(path_text, TEXT, "path")]
+PathText = Annotated[Union[str, PathLike], path_text]
 
 
 def config_proto(value: Any) -> Any:
@@ -129,15 +130,10 @@ def config_proto(value: Any) -> Any:
 ConfigProto = Annotated[object, Grammar(config_proto, {}, "Python object")]
 
 
-class FileGrammar(Grammar):
-    """A path, or an object of ascend_session.option_files with the content of the file."""
+def file_grammar(option: str) -> Grammar:
+    """Make the grammar of an option that names a file."""
 
-    def __init__(self, option: str) -> None:
-        schema = text_or({"type": "object"})
-        super().__init__(self.read_value, schema, f"path or {TYPE_NAMES[option]}")
-        self._option = option
-
-    def read_value(self, value: object) -> Any:
+    def read_file(value: object) -> Any:
         """A path, or an object of ascend_session.option_files with the content of the file.
 
         In a configuration file, write the object as a mapping of its fields. The file is made
@@ -149,7 +145,7 @@ class FileGrammar(Grammar):
         """
         if isinstance(value, (str, bytes, os.PathLike)):
             return path_text(value)
-        kind = file_type(self._option)
+        kind = file_type(option)
         if isinstance(value, Mapping):
             return kind.from_fields(value)
         if isinstance(value, kind):
@@ -158,6 +154,8 @@ class FileGrammar(Grammar):
             f"{value!r} cannot be used: a path or {kind.__name__} is needed, this is "
             f"{type(value).__name__}."
         )
+
+    return Grammar(read_file, text_or({"type": "object"}), f"path or {TYPE_NAMES[option]}")
 
 
 if TYPE_CHECKING:
@@ -168,9 +166,9 @@ if TYPE_CHECKING:
     OpDebugFile = Union[str, PathLike, Mapping[str, Any], option_files.OpDebugConfig]
     AoeFile = Union[str, PathLike, Mapping[str, Any], option_files.AoeConfigFile]
 else:
-    OpPrecisionFile = Annotated[Any, FileGrammar("op_precision_mode")]
-    MixListFile = Annotated[Any, FileGrammar("modify_mixlist")]
-    CustomDtypesFile = Annotated[Any, FileGrammar("customize_dtypes")]
-    FusionSwitchFile = Annotated[Any, FileGrammar("fusion_switch_file")]
-    OpDebugFile = Annotated[Any, FileGrammar("op_debug_config")]
-    AoeFile = Annotated[Any, FileGrammar("aoe_config_file")]
+    OpPrecisionFile = Annotated[Any, file_grammar("op_precision_mode")]
+    MixListFile = Annotated[Any, file_grammar("modify_mixlist")]
+    CustomDtypesFile = Annotated[Any, file_grammar("customize_dtypes")]
+    FusionSwitchFile = Annotated[Any, file_grammar("fusion_switch_file")]
+    OpDebugFile = Annotated[Any, file_grammar("op_debug_config")]
+    AoeFile = Annotated[Any, file_grammar("aoe_config_file")]

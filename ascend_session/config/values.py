@@ -135,7 +135,7 @@ def read_value(name: str, value: Any, value_type: ValueType) -> Any:
     """
     if value_type.grammar is not None:
         try:
-            read = value_type.grammar.read(value)
+            read = value_type.grammar(value)
         except ConfigError as error:  # a file that the option points to, as fields
             raise RefusedValueError(*_problems_inside(name, error)) from None
         except ValueError as error:

@@ -57,6 +57,14 @@ def test_an_argument_of_the_wrong_type_is_shown_with_the_values_in_it():
     assert finding.message.startswith("precision_mode={'all': ['fp16']} (dict) is not one of")
 
 
+@pytest.mark.parametrize("steps", ["'100'", "b'100'"])
+def test_text_for_a_number_that_no_entry_has_does_not_hide_other_mistakes(steps):
+    call = f"NPURunConfig(save_checkpoints_steps={steps}, iterations_per_loop=10, aoe_mode='3')"
+    text = f"from npu_bridge.npu_init import *\nconfig = {call}\n"
+    findings = audit_bytes("a.py", text.encode()).findings
+    assert [one.rule for one in findings] == ["value-not-allowed"]
+
+
 def test_a_rank_that_is_a_word_is_answered_with_the_number_to_write():
     script = DATA / "rank_word.sh"
     [finding] = audit_bytes(str(script), script.read_bytes()).findings

@@ -1,17 +1,15 @@
 """What the grammars of option texts share.
 
-A grammar is a function that takes the vendor's text (returned unchanged) or a structured form, and
-returns the text for the adapter. It raises ValueError with one sentence; the caller adds the
-option's name. `Grammar`, below each function, makes a type of it, with a JSON schema.
+A grammar takes the vendor's text (returned unchanged) or a structured form, and returns the text
+for the adapter. `grammar` makes one of a function that raises `UnusableError`, with a JSON schema;
+`Annotated`, below each, makes a type of it. The caller adds the option's name to errors.
 """
 
-import functools
 import re
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence, TypeVar
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence
 
 from typing_extensions import TypeGuard
-
-_Read = TypeVar("_Read")
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
@@ -36,49 +34,48 @@ class UnusableError(Exception):
         self.example = example
 
 
-def grammar(forms: str, example: Any) -> Callable[[Callable[[Any], _Read]], Callable[[Any], _Read]]:
-    """Turn the UnusableError of the decorated function into the sentence about its value.
+@dataclass(eq=False)
+class Grammar:
+    """The grammar of an option text, called with the text or a structured form of it.
 
-    Args:
-        forms: What may be written, in words.
+    In ``Annotated[Union[str, int], dump_step]`` the union lists the types that may be written; the
+    stored value is always the text.
+
+    Attributes:
+        read: The function, which raises UnusableError or ValueError. The reference shows its
+            docstring up to ``Raises``.
+        schema: JSON schema of what may be written.
+        words: A description of the values, if the JSON schema is not enough.
+        forms: What may be written, in words, for errors.
         example: A right value.
     """
 
-    def decorate(read: Callable[[Any], _Read]) -> Callable[[Any], _Read]:
-        @functools.wraps(read)
-        def read_or_refuse(value: Any) -> _Read:
-            try:
-                return read(value)
-            except UnusableError as error:
-                right = example if error.example is None else error.example
-                if error.reason is None:
-                    raise wrong_type(value, forms, right) from None
-                raise refused(value, error.reason, right) from None
+    read: Callable[[Any], Any]
+    schema: Mapping[str, Any]
+    words: str = ""
+    forms: str = ""
+    example: Any = None
 
-        return read_or_refuse
+    def __call__(self, value: Any) -> Any:
+        """Return the text for a value.
 
-    return decorate
+        Raises:
+            ValueError: With one sentence, if the value is refused.
+        """
+        try:
+            return self.read(value)
+        except UnusableError as error:
+            right = self.example if error.example is None else error.example
+            if error.reason is None:
+                raise wrong_type(value, self.forms, right) from None
+            raise refused(value, error.reason, right) from None
 
 
-class Grammar:
-    """The type of an option text with a grammar: the text, or structured forms of it.
-
-    In ``Annotated[Union[str, int], Grammar(dump_step, ...)]`` the union lists the types that may be
-    written; the stored value is always the text.
-
-    Attributes:
-        read: The function; raises ValueError with one sentence. The reference shows its docstring
-            up to ``Raises``.
-        schema: JSON schema of what may be written.
-        words: A description of the values, if the JSON schema is not enough.
-    """
-
-    def __init__(
-        self, read: Callable[[Any], Any], schema: Mapping[str, Any], words: str = ""
-    ) -> None:
-        self.read = read
-        self.words = words
-        self.schema = schema
+def grammar(
+    forms: str, example: Any, schema: Mapping[str, Any], words: str = ""
+) -> Callable[[Callable[[Any], Any]], Grammar]:
+    """Make a `Grammar` of the decorated function."""
+    return lambda read: Grammar(read, schema, words, forms, example)
 
 
 def list_of(items: Mapping[str, Any], **limits: int) -> Dict[str, Any]:

@@ -11,7 +11,6 @@ from typing import Any, List, Mapping, Sequence, Union
 from typing_extensions import Annotated
 
 from ascend_session.config.grammars import (
-    Grammar,
     UnusableError,
     grammar,
     is_list,
@@ -19,8 +18,9 @@ from ascend_session.config.grammars import (
     text_or,
 )
 
-_ACCELERATE_FORMS = "text, (kind, trigger), (kind, trigger, ratio), a mapping with these names"
-_ACCELERATE_FIELDS = ("kind", "trigger", "ratio")
+_FORMS = "text, (kind, trigger), (kind, trigger, ratio), a mapping with these names"
+_FIELDS = ("kind", "trigger", "ratio")
+_SCHEMA = {"type": "object", "required": ["kind", "trigger"]}
 KINDS = ("fast", "fast1")
 VARIABLES = {"step": ("STEP_NOW", "TOTAL_STEP"), "loss": ("LOSS_NOW", "TARGET_LOSS")}
 RATIO_LIMITS = {"step": ("0.2", "0.9"), "loss": ("1.01", "1.5")}
@@ -28,7 +28,7 @@ DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 LONGEST_NUMBER = 31  # safe_strtof refuses 32 characters and more
 
 
-@grammar(_ACCELERATE_FORMS, "fast|step|0.9")
+@grammar(_FORMS, "fast|step|0.9", text_or({"type": "array"}, _SCHEMA))
 def accelerate_train_mode(value: object) -> str:
     """Low precision for the first part of training: ``"fast|step|0.9"``, a tuple or a mapping.
 
@@ -58,11 +58,7 @@ def accelerate_train_mode(value: object) -> str:
     return text
 
 
-_MODE = {"type": "object", "required": ["kind", "trigger"]}
-AccelerateMode = Annotated[
-    Union[str, Sequence[Any], Mapping[str, Any]],
-    Grammar(accelerate_train_mode, text_or({"type": "array"}, _MODE)),
-]
+AccelerateMode = Annotated[Union[str, Sequence[Any], Mapping[str, Any]], accelerate_train_mode]
 
 
 def accelerate_trigger(text: str) -> str:
@@ -80,8 +76,8 @@ def to_float32(text: str) -> float:
 
 def _join_mode(value: object) -> str:
     fields: List[object] = []
-    if isinstance(value, Mapping) and set(value) <= set(_ACCELERATE_FIELDS):
-        fields = [value.get(name) for name in _ACCELERATE_FIELDS]
+    if isinstance(value, Mapping) and set(value) <= set(_FIELDS):
+        fields = [value.get(name) for name in _FIELDS]
     elif is_list(value):
         fields = list(value)
     if len(fields) == 3 and fields[2] is None:

@@ -16,7 +16,6 @@ from ascend_session.config.grammars import (
     COUNT,
     INT32_MAX,
     TEXT,
-    Grammar,
     UnusableError,
     grammar,
     has_blank,
@@ -32,8 +31,15 @@ _MOST_STEPS = 100
 _NO_BLANKS = "[^ \t\n\v\f\r]+"  # what >> of a C++ stream reads as one name
 
 
+_STEP = {"type": "integer", "minimum": 0, "maximum": INT32_MAX}
+_STEP_RANGE = list_of(_STEP, minItems=2, maxItems=2)
+_STEPS = list_of({"anyOf": [_STEP, _STEP_RANGE]}, maxItems=_MOST_STEPS)
+
+
 @grammar(
-    "text, one step, a range, a list of steps, of (first, last) pairs and of ranges", "0|3-5|10"
+    "text, one step, a range, a list of steps, of (first, last) pairs and of ranges",
+    "0|3-5|10",
+    text_or(_STEP, _STEPS),
 )
 def dump_step(value: object) -> str:
     """Steps to dump: ``"0|3-5|10"``, or ints, (first, last) pairs and ranges in a list.
@@ -67,10 +73,7 @@ def dump_step(value: object) -> str:
     return value
 
 
-_STEP = {"type": "integer", "minimum": 0, "maximum": INT32_MAX}
-_STEP_RANGE = list_of(_STEP, minItems=2, maxItems=2)
-_STEPS = list_of({"anyOf": [_STEP, _STEP_RANGE]}, maxItems=_MOST_STEPS)
-DumpStep = Annotated[Union[str, int, Sequence[Any]], Grammar(dump_step, text_or(_STEP, _STEPS))]
+DumpStep = Annotated[Union[str, int, Sequence[Any]], dump_step]
 
 
 def _write_step(item: object) -> str:
@@ -86,7 +89,10 @@ def _write_step(item: object) -> str:
     raise UnusableError(reason, [0, (3, 5), 10])
 
 
-@grammar("text, a list of ids", "0,1")
+_DEVICES = list_of({"type": "integer", "minimum": 0, "maximum": 9})
+
+
+@grammar("text, a list of ids", "0,1", text_or(_DEVICES))
 def local_device_list(value: object) -> str:
     """Devices that the main process feeds: ``"0,1"`` or a list of ints.
 
@@ -110,14 +116,13 @@ def local_device_list(value: object) -> str:
     return value
 
 
-_DEVICES = list_of({"type": "integer", "minimum": 0, "maximum": 9})
-DeviceList = Annotated[Union[str, Sequence[int]], Grammar(local_device_list, text_or(_DEVICES))]
+DeviceList = Annotated[Union[str, Sequence[int]], local_device_list]
 
 
 _NAMES = text_or(list_of(TEXT, minItems=1))
 
 
-@grammar("text, a list of names", "Pooling,SoftmaxV2")
+@grammar("text, a list of names", "Pooling,SoftmaxV2", _NAMES)
 def comma_names(value: object) -> str:
     """Names with commas between: ``"A,B"`` or a list of names (passes, operator types).
 
@@ -134,10 +139,10 @@ def comma_names(value: object) -> str:
     return value if isinstance(value, str) else ",".join(names)
 
 
-CommaNames = Annotated[Union[str, Sequence[str]], Grammar(comma_names, _NAMES)]
+CommaNames = Annotated[Union[str, Sequence[str]], comma_names]
 
 
-@grammar("text, a list of names", "conv1 conv2")
+@grammar("text, a list of names", "conv1 conv2", _NAMES)
 def dump_layer(value: object) -> str:
     """Operators to dump: ``"conv1 conv2"`` with blanks between, or a list of names.
 
@@ -155,7 +160,7 @@ def dump_layer(value: object) -> str:
     return value if isinstance(value, str) else " ".join(names)
 
 
-DumpLayer = Annotated[Union[str, Sequence[str]], Grammar(dump_layer, _NAMES)]
+DumpLayer = Annotated[Union[str, Sequence[str]], dump_layer]
 
 
 def _check_names(value: object) -> List[str]:
@@ -167,7 +172,10 @@ def _check_names(value: object) -> List[str]:
     return names
 
 
-@grammar("text, a (cube, vector) pair of ints", "24|48")
+_CORES = list_of({"anyOf": [COUNT, {"type": "null"}]}, maxItems=2)
+
+
+@grammar("text, a (cube, vector) pair of ints", "24|48", text_or(_CORES))
 def aicore_num(value: object) -> str:
     """Upper limit of cube and vector cores: ``"24|48"``, or a (cube, vector) pair.
 
@@ -191,11 +199,14 @@ def aicore_num(value: object) -> str:
     return value
 
 
-_CORES = list_of({"anyOf": [COUNT, {"type": "null"}]}, maxItems=2)
-CoreNumber = Annotated[Union[str, Sequence[int]], Grammar(aicore_num, text_or(_CORES))]
+CoreNumber = Annotated[Union[str, Sequence[int]], aicore_num]
 
 
-@grammar("text, a mapping of engine names to ints", "DNN_VM_AICPU:10,AIcoreEngine:1")
+@grammar(
+    "text, a mapping of engine names to ints",
+    "DNN_VM_AICPU:10,AIcoreEngine:1",
+    text_or(mapping_of(COUNT)),
+)
 def stream_max_parallel_num(value: object) -> str:
     """Parallel tasks per engine: ``"DNN_VM_AICPU:10,AIcoreEngine:1"`` or {engine: count}.
 
@@ -210,12 +221,14 @@ def stream_max_parallel_num(value: object) -> str:
     return str(value)
 
 
-StreamParallel = Annotated[
-    Union[str, Mapping[str, int]], Grammar(stream_max_parallel_num, text_or(mapping_of(COUNT)))
-]
+StreamParallel = Annotated[Union[str, Mapping[str, int]], stream_max_parallel_num]
 
 
-@grammar("text, a mapping of pass names to True or False", "PassA:on;PassB:off")
+@grammar(
+    "text, a mapping of pass names to True or False",
+    "PassA:on;PassB:off",
+    text_or(mapping_of({"type": "boolean"})),
+)
 def optimization_switch(value: object) -> str:
     """Passes on or off: ``"PassA:on;PassB:off"`` or {pass: bool}.
 
@@ -229,10 +242,7 @@ def optimization_switch(value: object) -> str:
     return str(value)
 
 
-PassSwitch = Annotated[
-    Union[str, Mapping[str, bool]],
-    Grammar(optimization_switch, text_or(mapping_of({"type": "boolean"}))),
-]
+PassSwitch = Annotated[Union[str, Mapping[str, bool]], optimization_switch]
 
 
 def _join_items(items: Mapping[object, object], separator: str) -> str:
@@ -262,9 +272,10 @@ def _split_items(text: object, separator: str) -> List[Tuple[str, str]]:
 _ALGORITHMS = "LoadBalance|MainStream|WeightedLoadBalance"
 _STREAMS = f"(?s)({_ALGORITHMS})(?::(.*))?"
 _MOST_STREAMS = 64
+_MODES = {"type": "string", "pattern": f"^(cv|({_ALGORITHMS}):[1-9][0-9]?)$"}
 
 
-@grammar("text", "LoadBalance:8")
+@grammar("text", "LoadBalance:8", _MODES)
 def auto_multistream_parallel_mode(value: object) -> str:
     """How operators are spread over streams: "cv", or an algorithm and 1..64 streams.
 
@@ -293,8 +304,7 @@ def auto_multistream_parallel_mode(value: object) -> str:
     return value
 
 
-_MODES = {"type": "string", "pattern": f"^(cv|({_ALGORITHMS}):[1-9][0-9]?)$"}
-MultistreamMode = Annotated[str, Grammar(auto_multistream_parallel_mode, _MODES)]
+MultistreamMode = Annotated[str, auto_multistream_parallel_mode]
 
 
 # in_out_pair ------------------------------------------------------------------------------------
@@ -303,7 +313,11 @@ _PAIRS_EXAMPLE = [[["conv1"], ["relu9"]]]
 _NOT_IN_NAMES = "[](){},'\"\\:"
 
 
-@grammar("a list of [inputs, outputs] pairs of name lists, or its str()", _PAIRS_EXAMPLE)
+@grammar(
+    "a list of [inputs, outputs] pairs of name lists, or its str()",
+    _PAIRS_EXAMPLE,
+    text_or({"type": "array", "minItems": 1}),
+)
 def in_out_pair(value: object) -> str:
     """First and last operators of the parts to offload (or not): ``[[["in1"], ["out1"]], ...]``.
 
@@ -319,9 +333,7 @@ def in_out_pair(value: object) -> str:
     return _write_pairs(value)
 
 
-InOutPair = Annotated[
-    Union[str, Sequence[Any]], Grammar(in_out_pair, text_or({"type": "array", "minItems": 1}))
-]
+InOutPair = Annotated[Union[str, Sequence[Any]], in_out_pair]
 
 
 def _check_pairs_text(text: str) -> None:

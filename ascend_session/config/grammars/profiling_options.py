@@ -13,7 +13,6 @@ from typing_extensions import Annotated, Literal
 
 from ascend_session.config.grammars import (
     TEXT,
-    Grammar,
     UnusableError,
     grammar,
     is_whole,
@@ -298,7 +297,22 @@ class ProfilingOptions:
         return cls(others={k: v for k, v in members.items() if k not in MEMBERS}, **known)
 
 
-@grammar("JSON text, a mapping, ProfilingOptions", _EXAMPLE)
+_SCHEMA = {
+    "anyOf": [
+        {**TEXT, "maxLength": MOST_BYTES},
+        {
+            "type": "object",
+            "properties": {
+                **{name: member.schema for name, member in MEMBERS.items()},
+                **{name: {"type": ["string", "integer"]} for name in UNDESCRIBED},
+            },
+            "additionalProperties": False,
+        },
+    ]
+}
+
+
+@grammar("JSON text, a mapping, ProfilingOptions", _EXAMPLE, _SCHEMA)
 def profiling_options(value: object) -> str:
     """What profiling collects: JSON text, a mapping, or `ProfilingOptions`.
 
@@ -323,25 +337,12 @@ def profiling_options(value: object) -> str:
     return _check_text(_write_json(members))
 
 
-_SCHEMA = {
-    "anyOf": [
-        {**TEXT, "maxLength": MOST_BYTES},
-        {
-            "type": "object",
-            "properties": {
-                **{name: member.schema for name, member in MEMBERS.items()},
-                **{name: {"type": ["string", "integer"]} for name in UNDESCRIBED},
-            },
-            "additionalProperties": False,
-        },
-    ]
-}
 ProfilingText = Annotated[
-    Union[str, Mapping[str, Union[str, int]], ProfilingOptions], Grammar(profiling_options, _SCHEMA)
+    Union[str, Mapping[str, Union[str, int]], ProfilingOptions], profiling_options
 ]
 
 
-@grammar("JSON text", _EXAMPLE)
+@grammar("JSON text", _EXAMPLE, TEXT)
 def profiling_members(text: str) -> Dict[str, Any]:
     """Read the members that ``text`` gives; none for empty text.
 

@@ -13,7 +13,6 @@ from typing_extensions import Annotated
 from ascend_session.config.grammars import (
     COUNT,
     INT64_MAX,
-    Grammar,
     UnusableError,
     grammar,
     is_list,
@@ -31,7 +30,14 @@ _RANGE_EXAMPLE = {"getnext": [[128, (3, 5), -1]]}
 _SHAPES = r"\[[^\[\]]*\](,\[[^\[\]]*\])*"
 
 
-@grammar("text, a mapping of names to lists of ints", "data:1,1,40,-1;label:1,-1")
+_DIM = {"type": "integer", "minimum": -1}
+
+
+@grammar(
+    "text, a mapping of names to lists of ints",
+    "data:1,1,40,-1;label:1,-1",
+    text_or(mapping_of(list_of(_DIM))),
+)
 def input_shape(value: object) -> str:
     """Inputs and their shapes: ``"data:1,1,40,-1;label:1,-1"`` or {name: dims}, in that order.
 
@@ -59,11 +65,7 @@ def input_shape(value: object) -> str:
     return text
 
 
-_DIM = {"type": "integer", "minimum": -1}
-InputShape = Annotated[
-    Union[str, Mapping[str, Sequence[int]]],
-    Grammar(input_shape, text_or(mapping_of(list_of(_DIM)))),
-]
+InputShape = Annotated[Union[str, Mapping[str, Sequence[int]]], input_shape]
 
 
 def split_inputs(text: str) -> List[Tuple[str, List[str]]]:
@@ -84,7 +86,10 @@ def _write_inputs(value: object) -> str:
     return ";".join(f"{name}:{dims}" for name, dims in shapes.items())
 
 
-@grammar("text, a list of lists of ints", "20,20,1,1;40,40,2,2")
+_PROFILES = list_of(list_of(COUNT, minItems=1), minItems=_FEWEST_PROFILES, maxItems=_MOST_PROFILES)
+
+
+@grammar("text, a list of lists of ints", "20,20,1,1;40,40,2,2", text_or(_PROFILES))
 def dynamic_dims(value: object) -> str:
     """Profiles for the -1 dimensions: ``"20,20,1,1;40,40,2,2"``, or a list of lists of ints.
 
@@ -110,10 +115,7 @@ def dynamic_dims(value: object) -> str:
     return value
 
 
-_PROFILES = list_of(list_of(COUNT, minItems=1), minItems=_FEWEST_PROFILES, maxItems=_MOST_PROFILES)
-DynamicDims = Annotated[
-    Union[str, Sequence[Sequence[int]]], Grammar(dynamic_dims, text_or(_PROFILES))
-]
+DynamicDims = Annotated[Union[str, Sequence[Sequence[int]]], dynamic_dims]
 
 
 def split_profiles(text: str) -> List[List[str]]:
@@ -121,9 +123,19 @@ def split_profiles(text: str) -> List[List[str]]:
     return [profile.split(",") for profile in text.split(";")]
 
 
+_DIM_RANGE = list_of({"type": "integer"}, minItems=2, maxItems=2)
+_SHAPE_LIST = list_of(list_of({"anyOf": [_DIM, _DIM_RANGE]}))
+_RANGES = {
+    "type": "object",
+    "properties": dict.fromkeys(_LABELS, _SHAPE_LIST),
+    "additionalProperties": False,
+}
+
+
 @grammar(
     "text, a mapping of 'getnext' and 'data' to lists of shapes",
     "getnext:[128,3~5,2~128,-1],[64,3~5];data:[128,-1]",
+    text_or(_RANGES),
 )
 def dynamic_inputs_shape_range(value: object) -> str:
     """Shape ranges: ``"getnext:[128,3~5,-1],[64];data:[]"``, or {label: shapes}.
@@ -147,16 +159,7 @@ def dynamic_inputs_shape_range(value: object) -> str:
     return text
 
 
-_DIM_RANGE = list_of({"type": "integer"}, minItems=2, maxItems=2)
-_SHAPE_LIST = list_of(list_of({"anyOf": [_DIM, _DIM_RANGE]}))
-_RANGES = {
-    "type": "object",
-    "properties": dict.fromkeys(_LABELS, _SHAPE_LIST),
-    "additionalProperties": False,
-}
-ShapeRange = Annotated[
-    Union[str, Mapping[str, Any]], Grammar(dynamic_inputs_shape_range, text_or(_RANGES))
-]
+ShapeRange = Annotated[Union[str, Mapping[str, Any]], dynamic_inputs_shape_range]
 
 
 def _check_shapes(shapes: str) -> None:

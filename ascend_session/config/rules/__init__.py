@@ -17,7 +17,6 @@ from ascend_session.config.rules.rule import (
     Rule,
     RuleBook,
     RuleFindings,
-    applicable,
     apply_rules,
     no_effect,
     source,
@@ -80,8 +79,7 @@ def validate_host(values: Mapping[str, Any], environ: Mapping[str, str]) -> None
     """Check whether a configuration can work on this machine; see `AscendConfig.check_host`."""
     if not isinstance(environ, Mapping):
         raise TypeError(f"environ is a mapping such as os.environ, not {environ!r}.")
-    entry = FlatOptions(values, environ=environ)
-    _report(apply_rules(applicable(HOST_RULES, entry), entry))
+    _report(apply_rules(HOST_RULES, FlatOptions(values, environ=environ)))
 
 
 def validate_opening(
@@ -97,10 +95,9 @@ def validate_opening(
     Raises:
         ConfigError: With all problems at once.
     """
-    entry = FlatOptions(values, environ=environ)
     left_out = () if with_hccl else (variables.variables_of_hccl,)
     rules = [rule for rule in RULES_OF_OPENING if rule.check not in left_out]
-    _report(apply_rules(applicable(rules, entry), entry))
+    _report(apply_rules(rules, FlatOptions(values, environ=environ)))
 
 
 def refusal_of(

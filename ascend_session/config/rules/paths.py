@@ -99,7 +99,6 @@ def _cannot_tune(view: AdapterView) -> bool:
 @RULES.add(
     "work_path",
     "aoe_mode",
-    variables=("AOE_MODE",),
     ends=(
         Ends(
             ENTRY,
@@ -182,14 +181,14 @@ def _find_missing(entry: FlatOptions, *, may_come: bool) -> RuleFindings:
             yield error(f"{written} does not exist; GE fails to initialise without it.", option=key)
 
 
-@RULES.add(*_FILES, "aoe_mode", variables=("AOE_MODE",))
+@RULES.add(*_FILES, "aoe_mode")
 @source("guides/facts/option_files.md")
 def files_that_ge_reads(entry: FlatOptions) -> RuleFindings:
     """The folder of every file that an option points to exists, AOE's too while it tunes."""
     return _find_missing(entry, may_come=True)
 
 
-@OPENING_RULES.add(*_FILES, "aoe_mode", variables=("AOE_MODE",))
+@OPENING_RULES.add(*_FILES, "aoe_mode")
 @source("guides/facts/option_files.md")
 def files_are_there(entry: FlatOptions) -> RuleFindings:
     """When a system opens, every file that an option points to exists, AOE's while it tunes."""
@@ -199,7 +198,6 @@ def files_are_there(entry: FlatOptions) -> RuleFindings:
 @RULES.add(
     "profiling_options",
     "profiling_mode",
-    variables=("ASCEND_WORK_PATH",),
     ends=(Ends(GE, "prof_acl_mgr.cpp, MsprofResultPathAdapter"),),
 )
 @source(
@@ -227,7 +225,7 @@ _AOE = "aoe_config_file"
 _MOST_REMARKS = 5
 
 
-@RULES.add(*TYPE_NAMES, "aoe_mode", variables=("AOE_MODE",))
+@RULES.add(*TYPE_NAMES, "aoe_mode")
 @source("guides/facts/option_files.md; hicann/ge, config parsers")
 def files_say_what_ge_reads(entry: FlatOptions) -> RuleFindings:
     """GE, and AOE while it tunes, accepts the files of options, and skips nothing in them."""
@@ -265,7 +263,7 @@ def _find_remarks(key: str, path: str, content: bytes) -> Iterator[Finding]:
         yield warning(message, hint, option=key)
 
 
-@RULES.add(_AOE, "aoe_mode", variables=("AOE_MODE",))
+@RULES.add(_AOE, "aoe_mode")
 @source("guides/facts/option_files.md#aoe_config_file")
 def tuning_features_belong_to_a_mode(entry: FlatOptions) -> RuleFindings:
     """The feature deeper_opat needs aoe_mode 2, nonhomo_split needs aoe_mode 1."""
@@ -275,7 +273,7 @@ def tuning_features_belong_to_a_mode(entry: FlatOptions) -> RuleFindings:
         yield error(f"{_AOE}: {where}{fault}", option=_AOE)
 
 
-@RULES.add("op_debug_config", "op_debug_level", variables=("NPU_COLLECT_PATH",))
+@RULES.add("op_debug_config", "op_debug_level")
 @source("guides/facts/dumps.md#operator-debugging; guides/facts/dumps.md#data-dump")
 def memory_checks_exclude_other_debugging(entry: FlatOptions) -> RuleFindings:
     """The item oom of op_debug_config excludes op_debug_level=2 and NPU_COLLECT_PATH."""

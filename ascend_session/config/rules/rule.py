@@ -1,6 +1,7 @@
 """Rules: the record of one, the options that it sees, and its findings."""
 
 import contextlib
+import functools
 from typing import (
     AbstractSet,
     Any,
@@ -14,7 +15,7 @@ from typing import (
     Tuple,
 )
 
-from ascend_session.config.ends import AdapterView, Ends
+from ascend_session.config.ends import Ends
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.findings import ERROR, NO_EFFECT, WARNING, Finding
@@ -87,33 +88,18 @@ class Rule(NamedTuple):
         check: The function that yields findings.
         source: Where the fact is documented.
         keys: The options that it is about, of which the first is its own.
-        variables: The environment variables that it is about, if it is a rule about the host.
         ends: The components that end a run on a device for it; empty if none checks it.
     """
 
     check: Check
     source: str
     keys: Tuple[str, ...] = ()
-    variables: Tuple[str, ...] = ()
     ends: Tuple[Ends, ...] = ()
 
     @property
     def sentence(self) -> str:
         """The rule in one sentence, for the reference."""
         return " ".join((self.check.__doc__ or "").split())
-
-    def ends_run(self, view: AdapterView, in_run_config: bool = False) -> bool:
-        """Return whether a run is proven to end for what the rule refuses.
-
-        Args:
-            view: The options that are read.
-            in_run_config: Whether they are arguments of NPURunConfig.
-        """
-        return any(
-            each.fails is None or each.fails(view)
-            for each in self.ends
-            if each.is_certain(view, in_run_config)
-        )
 
     def findings(self, entry: FlatOptions) -> List[Finding]:
         """Apply the rule; a finding that names no option is about the first key."""
@@ -133,9 +119,7 @@ def source(text: str) -> Callable[[Check], Rule]:
 class RuleBook(List[Rule]):
     """The rules of one theme; use as ``@RULES.add("key")`` above ``@source("...")``."""
 
-    def add(
-        self, *keys: str, variables: Tuple[str, ...] = (), ends: Tuple[Ends, ...] = ()
-    ) -> Callable[[Rule], Check]:
+    def add(self, *keys: str, ends: Tuple[Ends, ...] = ()) -> Callable[[Rule], Check]:
         """Add the decorated rule; it is about ``keys``, of which the first is its own.
 
         Raises:
@@ -148,7 +132,7 @@ class RuleBook(List[Rule]):
             )
 
         def register(rule: Rule) -> Check:
-            self.append(rule._replace(keys=keys, variables=variables, ends=ends))
+            self.append(rule._replace(keys=keys, ends=ends))
             return rule.check
 
         return register
@@ -159,22 +143,7 @@ def apply_rules(rules: Iterable[Rule], entry: FlatOptions) -> List[Finding]:
     return [finding for rule in rules for finding in rule.findings(entry)]
 
 
-def applicable(rules: Iterable[Rule], entry: FlatOptions) -> List[Rule]:
-    """List the host rules that can find something: one of their keys or variables is set."""
-    given = {*entry, *entry.environ}
-    return [rule for rule in rules if not given.isdisjoint((*rule.keys, *rule.variables))]
-
-
-def error(message: str, hint: Optional[str] = None, option: Optional[str] = None) -> Finding:
-    """Make an error: it refuses the configuration."""
-    return Finding(ERROR, message, hint, option=option)
-
-
-def warning(message: str, hint: Optional[str] = None, option: Optional[str] = None) -> Finding:
-    """Make a warning: the configuration is accepted."""
-    return Finding(WARNING, message, hint, option=option)
-
-
-def no_effect(message: str, hint: Optional[str] = None, option: Optional[str] = None) -> Finding:
-    """Make a warning about an option that does not do what it says."""
-    return Finding(WARNING, message, hint, option=option, effect=NO_EFFECT)
+# Called with message, hint, and the option that it is about if that is not the rule's own.
+error = functools.partial(Finding, ERROR)  # refuses the configuration
+warning = functools.partial(Finding, WARNING)  # it is accepted, but
+no_effect = functools.partial(Finding, WARNING, effect=NO_EFFECT)  # does not do what it says

@@ -6,7 +6,7 @@ from typing import Optional, Tuple
 
 from ascend_session.config.ends import ENTRY, GE, OFFLOAD, RUN_CONFIG, Ends
 from ascend_session.config.grammars.profiling_options import profiling_members
-from ascend_session.config.hccl_variables import HCCL_VARIABLES, WHITELIST, check_hccl_variables
+from ascend_session.config.hccl_variables import check_hccl_variables
 from ascend_session.config.rules.accuracy import DUMPS
 from ascend_session.config.rules.dynamic import PROFILE_PART
 from ascend_session.config.rules.paths import tuning_mode
@@ -43,7 +43,7 @@ def _device_variable(entry: FlatOptions) -> Tuple[str, Optional[str], Optional[i
     return name, entry.environ.get(name), read_int64(entry.environ.get(name))
 
 
-@RULES.add("session_device_id", variables=_DEVICE, ends=(Ends(OFFLOAD),))
+@RULES.add("session_device_id", ends=(Ends(OFFLOAD),))
 @source("guides/facts/process.md#the-device-of-a-process; npu_attrs.cc GetEnvDeviceID")
 def device_variables(entry: FlatOptions) -> RuleFindings:
     """ASCEND_DEVICE_ID, else DEVICE_ID, is a whole number of 0 or more."""
@@ -56,7 +56,7 @@ def device_variables(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("session_device_id", variables=_DEVICE)
+@RULES.add("session_device_id")
 @source("guides/facts/process.md#the-device-of-a-process; npu_attrs.cc GetEnvDeviceID")
 def device_variables_of_32_bits(entry: FlatOptions) -> RuleFindings:
     """Of ASCEND_DEVICE_ID, else DEVICE_ID, the adapter reads 32 bits."""
@@ -69,7 +69,7 @@ def device_variables_of_32_bits(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("aoe_mode", variables=("AOE_MODE",), ends=(Ends(ENTRY),))
+@RULES.add("aoe_mode", ends=(Ends(ENTRY),))
 @source("guides/facts/aoe.md#aoe-tuning; npu_attrs.cc CheckAoeMode")
 def tuning_variable(entry: FlatOptions) -> RuleFindings:
     """AOE_MODE is 1, 2 or 4; it is read when aoe_mode is not given."""
@@ -86,13 +86,7 @@ def tuning_variable(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "aoe_mode",
-    "static_memory_policy",
-    "profiling_mode",
-    "dynamic_dims",
-    variables=("AOE_MODE", "PROFILING_MODE", *_SIZES),
-)
+@RULES.add("aoe_mode", "static_memory_policy", "profiling_mode", "dynamic_dims")
 @source("guides/facts/aoe.md#aoe-tuning; manual of AOE, Subgraph/Operator Tuning")
 def tuning_by_variable(entry: FlatOptions) -> RuleFindings:
     """The conditions of AOE tuning hold for AOE_MODE and PROFILING_MODE as well."""
@@ -124,7 +118,7 @@ def tuning_by_variable(entry: FlatOptions) -> RuleFindings:
         yield warning(f"AOE mode {mode} tunes on one device; this job has several.")
 
 
-@RULES.add(*DUMPS, "enable_exception_dump", variables=("NPU_COLLECT_PATH",))
+@RULES.add(*DUMPS, "enable_exception_dump")
 @source("guides/facts/dumps.md#data-dump")
 def collection_suppresses_dumps(entry: FlatOptions) -> RuleFindings:
     """NPU_COLLECT_PATH forces the full exception dump and suppresses all other dumps."""
@@ -145,7 +139,7 @@ def collection_suppresses_dumps(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("profiling_mode", variables=("PROFILING_MODE",))
+@RULES.add("profiling_mode")
 @source("guides/facts/dumps.md#profiling")
 def profiling_variable(entry: FlatOptions) -> RuleFindings:
     """PROFILING_MODE=true profiles even with enable_profiling=False."""
@@ -161,12 +155,7 @@ def profiling_variable(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "profiling_options",
-    "profiling_mode",
-    variables=("PROFILING_OPTIONS", "PROFILING_MODE"),
-    ends=(Ends(GE),),
-)
+@RULES.add("profiling_options", "profiling_mode", ends=(Ends(GE),))
 @source("guides/facts/dumps.md#profiling")
 def profiling_options_variable(entry: FlatOptions) -> RuleFindings:
     """PROFILING_OPTIONS is legal where GE reads it: with PROFILING_MODE=true and no option."""
@@ -184,7 +173,7 @@ def profiling_options_variable(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("static_memory_policy", variables=("GE_USE_STATIC_MEMORY",))
+@RULES.add("static_memory_policy")
 @source("guides/facts/options.md#memory")
 def one_static_memory_setting(entry: FlatOptions) -> RuleFindings:
     """static_memory_policy and GE_USE_STATIC_MEMORY exclude each other."""
@@ -197,7 +186,7 @@ def one_static_memory_setting(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("stream_sync_timeout", "hccl_timeout", variables=("HCCL_EXEC_TIMEOUT", *_SIZES))
+@RULES.add("stream_sync_timeout", "hccl_timeout")
 @source("guides/facts/options.md#time-limits; manual, NPURunConfig Options")
 def stream_sync_in_a_cluster(entry: FlatOptions) -> RuleFindings:
     """In a cluster stream_sync_timeout (ms) is longer than the collectives' timeout (s)."""
@@ -221,7 +210,7 @@ def stream_sync_in_a_cluster(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("hccl_timeout", variables=("HCCL_EXEC_TIMEOUT",))
+@RULES.add("hccl_timeout")
 @source("guides/facts/options.md#time-limits")
 def one_collective_timeout(entry: FlatOptions) -> RuleFindings:
     """hccl_timeout takes precedence over HCCL_EXEC_TIMEOUT."""
@@ -233,7 +222,7 @@ def one_collective_timeout(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("deterministic", variables=("HCCL_DETERMINISTIC",))
+@RULES.add("deterministic")
 @source("guides/facts/options.md#determinism")
 def one_deterministic_setting(entry: FlatOptions) -> RuleFindings:
     """HCCL_DETERMINISTIC takes precedence over deterministic for collectives."""
@@ -245,12 +234,7 @@ def one_deterministic_setting(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add(
-    "auto_multistream_parallel_mode",
-    "compile_dynamic_mode",
-    "dynamic_input",
-    variables=("ENABLE_DYNAMIC_SHAPE_MULTI_STREAM",),
-)
+@RULES.add("auto_multistream_parallel_mode", "compile_dynamic_mode", "dynamic_input")
 @source("guides/facts/dynamic.md#dynamic-graphs")
 def dynamic_multistream(entry: FlatOptions) -> RuleFindings:
     """In dynamic graphs auto_multistream_parallel_mode needs a variable of its own."""
@@ -263,7 +247,7 @@ def dynamic_multistream(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("distribute", variables=("TF_CONFIG",), ends=(Ends(RUN_CONFIG),))
+@RULES.add("distribute", ends=(Ends(RUN_CONFIG),))
 @source("guides/facts/options.md#parameter-servers; npu_config.py")
 def parameter_servers_need_a_cluster(entry: FlatOptions) -> RuleFindings:
     """A parameter-server job (distribute) needs a cluster in TF_CONFIG."""
@@ -281,7 +265,7 @@ def _has_cluster(text: str) -> bool:
     return isinstance(config, dict) and bool(config.get("cluster"))
 
 
-@RULES.add("is_tailing_optimization", variables=_SIZES)
+@RULES.add("is_tailing_optimization")
 @source("guides/facts/options.md#tailing-optimization; manual, NPURunConfig Options")
 def tailing_needs_a_cluster(entry: FlatOptions) -> RuleFindings:
     """is_tailing_optimization is for distributed training."""
@@ -291,7 +275,7 @@ def tailing_needs_a_cluster(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("aoe_mode", variables=("AOE_MODE", "TUNE_BANK_PATH"))
+@RULES.add("aoe_mode")
 @source("guides/facts/aoe.md#aoe-tuning; manual of AOE, Subgraph/Operator Tuning")
 def tuning_bank(entry: FlatOptions) -> RuleFindings:
     """While AOE tunes, TUNE_BANK_PATH is an existing folder."""
@@ -304,7 +288,7 @@ def tuning_bank(entry: FlatOptions) -> RuleFindings:
         )
 
 
-@RULES.add("hccl_timeout", variables=(*(each.name for each in HCCL_VARIABLES), WHITELIST))
+@RULES.add("hccl_timeout")
 @source("guides/facts/launch.md#hccl-variables")
 def variables_of_hccl(entry: FlatOptions) -> RuleFindings:
     """HCCL takes the value of each of its variables."""
