@@ -15,6 +15,7 @@ import sys
 import time
 from typing import Callable, Iterator, List, Optional
 
+from ascend_session.backends.exchange.rendezvous import remove_abandoned
 from ascend_session.cluster.variables import RENDEZVOUS
 from ascend_session.errors import AscendError, ConfigError, JobError
 from ascend_session.launcher.config import LaunchConfig
@@ -254,8 +255,6 @@ class _Launch:
             attempt = supervise(planned, self._output, self._signals, self._pass_on)
         finally:
             if RENDEZVOUS in planned.ranks[0].environment:
-                from ascend_session.backends.exchange.rendezvous import remove_abandoned
-
                 remove_abandoned()
         self._signals.take()  # what came meanwhile is noted, and came while ranks ran
         judge(planned, attempt)

@@ -30,7 +30,6 @@ last one.
 """
 
 import contextlib
-import ctypes
 import marshal
 import os
 import select
@@ -53,6 +52,8 @@ _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
 
 
 def _prctl(option: int, value: int) -> None:
+    import ctypes  # not needed by the launcher
+
     ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
