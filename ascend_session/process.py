@@ -11,7 +11,6 @@ package registers.
 
 import atexit
 import contextlib
-import ctypes
 import os
 from typing import Callable, Dict, List, Sequence
 
@@ -82,6 +81,8 @@ def skip_exit_handlers_of_parent() -> None:
     The C library runs the handlers of a process in reverse order, after Python has ended: the one
     that is added here ends the process before it comes to those of the parent.
     """
+    import ctypes  # slow to import, and needed only here
+
     libc = ctypes.CDLL(None)
     with contextlib.suppress(AttributeError):
         # Called as _exit(status, NULL), which takes the first.

@@ -6,7 +6,6 @@ system: before that it loads TensorFlow, and nobody can tell.
 """
 
 import dataclasses
-import importlib
 import json
 import os
 import re
@@ -36,14 +35,15 @@ from ascend_session.launcher.devices import not_bound
 from ascend_session.launcher.lines import clean
 from ascend_session.launcher.output import Latest, Outlet, Output
 from ascend_session.launcher.preflight import checked_plan
-from ascend_session.launcher.process import (
+from ascend_session.launcher.pump import Notices
+from ascend_session.launcher.render import can_redraw
+from ascend_session.launcher.signals import (
     Signals,
     drop_signals_for_ranks,
     is_in_front,
     signal_name,
 )
-from ascend_session.launcher.pump import Notices
-from ascend_session.launcher.render import can_redraw
+from ascend_session.launcher.summary import summarize
 from ascend_session.launcher.supervisor import AGAIN_S
 from ascend_session.rank_folder import read_step
 from ascend_session.text import format_count, format_duration, format_ranges
@@ -169,8 +169,6 @@ class _Screen:
 
     def note(self, event: events.Event) -> None:
         """Show an event."""
-        if isinstance(event, events.Started):  # while the ranks begin
-            importlib.import_module("ascend_session.launcher.summary")
         if isinstance(event, events.Finished):
             self._known_signals = len(self._signals.noted)
         self._describe(event)
@@ -181,8 +179,6 @@ class _Screen:
 
     def summarize(self, result: "LaunchResult") -> str:
         """Draw what became of the launch."""
-        from ascend_session.launcher.summary import summarize
-
         # What happened to the output after the result was made is news, too.
         troubles = [] if self._output is None else self._output.troubles
         notes = map(in_command, dict.fromkeys([*result.notes, *troubles]))

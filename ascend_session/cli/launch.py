@@ -255,7 +255,7 @@ def _plan_lines(plan: "Plan") -> Iterator[str]:
     if shared:
         yield "\nIn every rank's environment"
         yield from _assignments(shared)
-    blocks = [_rank_lines(rank, shared, plan.config.attach) for rank in plan.ranks]
+    blocks = [_rank_lines(rank, shared) for rank in plan.ranks]
     for start, end in split_counting(blocks):
         head, *lines = map(fold_counting, zip(*blocks[start:end]))
         cpus = [(each.rank, format_ranges(each.cpus or (), ",")) for each in plan.ranks[start:end]]
@@ -270,14 +270,14 @@ def _plan_lines(plan: "Plan") -> Iterator[str]:
             yield f"  {name}: {why}"
 
 
-def _rank_lines(rank: "RankPlan", shared: Mapping[str, str], attached: Optional[int]) -> List[str]:
+def _rank_lines(rank: "RankPlan", shared: Mapping[str, str]) -> List[str]:
     """Draw what a rank has of its own, without CPUs."""
     node = "" if rank.physical_id is None else f" (/dev/davinci{int(rank.physical_id)})"
     streams = [f"  > {rank.stdout}", f"  2> {rank.stderr}"]
     return [
         f"Rank {rank.rank} on device {int(rank.device_id)}{node}",
         *_assignments({k: v for k, v in rank.changed.items() if k not in shared}),
-        *(["  on the terminal"] if rank.rank == attached else streams),
+        *(["  on the terminal"] if rank.is_attached else streams),
     ]
 
 

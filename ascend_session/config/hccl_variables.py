@@ -71,7 +71,7 @@ class HcclVariable(NamedTuple):
 
 
 def _words(pattern: str, words: str, flags: int = 0) -> Taken:
-    return Taken(re.compile(pattern, flags | re.ASCII).fullmatch, words)
+    return Taken(lambda text: re.fullmatch(pattern, text, flags | re.ASCII), words)
 
 
 def _number(first: int, last: int, words: str = "from {} to {}", factor: int = 1) -> Taken:

@@ -33,7 +33,7 @@ from ascend_session.files import read_end
 from ascend_session.launcher.descriptions import without_runner
 from ascend_session.launcher.lines import clean
 from ascend_session.launcher.plan import Plan
-from ascend_session.launcher.process import catches_signal
+from ascend_session.launcher.signals import catches_signal
 from ascend_session.rank_folder import RANK_FOLDER, STACK_SIGNAL, STACKS_NAME, name_stacks
 from ascend_session.user_code import is_user_file
 

@@ -13,8 +13,9 @@ import select
 import signal
 import sys
 import time
-from typing import Callable, List, Optional
+from typing import Callable, Iterator, List, Optional
 
+from ascend_session.backends.exchange.rendezvous import remove_abandoned
 from ascend_session.cluster.variables import RENDEZVOUS
 from ascend_session.errors import AscendError, ConfigError, JobError
 from ascend_session.launcher.config import LaunchConfig
@@ -31,9 +32,9 @@ from ascend_session.launcher.events import (
 from ascend_session.launcher.output import Output, Target
 from ascend_session.launcher.plan import Plan, plan_job
 from ascend_session.launcher.preflight import checked_plan
-from ascend_session.launcher.process import Signals, standard_streams
 from ascend_session.launcher.render import can_redraw
 from ascend_session.launcher.result import Attempt, Cause, LaunchResult, judge
+from ascend_session.launcher.signals import Signals
 from ascend_session.launcher.supervisor import supervise
 from ascend_session.spelling import Message, option, template_of
 
@@ -81,13 +82,33 @@ def launch(
     def wait(who: str) -> None:
         pass_on(Waiting(who, time.time()))
 
-    with standard_streams():
+    with _standard_streams():
         first = checked_plan(config, environ, None if on_event is None else wait)
         with Signals() as signals:
             target = _find_stdout() if output is None else output
             result = launch_within(first, signals, target, pass_on)
     signals.raise_again()
     return result
+
+
+@contextlib.contextmanager
+def _standard_streams() -> Iterator[None]:
+    """Keep /dev/null where the caller has closed a standard stream.
+
+    The next file that is opened would take its place: what is meant for the stream would get into
+    the launcher's own pipes.
+    """
+    opened = []
+    try:
+        for fd in range(3):
+            try:
+                os.fstat(fd)
+            except OSError:
+                opened.append(os.open(os.devnull, os.O_RDWR))  # the lowest free number: this one
+        yield
+    finally:
+        for fd in opened:
+            os.close(fd)
 
 
 def _find_stdout() -> Target:
@@ -234,8 +255,6 @@ class _Launch:
             attempt = supervise(planned, self._output, self._signals, self._pass_on)
         finally:
             if RENDEZVOUS in planned.ranks[0].environment:
-                from ascend_session.backends.exchange.rendezvous import remove_abandoned
-
                 remove_abandoned()
         self._signals.take()  # what came meanwhile is noted, and came while ranks ran
         judge(planned, attempt)

@@ -194,6 +194,7 @@ class _Judge:
     def __init__(self, plan: "Plan", attempt: Attempt) -> None:
         self._plan = plan
         self._ranks = attempt.ranks
+        self._is_one_node = plan.nodes.count == 1
         # Bytes of each of a rank's files that are looked at.
         share = _ALL_BYTES // (3 * len(attempt.ranks))
         self._limit = max(_LEAST_BYTES, min(_TAIL_BYTES, share))
@@ -214,23 +215,22 @@ class _Judge:
                 sentence = describe_stopped(rank, own_failure, first)
                 return self._blame(rank, _exit_code_of_launch(first), sentence, own_failure)
         is_secondary = failure is not None and failure.definition.is_secondary
-        is_one_node = self._plan.nodes.count == 1
         suspect = None if failure is None else self._find_suspect(first, is_own)
         if failure is not None and suspect is not None:
             cause = self._blame_suspect(suspect, first, failure)
             if cause is not None:
                 return cause
-        sentence = describe_end(first, self._plan.of(first.rank).cwd)
+        sentence = self._describe_end(first)
         sentence += describe_failure(failure, sentence)
         left: Tuple[int, ...] = ()
-        if is_secondary and is_one_node:
+        if is_secondary and self._is_one_node:
             if failure is not None and JOB_CANNOT_GO_ON not in failure.line:
                 left = self._find_ended_before(first)
             sentence += describe_left(left)
         elif is_secondary:
             sentence += " The cause may be on another node: see what the launchers there say."
         code = _exit_code_of_launch(first)
-        cause = self._blame(first, code, sentence, failure, is_first=is_one_node)
+        cause = self._blame(first, code, sentence, failure, is_first=self._is_one_node)
         return replace(cause, left=left)
 
     def _find_ended_before(self, first: RankResult) -> Tuple[int, ...]:
@@ -247,8 +247,7 @@ class _Judge:
         if not is_own:
             speakers += [rank for rank in self._ranks if rank is not first]
         for rank in speakers:
-            texts = _texts(self._plan.of(rank.rank), rank, self._limit)
-            suspect = find_suspect(texts, self._plan, rank.rank)
+            suspect = find_suspect(self._texts(rank), self._plan, rank.rank)
             if suspect is not None:
                 return suspect
         return None
@@ -268,15 +267,14 @@ class _Judge:
         if guilty.outcome in (Outcome.FAILED, Outcome.NOT_STARTED):
             if not suspect.is_by_hccl or guilty is first:
                 return None
-            sentence = f"{describe_end(guilty, self._plan.of(guilty.rank).cwd)} {suspect.why}"
+            sentence = f"{self._describe_end(guilty)} {suspect.why}"
             code = _exit_code_of_launch(guilty)
         elif guilty.outcome == Outcome.SUCCEEDED:
             sentence += f" Rank {guilty.rank} had ended with exit code 0."
-        end = describe_end(first, self._plan.of(first.rank).cwd)
+        end = self._describe_end(first)
         if not suspect.is_by_hccl and JOB_CANNOT_GO_ON not in end:
             sentence += f" {end}"
-        is_one_node = self._plan.nodes.count == 1
-        cause = self._blame(guilty, code, sentence, failure, is_first=is_one_node)
+        cause = self._blame(guilty, code, sentence, failure, is_first=self._is_one_node)
         if guilty.error is None and first.error is not None:
             folder = self._plan.of(first.rank).cwd
             cause = replace(cause, place=tuple(describe_exception(first.rank, first.error, folder)))
@@ -300,7 +298,7 @@ class _Judge:
         """
         unclear: List[Tuple[RankResult, Failure]] = []
         for rank in self.failed:
-            failure = _find_failure_of(self._plan.of(rank.rank), rank, self._limit)
+            failure = self._find_failure_of(rank)
             if failure is None or failure.is_own:
                 return rank, failure  # the logs of the others need not be read
             unclear.append((rank, failure))
@@ -310,10 +308,37 @@ class _Judge:
         """Find the first stopped rank that speaks of a failure of its own."""
         for rank in self._ranks:
             if rank.outcome == Outcome.STOPPED:
-                failure = _find_failure(_texts(self._plan.of(rank.rank), rank, self._limit))
+                failure = _find_failure(self._texts(rank))
                 if failure is not None and failure.is_own:
                     return rank, failure
         return None
+
+    def _find_failure_of(self, rank: RankResult) -> Optional[Failure]:
+        """Look into a failed rank's record, then into its logs."""
+        failure = _find_failure(_record_text(rank))
+        if failure is None and _speaks_for_itself(rank):
+            return None
+        if failure is None or not failure.is_exact:
+            failure = _find_failure(self._texts(rank))
+        # A signal ended it, other than GE's own way to end: that is its own failure.
+        status = rank.status or 0
+        is_by_signal = status < 0 and status != -signal.SIGABRT and rank.error is None
+        if failure is not None and is_by_signal and not failure.is_own:
+            return None
+        return failure
+
+    def _texts(self, rank: RankResult) -> Iterator[str]:
+        """Give what a rank has recorded, and the end of each of its logs."""
+        planned = self._plan.of(rank.rank)
+        yield from _record_text(rank)
+        yield _tail(planned.stderr, self._limit)
+        yield _tail(planned.stdout, self._limit)
+        paths = _find_plogs(planned, rank.pid)
+        for path in paths:
+            yield _tail(path, self._limit // len(paths))
+
+    def _describe_end(self, rank: RankResult) -> str:
+        return describe_end(rank, self._plan.of(rank.rank).cwd)
 
     def _blame(
         self,
@@ -343,9 +368,7 @@ class _Judge:
         if rank.outcome == Outcome.NOT_STARTED:
             program = os.path.normpath(planned.command[0])
             is_script = rank.start_errno == errno.ENOEXEC and lacks_interpreter(program)
-            advice = (
-                _NO_INTERPRETER.format(os.path.normpath(program)) if is_script else _NOT_STARTED
-            )
+            advice = _NO_INTERPRETER.format(program) if is_script else _NOT_STARTED
         tail = _last_lines(planned.stderr) or _last_lines(planned.stdout)
         place: List[str] = []
         if rank.error is not None:
@@ -409,21 +432,6 @@ def _exit_code_of_launch(rank: RankResult) -> int:
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
-def _find_failure_of(planned: "RankPlan", rank: RankResult, limit: int) -> Optional[Failure]:
-    """Look into a failed rank's record, then into the last ``limit`` bytes of each of its logs."""
-    failure = _find_failure(_record_text(rank))
-    if failure is None and _speaks_for_itself(rank):
-        return None
-    if failure is None or not failure.is_exact:
-        failure = _find_failure(_texts(planned, rank, limit))
-    # A signal ended it, other than GE's own way to end: that is its own failure.
-    status = rank.status or 0
-    is_by_signal = status < 0 and status != -signal.SIGABRT and rank.error is None
-    if failure is not None and is_by_signal and not failure.is_own:
-        return None
-    return failure
-
-
 def _speaks_for_itself(rank: RankResult) -> bool:
     if rank.error is not None:
         return rank.error.speaks_for_itself
@@ -448,15 +456,6 @@ _LAST_LINES, _WIDTH = 20, 400
 _LAST_LINES_BYTES = 64 * 1024  # in which they are looked for
 _STACK_LINES = 20
 _PLOGS = 16  # files of one process; beyond these the newest count
-
-
-def _texts(planned: "RankPlan", rank: RankResult, limit: int) -> Iterator[str]:
-    yield from _record_text(rank)
-    yield _tail(planned.stderr, limit)
-    yield _tail(planned.stdout, limit)
-    paths = _find_plogs(planned, rank.pid)
-    for path in paths:
-        yield _tail(path, limit // len(paths))
 
 
 def _record_text(rank: RankResult) -> Iterator[str]:

@@ -3,8 +3,6 @@
 `EventFile` is ``--events FILE``: the same as JSON lines, for programs that watch a launch.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Tuple, Type, Union
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 class Planned(NamedTuple):
     """An attempt begins."""
 
-    plan: Plan
+    plan: "Plan"
     time: float
 
 
@@ -202,7 +200,7 @@ class Waiting(NamedTuple):
 class Finished(NamedTuple):
     """The end of the launch."""
 
-    result: LaunchResult
+    result: "LaunchResult"
     time: float
 
 
@@ -309,13 +307,13 @@ class EventFile:
                 [Finding(ERROR, message, hint, option="events")]
             ) from None
 
-    def __enter__(self) -> EventFile:
+    def __enter__(self) -> "EventFile":
         return self
 
     def __exit__(self, *failure: Any) -> None:
         os.close(self._fd)
 
-    def write(self, event: Event, notices: Notices) -> None:
+    def write(self, event: Event, notices: "Notices") -> None:
         """Write an event; trouble with the file is reported once, and changes nothing else."""
         line = json.dumps(as_dict(event), separators=(",", ":")).encode() + b"\n"
         if self._is_torn:

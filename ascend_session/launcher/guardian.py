@@ -11,14 +11,14 @@ It
 * talks with the launcher through a socket, and stops everyone when that is closed;
 * leaves when it has no child, which for a subreaper means that no process of the job lives.
 
-The launcher starts it by ``python -m``. The first rank waits for it, so what only the end of some
-jobs needs is imported then.
+`main` is all that its process runs. The first rank waits for it, so what only some jobs need is
+imported then.
 
 Launcher and guardian send each other `marshal` values, each behind its length: both ends run
 the same interpreter. The first message is the job, a dictionary that the supervisor makes. Then the
 launcher may send
 
-* ``("stop", signal, grace)``: ask everyone to end, and end them ``grace`` seconds later;
+* ``("stop", signal)``: ask everyone to end, and end them after the job's grace;
 * ``("kill",)``: end everyone now;
 * ``("pass on", signal)``: send it to the processes that catch it;
 * ``("pause",)`` and ``("continue",)``: stop everyone, which ``paused`` answers, and let everyone go
@@ -30,17 +30,18 @@ last one.
 """
 
 import contextlib
-import ctypes
 import marshal
 import os
 import select
 import signal
 import sys
 import time
-from typing import Any, Collection, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Collection, Dict, List, Optional, Tuple
 
-from ascend_session.launcher.process import ASKING, catches_signal
-from ascend_session.launcher.script_ranks import RepeatWatch, ScriptWatch
+from ascend_session.launcher.signals import ASKING, catches_signal
+
+if TYPE_CHECKING:
+    from ascend_session.launcher.script_ranks import RepeatWatch, ScriptWatch
 
 # Python ignores the last two, which a program inherits. The others have the guardian's handlers
 # until there is a program, and one that came before that would be lost in them.
@@ -51,6 +52,8 @@ _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
 
 
 def _prctl(option: int, value: int) -> None:
+    import ctypes  # not needed by the launcher
+
     ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
@@ -293,9 +296,15 @@ class GuardedJob:
         self._has_swept = False  # when no rank lived any more
         self._due: Dict[str, float] = {}  # "look", "sweep", "kill" and "give up", and when
         self._between_kills = _BETWEEN_KILLS_S
-        self._script_watch = ScriptWatch(job["folder"]) if job["size"] == 1 else None
-        self._repeat_watch = RepeatWatch(job["size"]) if job["size"] > 1 else None
+        self._script_watch: Optional[ScriptWatch] = None
+        self._repeat_watch: Optional[RepeatWatch] = None
         if job["size"]:
+            from ascend_session.launcher import script_ranks
+
+            if job["size"] == 1:
+                self._script_watch = script_ranks.ScriptWatch(job["folder"])
+            else:
+                self._repeat_watch = script_ranks.RepeatWatch(job["size"])
             self._due["look"] = time.monotonic()
         self._wake = self._wake_by_signals()
 
@@ -461,7 +470,6 @@ class GuardedJob:
     def _obey(self, messages: List[Any]) -> None:
         for message in messages:
             if message[0] == "stop":
-                self._grace = message[2]
                 self._stop(message[1], "asked")
             elif message[0] == "kill":
                 self._due["kill"] = time.monotonic()
@@ -565,7 +573,4 @@ def main() -> None:
         os.set_inheritable(rank["stdout"], False)
         os.set_inheritable(rank["stderr"], False)
     GuardedJob(channel, job).run(messages[1:])
-
-
-if __name__ == "__main__":
-    main()
+    os._exit(0)  # at once, for the launcher waits

@@ -33,15 +33,16 @@ from typing import (
 )
 
 from ascend_session.launcher.lines import LineSplitter
-from ascend_session.launcher.process import Signals, start_thread
 from ascend_session.launcher.pump import (
     FailureFilter,
     LogFile,
     Notices,
     Pump,
     Source,
+    start_thread,
 )
 from ascend_session.launcher.render import LAUNCHER, Block, PlainRenderer, TerminalRenderer
+from ascend_session.launcher.signals import Signals
 
 if TYPE_CHECKING:
     from ascend_session.launcher.plan import RankPlan
@@ -360,9 +361,7 @@ class Output:
         """Keep a status line below all others; see `TerminalRenderer.set_status`."""
         self._outlets[0].set_status(draw)
 
-    def pump(
-        self, ranks: "Sequence[RankPlan]", attached: Optional[int] = None
-    ) -> Tuple[Pump, List[Tuple[int, int]]]:
+    def pump(self, ranks: "Sequence[RankPlan]") -> Tuple[Pump, List[Tuple[int, int]]]:
         """Make the pipes and folders of an attempt, and a pump that is not started yet.
 
         A folder that cannot be made is reported once; the job goes on without its log files. The
@@ -384,7 +383,7 @@ class Output:
                         f"The folder {folder} cannot be made: {failure.strerror}. The job goes on "
                         "without the files that belong there.",
                     )
-            if rank.rank == attached:
+            if rank.is_attached:
                 pipes.append((os.dup(1), os.dup(2)))
                 continue
             stdout, stderr = os.pipe(), os.pipe()

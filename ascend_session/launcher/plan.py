@@ -9,7 +9,6 @@ import os
 import shlex
 import sys
 import time
-from dataclasses import dataclass
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -80,6 +79,7 @@ class RankPlan(NamedTuple):
         work: Folder for what the vendor's stack leaves behind.
         changed: The part of the environment that differs from the launcher's.
         environment: The complete environment, which may hold secrets.
+        is_attached: Whether it has the launcher's standard streams, and no file for its output.
     """
 
     rank: int
@@ -95,16 +95,14 @@ class RankPlan(NamedTuple):
     work: str
     changed: Mapping[str, str]
     environment: Mapping[str, str]
+    is_attached: bool
 
     def as_dict(self) -> Dict[str, Any]:
-        """Convert the rank to plain values, without its whole environment."""
-        values = dict(self._asdict())
-        del values["environment"]
-        return values
+        """Convert the rank to plain values, without the last two."""
+        return dict(zip(self._fields[:-2], self))
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """One attempt at a job, decided in every detail.
 
     Attributes:
@@ -165,8 +163,7 @@ class Plan:
         }
 
 
-@dataclass(frozen=True)
-class Decisions:
+class Decisions(NamedTuple):
     """What is decided of an attempt, each part as far as that is possible.
 
     Attributes:
@@ -357,6 +354,7 @@ def decide_ranks(
                 work=os.path.join(folder, WORK_FOLDER),
                 changed=changed,
                 environment=variables,
+                is_attached=rank == request.config.attach,
             )
         )
     local = LocalRanks(tuple(ranks), environments.known.removed, cpus.known.bound)

@@ -5,7 +5,6 @@ loaded only where there are devices to use.
 """
 
 import os
-from dataclasses import replace
 from typing import Callable, List, Mapping, NoReturn, Optional, Sequence
 
 from ascend_session.checks.job import (
@@ -16,12 +15,12 @@ from ascend_session.checks.job import (
     check_script,
 )
 from ascend_session.config.hccl_variables import check_hccl_variables
-from ascend_session.errors import AscendError, PreflightError
+from ascend_session.errors import AscendError, JobError, PreflightError
 from ascend_session.findings import ERROR, NOT_CHECKED, Finding, errors_of, remarks_of
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.devices import AssumedDevices
 from ascend_session.launcher.plan import Decisions, Plan, decide_job
-from ascend_session.launcher.process import check_terminal
+from ascend_session.launcher.signals import is_in_front
 from ascend_session.spelling import Message, option, template_of
 
 _PLAN = "launch"  # the rule of what the plan refuses
@@ -50,7 +49,7 @@ def planned_or_refused(
     if errors_of(findings):
         raise _refuse(findings)
     note = f"This plan is for another machine, with {assumed}; nothing was checked of this one."
-    return replace(plan, notes=(note, *plan.notes, *map(_word_remark, remarks_of(findings))))
+    return plan._replace(notes=(note, *plan.notes, *map(_word_remark, remarks_of(findings))))
 
 
 def _refuse_all(decisions: Decisions) -> NoReturn:
@@ -95,7 +94,7 @@ def checked_plan(
         AscendError: If there is no plan, for one reason; see `plan.plan_job`.
     """
     if config.attach is not None:
-        check_terminal()
+        _check_terminal()
     decisions = decide_job(config, environ, on_wait=say or _log)
     plan = decisions.plan or _refuse_all(decisions)
     findings = _check_files(decisions) if config.preflight else []
@@ -109,7 +108,22 @@ def checked_plan(
     if config.preflight and not decisions.holds_npus:
         unused = check_hccl_variables(decisions.variables, is_used=False)
         notes += [finding.message for finding in unused]
-    return replace(plan, notes=tuple(dict.fromkeys(notes)))
+    return plan._replace(notes=tuple(dict.fromkeys(notes)))
+
+
+def _check_terminal() -> None:
+    """Refuse to attach a rank where there is no terminal for it (JobError)."""
+    asked = option("attach")
+    if not os.isatty(0):
+        raise JobError(
+            f"{asked}: standard input is not a terminal.",
+            hint=f"Launch from a terminal, or leave {asked} out.",
+        )
+    if not is_in_front(0):
+        raise JobError(
+            f"{asked}: the launcher runs in the background of its terminal.",
+            hint="Launch without & at the end.",
+        )
 
 
 def _log(sentence: str) -> None:

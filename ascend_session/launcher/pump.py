@@ -26,7 +26,6 @@ import time
 from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
 
 from ascend_session.errors import JobError
-from ascend_session.launcher.process import start_thread
 from ascend_session.rank_folder import RECORD_NAME
 
 if TYPE_CHECKING:
@@ -134,6 +133,22 @@ class Source(NamedTuple):
     rank: int
     stream: str
     log: LogFile
+
+
+def start_thread(thread: threading.Thread) -> None:
+    """Start a thread.
+
+    Raises:
+        JobError: If this user may have no more.
+    """
+    try:
+        thread.start()
+    except RuntimeError:
+        raise JobError(
+            f"The launcher cannot start its thread {thread.name!r}: this user may have no more "
+            "processes and threads.",
+            hint="`ulimit -u` shows the limit; end others, or raise it.",
+        ) from None
 
 
 class Pump:

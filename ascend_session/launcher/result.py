@@ -182,12 +182,10 @@ class Attempt:
     @classmethod
     def begin(cls, plan: Plan, started: float) -> Attempt:
         """Open the record of an attempt of which nothing has happened yet."""
-        ranks = [
-            RankResult(rank.rank, plog=rank.plog)
-            if rank.rank == plan.config.attach
-            else RankResult(rank.rank, stdout=rank.stdout, stderr=rank.stderr, plog=rank.plog)
-            for rank in plan.ranks
-        ]
+        ranks = [RankResult(rank.rank, plog=rank.plog) for rank in plan.ranks]
+        for planned, rank in zip(plan.ranks, ranks):
+            if not planned.is_attached:
+                rank.stdout, rank.stderr = planned.stdout, planned.stderr
         return cls(plan.attempt, plan.job_id, plan.folder, started, ranks=tuple(ranks))
 
     def of(self, rank: int) -> RankResult:
@@ -327,10 +325,12 @@ def _have_started_ranks(plan: Plan, attempt: Attempt) -> bool:
         for process in read_processes(plan.of(rank.rank).folder)
     ):
         return True
+    if plan.size != 1:
+        return False
     from ascend_session.launcher.script_ranks import read_announced_size
 
     planned = plan.ranks[0]
-    return plan.size == 1 and bool(read_announced_size(planned.command, planned.cwd))
+    return bool(read_announced_size(planned.command, planned.cwd))
 
 
 def _judge_rank(rank: RankResult, stopped: Optional[float]) -> str:

@@ -34,6 +34,11 @@ _READERS = ("tail", "tee")  # which go on as long as what they read, and start n
 _LARGEST_SHARE = 0.05  # of a CPU that looks take; one takes 0.1 ms for each process of the job
 
 
+def _pause_s(began: float, early_s: float, later_s: float) -> float:
+    """Choose how long a watch that began then waits until it looks again."""
+    return early_s if time.monotonic() - began < _BEGIN_S else later_s
+
+
 class ScriptWatch:
     """Looks for the ranks that a launch's only rank has started, below this process.
 
@@ -53,12 +58,8 @@ class ScriptWatch:
 
     def next_look(self) -> float:
         """Give the time of the next look, as `time.monotonic` counts."""
-        now = time.monotonic()
-        if self._is_over:
-            pause_s = _REGULARLY_S
-        else:
-            pause_s = _OFTEN_S if now - self._began < _BEGIN_S else _RARELY_S
-        return now + max(pause_s, self._look_s / _LARGEST_SHARE)
+        pause_s = _REGULARLY_S if self._is_over else _pause_s(self._began, _OFTEN_S, _RARELY_S)
+        return time.monotonic() + max(pause_s, self._look_s / _LARGEST_SHARE)
 
     def find_new(self) -> List[_Seen]:
         """Find the ranks that were not there before."""
@@ -156,9 +157,8 @@ class RepeatWatch:
 
     def next_look(self) -> float:
         """Give the time of the next look, as `time.monotonic` counts."""
-        now = time.monotonic()
-        is_early = now - self._began < _BEGIN_S
-        return now + (_REGULARLY_S if is_early or self._suspects else _REPEATS_RARELY_S)
+        later_s = _REGULARLY_S if self._suspects else _REPEATS_RARELY_S
+        return time.monotonic() + _pause_s(self._began, _REGULARLY_S, later_s)
 
     def find_repeated(self, ranks: Mapping[int, str]) -> Optional[Tuple[int, List[str]]]:
         """Find a rank of the launch that has started other ranks of it.

@@ -164,7 +164,7 @@ class StallWatch:
         """Say where each rank is now and who waits for whom, in parts of a sentence."""
         self._note_alive(alive, time.monotonic())
         with contextlib.suppress(OSError, psutil.Error):
-            members = _read_members(self._plan, self._alive)
+            members = self._read_members()
             for wait in (_find_longest_wait(members), None):
                 _, parts = self._describe(members, wait, time.monotonic(), is_about_all=True)
                 if parts:
@@ -176,11 +176,20 @@ class StallWatch:
         now = time.monotonic()
         self._note_alive(alive, now)
         with contextlib.suppress(OSError, psutil.Error):
-            members = _read_members(self._plan, self._alive)
+            members = self._read_members()
             standing = self._find_standing(members, now)
             if standing is not None:
                 return "; ".join(self._describe(members, standing.wait, now)[1])
         return ""
+
+    def _read_members(self) -> List[JoinedProcess]:
+        """Read which processes of the ranks have joined the job and not left it."""
+        return [
+            member
+            for rank in sorted(self._alive)
+            for member in read_members(self._plan.of(rank).folder)
+            if member.state == OPEN and member.is_alive
+        ]
 
     def _note_alive(self, alive: Mapping[int, int], now: float) -> None:
         if dict(alive) != self._alive:  # the end of a rank is a sign of life
@@ -188,7 +197,7 @@ class StallWatch:
 
     def _note(self, now: float) -> Optional[StallNote]:
         """Note what stands still for long, once and then after twice the time."""
-        members = _read_members(self._plan, self._alive)
+        members = self._read_members()
         standing = self._find_standing(members, now)
         if standing is None:
             return None
@@ -237,7 +246,7 @@ class StallWatch:
         ended = [rank.rank for rank in self._plan.ranks if rank.rank not in self._alive]
         if ended:
             lines.append(f"Ended with exit code 0 before that: {_name(ended)}.")
-        members = _read_members(self._plan, self._alive)
+        members = self._read_members()
         _, parts = self._describe(members, _find_longest_wait(members), now, stacks)
         head = f"The job stalled: {_describe_silence(self._timeout_s or 0.0)}"
         sentence = "; ".join([head, *parts]) + "."
@@ -384,16 +393,6 @@ def _shorten(place: str, plan: Plan) -> str:
     """Give a place in a file below the ranks' folder, or in it, without that."""
     folder = plan.ranks[0].cwd + os.sep
     return place[len(folder) :] if place.startswith(folder) else place
-
-
-def _read_members(plan: Plan, alive: Mapping[int, int]) -> List[JoinedProcess]:
-    """Read which processes of the ranks have joined the job and not left it."""
-    return [
-        member
-        for rank in sorted(alive)
-        for member in read_members(plan.of(rank).folder)
-        if member.state == OPEN and member.is_alive
-    ]
 
 
 def _find_longest_wait(members: Sequence[JoinedProcess]) -> Optional[CollectiveWait]:

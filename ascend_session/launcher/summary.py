@@ -6,11 +6,10 @@ on the screen then. Paths are never folded, so that they can be copied.
 
 import os
 import signal
-import textwrap
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from ascend_session.launcher.process import signal_name
 from ascend_session.launcher.result import Attempt, Cause, LaunchResult, Outcome, RankResult
+from ascend_session.launcher.signals import signal_name
 from ascend_session.text import format_duration, format_ranges
 
 # What a class means for whoever reads this; `failures.FailureClass` has the words for programs.
@@ -41,6 +40,8 @@ class _Style(NamedTuple):
         lines = text.split("\n")
         if self.width is None:
             return lines
+        import textwrap
+
         # What has no blank in it, such as a path, stays whole.
         wrapper = textwrap.TextWrapper(
             max(20, self.width - indent), break_long_words=False, break_on_hyphens=False

@@ -2,7 +2,7 @@
 
 `GuardianProcess` starts the guardian, talks to it, and sees that it ends. If the guardian itself is
 killed, the ranks end with it, by their parent-death signal. What they started does not, and belongs
-to nobody then; `end_orphans` knows it by the rank's folder in its environment, which no other job
+to nobody then; `_end_orphans` knows it by the rank's folder in its environment, which no other job
 has.
 """
 
@@ -12,6 +12,7 @@ import importlib
 import itertools
 import math
 import os
+import resource
 import select
 import signal
 import socket
@@ -57,22 +58,15 @@ from ascend_session.launcher.events import (
 from ascend_session.launcher.guardian import MessageChannel
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan
-from ascend_session.launcher.process import (
-    ASKING,
-    ASKING_WHERE,
-    PASSED_ON,
-    LentTerminal,
-    Signals,
-    enough_open_files,
-)
 from ascend_session.launcher.pump import Pump
 from ascend_session.launcher.result import Attempt, judge_ranks
+from ascend_session.launcher.signals import ASKING, ASKING_WHERE, PASSED_ON, LentTerminal, Signals
 from ascend_session.rank_folder import RANK_FOLDER, read_first_step
 
 if TYPE_CHECKING:
     from ascend_session.launcher.stall import StallWatch
 
-_GUARDIAN = "ascend_session.launcher.guardian"
+_GUARDIAN = "from ascend_session.launcher.guardian import main; main()"  # -m is slower
 _BESIDE_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -97,8 +91,7 @@ class GuardianProcess:
         open_files: Optional[Tuple[int, int]],
     ) -> None:
         config = plan.config
-        self._grace = config.grace
-        self._ranks = [rank.rank for rank in plan.ranks]
+        self._first_rank = plan.ranks[0].rank
         self.is_over = False
         # As bytes, for the guardian may decode them in another way than this process. What all
         # ranks have is one object, which is sent once.
@@ -109,7 +102,7 @@ class GuardianProcess:
                 "cwd": as_bytes(rank.cwd),
                 "environment": {as_bytes(n): as_bytes(v) for n, v in rank.environment.items()},
                 "cpus": None if rank.cpus is None else list(rank.cpus),
-                "keeps_stdin": rank.rank == config.attach,
+                "keeps_stdin": rank.is_attached,
                 "stdout": stdout,
                 "stderr": stderr,
                 "open_files": open_files,
@@ -127,7 +120,7 @@ class GuardianProcess:
             with contextlib.ExitStack() as unless_started, theirs:
                 unless_started.callback(self._socket.close)
                 self._process = subprocess.Popen(
-                    [sys.executable, "-S", "-m", _GUARDIAN, str(theirs.fileno()), str(os.getpid())],
+                    [sys.executable, "-S", "-c", _GUARDIAN, str(theirs.fileno()), str(os.getpid())],
                     stdin=subprocess.DEVNULL if config.attach is None else None,
                     stdout=subprocess.DEVNULL,
                     cwd="/",  # where no module can hide one that it imports
@@ -163,7 +156,7 @@ class GuardianProcess:
         for name, *values in self._channel.receive():
             kind = EVENTS[name]
             if kind._fields[0] == "rank":  # the guardian counts what it starts
-                values[0] = self._ranks[values[0]]
+                values[0] += self._first_rank
             self.is_over = kind is Over
             yield kind(*values)
         if not self._channel.is_open and not self.is_over:
@@ -171,8 +164,8 @@ class GuardianProcess:
             yield Over((), time.time(), orderly=False)
 
     def stop(self, number: int) -> None:
-        """Ask every process of the job to end, by this signal; `grace` later they are ended."""
-        self._send(("stop", int(number), self._grace))
+        """Ask every process of the job to end, by this signal; after the grace they are ended."""
+        self._send(("stop", int(number)))
 
     def kill(self) -> None:
         """End every process of the job now."""
@@ -232,30 +225,51 @@ def supervise(
         BaseException: What ``on_event`` raises; everyone is ended first.
     """
     with contextlib.ExitStack() as stack:
-        open_files = stack.enter_context(enough_open_files(len(plan.ranks)))
+        open_files = stack.enter_context(_enough_open_files(len(plan.ranks)))
         began = time.time()
         on_event(Planned(plan, began))
         attempt = Attempt.begin(plan, began)
-        attached, terminal = plan.config.attach, None
-        if attached is not None:
+        terminal = None
+        if plan.config.attach is not None:
             terminal = stack.enter_context(LentTerminal())
-        pump, pipes = output.pump(plan.ranks, attached)
+        pump, pipes = output.pump(plan.ranks)
         with contextlib.ExitStack() as until_started:  # then the guardian has them
             for end in itertools.chain.from_iterable(pipes):
                 until_started.callback(os.close, end)
             pump.start()
             stack.callback(output.finish, pump, signals)
-            stack.callback(_end_orphans_of, attempt, plan.folder)
+            stack.callback(_end_orphans, attempt)
             guardian = stack.enter_context(GuardianProcess(plan, pipes, open_files))
         stack.enter_context(signals.over_ranks())
         _Supervision(plan, attempt, guardian, signals, on_event, pump, output, terminal).run()
     return attempt
 
 
-def _end_orphans_of(attempt: Attempt, folder: str) -> None:
-    if attempt.guardian_died:
-        attempt.left = tuple(end_orphans(folder))
-        attempt.ended = time.time()
+_FILES_PER_RANK, _OTHER_FILES = 6, 64
+
+
+@contextlib.contextmanager
+def _enough_open_files(ranks: int) -> Iterator[Optional[Tuple[int, int]]]:
+    """Raise the limit of open files if it is too low for so many ranks, and lower it afterwards.
+
+    Yields:
+        The limits as they were, which ranks should have; None if nothing was changed.
+    """
+    needed = len(os.listdir("/proc/self/fd")) + _OTHER_FILES + _FILES_PER_RANK * ranks
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or needed <= soft:
+        yield None
+        return
+    if hard != resource.RLIM_INFINITY and needed > hard:
+        raise JobError(
+            f"The launcher needs {needed} open files for {ranks} ranks, but its limit is {hard}.",
+            hint="Raise the hard limit, for example by LimitNOFILE or in limits.conf.",
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    try:
+        yield soft, hard
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 AGAIN_S = 5.0
@@ -453,15 +467,10 @@ class _Supervision:
 _ORPHANS_S = 10.0
 
 
-def end_orphans(attempt_folder: str) -> List[str]:
-    """Kill every process of an attempt whose guardian has died.
-
-    Args:
-        attempt_folder: The attempt's own folder, absolute.
-
-    Returns:
-        Those that did not end, each as pid and command.
-    """
+def _end_orphans(attempt: Attempt) -> None:
+    """Kill every process of an attempt whose guardian has died; note those that did not end."""
+    if not attempt.guardian_died:
+        return
     import psutil
 
     def find() -> List[Any]:
@@ -469,7 +478,7 @@ def end_orphans(attempt_folder: str) -> List[str]:
         for process in psutil.process_iter(["name", "environ", "status"]):
             info = vars(process)["info"]
             folder = os.path.dirname((info["environ"] or {}).get(RANK_FOLDER, ""))
-            if folder == attempt_folder and info["status"] != psutil.STATUS_ZOMBIE:
+            if folder == attempt.folder and info["status"] != psutil.STATUS_ZOMBIE:
                 orphans.append(process)
         return orphans
 
@@ -481,4 +490,5 @@ def end_orphans(attempt_folder: str) -> List[str]:
                 process.kill()
         psutil.wait_procs(orphans, timeout=0.2)
         orphans = find()
-    return [f"{process.pid} ({process.info['name']})" for process in orphans]
+    attempt.left = tuple(f"{process.pid} ({process.info['name']})" for process in orphans)
+    attempt.ended = time.time()

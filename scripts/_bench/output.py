@@ -7,8 +7,8 @@ from time import perf_counter
 from typing import List
 
 from ascend_session.launcher.output import Output
-from ascend_session.launcher.process import Signals
 from ascend_session.launcher.pump import LogFile, Pump, Source
+from ascend_session.launcher.signals import Signals
 from timing import Row, best
 
 RANKS = 8

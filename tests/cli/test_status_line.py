@@ -9,7 +9,6 @@ import subprocess
 import sys
 import termios
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -186,7 +185,7 @@ def test_a_wait_and_the_next_attempt_are_said(watch):
     watched.line.note(Restarting("It failed.", 60.0, _NOW))
     assert watched.shown() == "attempt 2 in 60 s, 0:42"
     watched.says(0, b"of the first attempt\n", ago=1.0)
-    again = replace(watched.plan, attempt=2)
+    again = watched.plan._replace(attempt=2)
     watched.line.note(Planned(again, _NOW))
     watched.line.note(Started(0, 200, _NOW))
     assert watched.shown() == "attempt 2, 1 of 3 ranks starting, 0:42"

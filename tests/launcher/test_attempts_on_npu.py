@@ -13,8 +13,8 @@ from ascend_session.launcher.api import launch_within
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.events import Event, Waiting
 from ascend_session.launcher.preflight import checked_plan
-from ascend_session.launcher.process import Signals
 from ascend_session.launcher.result import LaunchResult
+from ascend_session.launcher.signals import Signals
 from tests.checks.healthy import Healthy
 
 # Fails in a way that passes, the first time; and is held by somebody afterwards.

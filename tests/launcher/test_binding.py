@@ -2,7 +2,6 @@
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, List, Optional, Sequence, Tuple
 
@@ -284,7 +283,7 @@ def test_a_rank_that_cannot_be_bound_runs_all_the_same(tmp_path: Path) -> None:
     def change(planned: Plan) -> Plan:
         first, second, third = planned.ranks
         gone = second._replace(cpus=(_NOWHERE,))
-        return replace(planned, ranks=(first._replace(cpus=(_OWN[0],)), gone, third))
+        return planned._replace(ranks=(first._replace(cpus=(_OWN[0],)), gone, third))
 
     run = job(tmp_path, "print(sorted(os.sched_getaffinity(0)))", change=change)
     assert run.statuses == [0, 0, 0]

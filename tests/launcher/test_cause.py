@@ -213,7 +213,7 @@ def test_a_file_that_is_no_program_says_what_is_wrong_with_it(
     program.write_bytes(content)
     made = Situation(tmp_path / "logs", 1)
     planned = made.plan.ranks[0]._replace(command=(str(program),))
-    made.plan = replace(made.plan, ranks=(planned,))
+    made.plan = made.plan._replace(ranks=(planned,))
     cause = made.not_started(0, number).cause()
     assert why in cause.said
     assert (f"--no-python bash {program}" in cause.advice) is why.startswith("it is a script")
@@ -361,8 +361,8 @@ def test_a_device_that_two_ranks_were_given_does_not_get_free(
         .wrote(2, "[Open][Tsd]Open TsdClient failed")
     )
     ranks = zip(made.plan.ranks, devices)
-    made.plan = replace(
-        made.plan, ranks=tuple(rank._replace(physical_id=device) for rank, device in ranks)
+    made.plan = made.plan._replace(
+        ranks=tuple(rank._replace(physical_id=device) for rank, device in ranks)
     )
     assert made.cause().failure_class is kind
     assert made.wrote(2, printed("EJ0001")).cause().failure_class is FailureClass.TRANSIENT
@@ -497,7 +497,7 @@ def test_who_only_missed_others_is_no_cause_while_there_are_other_nodes(
     tmp_path: Path, nodes: int
 ) -> None:
     made = Situation(tmp_path, 2)
-    made.plan = replace(made.plan, nodes=replace(made.plan.nodes, count=nodes))
+    made.plan = made.plan._replace(nodes=replace(made.plan.nodes, count=nodes))
     made.ended(1, 1).wrote(1, printed(NO_LINK))
     cause = made.cause()
     assert cause.rank == 1

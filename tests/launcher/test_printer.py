@@ -15,8 +15,8 @@ import pytest
 
 from ascend_session.launcher import output
 from ascend_session.launcher.output import Outlet, Output
-from ascend_session.launcher.process import Signals
 from ascend_session.launcher.pump import LogFile, Notices
+from ascend_session.launcher.signals import Signals
 from tests.launcher.showing import PATIENCE, Shown
 
 _QUEUE_BYTES = 256 * 1024  # of a rank, after which it waits

@@ -12,9 +12,9 @@ from typing import List, Optional, Tuple
 import pytest
 
 from ascend_session.launcher.output import Outlet, Output
-from ascend_session.launcher.process import Signals
 from ascend_session.launcher.pump import Notices
 from ascend_session.launcher.render import LAUNCHER, Block, TerminalRenderer
+from ascend_session.launcher.signals import Signals
 
 _ERASE = b"\r\x1b[2K"
 

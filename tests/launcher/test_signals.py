@@ -16,7 +16,7 @@ import pytest
 
 from ascend_session import LaunchConfig, launch
 from ascend_session.launcher.events import PassedOn
-from ascend_session.launcher.process import Signals, drop_signals_for_ranks
+from ascend_session.launcher.signals import Signals, drop_signals_for_ranks
 from ascend_session.launcher.stall import StallWatch
 from tests.launcher.supervised import PATIENCE, Gate
 from tests.launcher.test_stall import Ranks

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, List, Sequence, Tuple
 
@@ -20,7 +19,7 @@ from ascend_session.launcher.activity import Processes, list_family
 from ascend_session.launcher.events import Stalled
 from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, plan_job
-from ascend_session.launcher.process import Signals
+from ascend_session.launcher.signals import Signals
 from ascend_session.launcher.stall import StallWatch
 from ascend_session.rank_folder import STACK_SIGNAL, STACKS_NAME
 from tests.launcher.jobs import Bench, bench
@@ -392,7 +391,7 @@ def test_a_command_with_odd_characters_stays_one_short_line(tmp_path: Path) -> N
 def _on_devices(planned: Plan, **variables: str) -> Plan:
     own = {"RANK_TABLE_FILE": "/table.json", **variables}
     ranks = tuple(rank._replace(environment=own) for rank in planned.ranks)
-    return replace(planned, backend=backend_class("npu"), ranks=ranks)
+    return planned._replace(backend=backend_class("npu"), ranks=ranks)
 
 
 def _limits(folder: Path, seconds: float, **variables: str) -> List[str]:

@@ -1,7 +1,6 @@
 """The rank that others name as the reason why they cannot go on is the cause."""
 
 import signal
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ def on_devices(situation: Situation, *devices: Any) -> Situation:
     ranks = [
         rank._replace(physical_id=device) for rank, device in zip(situation.plan.ranks, devices)
     ]
-    situation.plan = replace(situation.plan, ranks=tuple(ranks))
+    situation.plan = situation.plan._replace(ranks=tuple(ranks))
     return situation
 
 

@@ -1,15 +1,11 @@
-"""What the launcher needs of its own process: signals, standard streams, limits, threads."""
+"""Signals to the launcher and its ranks, and the terminal that they come from."""
 
 import contextlib
 import os
-import resource
 import signal
 import termios
-import threading
-from typing import Any, Dict, Iterator, List, Optional, Tuple
-
-from ascend_session.errors import JobError
-from ascend_session.spelling import option
+from _thread import get_ident
+from typing import Any, Dict, Iterator, List, Optional
 
 PASSED_ON = (signal.SIGUSR1, signal.SIGUSR2)
 """Signals that mean something to the ranks that catch them, and nothing to the launcher."""
@@ -77,6 +73,8 @@ class Signals:
         self._is_to_stop = False  # SIGTSTP was noted, and nothing has stopped the process yet
 
     def __enter__(self) -> "Signals":
+        import threading  # which the guardian, who waits for nothing, does without
+
         self._read, self._write = os.pipe()
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
@@ -134,7 +132,7 @@ class Signals:
         """Stop this process as SIGTSTP does, until it is continued."""
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         # To this thread, the main one: so it has stopped before the next line.
-        signal.pthread_kill(threading.get_ident(), signal.SIGTSTP)
+        signal.pthread_kill(get_ident(), signal.SIGTSTP)
         self._is_to_stop = False
         signal.signal(signal.SIGTSTP, self._note)
 
@@ -212,88 +210,3 @@ class LentTerminal:
         if is_in_front(0):  # else it is somebody else's by now
             with contextlib.suppress(termios.error):  # it has been closed
                 termios.tcsetattr(0, termios.TCSANOW, settings)
-
-
-def check_terminal() -> None:
-    """Refuse to attach a rank where there is no terminal for it.
-
-    Raises:
-        JobError: If standard input is not a terminal, or this process runs in the background.
-    """
-    asked = option("attach")
-    if not os.isatty(0):
-        raise JobError(
-            f"{asked}: standard input is not a terminal.",
-            hint=f"Launch from a terminal, or leave {asked} out.",
-        )
-    if not is_in_front(0):
-        raise JobError(
-            f"{asked}: the launcher runs in the background of its terminal.",
-            hint="Launch without & at the end.",
-        )
-
-
-_FILES_PER_RANK, _OTHER_FILES = 6, 64
-
-
-@contextlib.contextmanager
-def standard_streams() -> Iterator[None]:
-    """Keep /dev/null where the caller has closed a standard stream.
-
-    The next file that is opened would take its place: what is meant for the stream would get into
-    the launcher's own pipes.
-    """
-    opened = []
-    try:
-        for fd in range(3):
-            try:
-                os.fstat(fd)
-            except OSError:
-                opened.append(os.open(os.devnull, os.O_RDWR))  # the lowest free number: this one
-        yield
-    finally:
-        for fd in opened:
-            os.close(fd)
-
-
-@contextlib.contextmanager
-def enough_open_files(ranks: int) -> Iterator[Optional[Tuple[int, int]]]:
-    """Raise the limit of open files if it is too low for so many ranks, and lower it afterwards.
-
-    Yields:
-        The limits as they were, which ranks should have; None if nothing was changed.
-
-    Raises:
-        JobError: If this user may not have so many.
-    """
-    needed = len(os.listdir("/proc/self/fd")) + _OTHER_FILES + _FILES_PER_RANK * ranks
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or needed <= soft:
-        yield None
-        return
-    if hard != resource.RLIM_INFINITY and needed > hard:
-        raise JobError(
-            f"The launcher needs {needed} open files for {ranks} ranks, but its limit is {hard}.",
-            hint="Raise the hard limit, for example by LimitNOFILE or in limits.conf.",
-        )
-    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-    try:
-        yield soft, hard
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-def start_thread(thread: threading.Thread) -> None:
-    """Start a thread.
-
-    Raises:
-        JobError: If this user may have no more.
-    """
-    try:
-        thread.start()
-    except RuntimeError:
-        raise JobError(
-            f"The launcher cannot start its thread {thread.name!r}: this user may have no more "
-            "processes and threads.",
-            hint="`ulimit -u` shows the limit; end others, or raise it.",
-        ) from None
