@@ -299,25 +299,25 @@ class _RunEnd:
     """The state of the end of this process.
 
     Attributes:
-        request: The arguments of `begin`; None if there is no report to write, or all is done.
-        pid: The process; its forks do nothing.
+        pid: The process that has a report to write; -1 if there is none, or all is done.
+        request: The arguments of `begin`.
         is_reported: Whether the report is written.
         advice: The advice on the exception that ends the script.
     """
 
-    request: Optional[Dict[str, str]] = None
     pid = -1
+    request: Dict[str, str] = {}  # noqa: RUF012  (there is one of this class)
     is_reported = False
     advice: Sequence[str] = ()
 
     @classmethod
     def reset(cls, request: Optional[Dict[str, str]] = None) -> None:
-        cls.request, cls.pid = request, os.getpid()
-        cls.is_reported, cls.advice = False, ()
+        cls.pid = -1 if request is None else os.getpid()
+        cls.request, cls.is_reported, cls.advice = request or {}, False, ()
 
     @classmethod
     def is_due(cls) -> bool:
-        return cls.request is not None and cls.pid == os.getpid()
+        return cls.pid == os.getpid()
 
 
 def watch_run(request: Dict[str, str]) -> None:
@@ -343,7 +343,7 @@ def begin(request: Dict[str, str]) -> None:
             ``unread``: lines of the script that open a session with an entry before one of the
             vendor's packages is imported.
     """
-    if _RunEnd.request is not None:
+    if _RunEnd.pid != -1:
         _RunEnd.request.update(request)
         return
     _RunEnd.reset(dict(request))
@@ -436,11 +436,10 @@ def _describe_unread(request: Mapping[str, str]) -> List[str]:
 
 def _report() -> None:
     """Write the report of rank 0, once; do nothing in a forked process."""
-    request = _RunEnd.request
-    if request is None or not _RunEnd.is_due() or _RunEnd.is_reported:
+    if not _RunEnd.is_due() or _RunEnd.is_reported:
         return
     _RunEnd.is_reported = True
-    record = session_log().as_dict()
+    request, record = _RunEnd.request, session_log().as_dict()
     if record["rank"] != 0:
         return
     sessions = record["sessions"]
@@ -505,8 +504,7 @@ def advise(error: BaseException, request: Mapping[str, str]) -> Optional[str]:
     return (
         _advise_on_environment(error)
         or _advise_on_packages(error, request)
-        or _advise_on_layout(error)
-        or _advise_on_loss_scale(error)
+        or _advise_on_message(error)
         or _advise_on_tensorflow1(error)
     )
 
@@ -583,36 +581,35 @@ def _advise_on_packages(error: BaseException, request: Mapping[str, str]) -> Opt
 
 # The graph ---------------------------------------------------------------------------------------
 
-_NHWC_ONLY = re.compile(r"only supports? (?:the )?NHWC|NHWC tensor format on the CPU")
-_LOSS_SCALE = re.compile(r"uninitialized value (?:\S*/)?(loss_scale|good_steps|bad_steps)\b")
-
-
-def _advise_on_layout(error: BaseException) -> Optional[str]:
-    """Say what to do about NCHW, which TensorFlow computes on accelerators only."""
-    if not _NHWC_ONLY.search(str(error)):
-        return None
-    operation = getattr(error, "op", None)
-    what = f"The operator {operation.name!r}" if operation is not None else _place(error)
-    return (
-        f"{what} is in NCHW, which TensorFlow cannot compute on this CPU; that says nothing of a "
-        "device. To run it here, give convolutions, poolings and batch normalizations "
-        "data_format='NHWC' ('channels_last' in Keras and tf.layers), and the images in that order."
-    )
-
-
-def _advise_on_loss_scale(error: BaseException) -> Optional[str]:
-    """Say how to initialise the variables of a loss scale, which the vendor hides from Keras."""
-    match = _LOSS_SCALE.search(str(error))
-    if match is None:
-        return None
-    return (
-        f"Nothing has initialised {match.group(1)} of ExponentialUpdateLossScaleManager. Keras "
+# What TensorFlow says, and what to do; {place} is the operator or the line, {found} what matched
+_ON_MESSAGES = (
+    (  # TensorFlow computes NCHW on accelerators only.
+        re.compile(r"only supports? (?:the )?NHWC|NHWC tensor format on the CPU"),
+        "{place} is in NCHW, which TensorFlow cannot compute on this CPU; that says nothing of a "
+        "device. To run it here, give convolutions, poolings and batch normalizations data_format="
+        "'NHWC' ('channels_last' in Keras and tf.layers), and the images in that order.",
+    ),
+    (  # The vendor hides the variables of a loss scale from Keras.
+        re.compile(r"uninitialized value (?:\S*/)?(loss_scale|good_steps|bad_steps)\b"),
+        "Nothing has initialised {found} of ExponentialUpdateLossScaleManager. Keras "
         "initialises only what optimizer.variables() gives, and the vendor's optimizers "
         "(npu_optimizer.py) leave the loss scale out there, on a device, too. After model.compile, "
         "write `tf.keras.backend.get_session().run(tf.variables_initializer(tf.global_variables("
         "'loss_scale|good_steps|bad_steps')))`; without Keras, run the initialisers after the "
-        "manager is made."
-    )
+        "manager is made.",
+    ),
+)
+
+
+def _advise_on_message(error: BaseException) -> Optional[str]:
+    """Say what to do about an error of TensorFlow's that its message makes out."""
+    for pattern, advice in _ON_MESSAGES:
+        match = pattern.search(str(error))
+        if match is not None:
+            operation = getattr(error, "op", None)
+            place = _place(error) if operation is None else f"The operator {operation.name!r}"
+            return advice.format(place=place, found=match.group(match.lastindex or 0))
+    return None
 
 
 # TensorFlow 1 ------------------------------------------------------------------------------------
