@@ -8,7 +8,7 @@ import os
 from dataclasses import replace
 from typing import Callable, List, Mapping, NoReturn, Optional, Sequence
 
-from ascend_session.checks.job import (
+from ascend_session.checks.environment import (
     FOLDER,
     PROGRAM,
     check_folder,
