@@ -28,6 +28,9 @@ from ascend_session.vendor import HOST_JOBS
 
 _MOST_BY_HAND = 25  # options in one entry; NPUEstimator writes more
 
+# Rules whose warnings, too, are about what is missing on the host
+_ABOUT_FOLDERS = (paths.directories_that_are_created, paths.profiling_output)
+
 
 @dataclass
 class EntryVerdict:
@@ -191,8 +194,8 @@ def _find_problems(
     about_files = (*paths.RULES, *paths.OPENING_RULES)
     for rule in (*RULES, *RULES_OF_OPENING):
         for finding in rule.findings(options):
-            is_about_file = finding.severity == ERROR and rule in about_files
-            yield finding._replace(effect=HOST) if is_about_file else finding
+            is_of_host = rule.check in _ABOUT_FOLDERS or finding.severity == ERROR
+            yield finding._replace(effect=HOST) if rule in about_files and is_of_host else finding
 
 
 def _sort_problems(
@@ -200,10 +203,7 @@ def _sort_problems(
 ) -> None:
     """Put each problem where it belongs in a verdict: it ends the run, or is ignored.
 
-    Args:
-        verdict: The verdict to complete.
-        problems: All findings about the entries.
-        endings: The proven reasons to end the run.
+    The endings are those that are proven.
     """
     ending_keys = {each.key for each in endings}
     if verdict.is_offloaded:
@@ -221,11 +221,7 @@ def _sort_problems(
 
 
 def _forgive_defaults(verdict: EntryVerdict, values: Mapping[str, Any]) -> None:
-    """Drop findings about the defaults that NPUEstimator always writes.
-
-    Args:
-        verdict: The verdict to change.
-        values: The values of the last entry; if NPUEstimator wrote an entry, it is this one.
+    """Drop findings about the defaults that NPUEstimator always writes, as the last entry.
 
     Source: npu_estimator.py, which writes job and task_index; by hand nobody writes so many.
     """
