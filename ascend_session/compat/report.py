@@ -300,18 +300,18 @@ class _RunEnd:
 
     Attributes:
         pid: The process that has a report to write; -1 if there is none, or all is done.
-        request: The arguments of `begin`.
+        request: The arguments of `watch_run`.
         is_reported: Whether the report is written.
         advice: The advice on the exception that ends the script.
     """
 
     pid = -1
-    request: Dict[str, str] = {}  # noqa: RUF012  (there is one of this class)
+    request: Mapping[str, str] = {}
     is_reported = False
     advice: Sequence[str] = ()
 
     @classmethod
-    def reset(cls, request: Optional[Dict[str, str]] = None) -> None:
+    def reset(cls, request: Optional[Mapping[str, str]] = None) -> None:
         cls.pid = -1 if request is None else os.getpid()
         cls.request, cls.is_reported, cls.advice = request or {}, False, ()
 
@@ -320,35 +320,28 @@ class _RunEnd:
         return cls.pid == os.getpid()
 
 
-def watch_run(request: Dict[str, str]) -> None:
-    """Check the sessions of a script from now on, and report on them; imports TensorFlow.
+def watch_run(request: Mapping[str, str]) -> None:
+    """Check the sessions of a script from now on, and report on them at exit; imports TensorFlow.
+
+    A second call adds to the arguments of the first.
 
     Args:
-        request: The arguments of `begin`.
+        request: ``reason``: why this backend was chosen. ``json``: a file for the report.
+            ``replaces_vendor``: ``no`` if the vendor's packages are used; then there is no report.
+            ``child``: there if a script has started this Python, which then reports nothing unless
+            it opens a session. ``unread``: lines of the script that open a session with an entry
+            before one of the vendor's packages is imported.
     """
     if request.get("replaces_vendor", "yes") != "yes":
         watch_sessions_on_device()
         return
-    begin(request)
+    if _RunEnd.pid == -1:
+        _RunEnd.reset(request)
+        on_close("report", finish)
+        at_forced_end(_report)
+    else:
+        _RunEnd.request = {**_RunEnd.request, **request}
     watch_sessions(begin_in_fork)
-
-
-def begin(request: Dict[str, str]) -> None:
-    """Have the report written at exit; a second call adds to the arguments of the first.
-
-    Args:
-        request: ``reason``: why this backend was chosen. ``json``: a file for the report.
-            ``replaces_vendor``: ``no`` if the vendor's packages are used. ``child``: there if a
-            script has started this Python, which then reports nothing unless it opens a session.
-            ``unread``: lines of the script that open a session with an entry before one of the
-            vendor's packages is imported.
-    """
-    if _RunEnd.pid != -1:
-        _RunEnd.request.update(request)
-        return
-    _RunEnd.reset(dict(request))
-    on_close("report", finish)
-    at_forced_end(_report)
 
 
 def begin_in_fork() -> None:
@@ -365,14 +358,14 @@ def fail(error: BaseException, request: Mapping[str, str]) -> None:
 
     Args:
         error: The exception.
-        request: The arguments of `begin`, which may not have been called.
+        request: The arguments of `watch_run`, which may not have been called.
     """
     if isinstance(error, SystemExit) and not error.code:
         return
     advice = advise(error, request)
     if advice is not None:
         _RunEnd.advice = [advice]
-        on_close("advice", functools.partial(_show, [f"ascend-session: {advice}"]))
+        on_close("advice", functools.partial(_show, f"ascend-session: {advice}"))
     if not _RunEnd.is_due():
         return
     system = current_system()
@@ -399,7 +392,7 @@ def finish_unused(request: Mapping[str, str], has_failed: bool) -> None:
     """Report on a script that has imported neither of the vendor's packages.
 
     Args:
-        request: The arguments of `begin`.
+        request: The arguments of `watch_run`.
         has_failed: Whether an exception has ended it; the traceback is then enough.
     """
     unread = _describe_unread(request)
@@ -413,8 +406,7 @@ def finish_unused(request: Mapping[str, str], has_failed: bool) -> None:
         )
     _write_report(request, RunReport([], [what, *unread]), [])
     if unread or not (has_failed or checks_itself):
-        head = f"ascend-session: {what}"
-        _show(report_lines(RunReport([], unread), head, _terminal_width()))
+        _show_report(RunReport([], unread), what)
 
 
 def _describe_unread(request: Mapping[str, str]) -> List[str]:
@@ -448,8 +440,7 @@ def _report() -> None:
     _write_report(request, report, sessions)
     if sessions or "child" not in request:
         reason = request.get("reason")
-        head = f"ascend-session: this ran on the stub{': ' + reason if reason else ''}."
-        _show(report_lines(report, head, _terminal_width()))
+        _show_report(report, f"this ran on the stub{': ' + reason if reason else ''}.")
 
 
 def _write_report(
@@ -462,14 +453,14 @@ def _write_report(
         write_json(request["json"], contents)
 
 
-def _terminal_width() -> Optional[int]:
+def _show_report(report: RunReport, head: str) -> None:
+    width = None
     with contextlib.suppress(OSError, ValueError, AttributeError):  # it is closed
-        if sys.stderr.isatty():
-            return shutil.get_terminal_size().columns
-    return None
+        width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+    _show(*report_lines(report, f"ascend-session: {head}", width))
 
 
-def _show(lines: Sequence[str]) -> None:
+def _show(*lines: str) -> None:
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.write("\n".join(lines) + "\n")
         sys.stderr.flush()
@@ -499,7 +490,7 @@ def advise(error: BaseException, request: Mapping[str, str]) -> Optional[str]:
 
     Args:
         error: The exception, with its traceback.
-        request: The arguments of `begin`.
+        request: The arguments of `watch_run`.
     """
     return (
         _advise_on_environment(error)
