@@ -6,14 +6,14 @@ import sys
 from typing import List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.checks.availability import Holders, check_health, check_holders, check_nodes
-from ascend_session.checks.interpreter import Interpreter, check_interpreter, inspect_interpreter
-from ascend_session.checks.job import (
+from ascend_session.checks.environment import (
     FOLDER,
     check_folder,
     check_job_variables,
     check_limits,
     check_visible,
 )
+from ascend_session.checks.interpreter import Interpreter, check_interpreter, inspect_interpreter
 from ascend_session.checks.network import Interfaces, check_ports, find_need, may_have_interfaces
 from ascend_session.checks.tables import check_table, read_table
 from ascend_session.checks.toolkit import (

@@ -30,7 +30,7 @@ class VendorFinder:
     looking.
 
     Args:
-        request: The arguments of the run, as `report.begin` takes them.
+        request: The arguments of the run, as `report.watch_run` takes them.
 
     Attributes:
         started: True once the script has imported one of them, or has tried to.

@@ -15,7 +15,7 @@ import zlib
 from typing import Any, Iterable, List, Optional, Sequence, Tuple
 
 from ascend_session import hccl
-from ascend_session.compat import sessions
+from ascend_session.compat.sessions import session_log
 from ascend_session.compat.tensorflow_names import tf
 from ascend_session.errors import UnsupportedError
 from ascend_session.training.gradients import distributed_gradients
@@ -178,11 +178,13 @@ def _record_first_values(variables: Sequence[Any]) -> Any:
         digest = 0
         for value in values:
             digest = zlib.crc32(value.tobytes(), digest)
-        sessions.record_variables(digest)
+        log = session_log()
+        log.variables = digest
+        log.record()
         return True
 
     with tf.name_scope("ascend_session_first_values"), tf.device("/device:CPU:0"):
-        is_first = tf.numpy_function(sessions.has_no_variables, [], tf.bool)
+        is_first = tf.numpy_function(lambda: session_log().variables is None, [], tf.bool)
         return tf.cond(
             is_first,
             lambda: tf.numpy_function(record, [each.read_value() for each in variables], tf.bool),

@@ -299,56 +299,49 @@ class _RunEnd:
     """The state of the end of this process.
 
     Attributes:
-        request: The arguments of `begin`; None if there is no report to write, or all is done.
-        pid: The process; its forks do nothing.
+        pid: The process that has a report to write; -1 if there is none, or all is done.
+        request: The arguments of `watch_run`.
         is_reported: Whether the report is written.
         advice: The advice on the exception that ends the script.
     """
 
-    request: Optional[Dict[str, str]] = None
     pid = -1
+    request: Mapping[str, str] = {}
     is_reported = False
     advice: Sequence[str] = ()
 
     @classmethod
-    def reset(cls, request: Optional[Dict[str, str]] = None) -> None:
-        cls.request, cls.pid = request, os.getpid()
-        cls.is_reported, cls.advice = False, ()
+    def reset(cls, request: Optional[Mapping[str, str]] = None) -> None:
+        cls.pid = -1 if request is None else os.getpid()
+        cls.request, cls.is_reported, cls.advice = request or {}, False, ()
 
     @classmethod
     def is_due(cls) -> bool:
-        return cls.request is not None and cls.pid == os.getpid()
+        return cls.pid == os.getpid()
 
 
-def watch_run(request: Dict[str, str]) -> None:
-    """Check the sessions of a script from now on, and report on them; imports TensorFlow.
+def watch_run(request: Mapping[str, str]) -> None:
+    """Check the sessions of a script from now on, and report on them at exit; imports TensorFlow.
+
+    A second call adds to the arguments of the first.
 
     Args:
-        request: The arguments of `begin`.
+        request: ``reason``: why this backend was chosen. ``json``: a file for the report.
+            ``replaces_vendor``: ``no`` if the vendor's packages are used; then there is no report.
+            ``child``: there if a script has started this Python, which then reports nothing unless
+            it opens a session. ``unread``: lines of the script that open a session with an entry
+            before one of the vendor's packages is imported.
     """
     if request.get("replaces_vendor", "yes") != "yes":
         watch_sessions_on_device()
         return
-    begin(request)
+    if _RunEnd.pid == -1:
+        _RunEnd.reset(request)
+        on_close("report", finish)
+        at_forced_end(_report)
+    else:
+        _RunEnd.request = {**_RunEnd.request, **request}
     watch_sessions(begin_in_fork)
-
-
-def begin(request: Dict[str, str]) -> None:
-    """Have the report written at exit; a second call adds to the arguments of the first.
-
-    Args:
-        request: ``reason``: why this backend was chosen. ``json``: a file for the report.
-            ``replaces_vendor``: ``no`` if the vendor's packages are used. ``child``: there if a
-            script has started this Python, which then reports nothing unless it opens a session.
-            ``unread``: lines of the script that open a session with an entry before one of the
-            vendor's packages is imported.
-    """
-    if _RunEnd.request is not None:
-        _RunEnd.request.update(request)
-        return
-    _RunEnd.reset(dict(request))
-    on_close("report", finish)
-    at_forced_end(_report)
 
 
 def begin_in_fork() -> None:
@@ -365,14 +358,14 @@ def fail(error: BaseException, request: Mapping[str, str]) -> None:
 
     Args:
         error: The exception.
-        request: The arguments of `begin`, which may not have been called.
+        request: The arguments of `watch_run`, which may not have been called.
     """
     if isinstance(error, SystemExit) and not error.code:
         return
     advice = advise(error, request)
     if advice is not None:
         _RunEnd.advice = [advice]
-        on_close("advice", functools.partial(_show, [f"ascend-session: {advice}"]))
+        on_close("advice", functools.partial(_show, f"ascend-session: {advice}"))
     if not _RunEnd.is_due():
         return
     system = current_system()
@@ -399,7 +392,7 @@ def finish_unused(request: Mapping[str, str], has_failed: bool) -> None:
     """Report on a script that has imported neither of the vendor's packages.
 
     Args:
-        request: The arguments of `begin`.
+        request: The arguments of `watch_run`.
         has_failed: Whether an exception has ended it; the traceback is then enough.
     """
     unread = _describe_unread(request)
@@ -413,8 +406,7 @@ def finish_unused(request: Mapping[str, str], has_failed: bool) -> None:
         )
     _write_report(request, RunReport([], [what, *unread]), [])
     if unread or not (has_failed or checks_itself):
-        head = f"ascend-session: {what}"
-        _show(report_lines(RunReport([], unread), head, _terminal_width()))
+        _show_report(RunReport([], unread), what)
 
 
 def _describe_unread(request: Mapping[str, str]) -> List[str]:
@@ -436,11 +428,10 @@ def _describe_unread(request: Mapping[str, str]) -> List[str]:
 
 def _report() -> None:
     """Write the report of rank 0, once; do nothing in a forked process."""
-    request = _RunEnd.request
-    if request is None or not _RunEnd.is_due() or _RunEnd.is_reported:
+    if not _RunEnd.is_due() or _RunEnd.is_reported:
         return
     _RunEnd.is_reported = True
-    record = session_log().as_dict()
+    request, record = _RunEnd.request, session_log().as_dict()
     if record["rank"] != 0:
         return
     sessions = record["sessions"]
@@ -449,8 +440,7 @@ def _report() -> None:
     _write_report(request, report, sessions)
     if sessions or "child" not in request:
         reason = request.get("reason")
-        head = f"ascend-session: this ran on the stub{': ' + reason if reason else ''}."
-        _show(report_lines(report, head, _terminal_width()))
+        _show_report(report, f"this ran on the stub{': ' + reason if reason else ''}.")
 
 
 def _write_report(
@@ -463,14 +453,14 @@ def _write_report(
         write_json(request["json"], contents)
 
 
-def _terminal_width() -> Optional[int]:
+def _show_report(report: RunReport, head: str) -> None:
+    width = None
     with contextlib.suppress(OSError, ValueError, AttributeError):  # it is closed
-        if sys.stderr.isatty():
-            return shutil.get_terminal_size().columns
-    return None
+        width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+    _show(*report_lines(report, f"ascend-session: {head}", width))
 
 
-def _show(lines: Sequence[str]) -> None:
+def _show(*lines: str) -> None:
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.write("\n".join(lines) + "\n")
         sys.stderr.flush()
@@ -500,13 +490,12 @@ def advise(error: BaseException, request: Mapping[str, str]) -> Optional[str]:
 
     Args:
         error: The exception, with its traceback.
-        request: The arguments of `begin`.
+        request: The arguments of `watch_run`.
     """
     return (
         _advise_on_environment(error)
         or _advise_on_packages(error, request)
-        or _advise_on_layout(error)
-        or _advise_on_loss_scale(error)
+        or _advise_on_message(error)
         or _advise_on_tensorflow1(error)
     )
 
@@ -583,36 +572,35 @@ def _advise_on_packages(error: BaseException, request: Mapping[str, str]) -> Opt
 
 # The graph ---------------------------------------------------------------------------------------
 
-_NHWC_ONLY = re.compile(r"only supports? (?:the )?NHWC|NHWC tensor format on the CPU")
-_LOSS_SCALE = re.compile(r"uninitialized value (?:\S*/)?(loss_scale|good_steps|bad_steps)\b")
-
-
-def _advise_on_layout(error: BaseException) -> Optional[str]:
-    """Say what to do about NCHW, which TensorFlow computes on accelerators only."""
-    if not _NHWC_ONLY.search(str(error)):
-        return None
-    operation = getattr(error, "op", None)
-    what = f"The operator {operation.name!r}" if operation is not None else _place(error)
-    return (
-        f"{what} is in NCHW, which TensorFlow cannot compute on this CPU; that says nothing of a "
-        "device. To run it here, give convolutions, poolings and batch normalizations "
-        "data_format='NHWC' ('channels_last' in Keras and tf.layers), and the images in that order."
-    )
-
-
-def _advise_on_loss_scale(error: BaseException) -> Optional[str]:
-    """Say how to initialise the variables of a loss scale, which the vendor hides from Keras."""
-    match = _LOSS_SCALE.search(str(error))
-    if match is None:
-        return None
-    return (
-        f"Nothing has initialised {match.group(1)} of ExponentialUpdateLossScaleManager. Keras "
+# What TensorFlow says, and what to do; {place} is the operator or the line, {found} what matched
+_ON_MESSAGES = (
+    (  # TensorFlow computes NCHW on accelerators only.
+        re.compile(r"only supports? (?:the )?NHWC|NHWC tensor format on the CPU"),
+        "{place} is in NCHW, which TensorFlow cannot compute on this CPU; that says nothing of a "
+        "device. To run it here, give convolutions, poolings and batch normalizations data_format="
+        "'NHWC' ('channels_last' in Keras and tf.layers), and the images in that order.",
+    ),
+    (  # The vendor hides the variables of a loss scale from Keras.
+        re.compile(r"uninitialized value (?:\S*/)?(loss_scale|good_steps|bad_steps)\b"),
+        "Nothing has initialised {found} of ExponentialUpdateLossScaleManager. Keras "
         "initialises only what optimizer.variables() gives, and the vendor's optimizers "
         "(npu_optimizer.py) leave the loss scale out there, on a device, too. After model.compile, "
         "write `tf.keras.backend.get_session().run(tf.variables_initializer(tf.global_variables("
         "'loss_scale|good_steps|bad_steps')))`; without Keras, run the initialisers after the "
-        "manager is made."
-    )
+        "manager is made.",
+    ),
+)
+
+
+def _advise_on_message(error: BaseException) -> Optional[str]:
+    """Say what to do about an error of TensorFlow's that its message makes out."""
+    for pattern, advice in _ON_MESSAGES:
+        match = pattern.search(str(error))
+        if match is not None:
+            operation = getattr(error, "op", None)
+            place = _place(error) if operation is None else f"The operator {operation.name!r}"
+            return advice.format(place=place, found=match.group(match.lastindex or 0))
+    return None
 
 
 # TensorFlow 1 ------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from ascend_session.backends._tensorflow import destroy, disown, is_running, tf1
 from ascend_session.cluster.schedulers import read_identity
 from ascend_session.compat.typed_config import print_config
 from ascend_session.compat.verdicts import (
+    IN_FORCE,
     EntryVerdict,
     SessionOption,
     describe_host_operators,
@@ -198,13 +199,9 @@ class WatchedSession(NamedTuple):
 
     def as_dict(self) -> Dict[str, Any]:
         """Return the session, as far as it has come, as plain values."""
-        is_estimators = any(setting.effect == "default" for setting in self.settings)
-        settings = [
-            describe_loops(setting, self.loops, is_estimators)
-            if setting.key == "iterations_per_loop" and not self.is_refused
-            else setting
-            for setting in self.settings
-        ]
+        settings = self.settings
+        if not self.is_refused:
+            settings = describe_loops(settings, self.loops)
         return {**self._asdict(), "settings": [dict(setting._asdict()) for setting in settings]}
 
 
@@ -231,15 +228,11 @@ class SessionLog:
         self._leftovers = Leftovers()
 
     def add(
-        self,
-        session: Any,
-        where: str,
-        verdict: EntryVerdict,
-        options: List[SessionOption],
-        is_refused: bool = False,
+        self, session: Any, where: str, verdict: EntryVerdict, is_refused: bool = False
     ) -> None:
         """Add a session, and write the record of all sessions for the other ranks."""
         number, kind, notes = len(self.sessions) + 1, type(session).__name__, list(verdict.notes)
+        options = describe_options(verdict, is_refused)
         loops: Dict[int, int] = {}
         if not is_refused:
             reasons = {option.why for option in options}
@@ -308,15 +301,16 @@ class SessionLog:
         """Return findings about init options that differ from those of the initialisation."""
         late = []
         for key, option in late_options(initial, values).items():
-            value, default = values[key], option.adapter
-            used = f"{key}={initial[key]!r}" if key in initial else "without it"
-            if key not in initial and default is not None:
-                used = f"its default {default!r}"
+            used = "without it"
+            if key in initial:
+                used = f"with {key}={initial[key]!r}"
+            elif option.adapter is not None:
+                used = f"with its default {option.adapter!r}"
             late.append(
                 Finding(
                     ERROR,
-                    f"{key}={value!r} comes too late: {self._initial_name} has initialised the "
-                    f"device {'with ' if used != 'without it' else ''}{used}.",
+                    f"{key}={values[key]!r} comes too late: {self._initial_name} has initialised "
+                    f"the device {used}.",
                     "Set it on that session, which is the first.",
                     option=option.path,
                 )
@@ -347,17 +341,6 @@ class _Watch:
 def session_log() -> SessionLog:
     """Return the log of this process's sessions."""
     return _Watch.log
-
-
-def record_variables(digest: int) -> None:
-    """Record the digest of the variables before the first step with averaged gradients."""
-    session_log().variables = digest
-    session_log().record()
-
-
-def has_no_variables() -> bool:
-    """Return whether `record_variables` was not called yet in this process."""
-    return session_log().variables is None
 
 
 def _rank() -> int:
@@ -403,31 +386,22 @@ def watch_sessions(begin_in_fork: Callable[[], None]) -> None:
         begin_in_fork: Called in a forked process before its first session.
     """
     _Watch.begin_in_fork = begin_in_fork
-    if _Watch.original is not None:
-        return
-    original = _Watch.original = _original_constructor()
+    if _Watch.original is None:
+        _Watch.original = _replace_constructor(_open)
+
+
+def _replace_constructor(open_session: Callable[..., None]) -> Callable[..., None]:
+    """Have sessions made by ``open_session``, which gets TensorFlow's constructor; return that."""
+    from tensorflow.python.client import session as module
+
+    original: Callable[..., None] = module.BaseSession.__init__
 
     def __init__(self: Any, target: str = "", graph: Any = None, config: Any = None) -> None:  # noqa: N807
-        if _is_own_session():
-            original(self, target, graph, config)
-        else:
-            _open(original, self, target, graph, config)
+        open_session(original, self, target, graph, config)
 
-    _replace_constructor(__init__)
-
-
-def _original_constructor() -> Callable[..., None]:
-    from tensorflow.python.client import session as module
-
-    constructor: Callable[..., None] = module.BaseSession.__init__
-    return constructor
-
-
-def _replace_constructor(replacement: Callable[..., None]) -> None:
-    from tensorflow.python.client import session as module
-
-    replacement.__doc__ = module.BaseSession.__init__.__doc__
-    module.BaseSession.__init__ = replacement
+    __init__.__doc__ = original.__doc__
+    module.BaseSession.__init__ = __init__
+    return original
 
 
 def _is_own_session() -> bool:
@@ -438,7 +412,7 @@ def _is_own_session() -> bool:
         _Watch.log = SessionLog()
         if _Watch.begin_in_fork is not None:
             _Watch.begin_in_fork()
-    frame: Any = sys._getframe(2)
+    frame: Any = sys._getframe(1)
     while frame is not None:
         name = str(frame.f_globals.get("__name__", ""))
         # npu_init wraps Session.__init__.
@@ -455,12 +429,15 @@ def _is_own_session() -> bool:
 def _open(
     original: Callable[..., None], session: Any, target: Any, graph: Any, config: Any
 ) -> None:
-    """Check a session, and make it if a device would run it.
+    """Check a session of the script, and make it if a device would run it.
 
     Raises:
         ConfigError: With all findings that end the run on a device.
         AscendError: If the system cannot be opened, or has no such device.
     """
+    if _is_own_session():
+        original(session, target, graph, config)
+        return
     log = session_log()
     line = user_line(sys._getframe()) or UserLine(sys.argv[0], 1)  # in a thread of a library
     try:
@@ -472,13 +449,12 @@ def _open(
         if os.environ.get(STRICT_VARIABLE, "") not in ("", "0"):
             refused += [*verdict.ignored, *verdict.late]
         if refused:
-            options = describe_options(verdict, {}, is_refused=True)
-            log.add(session, str(line), verdict, options, is_refused=True)
+            log.add(session, str(line), verdict, is_refused=True)
             raise ConfigError.from_problems(
                 refused, f"the options of the session that is opened at {line}"
             )
-        stub_effects = _warn_of_stub(verdict, line)
         if verdict.is_offloaded:
+            _warn_of_stub(verdict, line)
             graph = graph or tf1().get_default_graph()
             verdict.notes += describe_host_operators(verdict.values, graph)
             target = target or _system_target(verdict.values, graph)
@@ -486,27 +462,22 @@ def _open(
         session._session, session._closed = None, True  # for TensorFlow's __del__
         raise
     original(session, target, graph, config)
-    log.add(session, str(line), verdict, describe_options(verdict, stub_effects))
+    log.add(session, str(line), verdict)
 
 
-def _warn_of_stub(verdict: EntryVerdict, line: UserLine) -> Dict[str, str]:
-    """Warn of options that have an effect on a device, but none on the stub."""
+def _warn_of_stub(verdict: EntryVerdict, line: UserLine) -> None:
+    """Warn of options that have an effect on a device, but none on the stub; note them."""
     from ascend_session.backends.stub import without_effect
 
-    if not verdict.is_offloaded:
-        return {}
+    verdict.stub_effects = without_effect(verdict.values)
     too_late = {finding.message.partition("=")[0] for finding in verdict.late}
-    effects = without_effect(verdict.values)
-    for key, message in effects.items():
+    for key, message in verdict.stub_effects.items():
         if key not in too_late:
             warnings.warn_explicit(message, AscendConfigWarning, line.file, line.number)
-    return effects
 
 
 def _system_target(values: Dict[str, Any], graph: Any) -> str:
-    # With more options the system would refuse what the adapter accepts.
-    names = ("hccl_timeout", "session_device_id")
-    kept: Dict[str, Any] = {key: values[key] for key in names if key in values}
+    kept: Dict[str, Any] = {key: values[key] for key in IN_FORCE if key in values}
     opened = system(kept)
     if "session_device_id" in kept:
         opened.check_device(kept["session_device_id"])
@@ -540,19 +511,18 @@ def watch_sessions_on_device() -> None:
     if _OnDevice.guard is not None:
         return
     _OnDevice.pid = os.getpid()
-    original = _original_constructor()
-
-    def __init__(self: Any, target: str = "", graph: Any = None, config: Any = None) -> None:  # noqa: N807
-        _take_signals()
-        original(self, target, graph, config)
-        _OnDevice.references.append(weakref.ref(self, _OnDevice.references.remove))
-        # Registered last, so it runs before the vendor's exit handler, which ends GE.
-        on_close("sessions", finish_on_device)
-
-    _replace_constructor(__init__)
+    _replace_constructor(_open_on_device)
     _OnDevice.guard = SignalGuard(_interrupt, finish_on_device)
     _take_signals()
     on_fork(_leave_device)
+
+
+def _open_on_device(original: Callable[..., None], session: Any, *arguments: Any) -> None:
+    _take_signals()
+    original(session, *arguments)
+    _OnDevice.references.append(weakref.ref(session, _OnDevice.references.remove))
+    # Registered last, so it runs before the vendor's exit handler, which ends GE.
+    on_close("sessions", finish_on_device)
 
 
 def _take_signals() -> None:

@@ -7,7 +7,7 @@ the vendor's source, and not run, the report tells.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Set
 
 from ascend_session.config.ends import AdapterView, Ends, Stage
 from ascend_session.config.entry import (
@@ -28,6 +28,9 @@ from ascend_session.vendor import HOST_JOBS
 
 _MOST_BY_HAND = 25  # options in one entry; NPUEstimator writes more
 
+# Rules whose warnings, too, are about what is missing on the host
+_ABOUT_FOLDERS = (paths.directories_that_are_created, paths.profiling_output)
+
 
 @dataclass
 class EntryVerdict:
@@ -42,6 +45,7 @@ class EntryVerdict:
         ignored: Findings about options that a device silently ignores.
         notes: Other sentences about the session's configuration.
         defaults: Keys whose value is the default that NPUEstimator writes.
+        stub_effects: Why options have no effect on the stub, by key.
     """
 
     has_entry: bool = False
@@ -52,6 +56,7 @@ class EntryVerdict:
     ignored: List[Finding] = field(default_factory=list)
     notes: List[str] = field(default_factory=list)
     defaults: Set[str] = field(default_factory=set)
+    stub_effects: Dict[str, str] = field(default_factory=dict)
 
     @property
     def is_offloaded(self) -> bool:
@@ -70,7 +75,7 @@ def judge_entry(proto: Any, environ: Mapping[str, str]) -> EntryVerdict:
     verdict = EntryVerdict()
     if proto is None:
         return verdict
-    entries, verdict.ignored = read_entries(proto)
+    entries, problems = read_entries(proto)
     views = read_in_turn([entry.values for entry in entries], environ)
     in_force = views[-1].all if views else {}
     verdict.has_entry = bool(entries)
@@ -80,7 +85,8 @@ def judge_entry(proto: Any, environ: Mapping[str, str]) -> EntryVerdict:
             verdict.written.pop(key, None)
         verdict.written.update(entry.written)
     endings = _find_endings(views)
-    problems = [each for entry in entries for each in _find_problems(entry, endings, environ)]
+    for entry in entries:
+        problems += _find_problems(entry, endings, environ)
     _sort_problems(verdict, problems, [each for each in endings if each.ends.is_proven])
     if entries:
         _forgive_defaults(verdict, entries[-1].values)
@@ -96,31 +102,16 @@ class _Ending(NamedTuple):
     """A reason for which a device ends the run.
 
     Attributes:
-        about: The key of the option, or the name of the variable.
+        key: The key of the option, or the name of the variable.
         ends: The component that ends the run.
-        view: The options as that component reads them.
-        finding: The finding of a rule; None if the value of ``about`` is wrong, or if a function
-            of ``ends`` found the reason.
+        finding: The reason.
+        value: The value, if it is wrong whatever the other options are; else None.
     """
 
-    about: str
+    key: str
     ends: Ends
-    view: AdapterView
-    finding: Optional[Finding] = None
-
-    @property
-    def is_of_value(self) -> bool:
-        """True if the value is wrong, whatever the other options are."""
-        return self.finding is None and self.ends.fails is None
-
-    def explain(self) -> Finding:
-        """Return a finding about the reason."""
-        if self.finding is not None:
-            return self.finding
-        given = self.view.all if self.about in self.view.all else self.view.environ
-        written = f"{self.about}={given[self.about]!r}" if self.about in given else self.about
-        message = f"{written} ends the run on a device: {self.ends.wants}."
-        return Finding(ERROR, message, option=self.about)
+    finding: Finding
+    value: Any = None
 
 
 def _find_endings(views: Sequence[AdapterView]) -> List[_Ending]:
@@ -129,10 +120,10 @@ def _find_endings(views: Sequence[AdapterView]) -> List[_Ending]:
         return []
     last = views[-1]
     together = [last._replace(own=last.all)]
-    stages = [stage for stage in Stage if stage.is_reached(last.all)]
     return [
         ending
-        for stage in stages
+        for stage in Stage
+        if stage.is_reached(last.all)
         for view in (views if stage.is_of_entry else together)
         for ending in _find_endings_at(stage, view)
     ]
@@ -140,23 +131,33 @@ def _find_endings(views: Sequence[AdapterView]) -> List[_Ending]:
 
 def _find_endings_at(stage: Stage, view: AdapterView) -> Iterator[_Ending]:
     known = options_by_key(AdapterOptions)
-    refused = {key for key, value in view.own.items() if check_value(key, value)}
-    for key in view.own:
+    problems = {key: check_value(key, value) for key, value in view.own.items()}
+    refused = {key for key in problems if problems[key]}
+    options = FlatOptions(view.own, refused, environ=view.environ)
+    for key, value in view.own.items():
         for ends in known[key].ends:
             if ends.by is not stage:
                 continue
-            if ends.fails(view) if ends.fails else key in refused and ends.covers(key, view):
-                yield _Ending(key, ends, view)
-    options = FlatOptions(view.own, refused, environ=view.environ)
+            if ends.fails is not None and ends.fails(view):
+                yield _Ending(key, ends, _explain(key, ends, view))
+            elif key in refused and ends.covers(key, view):
+                yield _Ending(key, ends, problems[key][0], value)
     for rule in (*RULES, *RULES_OF_OPENING):
         for ends in rule.ends:
             if ends.by is not stage:
                 continue
             if ends.fails is None:
                 for finding in errors_of(rule.findings(options)):
-                    yield _Ending(key_of(finding), ends, view, finding)
+                    yield _Ending(key_of(finding), ends, finding)
             elif ends.fails(view):
-                yield _Ending(rule.keys[0], ends, view)
+                yield _Ending(rule.keys[0], ends, _explain(rule.keys[0], ends, view))
+
+
+def _explain(key: str, ends: Ends, view: AdapterView) -> Finding:
+    """Report an option or a variable that ends the run, though no type or rule refuses it."""
+    given = view.all if key in view.all else view.environ
+    written = f"{key}={given[key]!r}" if key in given else key
+    return Finding(ERROR, f"{written} ends the run on a device: {ends.wants}.", option=key)
 
 
 def key_of(finding: Finding) -> str:
@@ -180,11 +181,7 @@ def _find_problems(
             refused.add(key)
         elif cause is not None:
             yield cause
-        who = [
-            each.ends
-            for each in endings
-            if each.is_of_value and each.about == key and each.view.own[key] == value
-        ]
+        who = [each.ends for each in endings if each.key == key and each.value == value]
         for problem in problems if key not in explained else ():
             if who:
                 problem = problem._replace(message=f"{problem.message} {who[0].sentence}")
@@ -197,8 +194,8 @@ def _find_problems(
     about_files = (*paths.RULES, *paths.OPENING_RULES)
     for rule in (*RULES, *RULES_OF_OPENING):
         for finding in rule.findings(options):
-            is_about_file = finding.severity == ERROR and rule in about_files
-            yield finding._replace(effect=HOST) if is_about_file else finding
+            is_of_host = rule.check in _ABOUT_FOLDERS or finding.severity == ERROR
+            yield finding._replace(effect=HOST) if rule in about_files and is_of_host else finding
 
 
 def _sort_problems(
@@ -206,34 +203,25 @@ def _sort_problems(
 ) -> None:
     """Put each problem where it belongs in a verdict: it ends the run, or is ignored.
 
-    Args:
-        verdict: The verdict to complete.
-        problems: All findings about the entries.
-        endings: The proven reasons to end the run.
+    The endings are those that are proven.
     """
-    about = {each.about for each in endings}
+    ending_keys = {each.key for each in endings}
     if verdict.is_offloaded:
         written = {key: verdict.written.get(key) for key in REFUSED_BY_GE}
-        about |= {key for key, value in written.items() if isinstance(value, str) and value != ""}
-    explained = set()
+        ending_keys |= {key for key, value in written.items() if isinstance(value, str) and value}
     for finding in dict.fromkeys(problems):
-        if finding.severity == ERROR and key_of(finding) in about:
-            explained.add(key_of(finding))
-            verdict.refused.append(finding)
-        else:
-            verdict.ignored.append(finding)
+        is_ending = finding.severity == ERROR and key_of(finding) in ending_keys
+        (verdict.refused if is_ending else verdict.ignored).append(finding)
+    explained = {key_of(finding) for finding in verdict.refused}
+    unexplained: Dict[str, Finding] = {}
     for ending in endings:
-        if ending.about not in explained:
-            explained.add(ending.about)
-            verdict.refused.append(ending.explain())
+        if ending.key not in explained:
+            unexplained.setdefault(ending.key, ending.finding)
+    verdict.refused += unexplained.values()
 
 
 def _forgive_defaults(verdict: EntryVerdict, values: Mapping[str, Any]) -> None:
-    """Drop findings about the defaults that NPUEstimator always writes.
-
-    Args:
-        verdict: The verdict to change.
-        values: The values of the last entry; if NPUEstimator wrote an entry, it is this one.
+    """Drop findings about the defaults that NPUEstimator always writes, as the last entry.
 
     Source: npu_estimator.py, which writes job and task_index; by hand nobody writes so many.
     """
@@ -310,101 +298,91 @@ class SessionOption(NamedTuple):
     why: str
 
 
-_IN_FORCE = {
+IN_FORCE = {
     "hccl_timeout": "in force: collectives wait as long",
     "session_device_id": "checked; all devices share the CPU",
 }
+"""Options that the stub obeys, and how; with others its system would refuse what runs."""
+
+
+def describe_options(verdict: EntryVerdict, is_refused: bool = False) -> List[SessionOption]:
+    """Return the options of an entry, each with its effect.
+
+    Args:
+        verdict: The verdict on the entry.
+        is_refused: Whether the session was refused, so that none of its options is in force.
+    """
+    # Of several reasons the last one holds; of several findings about an option the first one.
+    effects = dict.fromkeys(verdict.written, ("device", "checked here"))
+    effects.update({key: ("device", why) for key, why in IN_FORCE.items()})
+    if is_refused:
+        effects = dict.fromkeys(effects, ("unused", "the session was refused for other options"))
+    effects.update({key: ("stub", why) for key, why in verdict.stub_effects.items()})
+    why = "the default that NPUEstimator always writes"
+    effects.update(dict.fromkeys(verdict.defaults, ("default", why)))
+    for finding in reversed([*verdict.late, *verdict.ignored]):
+        effect = "silent"
+        if finding.effect == HOST:
+            effect = "host"
+        elif finding.severity == WARNING and finding.effect != NO_EFFECT:
+            effect = "unused" if is_refused else "device"
+        effects[key_of(finding)] = effect, str(finding)
+    for finding in reversed(verdict.refused):
+        effects[key_of(finding)] = "refused", str(finding)
+    return [SessionOption(key, value, *effects[key]) for key, value in verdict.written.items()]
 
 
 def describe_loops(
-    option: SessionOption, loops: Mapping[int, int], is_estimators: bool = False
-) -> SessionOption:
-    """Return iterations_per_loop with whether it was in force in a session.
+    options: Sequence[SessionOption], loops: Mapping[int, int]
+) -> List[SessionOption]:
+    """Return options in which iterations_per_loop says whether it was in force in the session.
+
+    NPUEstimator, which writes its defaults, makes loops to train, and none to evaluate, predict or
+    export (npu_estimator.py).
 
     Args:
-        option: The option, as `describe_options` returns it.
+        options: The options of a session that was opened, as `describe_options` returns them.
         loops: The loops of the session (`sessions.WatchedSession`).
-        is_estimators: Whether NPUEstimator opened the session. It makes loops to train, and none to
-            evaluate, predict or export (npu_estimator.py).
     """
-    if option.effect not in ("device", "silent"):
-        return option
-    on_device = f" On a device, {option.why}" if option.key in option.why else ""
-    if any(loops.values()):
-        counts = " and ".join(
-            _describe_runs(runs, steps) for steps, runs in sorted(loops.items()) if runs
-        )
-        why = f"{option.key}={option.value} was in force: {counts}.{on_device}"
-        return option._replace(effect="device", why=why)
-    if option.value == 1 and not loops:
-        return option._replace(why="in force: each run makes one step")
-    if is_estimators and not loops:
-        why = f"{option.key}={option.value} is for training; this session makes one step a run."
+    is_estimators = any(option.effect == "default" for option in options)
+    return [
+        _describe_loop(option, loops, is_estimators)
+        if option.key == "iterations_per_loop" and option.effect in ("device", "silent")
+        else option
+        for option in options
+    ]
+
+
+def _describe_loop(
+    option: SessionOption, loops: Mapping[int, int], is_estimators: bool
+) -> SessionOption:
+    written = f"{option.key}={option.value}"
+    runs = [_describe_runs(count, steps) for steps, count in sorted(loops.items()) if count]
+    if runs:
+        on_device = f" On a device, {option.why}" if option.key in option.why else ""
+        why = f"{written} was in force: {' and '.join(runs)}.{on_device}"
         return option._replace(effect="device", why=why)
     if loops:
         what = (
             "the loop that was made was never run. Run what util.set_iteration_per_loop returns, "
             "or, with SetIterationsVarHook, the operation named IterationOp."
         )
+    elif option.value == 1:
+        return option._replace(why="in force: each run makes one step")
+    elif is_estimators:
+        why = f"{written} is for training; this session makes one step a run."
+        return option._replace(effect="device", why=why)
     else:
         what = (
             "each run made one step, for no loop was made. Run what "
             f"util.set_iteration_per_loop(sess, train_op, {option.value}) returns, or leave the "
             "option out."
         )
-    why = f"{option.key}={option.value} was not in force: {what}"
-    return option._replace(effect="silent", why=why)
+    return option._replace(effect="silent", why=f"{written} was not in force: {what}")
 
 
-def _describe_runs(runs: int, steps: int) -> str:
-    who, each = ("1 run", "") if runs == 1 else (f"{runs} runs", " each")
+def _describe_runs(count: int, steps: int) -> str:
+    who, each = ("1 run", "") if count == 1 else (f"{count} runs", " each")
     if steps == 0:
         return f"{who} ended in the first step"
     return f"{who} made {steps} step{'s' if steps > 1 else ''}{each}"
-
-
-def describe_options(
-    verdict: EntryVerdict, stub_effects: Mapping[str, str], is_refused: bool = False
-) -> List[SessionOption]:
-    """Return the options of an entry, each with its effect.
-
-    Args:
-        verdict: The verdict on the entry.
-        stub_effects: The reasons why options have no effect on the stub, by key.
-        is_refused: Whether the session was refused, so that none of its options is in force.
-    """
-    refused = _first_by_key(verdict.refused)
-    silent = _first_by_key([*verdict.late, *verdict.ignored])
-    options = []
-    for key, value in verdict.written.items():
-        if key in refused:
-            effect, why = "refused", str(refused[key])
-        elif key in silent:
-            effect, why = _effect_of(silent[key]), str(silent[key])
-        elif key in verdict.defaults:
-            effect, why = "default", "the default that NPUEstimator always writes"
-        elif key in stub_effects:
-            effect, why = "stub", stub_effects[key]
-        elif is_refused:
-            effect, why = "unused", "the session was refused for other options"
-        else:
-            effect, why = "device", _IN_FORCE.get(key, "checked here")
-        if is_refused and effect == "device":
-            effect = "unused"
-        options.append(SessionOption(key, value, effect, why))
-    return options
-
-
-def _effect_of(finding: Finding) -> str:
-    """Return the effect of an option with a finding that does not end the run."""
-    if finding.effect == HOST:
-        return "host"
-    return "device" if finding.severity == WARNING and finding.effect != NO_EFFECT else "silent"
-
-
-def _first_by_key(findings: Sequence[Finding]) -> Dict[str, Finding]:
-    """Map keys to the first finding about each."""
-    first: Dict[str, Finding] = {}
-    for finding in findings:
-        first.setdefault(key_of(finding), finding)
-    return first

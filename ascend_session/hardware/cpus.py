@@ -13,7 +13,7 @@ from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ascend_session.hardware.nodes import host_root, processor_nodes, read_host_file
 from ascend_session.hardware.npu_smi import Affinity, ChipKey, ChipListing, NpuSmi
-from ascend_session.hardware.program import TIME_LIMIT, parse_cpus, parse_number
+from ascend_session.hardware.program import parse_cpus, parse_number
 from ascend_session.ids import PhysicalDeviceId
 
 _Cpus = Dict[PhysicalDeviceId, Tuple[int, ...]]
@@ -38,17 +38,15 @@ class NearCpus(NamedTuple):
         return self.by_npu_smi.get(device, self.by_node.get(device, ()))
 
 
-def find_near_cpus(environ: Mapping[str, str], timeout: float = TIME_LIMIT) -> NearCpus:
+def find_near_cpus(environ: Mapping[str, str]) -> NearCpus:
     """Find the CPUs near each device; never raises.
 
     Args:
         environ: Names the host's root, and ``PATH`` for ``npu-smi``.
-        timeout: Seconds that one answer of ``npu-smi`` may take. After a timeout it is not asked
-            again.
     """
     root = host_root(environ)
     nodes = processor_nodes(root)
-    npu_smi = NpuSmi(environ, root, timeout)
+    npu_smi = NpuSmi(environ, root)
     rows = npu_smi.topology()
     by_npu_smi = {
         PhysicalDeviceId(row.number): row.cpus for row in rows if row.physical and row.cpus

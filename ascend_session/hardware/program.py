@@ -46,7 +46,8 @@ _SLOW_S = 5.0  # after which the caller is told that the program is slow
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 _UNPRINTED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 # Longer than any line that the vendor's programs print, short enough for every pattern used here.
-_LONGEST_LINE = 1000
+_LONGEST_LINE = 1000  # characters
+_LONGEST_QUOTE = 120  # characters
 _MOST_CPUS = 65536
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _DECIMAL = re.compile(r"-?[0-9]{1,9}(?:\.[0-9]{1,9})?")
@@ -128,12 +129,12 @@ def parse_pairs(text: str) -> Iterator[Tuple[str, str]]:
             yield " ".join(match.group(1).lower().split()), match.group(2).strip()
 
 
-def quote_first_line(text: str, longest: int = 120) -> str:
+def quote_first_line(text: str) -> str:
     """Quote the first line that is not blank, for a message; ``nothing`` if there is none."""
     first = next((line.strip() for line in clean_lines(text) if line.strip()), None)
     if first is None:
         return "nothing"
-    return repr(first if len(first) <= longest else f"{first[:longest]}...")
+    return repr(first if len(first) <= _LONGEST_QUOTE else f"{first[:_LONGEST_QUOTE]}...")
 
 
 def explain_failures(text: str) -> List[str]:

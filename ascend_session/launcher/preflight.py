@@ -7,7 +7,7 @@ loaded only where there are devices to use.
 import os
 from typing import Callable, List, Mapping, NoReturn, Optional, Sequence
 
-from ascend_session.checks.job import (
+from ascend_session.checks.environment import (
     FOLDER,
     PROGRAM,
     check_folder,

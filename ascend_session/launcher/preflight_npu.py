@@ -21,7 +21,7 @@ from ascend_session.checks.availability import (
     check_nodes,
     find_holders,
 )
-from ascend_session.checks.job import check_job_variables
+from ascend_session.checks.environment import check_job_variables
 from ascend_session.checks.network import (
     PORTS,
     Interfaces,

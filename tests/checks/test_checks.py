@@ -12,13 +12,13 @@ import pytest
 
 from ascend_session.checks import network
 from ascend_session.checks.availability import check_holders, find_holders
-from ascend_session.checks.interpreter import check_interpreter, inspect_interpreter
-from ascend_session.checks.job import (
+from ascend_session.checks.environment import (
     check_folder,
     check_limits,
     check_module,
     check_script,
 )
+from ascend_session.checks.interpreter import check_interpreter, inspect_interpreter
 from ascend_session.checks.network import Interfaces, Need, find_need
 from ascend_session.checks.toolkit import check_versions
 from ascend_session.cluster.rank_table import RankTable, TableServer

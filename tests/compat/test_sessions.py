@@ -160,6 +160,7 @@ def test_init_options_of_a_later_session_are_without_effect(tf: Any, proto: Any)
         ({"hccl_timeout": 0}, "device"),
         ({"fusion_switch_file": "/does/not/exist"}, "host"),
         ({"fusion_switch_file": "/dev/null"}, "host"),
+        ({"fusion_switch_file": "missing.cfg"}, "host"),
     ],
     ids=str,
 )
@@ -170,6 +171,20 @@ def test_an_option_is_honoured_only_if_it_does_what_it_says(
     [session] = session_log().sessions
     effects = {each.key: each.effect for each in session.settings}
     assert effects[list(options)[-1]] == effect
+
+
+@pytest.mark.parametrize(("folder", "effect"), [("/does/not/exist", "host"), ("/", "device")])
+def test_a_folder_for_profiling_is_correct_only_if_it_exists(
+    tf: Any, proto: Any, folder: str, effect: str
+) -> None:
+    config = proto(profiling_mode=True, profiling_options=f'{{"output":"{folder}"}}')
+    with pytest.warns(AscendConfigWarning, match="no profiling data"):
+        tf.Session(config=config).close()
+    [session] = session_log().sessions
+    assert {each.key: each.effect for each in session.settings} == {
+        "profiling_mode": "stub",
+        "profiling_options": effect,
+    }
 
 
 def test_the_last_session_takes_the_device_down_and_the_next_one_decides_anew(

@@ -150,13 +150,6 @@ def test_garbage_is_no_answer(host: FakeHost, reply: Reply) -> None:
     assert find_near_cpus(host.environ) == NearCpus({}, {})
 
 
-def test_a_program_that_hangs_is_asked_once(host: FakeHost) -> None:
-    host.nodes(range(2))
-    host.npu_smi({"": Reply(then="hang")})
-    assert find_near_cpus(host.environ, timeout=0.5) == NearCpus({}, {})
-    assert len([call for call in host.calls() if call.arguments != "child"]) == 1
-
-
 def test_without_npu_smi_nothing_is_known(host: FakeHost) -> None:
     host.nodes(range(8))
     assert find_near_cpus(host.environ) == NearCpus({}, {})

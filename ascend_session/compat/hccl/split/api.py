@@ -5,10 +5,10 @@ The parts affect when a device exchanges them, and never a result. Source: hccl/
 
 from typing import Any
 
+from ascend_session.compat.hccl.manage import api
 from ascend_session.compat.vendor_modules import mirror
 from ascend_session.vendor import WORLD_GROUP
 
-_MAX_GROUP_NAME = 127
 _MAX_UINT32 = 4294967295
 _WHOLE = 100
 
@@ -64,12 +64,9 @@ def set_split_strategy_by_size(
 
 
 def _check_group(group: Any) -> None:
-    if not isinstance(group, str):
-        raise ValueError(f"group must be a python str, this is {group!r}.")
-    if not group:
-        raise ValueError("group name is empty.")
-    if len(group) > _MAX_GROUP_NAME:
-        raise ValueError(f"group name len[{len(group)}] too long, Max len[{_MAX_GROUP_NAME}].")
+    if isinstance(group, str) and len(group) > api._MAX_GROUP_NAME:
+        raise ValueError(f"group name len[{len(group)}] too long, Max len[{api._MAX_GROUP_NAME}].")
+    api._check_group(group)
 
 
 def _check_list(name: str, values: Any) -> None:

@@ -1,4 +1,4 @@
-"""Checks of a job's variables, limits, script or module, and log folder.
+"""Checks of what a process of a job starts in: variables, limits, its program, and the log folder.
 
 The launcher checks that a script exists when it builds the command; the checks here find errors
 that Python would report only in the ranks.
