@@ -11,7 +11,7 @@ It
 * talks with the launcher through a socket, and stops everyone when that is closed;
 * leaves when it has no child, which for a subreaper means that no process of the job lives.
 
-`main` is all that its process runs. The first rank waits for it, so what only some jobs need is
+The launcher starts it by ``python -m``. The first rank waits for it, so what only some jobs need is
 imported then.
 
 Launcher and guardian send each other `marshal` values, each behind its length: both ends run
@@ -574,3 +574,7 @@ def main() -> None:
         os.set_inheritable(rank["stderr"], False)
     GuardedJob(channel, job).run(messages[1:])
     os._exit(0)  # at once, for the launcher waits
+
+
+if __name__ == "__main__":
+    main()

@@ -66,7 +66,7 @@ from ascend_session.rank_folder import RANK_FOLDER, read_first_step
 if TYPE_CHECKING:
     from ascend_session.launcher.stall import StallWatch
 
-_GUARDIAN = "from ascend_session.launcher.guardian import main; main()"  # -m is slower
+_GUARDIAN = "ascend_session.launcher.guardian"
 _BESIDE_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -120,7 +120,7 @@ class GuardianProcess:
             with contextlib.ExitStack() as unless_started, theirs:
                 unless_started.callback(self._socket.close)
                 self._process = subprocess.Popen(
-                    [sys.executable, "-S", "-c", _GUARDIAN, str(theirs.fileno()), str(os.getpid())],
+                    [sys.executable, "-S", "-m", _GUARDIAN, str(theirs.fileno()), str(os.getpid())],
                     stdin=subprocess.DEVNULL if config.attach is None else None,
                     stdout=subprocess.DEVNULL,
                     cwd="/",  # where no module can hide one that it imports
