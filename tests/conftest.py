@@ -103,6 +103,15 @@ def tf(_tensorflow: Any) -> Iterator[Any]:
         assert not left, f"the test left default sessions: {left}"
 
 
+@pytest.fixture
+def ge(tf: Any, tmp_path: Path) -> Iterator[Any]:
+    """The vendor's packages on a host with one device, which `auto` chooses, in this process."""
+    from tests.fake_host.vendor import loaded_on
+
+    with loaded_on(tmp_path, chips=1) as ge:
+        yield ge
+
+
 @pytest.fixture(scope="session")
 def programs() -> Iterator[Host]:
     """Runs the programs of tests/programs."""

@@ -144,14 +144,19 @@ def _become(request: Any, descriptors: List[int]) -> None:
     os.environ.clear()
     os.environ.update(request["env"])
     os.chdir(request["cwd"])
-    sys.argv = request["words"]
+    words = request["words"]
+    module = words[1] if words[0] == "-m" else None
+    sys.argv = words[1:] if module else words
     if hasattr(sys, "orig_argv"):  # from Python 3.10 on
-        sys.orig_argv = [sys.executable, *request["words"]]
+        sys.orig_argv = [sys.executable, *words]
     added = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    sys.path[:] = [os.path.dirname(sys.argv[0]), *added, *sys.path]
+    sys.path[:] = [os.getcwd() if module else os.path.dirname(words[0]), *added, *sys.path]
     code: Any = None
     try:
-        runpy.run_path(sys.argv[0], run_name="__main__")
+        if module:
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(words[0], run_name="__main__")
     except SystemExit as end:
         code = end.code
     if not isinstance(code, (int, type(None))):

@@ -1,8 +1,7 @@
 """gelu and dropout: the vendor's formulas without a device, the vendor's operators on one."""
 
 import inspect
-from pathlib import Path
-from typing import Any, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,16 +9,9 @@ import pytest
 from ascend_session import LifecycleError, ops
 from tests.compat.surface import module
 from tests.fake_host.signatures import NPU_OPS, VENDOR_MODULES
-from tests.fake_host.vendor import Loaded, loaded_on
+from tests.fake_host.vendor import Loaded
 
 X = np.linspace(-4.0, 4.0, 24).reshape(4, 6).astype(np.float32)
-
-
-@pytest.fixture
-def ge(tf: Any, tmp_path: Path) -> Iterator[Loaded]:
-    """The vendor's packages on a host with a device, which `auto` chooses."""
-    with loaded_on(tmp_path, chips=1) as ge:
-        yield ge
 
 
 def run(tf: Any, fetches: Any) -> Any:

@@ -28,8 +28,7 @@ from ascend_session.failures.scanner import failure_of
 from ascend_session.option_files import OpPrecision
 from hardware_tests.backend_contract import open_and_close
 from tests.fake_host.vendor import live_host, loaded
-
-TABLE = "usr/local/Ascend/rank_table.json"
+from tests.hccl.ranks import variables_of
 
 
 @pytest.fixture
@@ -292,7 +291,7 @@ class TestTheJob:
     def test_rank_and_size_are_hccls_once_the_device_is_up(
         self, ge: Any, host: Any, monkeypatch: Any
     ) -> None:
-        for name, value in rank_table(host, 2).items():
+        for name, value in variables_of(host, 2, 1).items():
             monkeypatch.setenv(name, value)
         with ascend_system() as system:
             assert (system.rank, system.size, system.local_rank, system.local_size) == (1, 2, 1, 2)
@@ -301,7 +300,7 @@ class TestTheJob:
     def test_a_rank_that_mpirun_started_is_told_to_the_adapter_while_the_system_is_open(
         self, ge: Any, host: Any, monkeypatch: Any
     ) -> None:
-        monkeypatch.setenv("RANK_TABLE_FILE", rank_table(host, 2)["RANK_TABLE_FILE"])
+        monkeypatch.setenv("RANK_TABLE_FILE", variables_of(host, 2, 1)["RANK_TABLE_FILE"])
         for name in ("RANK", "LOCAL_RANK"):
             monkeypatch.setenv(f"OMPI_COMM_WORLD_{name}", "1")
         for name in ("SIZE", "LOCAL_SIZE"):
@@ -383,26 +382,3 @@ class TestFailures:
                 with ascend_session():
                     raise ZeroDivisionError
         assert len(failed.value.closing_errors) == 1  # type: ignore[attr-defined]
-
-
-def rank_table(host: Any, size: int) -> Dict[str, str]:
-    """A table of ``size`` ranks on one server, and the variables of the last rank."""
-    devices = [
-        {"device_id": str(n), "device_ip": f"192.168.1.{8 + n}", "rank_id": str(n)}
-        for n in range(size)
-    ]
-    table = {
-        "version": "1.0",
-        "status": "completed",
-        "server_count": "1",
-        "server_list": [{"server_id": "node_0", "device": devices}],
-    }
-    path = host.write(TABLE, json.dumps(table))
-    last = str(size - 1)
-    return {
-        "RANK_TABLE_FILE": str(path),
-        "RANK_SIZE": str(size),
-        "RANK_ID": last,
-        "ASCEND_DEVICE_ID": last,
-        "JOB_ID": "1",
-    }

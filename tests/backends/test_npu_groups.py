@@ -1,21 +1,13 @@
 """The npu backend's operators and groups, on the fake host."""
 
 import os
-from pathlib import Path
-from typing import Any, Iterator
+from typing import Any
 
 import pytest
 
 from ascend_session import CollectiveError, ascend_system, hccl
 from ascend_session.backends import Choice, create
-from tests.fake_host.vendor import Loaded, loaded_on
-
-
-@pytest.fixture
-def ge(tf: Any, tmp_path: Path) -> Iterator[Loaded]:
-    """The vendor's packages on a host with one device, in this process."""
-    with loaded_on(tmp_path, chips=1) as ge:
-        yield ge
+from tests.fake_host.vendor import Loaded
 
 
 def test_a_graph_that_was_built_before_runs_on_the_device(tf: Any, ge: Loaded) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import sys
 import textwrap
 from pathlib import Path
 
@@ -43,11 +44,12 @@ _RAISE = 'raise ValueError("batch 3 is empty")'
 def fail(program, tmp_path):
     """Launches a script on the stub to its end; its output goes to pipes."""
 
-    def fail(script, *words, ranks=1):
+    def fail(script, *words, ranks=1, python=sys.executable):
         path = tmp_path / "train.py"
         path.write_text(textwrap.dedent(script))
         logs = ("--log-dir", str(tmp_path / "logs"), "--job-id", "job")
-        called = program("launch", "-n", str(ranks), "--backend", "stub", *logs, str(path), *words)
+        job = ("-n", str(ranks), "--backend", "stub", "--python", python, *logs)
+        called = program("launch", *job, str(path), *words)
         assert called.code != 0
         return called
 
@@ -77,10 +79,10 @@ def show(start, tmp_path):
     return show
 
 
-def test_a_raise_in_one_of_eight_ranks_is_one_block_of_few_lines(show, tmp_path):
+def test_a_raise_in_one_of_eight_ranks_is_one_block_of_few_lines(show, tmp_path, forking_python):
     script = tmp_path / "train.py"
     script.write_text(_TRAINING.format(fault=_RAISE))
-    terminal, process = show("-n", "8", str(script), "3")
+    terminal, process = show("-n", "8", "--python", forking_python, str(script), "3")
     while terminal.read():
         pass
     terminal.close()
@@ -106,8 +108,9 @@ def test_a_raise_in_one_of_eight_ranks_is_one_block_of_few_lines(show, tmp_path)
     assert "ValueError: batch 3 is empty" in log(tmp_path, 3).read_text()
 
 
-def test_ranks_that_lose_a_crashed_one_say_so_in_a_line_at_most(fail, tmp_path):
-    called = fail(_TRAINING.format(fault="os.kill(os.getpid(), signal.SIGSEGV)"), "1", ranks=2)
+def test_ranks_that_lose_a_crashed_one_say_so_in_a_line_at_most(fail, tmp_path, forking_python):
+    script = _TRAINING.format(fault="os.kill(os.getpid(), signal.SIGSEGV)")
+    called = fail(script, "1", ranks=2, python=forking_python)
     assert called.code == 128 + signal.SIGSEGV
     # A rank that is told to end before it can hear of the crash says nothing.
     assert called.out in ("[0] rank 0: stopped, because rank 1 failed\n", "")

@@ -133,10 +133,15 @@ def test_a_script_that_is_no_python_fails_in_every_rank(launcher: Launcher) -> N
 
 def test_ranks_that_hang_in_c_and_ignore_sigterm_are_ended(launcher: Launcher) -> None:
     code = """
-if rank == 3: time.sleep(1); os._exit(4)  # when the others hang
+others = [f"hangs_{one}" for one in range(int(os.environ["RANK_SIZE"])) if one != 3]
+if rank == 3:
+    while not all(os.path.exists(name) for name in others): time.sleep(0.01)
+    os._exit(4)
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])
 import ctypes
-ctypes.CDLL(None).pause()
+pause = ctypes.CDLL(None).pause
+open(f"hangs_{rank}", "w").close()
+pause()
 """
     ended = launcher.run(code, "--grace", "0.5")
     assert ended.code == 4

@@ -36,10 +36,10 @@ def environment(**more: str) -> Dict[str, str]:
     return {**base, "PYTHONPATH": str(TOP), **more}
 
 
-def run(*arguments: str, cwd: Path, **environ: str) -> Outcome:
+def run(*arguments: str, cwd: Path, python: str = sys.executable, **environ: str) -> Outcome:
     """Runs Python with these arguments."""
     ended = subprocess.run(
-        [sys.executable, *arguments],
+        [python, *arguments],
         cwd=str(cwd),
         env=environment(**environ),
         stdin=subprocess.DEVNULL,

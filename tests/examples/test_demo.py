@@ -1,6 +1,7 @@
 """What the demo says of two trainings."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any, List
 
@@ -10,16 +11,25 @@ from ascend_session.examples import demo
 from ascend_session.examples._report import Epoch, load
 from tests.examples.running import TOP, run
 
-PROGRAM = "import sys; from ascend_session.examples import demo; sys.exit(demo.main({!r}, ranks=2))"
+PROGRAM = """
+import functools, sys
+from ascend_session.examples import demo
+demo.LaunchConfig = functools.partial(demo.LaunchConfig, python={!r})
+sys.exit(demo.main({!r}, ranks=2))
+"""
 
 
 def epochs(*losses: float) -> List[Epoch]:
     return [Epoch(n, loss, 0.5, 0.9, f"weights{n}") for n, loss in enumerate(losses, 1)]
 
 
-def test_it_runs_one_process_and_a_job_and_compares_them(tmp_path: Path) -> None:
+def test_it_runs_one_process_and_a_job_and_compares_them(
+    tmp_path: Path, forking_python: str
+) -> None:
     arguments = ["--epochs", "2", "--batch", "100", "--output", "out"]
-    outcome = run("-c", PROGRAM.format(arguments), cwd=tmp_path)
+    program = tmp_path / "two_ranks.py"
+    program.write_text(PROGRAM.format(forking_python, arguments))
+    outcome = run(str(program), cwd=tmp_path, python=forking_python)
     assert outcome.code == 0, outcome.stdout + outcome.stderr
     unfolded = outcome.stdout.replace(" \\\n   ", "")
     commands = [line for line in unfolded.splitlines() if line.startswith("$ ")]
@@ -42,9 +52,12 @@ def test_it_runs_one_process_and_a_job_and_compares_them(tmp_path: Path) -> None
     assert [line[:4].strip() == "#" for line in rest] == [True, False] * 3
 
 
-def test_one_process_learns_the_digits_with_the_images_of_eight_ranks(tmp_path: Path) -> None:
-    arguments = ["--epochs", str(demo.EPOCHS), "--batch", str(demo.RANKS * 64)]
-    outcome = run("-m", "ascend_session.examples.digits", *arguments, cwd=tmp_path)
+def test_one_process_learns_the_digits_with_the_images_of_eight_ranks(
+    tmp_path: Path, forking_python: str
+) -> None:
+    arguments = ["-m", "ascend_session.examples.digits", "--epochs", str(demo.EPOCHS)]
+    arguments += ["--batch", str(demo.RANKS * 64)]
+    outcome = run(*arguments, cwd=tmp_path, python=forking_python)
     assert outcome.table()[-1][3] >= 0.95, outcome.stdout + outcome.stderr
 
 
@@ -60,16 +73,14 @@ def test_a_job_that_has_not_a_device_for_each_rank_runs_on_the_cpu(
     assert backends[1] == "npu" or choices[1].reason.startswith("8 ranks need 8 devices, and this")
 
 
-def test_a_job_that_fails_is_said_with_its_exit_code(tmp_path: Path) -> None:
+def test_a_job_that_fails_is_said_with_its_exit_code(tmp_path: Path, forking_python: str) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import os\nif os.environ.get('RANK_ID') == '1': os._exit(7)\n"
     )
-    outcome = run(
-        "-c",
-        PROGRAM.format(["--epochs", "1", "--output", "out"]),
-        cwd=tmp_path,
-        PYTHONPATH=os.pathsep.join([str(tmp_path), str(TOP)]),
-    )
+    program = tmp_path / "two_ranks.py"
+    program.write_text(PROGRAM.format(sys.executable, ["--epochs", "1", "--output", "out"]))
+    path = os.pathsep.join([str(tmp_path), str(TOP)])
+    outcome = run(str(program), cwd=tmp_path, python=forking_python, PYTHONPATH=path)
     assert outcome.code == 7, outcome.stdout + outcome.stderr
     assert outcome.stderr.startswith("The job failed. Rank 1 ")
     assert outcome.stderr.split()[-1].endswith("attempt_1")

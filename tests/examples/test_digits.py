@@ -29,10 +29,10 @@ def trained(tmp_path_factory: Any) -> Tuple[Outcome, Path]:
 
 
 @pytest.fixture(scope="module")
-def again(tmp_path_factory: Any) -> Tuple[Outcome, Path]:
+def again(tmp_path_factory: Any, forking_python: str) -> Tuple[Outcome, Path]:
     """A shorter run with the stub asked for, and the directory it was started in."""
     here = tmp_path_factory.mktemp("again")
-    asked = {"ASCEND_SESSION_BACKEND": "stub"}
+    asked = {"python": forking_python, "ASCEND_SESSION_BACKEND": "stub"}
     return run(*PROGRAM, "--epochs", "3", "--output", "a/b", cwd=here, **asked), here
 
 
@@ -91,13 +91,15 @@ def test_two_runs_have_the_same_result(
 
 
 def test_it_goes_on_where_the_latest_checkpoint_was_made(
-    trained: Tuple[Outcome, Path], tmp_path: Path
+    trained: Tuple[Outcome, Path], tmp_path: Path, forking_python: str
 ) -> None:
-    asked = ("--checkpoint-dir", "checkpoints", "--checkpoint-steps", "7")
-    first = run(*PROGRAM, "--epochs", "1", *asked, cwd=tmp_path)
-    second = run(*PROGRAM, "--epochs", "2", *asked, cwd=tmp_path)
+    def train(epochs: str) -> Outcome:
+        asked = ("--checkpoint-dir", "checkpoints", "--checkpoint-steps", "7")
+        return run(*PROGRAM, "--epochs", epochs, *asked, cwd=tmp_path, python=forking_python)
+
+    first, second = train("1"), train("2")
     assert [*first.table(), *second.table()] == trained[0].table()[:2]
-    third = run(*PROGRAM, "--epochs", "2", *asked, cwd=tmp_path)
+    third = train("2")
     assert (third.code, third.table()) == (0, []), third.stderr
     assert "checkpoints has all epochs." in third.stdout
     assert "Training curve" not in third.stdout

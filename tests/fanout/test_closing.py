@@ -1,6 +1,5 @@
 """What is closed when opening, the body or closing itself fails, and what the user is told."""
 
-import os
 import signal
 from typing import Any, Optional
 
@@ -17,6 +16,7 @@ from ascend_session import (
 from ascend_session.errors import FanOutError
 from ascend_session.fanout import fan_out
 from hardware_tests.backend_contract import steps
+from tests.signals import signal_this_thread
 
 
 def enter_only(block: Any) -> None:
@@ -134,7 +134,7 @@ def test_a_failing_build_counts_more_than_what_fails_while_closing(
 def test_ctrl_c_while_closing_waits_until_all_is_closed(
     recording: Any, build: Any, body: Optional[Exception]
 ) -> None:
-    recording.at_close = lambda device: os.kill(os.getpid(), signal.SIGINT) if device else None
+    recording.at_close = lambda device: signal_this_thread(signal.SIGINT) if device else None
     block = fan_out(None, [0, 1], build)
     devices = block.__enter__()
     with pytest.raises(KeyboardInterrupt):
@@ -146,7 +146,7 @@ def test_ctrl_c_while_closing_waits_until_all_is_closed(
 def test_ctrl_c_counts_more_than_what_fails_while_closing(recording: Any, build: Any) -> None:
     def interrupt_and_fail(device: int) -> None:
         if device:
-            os.kill(os.getpid(), signal.SIGINT)
+            signal_this_thread(signal.SIGINT)
         raise OSError(f"device {device} is on fire")
 
     recording.at_close = interrupt_and_fail

@@ -2,14 +2,13 @@
 
 import contextlib
 import json
-from typing import Any, Iterator
+from typing import Any, Dict, Iterator
 
-__all__ = ["job_of"]
+__all__ = ["job_of", "variables_of"]
 
 
-@contextlib.contextmanager
-def job_of(host: Any, size: int, rank: int, monkeypatch: Any) -> Iterator[None]:
-    """A rank table of ``size`` ranks on one server, and the variables of one of them."""
+def variables_of(host: Any, size: int, rank: int) -> Dict[str, str]:
+    """Write a rank table of ``size`` ranks on one server; return the variables of one of them."""
     devices = [
         {"device_id": str(n), "device_ip": f"192.168.1.{8 + n}", "rank_id": str(n)}
         for n in range(size)
@@ -21,10 +20,19 @@ def job_of(host: Any, size: int, rank: int, monkeypatch: Any) -> Iterator[None]:
         "server_list": [{"server_id": "node_0", "device": devices}],
     }
     path = host.write("usr/local/Ascend/rank_table.json", json.dumps(table))
+    return {
+        "RANK_TABLE_FILE": str(path),
+        "RANK_SIZE": str(size),
+        "RANK_ID": str(rank),
+        "ASCEND_DEVICE_ID": str(rank),
+        "JOB_ID": "1",
+    }
+
+
+@contextlib.contextmanager
+def job_of(host: Any, size: int, rank: int, monkeypatch: Any) -> Iterator[None]:
+    """Make this process one of ``size`` ranks on one server."""
     with monkeypatch.context() as patch:
-        patch.setenv("RANK_TABLE_FILE", str(path))
-        patch.setenv("RANK_SIZE", str(size))
-        patch.setenv("RANK_ID", str(rank))
-        patch.setenv("ASCEND_DEVICE_ID", str(rank))
-        patch.setenv("JOB_ID", "1")
+        for name, value in variables_of(host, size, rank).items():
+            patch.setenv(name, value)
         yield

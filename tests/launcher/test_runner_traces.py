@@ -53,14 +53,14 @@ def test_who_asked_for_stacks_on_stderr_keeps_them(tmp_path: Path) -> None:
 
 def test_stacks_are_written_when_asked_for_and_the_program_goes_on(tmp_path: Path) -> None:
     code = f"""
-import os, threading
+import signal, threading
 go = threading.Event()
 def waits():
     go.wait()
 thread = threading.Thread(target=waits)
 thread.start()
 def asks():
-    os.kill(os.getpid(), {int(STACK_SIGNAL)})
+    signal.pthread_kill(threading.get_ident(), {int(STACK_SIGNAL)})
 asks()
 go.set()
 thread.join()

@@ -20,6 +20,7 @@ from ascend_session.launcher.signals import Signals, drop_signals_for_ranks
 from ascend_session.launcher.stall import StallWatch
 from tests.launcher.supervised import PATIENCE, Gate
 from tests.launcher.test_stall import Ranks
+from tests.signals import signal_this_thread
 from tests.waiting import wait_until
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
@@ -157,8 +158,8 @@ def test_ctrl_backslash_at_the_terminal_says_where_the_ranks_are_and_ends_nothin
 
 def test_a_signal_for_ranks_does_not_end_a_launcher_that_has_none_yet() -> None:
     with drop_signals_for_ranks():
-        os.kill(os.getpid(), signal.SIGUSR1)
-        os.kill(os.getpid(), signal.SIGUSR2)
+        signal_this_thread(signal.SIGUSR1)
+        signal_this_thread(signal.SIGUSR2)
     assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
 
 
@@ -217,7 +218,7 @@ def test_ranks_stop_and_go_on_with_the_launcher(tmp_path: Path, launchers: List[
 def test_ctrl_z_twice_at_once_stops_the_launcher_once() -> None:
     with Signals() as signals, signals.over_ranks():
         for number in (signal.SIGTSTP, signal.SIGTSTP, signal.SIGUSR1):
-            os.kill(os.getpid(), number)
+            signal_this_thread(number)
         assert signals.take() == [signal.SIGTSTP, signal.SIGUSR1]
 
 

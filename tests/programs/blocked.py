@@ -16,6 +16,7 @@ from common import blocking_op, say
 from ascend_session import ascend_session, ascend_system, current_system
 from ascend_session.backends.stub import StubBackend
 from ascend_session.session import signals
+from tests.signals import signal_this_thread
 
 
 def in_tensorflow(sess: Any) -> None:
@@ -105,7 +106,7 @@ def in_the_lock_of_a_graph(sess: Any) -> None:
         code = frame.f_code
         if (os.path.basename(code.co_filename), code.co_name) == ("lock_util.py", "release"):
             sys.settrace(None)
-            os.kill(os.getpid(), signal.SIGINT)
+            signal_this_thread(signal.SIGINT)
 
     step = tf.constant(7)
     sys.settrace(interrupt_release)

@@ -1,6 +1,5 @@
 """Gets signals in the midst of closing; arguments: what closes, which signal, and how often."""
 
-import os
 import signal
 import sys
 from typing import Any
@@ -9,6 +8,7 @@ from common import say
 
 from ascend_session import ascend_session, ascend_system
 from ascend_session.backends.stub import StubBackend
+from tests.signals import signal_this_thread
 
 HOW, NAME, TIMES = sys.argv[1:4]
 shut_down = StubBackend.shutdown
@@ -16,7 +16,7 @@ shut_down = StubBackend.shutdown
 
 def get_signals_and_shut_down(stub: Any) -> None:
     for _ in range(int(TIMES)):
-        os.kill(os.getpid(), signal.Signals[NAME])
+        signal_this_thread(signal.Signals[NAME])
     shut_down(stub)
     say("shut down")
 

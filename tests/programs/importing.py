@@ -1,21 +1,19 @@
 """Presses Ctrl-C while our code imports TensorFlow, where Python loses the exception."""
 
 import importlib.abc
-import os
 import signal
 import sys
 from typing import Optional
 
 from ascend_session import ascend_session
+from tests.signals import signal_this_thread
 
 
 class PressCtrlC:
     """Presses it in a finaliser, whose exceptions Python only prints."""
 
     def __del__(self) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
-        for _ in range(1000):  # the handler runs between two bytecodes
-            pass
+        signal_this_thread(signal.SIGINT)
 
 
 class AtNumpy(importlib.abc.MetaPathFinder):
@@ -25,7 +23,7 @@ class AtNumpy(importlib.abc.MetaPathFinder):
         if name == "numpy":
             PressCtrlC()
             if sys.argv[1] == "twice":
-                os.kill(os.getpid(), signal.SIGINT)
+                signal_this_thread(signal.SIGINT)
         return None
 
 

@@ -8,6 +8,7 @@ import tensorflow.compat.v1 as tf
 from common import say
 
 from ascend_session import ascend_system
+from tests.signals import signal_this_thread
 
 with ThreadPoolExecutor(1) as pool:
     with ascend_system() as system:
@@ -21,7 +22,7 @@ reader, writer = os.pipe()
 os.set_blocking(reader, False)
 os.set_blocking(writer, False)
 signal.signal(signal.SIGUSR1, lambda number, frame: None)
-os.kill(os.getpid(), signal.SIGUSR1)
+signal_this_thread(signal.SIGUSR1)
 try:
     say(f"a stranger's pipe got {os.read(reader, 1)!r}")
 except BlockingIOError:

@@ -18,6 +18,7 @@ from common import say, works  # noqa: E402  (the environment comes first)
 
 from ascend_session import AscendError, LifecycleError, ascend_system, current_system  # noqa: E402
 from ascend_session.backends import backend_class  # noqa: E402
+from tests.signals import signal_this_thread  # noqa: E402
 
 NAME, EVENT, STATE = sys.argv[1:4]
 BACKEND: Any = backend_class(NAME)
@@ -119,7 +120,7 @@ def fork() -> None:
 
 def get_signal() -> None:
     say("signal")
-    os.kill(os.getpid(), signal.SIGTERM)
+    signal_this_thread(signal.SIGTERM)
 
 
 def get_two_signals() -> None:

@@ -2,7 +2,6 @@
 
 import atexit
 import logging
-import os
 import signal
 import traceback
 import warnings
@@ -32,6 +31,7 @@ from tests.session.backends import (
     FailingStart,
     FailingStop,
 )
+from tests.signals import signal_this_thread
 
 StubBackend: Any = backend_class("stub")
 
@@ -63,7 +63,7 @@ class InterruptedStop(FailingStop):
     """Is interrupted while it shuts down, which fails."""
 
     def shutdown(self) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
+        signal_this_thread(signal.SIGINT)
         super().shutdown()
 
 
@@ -102,7 +102,7 @@ class TestOpening:
             """Is interrupted while it opens a session, which fails."""
 
             def session(self, graph: Any, proto: Any) -> Any:
-                os.kill(os.getpid(), signal.SIGINT)
+                signal_this_thread(signal.SIGINT)
                 return super().session(graph, proto)
 
         stub(Interrupted)
@@ -251,7 +251,7 @@ class TestClosing:
             """Is interrupted while it shuts down."""
 
             def shutdown(self) -> None:
-                os.kill(os.getpid(), signal.SIGINT)
+                signal_this_thread(signal.SIGINT)
                 super().shutdown()
 
         stub(Interrupted)

@@ -1,11 +1,9 @@
 """Ctrl-C and SIGTERM, wherever the main thread is; in real programs where they could kill."""
 
-import os
 import re
 import signal
 import socket
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Callable, Iterator, List
@@ -15,6 +13,7 @@ import pytest
 from ascend_session import ascend_system
 from hardware_tests.backend_contract import steps
 from tests.running import Ended, Host
+from tests.signals import signal_this_thread
 
 TERMINATED = -signal.SIGTERM
 # From Python 3.8 on, an unhandled KeyboardInterrupt ends the process by the signal.
@@ -32,12 +31,6 @@ def handlers() -> List[Any]:
     wakeup = signal.set_wakeup_fd(-1)
     signal.set_wakeup_fd(wakeup)
     return [signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM), wakeup]
-
-
-def press_ctrl_c() -> None:
-    """Sends this process a SIGINT, and waits for what becomes of it."""
-    os.kill(os.getpid(), signal.SIGINT)
-    threading.Event().wait(30)
 
 
 @pytest.fixture
@@ -254,7 +247,7 @@ class TestHandlers:
 
     def test_an_own_handler_is_left_alone(self, tf: Any, receive: List[int]) -> None:
         with ascend_system() as system:
-            os.kill(os.getpid(), signal.SIGTERM)
+            signal_this_thread(signal.SIGTERM)
             assert receive == [signal.SIGTERM]
             assert system.is_open
         assert steps(system) == ["initialize", "shutdown"]
@@ -317,7 +310,7 @@ class TestTheWakeupDescriptor:
 
     def test_the_previous_one_still_hears_of_signals(self, tf: Any, others: Any) -> None:
         with pytest.raises(KeyboardInterrupt), ascend_system() as system:
-            press_ctrl_c()
+            signal_this_thread(signal.SIGINT)
         assert others.recv(8) == bytes([signal.SIGINT])
         assert steps(system)[-1] == "shutdown"
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import os
 import signal
 import sys
 import threading
@@ -24,6 +23,7 @@ from ascend_session.cluster.member import read_members
 from ascend_session.rank_folder import RANK_FOLDER
 from hardware_tests.backend_contract import open_and_close, steps
 from tests.session.backends import FailingStart, FailingStop, Waiting, WaitingStop
+from tests.signals import signal_this_thread
 
 
 @pytest.fixture
@@ -241,12 +241,6 @@ def test_a_block_may_be_left_by_a_thread_that_has_entered_none(tf: Any, worker: 
         pass
 
 
-def press_ctrl_c() -> None:
-    """Sends this process a SIGINT, and waits for what becomes of it."""
-    os.kill(os.getpid(), signal.SIGINT)
-    threading.Event().wait(1)
-
-
 class Hold(logging.Handler):
     """Holds a thread that closes a session until the test lets it go on."""
 
@@ -281,6 +275,6 @@ def test_ctrl_c_reaches_the_main_thread_while_another_one_closes(
         stack.callback(hold.go_on.set)
         assert hold.begun.wait(30)
         with pytest.raises(KeyboardInterrupt):
-            press_ctrl_c()
+            signal_this_thread(signal.SIGINT)
         hold.go_on.set()
         assert leaving.exception(30) is None

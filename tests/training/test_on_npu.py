@@ -1,6 +1,5 @@
 """The same helpers through the vendor's packages, on the fake host."""
 
-import os
 import signal
 import warnings
 from pathlib import Path
@@ -26,6 +25,7 @@ from ascend_session.training import (
 )
 from tests.fake_host import FakeHost
 from tests.fake_host.vendor import Loaded, loaded
+from tests.signals import signal_this_thread
 
 
 def looping(n: int) -> AscendConfig:
@@ -210,7 +210,7 @@ class TestPreemption:
                 master=system.target, config=system.session_config(), hooks=hooks
             ) as sess:
                 sess.run(loop)
-                os.kill(os.getpid(), signal.SIGTERM)
+                signal_this_thread(signal.SIGTERM)
                 sess.run(loop)
         except SystemExit as ended:
             code = ended.code

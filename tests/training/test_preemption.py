@@ -13,6 +13,7 @@ from ascend_session import LaunchConfig, LaunchResult, LifecycleError, launch
 from ascend_session.rank_folder import read_step
 from ascend_session.training import SaveOnPreemptionHook, note_first_step, note_step
 from tests.running import Ended, Host
+from tests.signals import signal_this_thread
 from tests.training.conftest import Equals, install
 
 _PROGRAM = Path(__file__).parent / "programs" / "resumable.py"
@@ -119,7 +120,7 @@ def test_no_rank_ends_before_the_checkpoint_is_there(
     def train() -> None:
         with tf.train.MonitoredSession(hooks=[SaveOnPreemptionHook(str(tmp_path))]) as sess:
             sess.run(train_op)
-            os.kill(os.getpid(), signal.SIGTERM)
+            signal_this_thread(signal.SIGTERM)
             sess.run(train_op)
 
     before = signal.getsignal(signal.SIGTERM)
@@ -297,7 +298,7 @@ class TestTheSaver:
                 **arguments,
             ) as sess:
                 sess.run(train_op)
-                os.kill(os.getpid(), signal.SIGTERM)
+                signal_this_thread(signal.SIGTERM)
                 sess.run(train_op)
 
         with pytest.raises(SystemExit, match="143"):

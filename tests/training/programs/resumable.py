@@ -3,12 +3,12 @@
 In the first attempt the last rank sends itself the signal, if it is not 0, before its fifth step.
 """
 
-import os
 import sys
 from pathlib import Path
 
 from ascend_session import ascend_system, training
 from hardware_tests.graph_mode import tensorflow_in_graph_mode
+from tests.signals import signal_this_thread
 
 STEPS = 9
 
@@ -45,7 +45,7 @@ def main(folder: Path, number: int) -> None:
             sess.run(iterator.initializer, {start: begin})
             for number_of_step in range(begin, STEPS):
                 if is_victim and number_of_step == 4:
-                    os.kill(os.getpid(), number)
+                    signal_this_thread(number)
                 sess.run({"train": train, "step": step})
                 if system.rank == 0:
                     sess.run(weight)  # what one rank does alone waits for no other
