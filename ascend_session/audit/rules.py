@@ -148,9 +148,12 @@ def _check_entry_count(
         )
 
 
-# Words and numbers that stop the optimisation. The vendor's samples write RewriterConfig.OFF, which
-# is MANUAL in the enum of memory_optimization (rewriter_config.proto).
-_OFF = ("OFF", "MANUAL", "NO_MEM_OPT", 1, 2)
+# Words and numbers that stop the optimisation. RewriterConfig.OFF and ON are remapping's words, and
+# MANUAL and NO_MEM_OPT in the enum of memory_optimization (rewriter_config.proto).
+_OFF = {
+    "memory_optimization": ("OFF", "ON", "MANUAL", "NO_MEM_OPT", 1, 2),
+    "remapping": ("OFF", 2),
+}
 
 
 def _check_toggle(
@@ -165,7 +168,7 @@ def _check_toggle(
     ]
     is_on = False
     for toggle in toggles:
-        if toggle.value is not UNKNOWN and toggle.value not in _OFF:
+        if toggle.value is not UNKNOWN and toggle.value not in _OFF[name]:
             is_on = True
             message = f"rewrite_options.{name} is set to {toggle.value}. {OPTIMISES[name]}"
             is_certain = toggle is toggles[-1] and implied(toggle.branch, entry.branch)
