@@ -136,7 +136,7 @@ def _check_entry_count(
             certain=implied(proto.completed, first.branch) and not first.in_loop,
         )
     with_options = [entry for entry in entries if entry.settings or entry.opaque]
-    if proto.to_run_config is not None and with_options:
+    if proto.to_run_config is not None and with_options and not _has_plain_estimator(script):
         yield Finding(
             WARNING,
             "NPUEstimator adds an entry of its own to the session_config of its NPURunConfig, with "
@@ -146,6 +146,12 @@ def _check_entry_count(
             place=with_options[0].place,
             certain=not with_options[0].shared,
         )
+
+
+def _has_plain_estimator(script: Script) -> bool:
+    """Return whether a script uses tf.estimator.Estimator alone, which adds no entry."""
+    calls = {last_name(call.func) for call in script.tree.nodes(ast.Call)}
+    return "Estimator" in calls and "NPUEstimator" not in calls
 
 
 # Words and numbers that stop the optimisation. RewriterConfig.OFF and ON are remapping's words, and
