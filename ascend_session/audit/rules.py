@@ -136,7 +136,7 @@ def _check_entry_count(
             certain=implied(proto.completed, first.branch) and not first.in_loop,
         )
     with_options = [entry for entry in entries if entry.settings or entry.opaque]
-    if proto.to_run_config is not None and with_options:
+    if proto.to_run_config is not None and with_options and not _has_plain_estimator(script):
         yield Finding(
             WARNING,
             "NPUEstimator adds an entry of its own to the session_config of its NPURunConfig, with "
@@ -148,9 +148,18 @@ def _check_entry_count(
         )
 
 
-# Words and numbers that stop the optimisation. The vendor's samples write RewriterConfig.OFF, which
-# is MANUAL in the enum of memory_optimization (rewriter_config.proto).
-_OFF = ("OFF", "MANUAL", "NO_MEM_OPT", 1, 2)
+def _has_plain_estimator(script: Script) -> bool:
+    """Return whether a script uses tf.estimator.Estimator alone, which adds no entry."""
+    calls = {last_name(call.func) for call in script.tree.nodes(ast.Call)}
+    return "Estimator" in calls and "NPUEstimator" not in calls
+
+
+# Words and numbers that stop the optimisation. RewriterConfig.OFF and ON are remapping's words, and
+# MANUAL and NO_MEM_OPT in the enum of memory_optimization (rewriter_config.proto).
+_OFF = {
+    "memory_optimization": ("OFF", "ON", "MANUAL", "NO_MEM_OPT", 1, 2),
+    "remapping": ("OFF", 2),
+}
 
 
 def _check_toggle(
@@ -165,7 +174,7 @@ def _check_toggle(
     ]
     is_on = False
     for toggle in toggles:
-        if toggle.value is not UNKNOWN and toggle.value not in _OFF:
+        if toggle.value is not UNKNOWN and toggle.value not in _OFF[name]:
             is_on = True
             message = f"rewrite_options.{name} is set to {toggle.value}. {OPTIMISES[name]}"
             is_certain = toggle is toggles[-1] and implied(toggle.branch, entry.branch)
@@ -310,7 +319,7 @@ def check_calls(script: Script) -> Iterator[Finding]:
             )
     scaled = [node for node in calls if last_name(node.func) == "NPULossScaleOptimizer"]
     scaled = [node for node in scaled if "NPULossScaleOptimizer" not in own]
-    names = ("NPUDistributedOptimizer", "npu_distributed_optimizer_wrapper")
+    names = ("NPUDistributedOptimizer", "npu_distributed_optimizer_wrapper", "npu_tf_optimizer")
     is_distributed = any(last_name(node.func) in names for node in calls)
     if is_distributed and scaled and not any(map(_passes_is_distributed, scaled)):
         yield Finding(

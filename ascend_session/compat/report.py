@@ -91,10 +91,12 @@ class RunReport(NamedTuple):
     Attributes:
         rows: The options.
         sentences: Everything else.
+        sessions: The numbers of the sessions with an entry, like ``1-3,5``.
     """
 
     rows: List[ReportRow]
     sentences: List[str]
+    sessions: str = ""
 
 
 def build_report(
@@ -132,6 +134,7 @@ def build_report(
             *(f"{_name('Session', numbers)}: {note}" for note, numbers in notes.items()),
             *others,
         ],
+        format_ranges([each["number"] for each in sessions if each["has_entry"]], ","),
     )
 
 
@@ -142,9 +145,10 @@ def _list_sessions(sessions: Sequence[Mapping[str, Any]], has_own: bool) -> List
         sentences = ["The sessions of ascend_session are not listed: it has checked their options."]
     elif not opened:
         sentences = ["The script has opened no session."]
+    entry = "one" if any(each["has_entry"] for each in opened) else "an NpuOptimizer entry"
     for has_entry, words in (
         (True, "with an NpuOptimizer entry"),
-        (False, "without one, which a device leaves on the host, too"),
+        (False, f"without {entry}, which a device leaves on the host, too"),
     ):
         some = [each for each in opened if each["has_entry"] is has_entry]
         if some:
@@ -225,10 +229,11 @@ def report_lines(report: RunReport, head: str, width: Optional[int] = None) -> L
         width: Characters in a line; None leaves each sentence on one line.
     """
     lines = [head]
+    is_in_all = all(row.sessions == report.sessions for row in report.rows)
     for section, title in _SECTIONS:
         rows = [row for row in report.rows if row.section == section]
         if rows:
-            lines += [f"  {title}", *(f"    {line}" for line in _join_rows(rows, report.rows))]
+            lines += [f"  {title}", *(f"    {line}" for line in _join_rows(rows, is_in_all))]
     lines += [f"  {sentence}" for sentence in report.sentences]
     if width is None:
         return lines
@@ -239,15 +244,19 @@ def report_lines(report: RunReport, head: str, width: Optional[int] = None) -> L
     return wrapped
 
 
-def _join_rows(rows: Iterable[ReportRow], all_rows: Sequence[ReportRow]) -> List[str]:
-    """Write one line for all rows whose sentences differ in key and value only."""
+def _join_rows(rows: Iterable[ReportRow], is_in_all: bool) -> List[str]:
+    """Write one line for all rows whose sentences differ in key and value only.
+
+    Args:
+        rows: The options.
+        is_in_all: Whether each option is one of all sessions, which are not named then.
+    """
     alike: Dict[str, List[ReportRow]] = {}
     for row in rows:
         pattern = row.why
         if _is_named(row):
             pattern = pattern.replace(row.key, "KEY").replace(row.value, "VALUE")
         alike.setdefault(pattern, []).append(row)
-    is_in_all = len({row.sessions for row in all_rows}) == 1
     lines = []
     for group in alike.values():
         first, others = group[0], group[1:]

@@ -91,7 +91,7 @@ def judge_entry(proto: Any, environ: Mapping[str, str]) -> EntryVerdict:
     if entries:
         _forgive_defaults(verdict, entries[-1].values)
     rewriter = proto.graph_options.rewrite_options
-    for name in ("memory_optimization", "remapping") if entries else ():
+    for name in ("memory_optimization", "remapping") if verdict.is_offloaded else ():
         note = left_on(name, getattr(rewriter, name), rewriter.optimizers)
         if note is not None:
             verdict.notes.append(note)

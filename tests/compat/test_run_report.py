@@ -46,6 +46,17 @@ def test_sessions_without_an_entry_are_named() -> None:
     ]
 
 
+def test_sessions_without_an_entry_need_no_sentence_before_theirs() -> None:
+    [line] = build_report([session(1)]).sentences
+    assert line.startswith("Session 1 without an NpuOptimizer entry, which a device leaves on")
+
+
+def test_an_option_names_its_sessions_if_another_has_an_entry_without_it() -> None:
+    empty = {**session(2), "has_entry": True}
+    assert lines_of(session(1, a=1), empty)[1] == "    a=1 (session 1): checked"
+    assert lines_of(session(1, a=1), session(2))[1] == "    a=1: checked"
+
+
 def test_no_session_is_said() -> None:
     assert build_report([]) == RunReport([], ["The script has opened no session."])
 

@@ -558,6 +558,11 @@ def test_memory_optimization_and_remapping_are_noted_unless_they_are_off() -> No
     assert judge_entry(proto, {}).notes == []
 
 
+def test_a_session_that_stays_on_the_host_keeps_its_optimisations() -> None:
+    assert judged(use_off_line=True).notes
+    assert judged(use_off_line=False).notes == []
+
+
 def test_defaults_that_npuestimator_writes_are_not_the_users() -> None:
     known = options_by_key(AdapterOptions).values()
     written = {o.key: o.adapter for o in known if o.field and o.adapter not in (None, "")}

@@ -19,6 +19,15 @@ def turned_on():
     return tf.Session(config=config)
 
 
+def word_of_the_other_enum():
+    config = tf.ConfigProto()
+    op = config.graph_options.rewrite_options.custom_optimizers.add()
+    op.name = "NpuOptimizer"
+    config.graph_options.rewrite_options.remapping = 1  # expect: remapping-on
+    config.graph_options.rewrite_options.memory_optimization = RewriterConfig.ON  # NO_MEM_OPT there
+    return tf.Session(config=config)
+
+
 def of_the_caller(config):
     op = config.graph_options.rewrite_options.custom_optimizers.add()  # expect: memory-optimization-on? remapping-on?
     op.name = "NpuOptimizer"
