@@ -56,11 +56,11 @@ _DEFAULTS: Dict[int, Any] = {
     signal.SIGTERM: signal.SIG_DFL,
 }
 
-# Files in which nothing is raised, but where they were called. In the first, a graph's lock would
+# Code in which nothing is raised, but where it was called. In the first file, a graph's lock would
 # count as taken for ever (``GroupLock``); in the second, TensorFlow 2's C++ code would make it a
-# RuntimeError ("MISMATCH of ... exception types"); in the third, the block would never be left.
-_WITHOUT_INTERRUPTS = ("util/lock_util.py", "framework/errors_impl.py")
-_ENDS_OF_BLOCKS = ("ascend_session/session/api.py",)
+# RuntimeError ("MISMATCH of ... exception types"); in the others, the block would never be left.
+_WITHOUT_INTERRUPTS = ("util/lock_util.py:", "framework/errors_impl.py:")
+_ENDS_OF_BLOCKS = ("ascend_session/session/api.py:", "ascend_session/fanout.py:__exit__")
 
 Closer = Tuple[str, Callable[[], object]]
 """What is closed, as the subject of a sentence, and how."""
@@ -452,12 +452,11 @@ def log(function: Callable[..., Any], *args: Any, **named: Any) -> None:
     function(*args, **named)
 
 
-def _raise_outside(
-    files: Tuple[str, ...], error: BaseException, frame: Optional[FrameType]
-) -> None:
-    """Raise an exception at once, or as soon as functions of these files are left."""
+def _raise_outside(code: Tuple[str, ...], error: BaseException, frame: Optional[FrameType]) -> None:
+    """Raise an exception at once, or as soon as functions of these, ``file:name``, are left."""
     frames = [each for each, _ in walk_stack(frame)] if frame is not None else []
-    inside = [each for each in frames if each.f_code.co_filename.endswith(files)]
+    names = [f"{each.f_code.co_filename}:{each.f_code.co_name}" for each in frames]
+    inside = [each for each, name in zip(frames, names) if any(part in name for part in code)]
     caller = inside[-1].f_back if inside else None
     if caller is None:
         raise error
