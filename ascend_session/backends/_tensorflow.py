@@ -15,6 +15,9 @@ from ascend_session.errors import LifecycleError
 if TYPE_CHECKING:
     from tensorflow.compat.v1 import Session as Session
 
+VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
+"""Types of the operators that hold a variable."""
+
 _OWN = "_ascend_session"  # attribute of operators that this package adds
 # Methods of a session that run something; existing callables go through the last two.
 _RUNNING = ("run", "partial_run", "make_callable", "_extend_graph", "_call_tf_sessionrun")

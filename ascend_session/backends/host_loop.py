@@ -26,7 +26,7 @@ from typing import (
     Set,
 )
 
-from ascend_session.backends._tensorflow import is_own, outermost, own_operators, tf1
+from ascend_session.backends._tensorflow import VARIABLES, is_own, outermost, own_operators, tf1
 from ascend_session.backends.base import Loop
 from ascend_session.config.entry import read_entries, values_in_force
 from ascend_session.errors import LifecycleError, UnsupportedError
@@ -38,7 +38,6 @@ _LOOPS = "_ascend_session_host_loops"  # an attribute of a graph
 # Queues are not among them, for the device has operators of its own for these.
 _GET_NEXT = "IteratorGetNext"
 _FUNCTIONS = ("PyFunc", "EagerPyFunc")
-_VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
 _UPDATES = (
     *("Assign", "Scatter", "Apply", "SparseApply", "StridedSliceAssign", "CountUpTo"),
     *("ResourceScatter", "ResourceApply", "ResourceSparseApply", "ResourceStridedSliceAssign"),
@@ -370,7 +369,7 @@ def _find_sources(train_op: Any) -> List[_Source]:
 def _is_input(function: Any, read: Collection[str]) -> bool:
     """Tell whether the step reads what a Python function gives, and it needs no variable for it."""
     return any(each.name in read for each in function.outputs) and not any(
-        each.type in _VARIABLES for each in _walk_inputs(function)
+        each.type in VARIABLES for each in _walk_inputs(function)
     )
 
 

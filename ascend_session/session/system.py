@@ -5,7 +5,7 @@ down. Three verbs end what is open:
 
 - ``leave``: a use ends. Its session is closed, and the system if no other use is left.
 - ``close``: everything is closed in order: the sessions, the latest first, then the device, then
-  the keeper session; then the signals are given back. Whoever comes second waits for the first.
+  the system session; then the signals are given back. Whoever comes second waits for the first.
 - ``abandon``: everything is forgotten, and nothing is said to the device.
 
 What happens, by the event and the `State` in which it finds the system:
@@ -311,7 +311,7 @@ class AscendSystem:
         self.choice = backends.choose(backend, os.environ)
         self.backend, self.backend_reason, is_automatic = self.choice
         self._backend = backends.create(self.choice, os.environ)
-        self._opened.append(("closing the keeper session", self._backend.close))
+        self._opened.append(("closing the system session", self._backend.close))
         self._set_place(self._backend.find_job(os.environ))
         if self.job.superseded:
             self._unset_superseded()
