@@ -40,9 +40,7 @@ class StubBackend(Backend):
         "data dump": "no dump files are written",
         "profiling": "no profiling data is written",
         "AOE tuning": "nothing is tuned",
-        "iterations per loop": (
-            "the host makes the steps of a run one by one; the run shows the first"
-        ),
+        "iterations per loop": "the host makes the steps of a run one by one",
         "separate devices": "all device ids share the host CPU",
     }
 
