@@ -115,15 +115,12 @@ def deferring(is_opening: bool = False) -> Iterator[Failed]:
         _MainThread.deferring, _MainThread.is_interruptible = outside + 1, False
         yield failures
     except BaseException as error:
-        _end_deferring(outside, [] if is_opening else [("", error)])
+        failures[:] = [] if is_opening else [("", error)]
         raise
-    _end_deferring(outside, failures)
-
-
-def _end_deferring(outside: int, failures: Failed) -> None:
-    _MainThread.deferring = outside
-    if not outside:
-        _raise_deferred(failures)
+    finally:
+        _MainThread.deferring = outside
+        if not outside:
+            _raise_deferred(failures)
 
 
 def _raise_deferred(failures: Failed) -> None:
@@ -258,10 +255,10 @@ class SignalGuard:
             if self._has_raised_term:
                 _end_at_once(number)
             self._has_raised_term = self.is_terminating = True
-            on_close("signal", functools.partial(self._end_by, number))
+            on_close("signal", self._end_by_term)
         is_second = _MainThread.deferred is not None
-        is_ctrl_c_of_somebody = number == signal.SIGINT and is_interactive()
-        if is_second and (self._unwinding.is_set() or not is_ctrl_c_of_somebody):
+        may_come_again = number == signal.SIGINT and is_interactive()
+        if is_second and (self._unwinding.is_set() or not may_come_again):
             _end_at_once(number)
         if _MainThread.deferring and not (_MainThread.is_interruptible or is_second):
             _MainThread.deferred = error
@@ -270,10 +267,10 @@ class SignalGuard:
         ends = () if _MainThread.deferring else _ENDS_OF_BLOCKS
         _raise_outside(_WITHOUT_INTERRUPTS + ends, error, frame)
 
-    def _end_by(self, number: int) -> None:
-        """Shut down what is still open at exit, then end the process by its signal."""
+    def _end_by_term(self) -> None:
+        """Shut down what is still open at exit, then end the process by SIGTERM."""
         self._shut_down()
-        _die_of(number)
+        _die_of(signal.SIGTERM)
 
     def _watch(self) -> None:
         """Attend to signals that the main thread does not notice; this is the guard's thread."""
@@ -512,9 +509,8 @@ def _in_main_thread() -> bool:
 
 def _guarded_signals() -> List[int]:
     """List the signals that a guard handles."""
-    handlers = {number: signal.getsignal(number) for number in _DEFAULTS}
-    guards = {number: getattr(handler, "__self__", None) for number, handler in handlers.items()}
-    return [number for number, guard in guards.items() if isinstance(guard, SignalGuard)]
+    handlers = ((number, signal.getsignal(number)) for number in _DEFAULTS)
+    return [n for n, each in handlers if isinstance(getattr(each, "__self__", None), SignalGuard)]
 
 
 def _name(number: int) -> str:

@@ -21,7 +21,7 @@ MEMORY_BYTES = 32 << 20
 """Its size, for all ranks together."""
 
 PLACE_BYTES = 64
-"""What a rank's place in it has a multiple of: any dtype may begin there."""
+"""A rank's place in it is a multiple of this."""
 
 _SMALLEST_BYTES = 64 * 1024
 
@@ -31,10 +31,6 @@ _KEPT_COUNT = 3
 
 def create_shared_memory(rank_count: int, size_bytes: int = MEMORY_BYTES) -> int:
     """Create an unlinked file for shared memory, a smaller one where there is less room.
-
-    Args:
-        rank_count: Number of ranks, each of which needs two places.
-        size_bytes: Its size if there is room.
 
     Returns:
         Its descriptor.
