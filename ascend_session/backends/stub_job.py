@@ -173,9 +173,10 @@ def current_job(caller: str) -> StubJob:
 
 def members_now(group: str) -> str:
     """Return a group's ranks as text; its name for the group of all or before a system opens."""
-    if _open is None or group == WORLD_GROUP:
+    job = _open
+    if job is None or group == WORLD_GROUP:
         return group
-    return str(current_job(f"The group {group!r}").groups.members(group))
+    return str(job.groups.members(group))
 
 
 def open_job(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]) -> StubJob:

@@ -3,7 +3,7 @@
 A signal is an exception in the main thread, KeyboardInterrupt or `Terminated`, by which the blocks
 are left; after SIGTERM the process then ends by it. Where the main thread is when it comes:
 
-- In Python: the exception is raised there.
+- In Python: the exception is raised there, or where the method of a block returns.
 - Opening or closing something, `deferring`: it is raised when all is opened or closed, and leaves
   the blocks around. What may take long while something opens is `interruptible`. A second signal
   says so and ends the process at once; Ctrl-C in an interactive Python is raised at once instead

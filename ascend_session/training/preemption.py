@@ -300,7 +300,7 @@ class _TrainingRuns:
                 hint="Write optimizer.minimize(loss, global_step=...) before the session is made. "
                 "To evaluate or predict, leave the hook out: there is nothing to save.",
             )
-        self._known: Any = {}
+        self._known: Dict[Any, bool] = {}
 
     def __contains__(self, fetches: Any) -> bool:
         elements = map(
@@ -309,7 +309,7 @@ class _TrainingRuns:
         targets = tuple(getattr(element, "op", element) for element in elements)
         if targets not in self._known:
             self._known[targets] = not self._advances.isdisjoint(walk_inputs(*targets))
-        return bool(self._known[targets])
+        return self._known[targets]
 
 
 def _find_variable(operation: Any) -> Any:
