@@ -242,11 +242,10 @@ class FanOutContext:
                 _refuse_second_device(system.config)
             for device_id in self._device_ids:
                 self._add(self._devices, device_id)
+            return self._devices
         except BaseException:
-            with deferring():
-                self._blocks.__exit__(*sys.exc_info())
+            self.__exit__(*sys.exc_info())
             raise
-        return self._devices
 
     def _add(self, devices: FanOut, device_id: int) -> None:
         """Build the graph of one device, open its session and start it."""
@@ -266,12 +265,13 @@ class FanOutContext:
         devices.built[device_id] = built
 
     def __exit__(self, *failure: Any) -> None:
-        if self._devices is None:
+        if not self._entered:
             raise LifecycleError(
                 "This fan_out(...) was not entered.", hint="with fan_out(...) as ...:"
             )
         with deferring():
-            self._devices.end("was left")
+            if self._devices is not None:
+                self._devices.end("was left")
             self._blocks.__exit__(*failure)
 
 

@@ -15,6 +15,11 @@ from ascend_session.errors import LifecycleError
 if TYPE_CHECKING:
     from tensorflow.compat.v1 import Session as Session
 
+VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
+"""Types of the operators that hold a variable."""
+
+FORK_HINT = "Start workers as fresh processes (subprocess, or multiprocessing's 'spawn')."
+
 _OWN = "_ascend_session"  # attribute of operators that this package adds
 # Methods of a session that run something; existing callables go through the last two.
 _RUNNING = ("run", "partial_run", "make_callable", "_extend_graph", "_call_tf_sessionrun")
@@ -104,6 +109,19 @@ def is_own(operation: Any) -> bool:
 def operators_of_user(graph: Any, types: Collection[str]) -> List[Any]:
     """List the operators of these types in a graph, without those of this package."""
     return [op for op in graph.get_operations() if op.type in types and not is_own(op)]
+
+
+def walk_inputs(*operations: Any) -> Iterator[Any]:
+    """Iterate over operations and everything that they need, each once."""
+    seen = set(operations)
+    todo = list(seen)
+    while todo:
+        current = todo.pop()
+        yield current
+        for needed in [*(tensor.op for tensor in current.inputs), *current.control_inputs]:
+            if needed not in seen:
+                seen.add(needed)
+                todo.append(needed)
 
 
 @contextlib.contextmanager
@@ -196,7 +214,7 @@ def disown(session: Any) -> None:
         raise LifecycleError(
             f"This tf.Session was opened in process {parent}; in process {os.getpid()}, which was "
             "forked from it, it cannot run.",
-            hint="Start workers as fresh processes (subprocess, or multiprocessing's 'spawn').",
+            hint=FORK_HINT,
         )
 
     for name in _RUNNING:
@@ -239,7 +257,7 @@ def error_after_fork(parent: int) -> LifecycleError:
     return LifecycleError(
         f"This process was forked from process {parent} after that process had opened a session; "
         "TensorFlow's threads do not survive a fork, and a run would wait for them for ever.",
-        hint="Start workers as fresh processes (subprocess, or multiprocessing's 'spawn').",
+        hint=FORK_HINT,
     )
 
 

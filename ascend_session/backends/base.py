@@ -1,6 +1,6 @@
 """The interface of a backend: facts about it, its initialise and shutdown ops, and its sessions.
 
-The two ops have their own graph and run in their own session, the *keeper* session. It stays open
+The two ops have their own graph and run in their own session, the *system session*. It stays open
 as long as the system, because closing the session that ran the initialisation takes the device down
 for the whole process (guides/facts/process.md#life-of-ge-in-a-process).
 
@@ -46,7 +46,7 @@ FEATURES = (
     "collectives",
 )
 
-_keeper_graphs: Dict[Any, Tuple[Any, Any, Any]] = {}
+_system_graphs: Dict[Any, Tuple[Any, Any, Any]] = {}
 
 
 class Loop(abc.ABC):
@@ -114,7 +114,7 @@ class Backend(abc.ABC):
     def __init__(self, environ: Mapping[str, str], reason: str = "") -> None:
         self._tf = tf1()  # a missing TensorFlow is reported before anything else
         self._environ = environ
-        self._keeper: Optional[Any] = None
+        self._system_session: Optional[Any] = None
         self._closing = threading.RLock()  # a signal may close while the main thread does
         self._initialize_op: Any = None
         self._shutdown_op: Any = None
@@ -272,26 +272,26 @@ class Backend(abc.ABC):
         """
 
     def initialize(self, proto: Any, parameters: Mapping[str, Any]) -> None:
-        """Open the keeper session with ``proto`` and run the initialise op in it.
+        """Open the system session with ``proto`` and run the initialise op in it.
 
         Args:
             proto: The system's ``tf.ConfigProto``.
             parameters: The keys and values of its NpuOptimizer entry.
         """
-        graph, self._initialize_op, self._shutdown_op = self._keeper_graph()
-        self._keeper = self._tf.Session(self.target, graph=graph, config=proto)
+        graph, self._initialize_op, self._shutdown_op = self._system_graph()
+        self._system_session = self._tf.Session(self.target, graph=graph, config=proto)
         self.bring_up()
 
-    def _keeper_graph(self) -> Tuple[Any, Any, Any]:
+    def _system_graph(self) -> Tuple[Any, Any, Any]:
         """Return the graph of the two ops, and the ops; it is built once per process."""
         build = type(self).system_ops
-        if build not in _keeper_graphs:
+        if build not in _system_graphs:
             graph = self._tf.Graph()
             with graph.as_default():
                 ops = self.system_ops()
             graph.finalize()
-            _keeper_graphs[build] = (graph, *ops)
-        return _keeper_graphs[build]
+            _system_graphs[build] = (graph, *ops)
+        return _system_graphs[build]
 
     def bring_up(self) -> None:
         """Run the initialise op, which does nothing while the device is up.
@@ -299,10 +299,10 @@ class Backend(abc.ABC):
         Raises:
             LifecycleError: If another thread has closed the backend.
         """
-        keeper = self._keeper
-        if keeper is None:
+        session = self._system_session
+        if session is None:
             raise LifecycleError("Another thread has closed this Ascend system.")
-        keeper.run(self._initialize_op)
+        session.run(self._initialize_op)
 
     def session(self, graph: Any, proto: Any) -> Any:
         """Open a ``tf.Session`` on this backend, without a wrapper."""
@@ -319,23 +319,23 @@ class Backend(abc.ABC):
         """
 
     def destroy_failed(self, error: BaseException) -> None:
-        """Close and free the sessions in an exception's tracebacks, except the keeper."""
-        destroy_failed(error, self._keeper)
+        """Close and free the sessions in an exception's tracebacks, except the system's."""
+        destroy_failed(error, self._system_session)
 
     def shutdown(self) -> None:
-        """Run the shutdown op, unless the keeper session is closed and the device down with it."""
-        keeper = self._keeper
-        if keeper is not None:
-            keeper.run(self._shutdown_op)
+        """Run the shutdown op, unless the system session is closed and the device down with it."""
+        session = self._system_session
+        if session is not None:
+            session.run(self._shutdown_op)
 
     def close(self) -> None:
-        """Close and free the keeper session, if there is one."""
+        """Close and free the system session, if there is one."""
         with self._closing:
-            keeper, self._keeper = self._keeper, None
-            if keeper is not None:
-                destroy(keeper)
+            session, self._system_session = self._system_session, None
+            if session is not None:
+                destroy(session)
 
     def abandon(self) -> None:
-        """Disable the inherited keeper session in a forked process; called in the child."""
-        if self._keeper is not None:
-            disown(self._keeper)
+        """Disable the inherited system session in a forked process; called in the child."""
+        if self._system_session is not None:
+            disown(self._system_session)

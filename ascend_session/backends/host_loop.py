@@ -16,7 +16,6 @@ from typing import (
     Callable,
     Collection,
     Dict,
-    Iterator,
     List,
     Mapping,
     MutableMapping,
@@ -26,7 +25,14 @@ from typing import (
     Set,
 )
 
-from ascend_session.backends._tensorflow import is_own, outermost, own_operators, tf1
+from ascend_session.backends._tensorflow import (
+    VARIABLES,
+    is_own,
+    outermost,
+    own_operators,
+    tf1,
+    walk_inputs,
+)
 from ascend_session.backends.base import Loop
 from ascend_session.config.entry import read_entries, values_in_force
 from ascend_session.errors import LifecycleError, UnsupportedError
@@ -38,7 +44,6 @@ _LOOPS = "_ascend_session_host_loops"  # an attribute of a graph
 # Queues are not among them, for the device has operators of its own for these.
 _GET_NEXT = "IteratorGetNext"
 _FUNCTIONS = ("PyFunc", "EagerPyFunc")
-_VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
 _UPDATES = (
     *("Assign", "Scatter", "Apply", "SparseApply", "StridedSliceAssign", "CountUpTo"),
     *("ResourceScatter", "ResourceApply", "ResourceSparseApply", "ResourceStridedSliceAssign"),
@@ -67,7 +72,7 @@ class HostLoop(Loop):
         self._train_op = train_op
         self._configured_steps = steps
         self._inputs = HostInputs(train_op)
-        self._of_step = set(_walk_inputs(train_op))
+        self._of_step = set(walk_inputs(train_op))
         self._uses: MutableMapping[Any, _Use] = weakref.WeakKeyDictionary()
         if session is not None:
             self._inputs.open(session)
@@ -112,7 +117,7 @@ class HostLoop(Loop):
     def use_of(self, operation: Any) -> "_Use":
         """Find out what fetching an operation means for the loop."""
         if operation not in self._uses:
-            needed = set(_walk_inputs(operation))
+            needed = set(walk_inputs(operation))
             beside = needed - self._of_step - {self.operation}
             updates = any(each.type.startswith(_UPDATES) for each in beside)
             self._uses[operation] = _Use(self.operation in needed, updates)
@@ -340,7 +345,7 @@ def _draws_on_device(session: Any) -> bool:
 
 def _find_sources(train_op: Any) -> List[_Source]:
     """List the operators on the host of which the step reads something."""
-    operations = list(_walk_inputs(train_op))
+    operations = list(walk_inputs(train_op))
     read = {tensor.name for each in operations for tensor in each.inputs}
     waited_for = {before for each in operations for before in each.control_inputs}
     sources = []
@@ -370,7 +375,7 @@ def _find_sources(train_op: Any) -> List[_Source]:
 def _is_input(function: Any, read: Collection[str]) -> bool:
     """Tell whether the step reads what a Python function gives, and it needs no variable for it."""
     return any(each.name in read for each in function.outputs) and not any(
-        each.type in _VARIABLES for each in _walk_inputs(function)
+        each.type in VARIABLES for each in walk_inputs(function)
     )
 
 
@@ -390,25 +395,12 @@ def _check_defaults(train_op: Any) -> None:
     Raises:
         UnsupportedError: For a default that changes from step to step.
     """
-    defaults = [each for each in _walk_inputs(train_op) if each.type == "PlaceholderWithDefault"]
+    defaults = [each for each in walk_inputs(train_op) if each.type == "PlaceholderWithDefault"]
     for placeholder in sorted(defaults, key=lambda operation: str(operation.name)):
-        for operation in _walk_inputs(placeholder.inputs[0].op):
+        for operation in walk_inputs(placeholder.inputs[0].op):
             if operation.op_def.is_stateful:
                 raise UnsupportedError(
                     f"The placeholder {placeholder.name!r} has a default that changes from step to "
                     f"step ({operation.name!r}): the host would draw it although it is fed.",
                     hint="Read from the iterator itself, or run one step a run.",
                 )
-
-
-def _walk_inputs(operation: Any) -> Iterator[Any]:
-    """Iterate over the operation and everything that it needs, each once."""
-    seen = {operation}
-    todo = [operation]
-    while todo:
-        current = todo.pop()
-        yield current
-        for needed in [*(tensor.op for tensor in current.inputs), *current.control_inputs]:
-            if needed not in seen:
-                seen.add(needed)
-                todo.append(needed)

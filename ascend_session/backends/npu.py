@@ -179,7 +179,7 @@ class NpuBackend(Backend):
         super().initialize(proto, parameters)
 
     def close(self) -> None:
-        """Close the keeper session, and restore the environment."""
+        """Close the system session, and restore the environment."""
         with self._exports:
             super().close()
 

@@ -40,9 +40,7 @@ class StubBackend(Backend):
         "data dump": "no dump files are written",
         "profiling": "no profiling data is written",
         "AOE tuning": "nothing is tuned",
-        "iterations per loop": (
-            "the host makes the steps of a run one by one; the run shows the first"
-        ),
+        "iterations per loop": "the host makes the steps of a run one by one",
         "separate devices": "all device ids share the host CPU",
     }
 
@@ -106,9 +104,9 @@ class StubBackend(Backend):
         """Refuse a loaded adapter, ranks on other machines, and devices that the stub lacks."""
         _refuse_adapter()
         if job.size > 1:
-            from ascend_session.backends.stub_job import find_rendezvous
+            from ascend_session.backends.stub_job import find_endpoint
 
-            find_rendezvous(job, self._environ)
+            find_endpoint(job, self._environ)
         own = "ASCEND_DEVICE_ID" if self._environ.get("ASCEND_DEVICE_ID") else "DEVICE_ID"
         devices = {
             own: job.device_id,
@@ -140,7 +138,7 @@ class StubBackend(Backend):
         return list(without_effect(parameters).values())
 
     def initialize(self, proto: Any, parameters: Mapping[str, Any]) -> None:
-        """Wait until all ranks of the job have joined, then open the keeper session.
+        """Wait until all ranks of the job have joined, then open the system session.
 
         Raises:
             InitializationError: If ranks did not join in time; names them.
@@ -160,7 +158,7 @@ class StubBackend(Backend):
             job.process_group.fail(reason, error)
 
     def close(self) -> None:
-        """Leave the job in order, and close the keeper session."""
+        """Leave the job in order, and close the system session."""
         from ascend_session.backends.stub_job import find_open_job
 
         try:
@@ -186,7 +184,7 @@ def _without_spinning(proto: Any) -> Any:
     """Copy a ``tf.ConfigProto`` so that threads without work sleep instead of spinning.
 
     Ranks on one machine share its CPUs, so a spinning thread slows down the rank for which it
-    waits. The first session of a process, which is the keeper, decides for all sessions.
+    waits. The first session of a process, which is the system's, decides for all sessions.
     """
     copy = type(proto).FromString(proto.SerializeToString())
     copy.experimental.disable_thread_spinning = True

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ascend_session.backends.collectives import Groups
 from ascend_session.backends.exchange.group import ProcessGroup, Rank
-from ascend_session.backends.exchange.rendezvous import Rendezvous
+from ascend_session.backends.exchange.rendezvous import Endpoint
 from ascend_session.backends.exchange.sentences import name_ranks
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.machine import check_first_host, check_removed
@@ -173,9 +173,10 @@ def current_job(caller: str) -> StubJob:
 
 def members_now(group: str) -> str:
     """Return a group's ranks as text; its name for the group of all or before a system opens."""
-    if _open is None or group == WORLD_GROUP:
+    job = _open
+    if job is None or group == WORLD_GROUP:
         return group
-    return str(current_job(f"The group {group!r}").groups.members(group))
+    return str(job.groups.members(group))
 
 
 def open_job(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]) -> StubJob:
@@ -191,8 +192,8 @@ def open_job(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]
     return _open
 
 
-def find_rendezvous(job: Job, environ: Mapping[str, str]) -> Rendezvous:
-    """Return the rendezvous of a job's ranks, which is on this machine.
+def find_endpoint(job: Job, environ: Mapping[str, str]) -> Endpoint:
+    """Return the endpoint of a job's ranks, which is on this machine.
 
     Raises:
         JobError: If rank 0 is on another machine, or a variable asks for several machines.
@@ -206,8 +207,8 @@ def find_rendezvous(job: Job, environ: Mapping[str, str]) -> Rendezvous:
     job_id = environ.get("JOB_ID") or found
     name = environ.get(RENDEZVOUS) or found
     if name:
-        return Rendezvous.named(job_id, name)
-    return Rendezvous.started_together(job_id, [job.rank, job.device_id])
+        return Endpoint.named(job_id, name)
+    return Endpoint.started_together(job_id, [job.rank, job.device_id])
 
 
 def _make_process_group(
@@ -224,7 +225,7 @@ def _make_process_group(
         job.size,
         (claim and claim.node) or str(job.rank - job.local_rank),
         job.local_size,
-        find_rendezvous(job, environ),
+        find_endpoint(job, environ),
         _describe_device(job, environ),
         claim.hosts[1] if claim is not None and claim.hosts is not None else "",
     )

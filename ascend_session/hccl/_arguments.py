@@ -16,7 +16,7 @@ import numbers
 import os
 from typing import Any, Dict, List, Optional, Sequence
 
-from ascend_session.backends._tensorflow import tf1
+from ascend_session.backends._tensorflow import VARIABLES, tf1
 from ascend_session.cluster.schedulers import read_identity
 from ascend_session.errors import CollectiveError, LifecycleError, warn
 from ascend_session.session.graphs import graph_backend
@@ -37,9 +37,7 @@ _LARGEST_INT32 = 2**31 - 1  # HCCL reads fusion ids and tags as int32
 _MOST_RANKS = 32768
 _LONGEST_NAME = 127  # bytes; 128 with the terminating zero
 
-# Operators that read variables, and those of variables.
-_READS = frozenset(["Identity", "ReadVariableOp"])
-_VARIABLES = frozenset(["Variable", "VariableV2", "VarHandleOp"])
+_READS = ("Identity", "ReadVariableOp")  # operators that read variables
 
 
 class Arguments:
@@ -272,7 +270,7 @@ class OperatorArguments(Arguments):
         operator = tensor.op
         while operator.type in _READS and len(operator.inputs) == 1:
             operator = operator.inputs[0].op
-        if operator.type in _VARIABLES:
+        if operator.type in VARIABLES:
             warn(
                 f"hccl.{self.call}: its input is the variable {operator.name!r}, and the vendor's "
                 'documentation says that "the upstream node of allreduce must not be variable". '

@@ -119,6 +119,7 @@ def _check_host_variables(graph: Any) -> None:
 
 
 def _check_acceleration(mode: str, environ: Mapping[str, str]) -> None:
+    """Warn of missing variables; when a system opens, the hook may not be there yet."""
     needed = accelerate.VARIABLES[accelerate.accelerate_trigger(mode)]
     missing = [name for name in needed if not environ.get(name)]
     if missing:

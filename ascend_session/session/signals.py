@@ -3,7 +3,7 @@
 A signal is an exception in the main thread, KeyboardInterrupt or `Terminated`, by which the blocks
 are left; after SIGTERM the process then ends by it. Where the main thread is when it comes:
 
-- In Python: the exception is raised there.
+- In Python: the exception is raised there, or where the method of a block returns.
 - Opening or closing something, `deferring`: it is raised when all is opened or closed, and leaves
   the blocks around. What may take long while something opens is `interruptible`. A second signal
   says so and ends the process at once; Ctrl-C in an interactive Python is raised at once instead
@@ -56,11 +56,11 @@ _DEFAULTS: Dict[int, Any] = {
     signal.SIGTERM: signal.SIG_DFL,
 }
 
-# Files in which nothing is raised, but where they were called. In the first, a graph's lock would
+# Code in which nothing is raised, but where it was called. In the first file, a graph's lock would
 # count as taken for ever (``GroupLock``); in the second, TensorFlow 2's C++ code would make it a
-# RuntimeError ("MISMATCH of ... exception types"); in the third, the block would never be left.
-_WITHOUT_INTERRUPTS = ("util/lock_util.py", "framework/errors_impl.py")
-_ENDS_OF_BLOCKS = ("ascend_session/session/api.py",)
+# RuntimeError ("MISMATCH of ... exception types"); in the others, the block would never be left.
+_WITHOUT_INTERRUPTS = ("util/lock_util.py:", "framework/errors_impl.py:")
+_ENDS_OF_BLOCKS = ("ascend_session/session/api.py:", "ascend_session/fanout.py:__exit__")
 
 Closer = Tuple[str, Callable[[], object]]
 """What is closed, as the subject of a sentence, and how."""
@@ -115,15 +115,12 @@ def deferring(is_opening: bool = False) -> Iterator[Failed]:
         _MainThread.deferring, _MainThread.is_interruptible = outside + 1, False
         yield failures
     except BaseException as error:
-        _end_deferring(outside, [] if is_opening else [("", error)])
+        failures[:] = [] if is_opening else [("", error)]
         raise
-    _end_deferring(outside, failures)
-
-
-def _end_deferring(outside: int, failures: Failed) -> None:
-    _MainThread.deferring = outside
-    if not outside:
-        _raise_deferred(failures)
+    finally:
+        _MainThread.deferring = outside
+        if not outside:
+            _raise_deferred(failures)
 
 
 def _raise_deferred(failures: Failed) -> None:
@@ -258,10 +255,10 @@ class SignalGuard:
             if self._has_raised_term:
                 _end_at_once(number)
             self._has_raised_term = self.is_terminating = True
-            on_close("signal", functools.partial(self._end_by, number))
+            on_close("signal", self._end_by_term)
         is_second = _MainThread.deferred is not None
-        is_ctrl_c_of_somebody = number == signal.SIGINT and is_interactive()
-        if is_second and (self._unwinding.is_set() or not is_ctrl_c_of_somebody):
+        may_come_again = number == signal.SIGINT and is_interactive()
+        if is_second and (self._unwinding.is_set() or not may_come_again):
             _end_at_once(number)
         if _MainThread.deferring and not (_MainThread.is_interruptible or is_second):
             _MainThread.deferred = error
@@ -270,10 +267,10 @@ class SignalGuard:
         ends = () if _MainThread.deferring else _ENDS_OF_BLOCKS
         _raise_outside(_WITHOUT_INTERRUPTS + ends, error, frame)
 
-    def _end_by(self, number: int) -> None:
-        """Shut down what is still open at exit, then end the process by its signal."""
+    def _end_by_term(self) -> None:
+        """Shut down what is still open at exit, then end the process by SIGTERM."""
         self._shut_down()
-        _die_of(number)
+        _die_of(signal.SIGTERM)
 
     def _watch(self) -> None:
         """Attend to signals that the main thread does not notice; this is the guard's thread."""
@@ -452,12 +449,11 @@ def log(function: Callable[..., Any], *args: Any, **named: Any) -> None:
     function(*args, **named)
 
 
-def _raise_outside(
-    files: Tuple[str, ...], error: BaseException, frame: Optional[FrameType]
-) -> None:
-    """Raise an exception at once, or as soon as functions of these files are left."""
+def _raise_outside(code: Tuple[str, ...], error: BaseException, frame: Optional[FrameType]) -> None:
+    """Raise an exception at once, or as soon as functions of these, ``file:name``, are left."""
     frames = [each for each, _ in walk_stack(frame)] if frame is not None else []
-    inside = [each for each in frames if each.f_code.co_filename.endswith(files)]
+    names = [f"{each.f_code.co_filename}:{each.f_code.co_name}" for each in frames]
+    inside = [each for each, name in zip(frames, names) if any(part in name for part in code)]
     caller = inside[-1].f_back if inside else None
     if caller is None:
         raise error
@@ -513,9 +509,8 @@ def _in_main_thread() -> bool:
 
 def _guarded_signals() -> List[int]:
     """List the signals that a guard handles."""
-    handlers = {number: signal.getsignal(number) for number in _DEFAULTS}
-    guards = {number: getattr(handler, "__self__", None) for number, handler in handlers.items()}
-    return [number for number, guard in guards.items() if isinstance(guard, SignalGuard)]
+    handlers = ((number, signal.getsignal(number)) for number in _DEFAULTS)
+    return [n for n, each in handlers if isinstance(getattr(each, "__self__", None), SignalGuard)]
 
 
 def _name(number: int) -> str:

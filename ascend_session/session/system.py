@@ -5,7 +5,7 @@ down. Three verbs end what is open:
 
 - ``leave``: a use ends. Its session is closed, and the system if no other use is left.
 - ``close``: everything is closed in order: the sessions, the latest first, then the device, then
-  the keeper session; then the signals are given back. Whoever comes second waits for the first.
+  the system session; then the signals are given back. Whoever comes second waits for the first.
 - ``abandon``: everything is forgotten, and nothing is said to the device.
 
 What happens, by the event and the `State` in which it finds the system:
@@ -41,7 +41,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional
 
 from ascend_session import backends
-from ascend_session.backends._tensorflow import disown, error_after_fork, refuse_sessions
+from ascend_session.backends._tensorflow import (
+    FORK_HINT,
+    disown,
+    error_after_fork,
+    refuse_sessions,
+)
 from ascend_session.backends.base import Backend
 from ascend_session.cluster import member
 from ascend_session.cluster.job import Job
@@ -253,7 +258,7 @@ class AscendSystem:
             raise LifecycleError(
                 f"This Ascend system belongs to process {self.pid}; this is process "
                 f"{os.getpid()}, forked from it.",
-                hint="Start workers as fresh processes (subprocess, or multiprocessing's 'spawn').",
+                hint=FORK_HINT,
             )
         if self.state is not State.OPEN:
             raise LifecycleError(
@@ -311,7 +316,7 @@ class AscendSystem:
         self.choice = backends.choose(backend, os.environ)
         self.backend, self.backend_reason, is_automatic = self.choice
         self._backend = backends.create(self.choice, os.environ)
-        self._opened.append(("closing the keeper session", self._backend.close))
+        self._opened.append(("closing the system session", self._backend.close))
         self._set_place(self._backend.find_job(os.environ))
         if self.job.superseded:
             self._unset_superseded()
@@ -568,7 +573,7 @@ def refuse_after_fork() -> None:
         raise LifecycleError(
             f"This process was forked from process {_current.pid} while that process had "
             "an Ascend system open; neither TensorFlow nor the device survives a fork.",
-            hint="Start workers as fresh processes (subprocess, or multiprocessing's 'spawn').",
+            hint=FORK_HINT,
         )
     if _initialised_in is not None and _initialised_in != os.getpid():
         raise error_after_fork(_initialised_in)
@@ -581,7 +586,6 @@ def _make_way(system: AscendSystem) -> None:
         system._set_state(State.CLOSED)
         if _current is system:
             _current = None
-            _changed.notify_all()
 
 
 def _shut_down() -> None:

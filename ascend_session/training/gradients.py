@@ -164,7 +164,7 @@ def _from_values(gradients: Sequence[Any]) -> Any:
     for gradient in gradients:
         if gradient is None:
             continue
-        values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+        values = gradient.values if is_slices(gradient) else gradient
         if values.dtype.base_dtype == tf.bfloat16:
             values = tf.cast(values, tf.float32)
         finite.append(tf.reduce_all(tf.abs(values) <= values.dtype.max))

@@ -12,7 +12,7 @@ import threading
 from typing import Any, Dict, List, Optional, Set
 
 from ascend_session import hccl
-from ascend_session.backends._tensorflow import tf1
+from ascend_session.backends._tensorflow import tf1, walk_inputs
 from ascend_session.cluster.job import Job
 from ascend_session.errors import CollectiveError, LifecycleError
 from ascend_session.rank_folder import RANK_FOLDER
@@ -300,7 +300,7 @@ class _TrainingRuns:
                 hint="Write optimizer.minimize(loss, global_step=...) before the session is made. "
                 "To evaluate or predict, leave the hook out: there is nothing to save.",
             )
-        self._known: Any = {}
+        self._known: Dict[Any, bool] = {}
 
     def __contains__(self, fetches: Any) -> bool:
         elements = map(
@@ -308,19 +308,8 @@ class _TrainingRuns:
         )
         targets = tuple(getattr(element, "op", element) for element in elements)
         if targets not in self._known:
-            self._known[targets] = self._reaches(targets)
-        return bool(self._known[targets])
-
-    def _reaches(self, targets: Any) -> bool:
-        waiting, seen = list(targets), set(targets)
-        while waiting:
-            operation = waiting.pop()
-            if operation in self._advances:
-                return True
-            before = {tensor.op for tensor in operation.inputs} | set(operation.control_inputs)
-            waiting += before - seen
-            seen |= before
-        return False
+            self._known[targets] = not self._advances.isdisjoint(walk_inputs(*targets))
+        return self._known[targets]
 
 
 def _find_variable(operation: Any) -> Any:

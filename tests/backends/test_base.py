@@ -1,4 +1,4 @@
-"""The keeper: the session that runs the initialise op and stays open as long as the system."""
+"""The system session: it runs the initialise op and stays open as long as the system."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor, TimeoutError
@@ -13,7 +13,7 @@ StubBackend: Any = backend_class("stub")
 
 
 @pytest.fixture
-def keeper(tf: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def opened(tf: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A backend that is initialised, and the sessions that it made."""
     made = []
     original = tf.Session
@@ -29,8 +29,8 @@ def keeper(tf: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     backend.close()
 
 
-def test_the_ops_are_in_a_graph_of_their_own_that_nobody_can_change(tf: Any, keeper: Any) -> None:
-    _, (session,) = keeper
+def test_the_ops_are_in_a_graph_of_their_own_that_nobody_can_change(tf: Any, opened: Any) -> None:
+    _, (session,) = opened
     assert session.graph is not tf.get_default_graph()
     assert session.graph.finalized
     names = [operation.name for operation in session.graph.get_operations()]
@@ -39,13 +39,13 @@ def test_the_ops_are_in_a_graph_of_their_own_that_nobody_can_change(tf: Any, kee
 
 
 def test_the_graph_is_built_once_a_process_and_kept_for_each_kind_of_backend(
-    tf: Any, keeper: Any
+    tf: Any, opened: Any
 ) -> None:
     class Another(StubBackend):
         def system_ops(self) -> Any:
             return tf.no_op(name="mine"), tf.no_op(name="too")
 
-    _, made = keeper
+    _, made = opened
     for kind in (StubBackend, Another):
         backend = kind({})
         backend.initialize(tf.ConfigProto(), {})
@@ -55,13 +55,13 @@ def test_the_graph_is_built_once_a_process_and_kept_for_each_kind_of_backend(
     assert [operation.name for operation in other.get_operations()] == ["mine", "too"]
 
 
-def test_it_has_the_systems_proto(keeper: Any) -> None:
-    _, (session,) = keeper
+def test_it_has_the_systems_proto(opened: Any) -> None:
+    _, (session,) = opened
     assert session._config.operation_timeout_in_ms == 60000
 
 
-def test_it_stays_open_until_it_is_closed(tf: Any, keeper: Any) -> None:
-    backend, (session,) = keeper
+def test_it_stays_open_until_it_is_closed(tf: Any, opened: Any) -> None:
+    backend, (session,) = opened
     backend.bring_up()
     with backend.session(tf.Graph(), None) as another:
         assert another is not session
@@ -71,17 +71,17 @@ def test_it_stays_open_until_it_is_closed(tf: Any, keeper: Any) -> None:
     assert session._closed
 
 
-def test_closing_it_again_does_nothing(keeper: Any) -> None:
-    backend, (session,) = keeper
+def test_closing_it_again_does_nothing(opened: Any) -> None:
+    backend, (session,) = opened
     for _ in range(2):
         backend.close()
     assert session._closed
 
 
 def test_a_second_thread_that_closes_it_waits_until_the_first_has_closed_it(
-    keeper: Any, monkeypatch: pytest.MonkeyPatch
+    opened: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    backend, (session,) = keeper
+    backend, (session,) = opened
     begun, go_on, close = threading.Event(), threading.Event(), session.close
 
     def close_slowly() -> None:
@@ -101,14 +101,14 @@ def test_a_second_thread_that_closes_it_waits_until_the_first_has_closed_it(
     assert session._closed
 
 
-def test_what_comes_after_another_thread_has_closed_it_is_told_so(keeper: Any) -> None:
-    backend, _ = keeper
+def test_what_comes_after_another_thread_has_closed_it_is_told_so(opened: Any) -> None:
+    backend, _ = opened
     backend.close()
     with pytest.raises(LifecycleError, match="has closed this Ascend system"):
         backend.bring_up()
     backend.shutdown()  # of which nothing is left to do
 
 
-def test_it_is_never_the_default_session(tf: Any, keeper: Any) -> None:
-    assert len(keeper[1]) == 1
+def test_it_is_never_the_default_session(tf: Any, opened: Any) -> None:
+    assert len(opened[1]) == 1
     assert tf.get_default_session() is None

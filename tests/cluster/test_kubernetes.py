@@ -7,7 +7,7 @@ from typing import Dict, Optional
 import pytest
 
 from ascend_session.backends.npu_job import find_missing_variables
-from ascend_session.backends.stub_job import find_rendezvous
+from ascend_session.backends.stub_job import find_endpoint
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.kubernetes import MOUNTED, find_pod_names
 from ascend_session.cluster.schedulers import CHOICE
@@ -48,8 +48,8 @@ def test_the_adapter_is_told_so_while_a_system_is_open(tmp_path: Path) -> None:
 def test_on_the_stub_the_ranks_of_pods_meet_by_their_table(tmp_path: Path) -> None:
     environ = {**in_pod(tmp_path, 3), "HOST_IP": "203.0.113.2"}
     others = {**environ, "HOST_IP": "203.0.113.1"}
-    rendezvous = {find_rendezvous(Job.detect(each), each) for each in (environ, others)}
-    assert len(rendezvous) == 1
+    endpoints = {find_endpoint(Job.detect(each), each) for each in (environ, others)}
+    assert len(endpoints) == 1
 
 
 @pytest.mark.parametrize("address", ["203.0.113.9", None])

@@ -45,12 +45,12 @@ class FailingSession(StubBackend):
 
 
 class FailingClose(StubBackend):
-    """The keeper session does not close, unless it is told again."""
+    """The system session does not close, unless it is told again."""
 
     def close(self) -> None:
-        keeper, self._keeper = self._keeper, None
-        if keeper is not None:
-            keeper.close()
+        session, self._system_session = self._system_session, None
+        if session is not None:
+            session.close()
             raise OSError(WORDS)
 
 

@@ -3,6 +3,7 @@
 from typing import Any, Callable, ContextManager, Iterator, Optional, Sequence, Tuple
 
 from ascend_session.backends.exchange.group import Exchange, NotYetError, ProcessGroup
+from ascend_session.backends.exchange.memory import PLACE_BYTES
 from ascend_session.backends.exchange.order import Iteration
 from ascend_session.backends.exchange.reductions import reduce_arrays
 from ascend_session.backends.exchange.wire import Operation
@@ -180,8 +181,8 @@ class Communicator:
             uint8 array with a row for each rank.
         """
         memory = self._group.memory
-        # A multiple of 64 bytes, at which any dtype may begin.
-        block_bytes = min(len(memory) // (2 * self.size), _BLOCK_BYTES) // 64 * 64
+        block_bytes = min(len(memory) // (2 * self.size), _BLOCK_BYTES)
+        block_bytes -= block_bytes % PLACE_BYTES
         half_bytes = self.size * block_bytes
         for number, begin in enumerate(range(0, max(exchange.sizes), block_bytes)):
             half = memory[number % 2 * half_bytes :][:half_bytes]

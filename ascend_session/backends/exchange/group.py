@@ -14,7 +14,7 @@ from typing import Any, Callable, Counter, Dict, Iterator, List, NamedTuple, Opt
 
 from ascend_session.backends.exchange.memory import Buffers, map_shared_memory
 from ascend_session.backends.exchange.order import RunOrder
-from ascend_session.backends.exchange.rendezvous import Rendezvous, connect
+from ascend_session.backends.exchange.rendezvous import Endpoint, connect
 from ascend_session.backends.exchange.sentences import rank_ended, rank_failed, rank_has_left
 from ascend_session.backends.exchange.server import Server
 from ascend_session.backends.exchange.wire import (
@@ -57,7 +57,7 @@ _NO_MEMORY = (
 )
 _STEP, _FINISH = encode({"kind": "step"}), encode({"kind": "finish"})
 
-# How many systems this process has joined, by rendezvous and rank.
+# How many systems this process has joined, by endpoint and rank.
 _systems: "Counter[Any]" = collections.Counter()
 
 
@@ -69,7 +69,7 @@ class Rank(NamedTuple):
         size: The number of ranks.
         node: The same for all ranks of a node, and for no others.
         local_size: How many ranks its node has.
-        rendezvous: Where the ranks meet; None for one rank alone.
+        endpoint: Where the ranks meet; None for one rank alone.
         device: The device that it was given; empty if none.
         first_host: The machine on which rank 0 should be, if that is known.
     """
@@ -78,7 +78,7 @@ class Rank(NamedTuple):
     size: int = 1
     node: str = "0"
     local_size: int = 1
-    rendezvous: Optional[Rendezvous] = None
+    endpoint: Optional[Endpoint] = None
     device: str = ""
     first_host: str = ""
 
@@ -178,12 +178,12 @@ class ProcessGroup:
         folder = os.environ.get(RANK_FOLDER)
         if folder:
             remove_record(folder)
-        if self._who.rendezvous is None:
+        if self._who.endpoint is None:
             self.state = GroupState.TOGETHER
             return
         absent = member.AbsentRanks(self._who.rank, self._who.size)
         try:
-            self._join(self._who.rendezvous, absent)
+            self._join(self._who.endpoint, absent)
             if not self.nodes:
                 raise InitializationError(self.reason)
         except BaseException:
@@ -192,11 +192,11 @@ class ProcessGroup:
         finally:
             absent.stop()
 
-    def _join(self, of_job: Rendezvous, absent: member.AbsentRanks) -> None:
+    def _join(self, of_job: Endpoint, absent: member.AbsentRanks) -> None:
         """Connect to the hub, which rank 0 starts, and wait until all ranks have joined or fail."""
         who, begun = self._who, time.monotonic()
         number = _systems[of_job.names, who.rank] + 1
-        rendezvous = of_job.of_system(number)
+        endpoint = of_job.of_system(number)
         server = None
         retry_s = _RETRY_S / 16
         may_be_alone = of_job.starter is not None or who.local_size < who.size
@@ -217,9 +217,9 @@ class ProcessGroup:
             else:
                 if who.rank == 0 and server is None:
                     with contextlib.suppress(BlockingIOError):  # somebody cleans up there
-                        server = Server(who.size, rendezvous)
+                        server = Server(who.size, endpoint)
                 try:
-                    self._greet(connect(rendezvous.names), rendezvous)
+                    self._greet(connect(endpoint.names), endpoint)
                     _systems[of_job.names, who.rank] = number
                 except OSError as error:
                     if waited_s > self._timeout_s:
@@ -227,13 +227,13 @@ class ProcessGroup:
                     time.sleep(retry_s)
                     retry_s = min(2 * retry_s, _RETRY_S)
 
-    def _greet(self, connection: socket.socket, rendezvous: Rendezvous) -> None:
+    def _greet(self, connection: socket.socket, endpoint: Endpoint) -> None:
         """Tell the hub who this is."""
         self._connection = connection
         connection.settimeout(_SEND_TIMEOUT_S)
         self._poll.register(connection, select.POLLIN)
-        hello = {"kind": "hello", **self._who._asdict(), **rendezvous._asdict(), "pid": os.getpid()}
-        del hello["rendezvous"], hello["names"]
+        hello = {"kind": "hello", **self._who._asdict(), **endpoint._asdict(), "pid": os.getpid()}
+        del hello["endpoint"], hello["names"]
         self._send(encode(hello))
 
     def _has_joined(self) -> bool:

@@ -32,7 +32,7 @@ from typing import (
 )
 
 from ascend_session.backends.exchange.reductions import check_plan, combine
-from ascend_session.backends.exchange.rendezvous import Rendezvous, is_same_starter
+from ascend_session.backends.exchange.rendezvous import Endpoint, is_same_starter
 from ascend_session.backends.exchange.sentences import (
     list_groups,
     name_ranks,
@@ -119,7 +119,7 @@ class Hub:
 
     Args:
         size: How many ranks there are.
-        rendezvous: What a rank has to know to be let in.
+        endpoint: What a rank has to know to be let in.
         pid: The process of the hub, for messages.
         provide_memory: Creates the shared memory if it does not exist yet; raises an AscendError or
             OSError if there is no room.
@@ -131,13 +131,13 @@ class Hub:
     """
 
     def __init__(
-        self, size: int, rendezvous: Rendezvous, pid: int, provide_memory: Callable[[], None]
+        self, size: int, endpoint: Endpoint, pid: int, provide_memory: Callable[[], None]
     ) -> None:
         self.outbox: List[Message] = []
         self.ended = ""
         self.members: Dict[int, Member] = {}
         self._size = size
-        self._rendezvous = rendezvous
+        self._endpoint = endpoint
         self._pid = pid
         self._provide_memory = provide_memory
         self._ranks: Dict[int, int] = {}  # by client
@@ -263,8 +263,8 @@ class Hub:
         rank, size = int(hello["rank"]), int(hello["size"])
         local_size, device = int(hello["local_size"]), str(hello["device"])
         member = Member(client, int(hello["pid"]), str(hello["node"]), local_size, device)
-        is_of_job = str(hello["job"]) == self._rendezvous.job
-        is_started_alike = is_same_starter(self._rendezvous.starter, hello["starter"])
+        is_of_job = str(hello["job"]) == self._endpoint.job
+        is_started_alike = is_same_starter(self._endpoint.starter, hello["starter"])
         refusal = self._find_refusal(rank, size, is_of_job, is_started_alike)
         if refusal:
             self.outbox.append(Message([client], {"event": "refused", "reason": refusal}))
@@ -281,7 +281,7 @@ class Hub:
 
     def _find_refusal(self, rank: int, size: int, is_of_job: bool, is_started_alike: bool) -> str:
         """Return why a process cannot join as this rank; empty if it can."""
-        named = f"with JOB_ID={self._rendezvous.job}" if self._rendezvous.job else ""
+        named = f"with JOB_ID={self._endpoint.job}" if self._endpoint.job else ""
         known = self.members.get(rank)
         rules = [
             (

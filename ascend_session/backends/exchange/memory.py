@@ -20,24 +20,27 @@ FOLDERS = ("/dev/shm", "/tmp", "/var/tmp")
 MEMORY_BYTES = 32 << 20
 """Its size, for all ranks together."""
 
-SMALLEST_BYTES = 64 * 1024
-"""Its least size."""
+PLACE_BYTES = 64
+"""A rank's place in it is a multiple of this."""
+
+_SMALLEST_BYTES = 64 * 1024
 
 _REUSED_BYTES = 128 << 10  # least size of memory that is worth keeping
 _KEPT_COUNT = 3
 
 
-def create_shared_memory(size_bytes: int = MEMORY_BYTES) -> int:
+def create_shared_memory(rank_count: int, size_bytes: int = MEMORY_BYTES) -> int:
     """Create an unlinked file for shared memory, a smaller one where there is less room.
 
     Returns:
         Its descriptor.
 
     Raises:
-        CollectiveError: If no folder has room for `SMALLEST_BYTES`.
+        CollectiveError: If no folder has room for a small one.
     """
     failures: List[str] = []
-    while size_bytes >= SMALLEST_BYTES:
+    smallest_bytes = max(_SMALLEST_BYTES, 2 * PLACE_BYTES * rank_count)
+    while size_bytes >= smallest_bytes:
         failures.clear()
         for folder in FOLDERS:
             try:
@@ -46,7 +49,7 @@ def create_shared_memory(size_bytes: int = MEMORY_BYTES) -> int:
                 failures.append(f"{folder}: {error.strerror}")
         size_bytes //= 2
     raise CollectiveError(
-        f"There is no room for {SMALLEST_BYTES // 1024} KB of shared memory, in which the ranks of "
+        f"There is no room for {smallest_bytes // 1024} KB of shared memory, in which the ranks of "
         f"this machine exchange tensors ({'; '.join(failures)}).",
         hint="Give the container more of /dev/shm (docker run --shm-size=1g), or free space there.",
     )

@@ -28,7 +28,7 @@ _BACKLOG = 128  # processes that connect at once; more of them try again
 Starter = Dict[str, Any]
 
 
-class Rendezvous(NamedTuple):
+class Endpoint(NamedTuple):
     """What the ranks of a job have in common before they meet.
 
     Attributes:
@@ -43,13 +43,13 @@ class Rendezvous(NamedTuple):
     starter: Optional[Starter] = None
 
     @classmethod
-    def named(cls, job: str, *parts: str) -> "Rendezvous":
-        """Make the rendezvous of a job whose name no other job has."""
+    def named(cls, job: str, *parts: str) -> "Endpoint":
+        """Make the endpoint of a job whose name no other job has."""
         return cls(job, (_digest(job, *parts),))
 
     @classmethod
-    def started_together(cls, job: str, numbers: Sequence[int]) -> "Rendezvous":
-        """Make the rendezvous of processes that the same parent or process group has started.
+    def started_together(cls, job: str, numbers: Sequence[int]) -> "Endpoint":
+        """Make the endpoint of processes that the same parent or process group has started.
 
         Args:
             job: ``JOB_ID``, which most scripts set to a constant; may be empty.
@@ -61,8 +61,8 @@ class Rendezvous(NamedTuple):
         names = tuple(_digest(kind, *starter[kind]) for kind in ("parent", "group"))
         return cls("", names, starter)
 
-    def of_system(self, number: int) -> "Rendezvous":
-        """Return the rendezvous of the job's n-th system: each has a socket of its own."""
+    def of_system(self, number: int) -> "Endpoint":
+        """Return the endpoint of the job's n-th system: each has a socket of its own."""
         return self._replace(names=tuple(f"{name}.{number}" for name in self.names))
 
 

@@ -7,7 +7,7 @@ from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.text import find_runs, format_ordinal, join_words
 
 
-def rank_ended(rank: int, were_all_there: bool = True) -> str:
+def rank_ended(rank: int, were_all_there: bool) -> str:
     """Say that a rank's process has ended."""
     when = "" if were_all_there else " before all ranks were there"
     return (

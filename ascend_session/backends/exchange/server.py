@@ -17,7 +17,7 @@ from typing import Deque, Dict, List, Optional, Set, Tuple
 
 from ascend_session.backends.exchange.hub import LOOK_S, Hub
 from ascend_session.backends.exchange.memory import create_shared_memory
-from ascend_session.backends.exchange.rendezvous import Listening, Rendezvous, remove_abandoned
+from ascend_session.backends.exchange.rendezvous import Endpoint, Listening, remove_abandoned
 from ascend_session.backends.exchange.wire import (
     LARGEST,
     MALFORMED,
@@ -58,7 +58,7 @@ class Server:
 
     Args:
         size: How many ranks it has.
-        rendezvous: Where they meet.
+        endpoint: Where they meet.
 
     Attributes:
         listening: Its sockets in the file system; ranks that are connected need them no longer.
@@ -68,9 +68,10 @@ class Server:
         InitializationError: If it cannot listen.
     """
 
-    def __init__(self, size: int, rendezvous: Rendezvous) -> None:
+    def __init__(self, size: int, endpoint: Endpoint) -> None:
         remove_abandoned()
-        self._hub = Hub(size, rendezvous, os.getpid(), self._provide_memory)
+        self._hub = Hub(size, endpoint, os.getpid(), self._provide_memory)
+        self._size = size
         self._most_strangers = max(_MOST_STRANGERS, size)
         self._clients: Dict[int, Client] = {}  # by number
         self._count = 0
@@ -80,7 +81,7 @@ class Server:
         self.listening = Listening()
         _servers.add(self)  # a child that is forked from here on forgets it
         try:
-            self.listening.open(rendezvous.names)
+            self.listening.open(endpoint.names)
         except BaseException:
             self._close()
             raise
@@ -244,7 +245,7 @@ class Server:
 
     def _provide_memory(self) -> None:
         if self._memory is None:
-            self._memory = create_shared_memory()
+            self._memory = create_shared_memory(self._size)
 
 
 _servers: Set[Server] = set()

@@ -18,7 +18,7 @@ from ascend_session import AscendError
 from ascend_session.backends.exchange import collectives
 from ascend_session.backends.exchange.communicator import Collective
 from ascend_session.backends.exchange.group import ProcessGroup, Rank
-from ascend_session.backends.exchange.rendezvous import Rendezvous
+from ascend_session.backends.exchange.rendezvous import Endpoint
 from ascend_session.backends.exchange.wire import Operation
 
 def say(*words):
@@ -32,7 +32,7 @@ def all_reduce(key, count=4, ranks=None, fill=None, limit_s=None):
     return Collective(group, operation, work).run(limit_s)[0]
 
 def open_group(**other):
-    who = Rank(rank, size, "0", size, Rendezvous.named(job), str(rank))
+    who = Rank(rank, size, "0", size, Endpoint.named(job), str(rank))
     group = ProcessGroup(who._replace(**other), timeout_s, 60)
     group.open()
     return group

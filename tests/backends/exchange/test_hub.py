@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional
 import pytest
 
 from ascend_session.backends.exchange.hub import LOOK_S, Hub, Message
-from ascend_session.backends.exchange.rendezvous import Rendezvous
+from ascend_session.backends.exchange.rendezvous import Endpoint
 from ascend_session.backends.exchange.wire import MALFORMED, Header, decode, encode, is_small
 from ascend_session.errors import CollectiveError
 
@@ -19,7 +19,7 @@ class Ranks:
         self.size = size
         self.memory = memory
         self.memory_count = 0
-        self.hub = Hub(size, Rendezvous("job", ("name",)), 4711, self._provide_memory)
+        self.hub = Hub(size, Endpoint("job", ("name",)), 4711, self._provide_memory)
         self.told: Dict[int, List[Message]] = {}
 
     def hello(self, rank: int, client: Optional[int] = None, **other: Any) -> None:

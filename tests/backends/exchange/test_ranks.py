@@ -14,9 +14,9 @@ import psutil
 import pytest
 
 from ascend_session.backends.exchange import group, memory, rendezvous
-from ascend_session.backends.exchange.rendezvous import Rendezvous, connect, find_folder
+from ascend_session.backends.exchange.rendezvous import Endpoint, connect, find_folder
 from ascend_session.backends.exchange.wire import LARGEST, make_socket
-from ascend_session.errors import InitializationError
+from ascend_session.errors import CollectiveError, InitializationError
 from tests.backends.exchange.members import Members, run_members
 
 _ONE = """
@@ -172,7 +172,7 @@ def strangers(job: str, count: int) -> Iterator[List[socket.socket]]:
         while len(found) < count:
             assert time.monotonic() < deadline
             try:
-                found.append(stack.enter_context(connect(Rendezvous.named(job).of_system(1).names)))
+                found.append(stack.enter_context(connect(Endpoint.named(job).of_system(1).names)))
             except OSError:
                 time.sleep(0.01)  # nobody listens yet
         yield found
@@ -220,7 +220,7 @@ def test_nothing_is_left_of_killed_jobs_once_another_has_run() -> None:
     assert run_members(2, _ONE.format(count=4))["codes"] == [[0, 0]]
     left = os.listdir(find_folder())
     for job in names:
-        (name,) = Rendezvous.named(job).of_system(1).names
+        (name,) = Endpoint.named(job).of_system(1).names
         assert not [each for each in left if each.startswith(name)]
     assert {name for name in set(os.listdir("/dev/shm")) - before if "ascend" in name} == set()
 
@@ -233,7 +233,7 @@ class TestMemory:
         return folders
 
     def test_where_a_folder_is_missing_the_next_is_taken(self, folders: List[str]) -> None:
-        descriptor = memory.create_shared_memory(1 << 20)
+        descriptor = memory.create_shared_memory(2, 1 << 20)
         try:
             assert os.fstat(descriptor).st_size == 1 << 20
             assert os.listdir(folders[1]) == []
@@ -251,12 +251,14 @@ class TestMemory:
             os.ftruncate(descriptor, size_bytes)
 
         monkeypatch.setattr(os, "posix_fallocate", allocate)
-        descriptor = memory.create_shared_memory()
+        descriptor = memory.create_shared_memory(2048)
         assert os.fstat(descriptor).st_size == room
         os.close(descriptor)
+        with pytest.raises(CollectiveError, match="no room for 257 KB of shared memory"):
+            memory.create_shared_memory(2056)  # which need 64 bytes each, twice
         room = 0
-        with pytest.raises(Exception, match="no room for 64 KB of shared memory") as refused:
-            memory.create_shared_memory()
+        with pytest.raises(CollectiveError, match="no room for 64 KB of shared memory") as refused:
+            memory.create_shared_memory(2)
         assert "No space left on device" in str(refused.value)
 
     def test_a_rank_that_cannot_open_one_more_file_ends_the_job_by_name(self) -> None:
@@ -274,7 +276,7 @@ class TestMemory:
     def test_ranks_get_along_with_very_little(self) -> None:
         small = "from ascend_session.backends.exchange import server\n"
         small += "make = server.create_shared_memory\n"
-        small += "server.create_shared_memory = lambda: make(1 << 16)\n"
+        small += "server.create_shared_memory = lambda count: make(count, 1 << 16)\n"
         found = run_members(3, small + _ONE.format(count=300_001))
         assert found == {"codes": [[0] * 3], **{rank: [6.0] for rank in range(3)}}
 
@@ -341,7 +343,7 @@ def test_a_rank_whose_rank_0_may_be_on_another_machine_is_told_so_while_it_waits
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(group, "ALONE_S", 0.1)
-    who = group.Rank(1, 2, "1", 1, Rendezvous.named("nobody", str(os.getpid())))
+    who = group.Rank(1, 2, "1", 1, Endpoint.named("nobody", str(os.getpid())))
     with pytest.raises(InitializationError, match="rank 0 of 2 did not come within 2 s"):
         group.ProcessGroup(who, timeout_s=2).open()
     assert "rank 1 is waiting up to 2 s for 1 other rank" in caplog.text
@@ -349,7 +351,7 @@ def test_a_rank_whose_rank_0_may_be_on_another_machine_is_told_so_while_it_waits
 
 
 def test_a_socket_of_another_machine_in_a_shared_folder_names_both() -> None:
-    (name,) = Rendezvous.named("elsewhere", str(os.getpid())).names
+    (name,) = Endpoint.named("elsewhere", str(os.getpid())).names
     lock = Path(find_folder(), f"{name}.lock")
     lock.write_text('{"host": "another-host", "boot": "another-boot"}')
     try:
@@ -379,7 +381,7 @@ def test_rank_0_listens_once_another_process_has_cleaned_up_there() -> None:
     body = """
 import fcntl, threading
 from ascend_session.backends.exchange.rendezvous import find_folder
-path = os.path.join(find_folder(), Rendezvous.named(job).of_system(1).names[0] + ".lock")
+path = os.path.join(find_folder(), Endpoint.named(job).of_system(1).names[0] + ".lock")
 if rank == 1:
     lock = os.open(path + ".new", os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
