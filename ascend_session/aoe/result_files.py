@@ -178,7 +178,7 @@ class Task(NamedTuple):
 
 
 class ResultFile(NamedTuple):
-    """A result file.
+    """The content of one AOE result file.
 
     Attributes:
         name: Its path, as given.
@@ -240,7 +240,7 @@ def find_results(environ: Optional[Mapping[str, str]] = None, folder: PathLike =
 
 
 def list_files(folder: str) -> List[str]:
-    """List the result files in a folder and its ``aoe_data``, by the time in their names.
+    """List the result files in a folder and its ``aoe_data``, oldest first by their names.
 
     Raises:
         ResultError: If a folder exists and cannot be read.

@@ -150,7 +150,7 @@ class StubBackend(Backend):
         super().initialize(proto if job.size == 1 else _without_spinning(proto), parameters)
 
     def interrupt(self, reason: str, error: Optional[BaseException] = None) -> None:
-        """Wake the threads of this process that wait for other ranks."""
+        """End the job for all ranks; threads of this process that wait for others get an error."""
         from ascend_session.backends.stub_job import find_open_job
 
         job = find_open_job()

@@ -172,7 +172,7 @@ def current_job(caller: str) -> StubJob:
 
 
 def members_now(group: str) -> str:
-    """Return a group's ranks as text; its name for the group of all or before a system opens."""
+    """Return a group's ranks as text; the name of the world group, or while no system is open."""
     job = _open
     if job is None or group == WORLD_GROUP:
         return group

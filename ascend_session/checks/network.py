@@ -112,7 +112,7 @@ class Interfaces:
             yield Finding(OK, message, rule=_LINK)
 
     def check_addresses(self, need: Need) -> Iterator[Finding]:
-        """Check that the devices have addresses; not checked if the tool failed."""
+        """Check that the devices have addresses; "not checked" if hccn_tool has failed."""
         lacking = [number for number in self._ids if self._addresses[number] is None]
         have = [number for number in self._ids if number not in lacking]
         if lacking and need.addresses is not None and self._are_known:

@@ -208,7 +208,12 @@ def show_finding(
 
 
 def finding_as_dict(finding: Finding, keys: Sequence[str]) -> Dict[str, Any]:
-    """Return a finding as plain values for JSON: those of `CHECKED`, of `PLACED`, or other ones."""
+    """Return the values of a finding for JSON.
+
+    Args:
+        finding: The finding.
+        keys: Their names: `CHECKED` for findings about the host, `PLACED` for those in a file.
+    """
     place = finding.place
     line, column = (place.line, place.column) if isinstance(place, Place) else (None, None)
     values = {

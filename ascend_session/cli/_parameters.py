@@ -138,7 +138,7 @@ class CommandGroup(Command, click.Group):
         super().__init__(**settings)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command that is called."""
+        """Run the subcommand, or print the help if none is given."""
         result = super().invoke(ctx)
         if ctx.invoked_subcommand is None:
             click.echo(ctx.get_help())

@@ -363,7 +363,7 @@ def begin_in_fork() -> None:
 
 
 def fail(error: BaseException, request: Mapping[str, str]) -> None:
-    """Write the report before Python prints the exception that ends the program, and advise after.
+    """Write the report of a script that an exception ends, before the traceback; advise after it.
 
     Args:
         error: The exception.

@@ -27,7 +27,7 @@ def bind_arguments(
         kwargs: What was given by name.
 
     Raises:
-        TypeError: If they do not fit.
+        TypeError: If the arguments do not fit the signature; names ``called``.
     """
     try:
         given = signature.bind(*args, **kwargs)

@@ -59,7 +59,7 @@ def _finding_to_dict(finding: Finding) -> Dict[str, Any]:
 
 
 def report_file(name: str, environ: Optional[Mapping[str, str]] = None) -> FileReport:
-    """Read and check a configuration file; wrong files are reported, never raised.
+    """Read and check a configuration file; its errors are in the report, never raised.
 
     Args:
         name: The file, YAML or JSON.

@@ -40,7 +40,12 @@ def batches(rank: int = 0, size: int = 1) -> Any:
 
 
 def build_loss(inputs: Any, goals: Any) -> Any:
-    """Build the model, a matrix product with the variable ``slopes``, and its squared error."""
+    """Build the model ``inputs @ slopes``, and return its mean squared error, a scalar.
+
+    Args:
+        inputs: ``[batch, len(SLOPES)]``.
+        goals: ``[batch, 1]``.
+    """
     import tensorflow.compat.v1 as tf
 
     slopes = tf.get_variable("slopes", [len(SLOPES), 1], initializer=tf.zeros_initializer())

@@ -286,7 +286,7 @@ def explain(error: BaseException) -> Optional[Failure]:
 
 
 def failure_of(error: BaseException) -> Optional[Failure]:
-    """Return the failure that `translate` or `explain` found in this exception, or None."""
+    """Return the `Failure` that `translate` or `explain` has attached to an exception, or None."""
     failure = getattr(error, "failure", None)
     return failure if isinstance(failure, Failure) else None
 

@@ -61,7 +61,7 @@ class ChipIds:
 
     @property
     def key(self) -> ChipKey:
-        """Card and chip."""
+        """``(npu_id, chip_id)``."""
         return self.npu_id, self.chip_id
 
 
@@ -101,7 +101,7 @@ class Process(NamedTuple):
 
     @property
     def key(self) -> ChipKey:
-        """Card and chip."""
+        """``(npu_id, chip_id)``."""
         return self.npu_id, self.chip_id
 
 

@@ -105,7 +105,10 @@ def _is_another(root: str, pid: int, process: Process, command: str) -> bool:
 
 
 def open_devices(root: str) -> OpenDevices:
-    """Look through ``/proc/*/fd`` below ``root`` for links to device nodes."""
+    """Find the processes that have device nodes open, from ``/proc/*/fd`` below ``root``.
+
+    A note counts processes of other users that cannot be read.
+    """
     try:
         names = os.listdir(os.path.join(root, "proc"))
     except OSError as error:

@@ -140,7 +140,7 @@ def find_lost(plan: "Plan", attempt: Attempt) -> List[Cause]:
     Those that ended because everyone was asked to end do not count.
 
     Returns:
-        For each rank what is the cause if all ranks have ended with 0.
+        A `Cause` for each such rank, which counts only if all ranks ended with 0.
     """
     lost = []
     for rank in attempt.ranks:

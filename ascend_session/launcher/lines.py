@@ -66,16 +66,17 @@ BAR_SECONDS = 10.0
 
 
 class LineSplitter:
-    """The lines of one pipe.
+    """Splitter of one pipe's bytes into lines.
 
-    A line comes out when its end has come, or at the end of all; never a part of one.
+    A line comes out when it is complete, cut to the limit if it is longer. A progress bar also
+    gives states of its line.
 
     Args:
         colour: Whether colour sequences stay.
         whole_in: Where a line that is cut can be read whole, such as a log file; may be empty.
         limit: How many bytes of an unfinished line are held, and shown of it: nobody reads 200 MB
             in a terminal.
-        clock: Seconds, for the states of progress bars.
+        clock: Returns the time in seconds, for the states of progress bars.
     """
 
     def __init__(

@@ -331,7 +331,7 @@ class Output:
         return self._put(rank, splitter.feed(chunk))
 
     def end(self, rank: int, stream: str) -> None:
-        """Show the last line of a stream that has ended, if that line had no end."""
+        """Show the unfinished last line of a stream that has ended, if there is one."""
         splitter = self._splitters.pop((rank, stream), None)
         if splitter is not None:
             self._put(rank, splitter.end())

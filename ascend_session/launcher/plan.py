@@ -239,7 +239,7 @@ def decide_job(
     on_wait: Optional[Callable[[str], None]] = None,
     assumed: Optional[AssumedDevices] = None,
 ) -> Decisions:
-    """Make the decisions on one attempt, in their order, and its plan if nothing refuses it.
+    """Make all decisions about one attempt, and its `Plan` if none of them reports a problem.
 
     Args:
         config: The options of the launch.

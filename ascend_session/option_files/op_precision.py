@@ -112,7 +112,7 @@ class OpPrecision(OptionFile):
         return OpPrecision({**self.by_type, operator: mode}, self.by_node)
 
     def against(self, implemented: Mapping[str, Any]) -> Tuple[str, ...]:
-        """List the modes of types that have no effect with an installed toolkit, in sentences.
+        """Return a sentence for each mode in `by_type` that a toolkit does not implement.
 
         Args:
             implemented: ``{operator type: modes}``, from `read_implemented_modes`.

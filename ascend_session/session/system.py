@@ -426,7 +426,7 @@ class AscendSystem:
             return use in self.uses and is_alone and self.is_open
 
     def leave(self, use: Use, *failure: Any, is_ending: bool = False) -> Failed:
-        """End a use: close its session, and the system if this was the last; wait for its end.
+        """End a use: close its session and, after the last use, the system.
 
         Args:
             use: The use.
@@ -435,7 +435,7 @@ class AscendSystem:
                 system down although other threads still use it.
 
         Returns:
-            What failed, each with its exception.
+            ``(what, exception)`` for each thing that failed; empty if nothing did.
         """
         failed = close_all([("closing a session", partial(use.close, *failure))])
         with _lock:

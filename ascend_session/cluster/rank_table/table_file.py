@@ -55,7 +55,10 @@ Tell = Callable[[WaitProgress], None]
 
 
 def find_name_fault(path: str) -> str:
-    """Return why GE, which reads TensorFlow's table, refuses a name; empty if it does not."""
+    """Return why GE refuses the file name of a rank table, in a sentence; empty if it does not.
+
+    Source: guides/facts/rank_tables.md#reading-a-rank-table
+    """
     try:
         real = os.path.realpath(path)
         longest = max(len(os.fsencode(path)), len(os.fsencode(real)))

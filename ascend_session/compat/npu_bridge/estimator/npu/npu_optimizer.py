@@ -120,12 +120,12 @@ class NPUOptimizer(WrappingOptimizer):
 
 
 class NPUDistributedOptimizer(WrappingOptimizer):
-    """Averages gradients over all ranks; the wrapped optimizer computes and applies them.
+    """Optimizer that averages gradients over all ranks; the wrapped one computes and applies them.
 
     Args:
         optimizer: A ``tf.train.Optimizer``.
         is_weight_update_sharding: Whether each rank updates a part of the variables and sends them
-            to the others; in releases of 2020 this argument is the name.
+            to the others. Releases of 2020 have ``name`` here, so a str is taken as the name.
         name: Its name.
     """
 
@@ -213,7 +213,7 @@ _SCOPE = "Npu_Distributed_optimizer"
 
 
 class KerasDistributeOptimizer(OptimizerV2):  # type: ignore[misc]
-    """Averages gradients over all ranks; the wrapped optimizer computes and applies them.
+    """Optimizer that averages gradients over all ranks; the wrapped one computes and applies them.
 
     Args:
         optimizer: An optimizer of Keras for graphs.

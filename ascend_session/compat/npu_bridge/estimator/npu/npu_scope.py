@@ -21,7 +21,7 @@ def _marked(**values: Any) -> Iterator[None]:
 
 
 def without_npu_compile_scope() -> ContextManager[None]:
-    """Return a context whose operators stay on the host, with ``mix_compile_mode``."""
+    """Return a context manager whose operators stay on the host if ``mix_compile_mode`` is on."""
     return _marked(without_npu_compile=True)
 
 
