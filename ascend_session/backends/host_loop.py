@@ -146,16 +146,17 @@ class HostLoop(Loop):
                 "initialisers, or give IterationsPerLoopHook to a MonitoredTrainingSession."
             )
         step = [self._train_op, *(each for each in fetches if self.use_of(each).updates)]
-        made = 0
+        steps_made = 0
         try:
             feeds = {**(feeds or {}), **self._inputs.draw(session, feeds, run)}
-            for made in range(steps - 1):
-                _make_step(lambda: run(step, feeds), f"Step {made + 1} of {steps} in this run")
-            made = steps - 1
+            for steps_made in range(steps - 1):
+                what = f"Step {steps_made + 1} of {steps} in this run"
+                _make_step(lambda: run(step, feeds), what)
+            steps_made = steps - 1
             values = run(None, feeds)
-            made = steps
+            steps_made = steps
         finally:
-            self.note_run(session, made)
+            self.note_run(session, steps_made)
         return values
 
 

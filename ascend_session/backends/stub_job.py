@@ -203,9 +203,9 @@ def find_endpoint(job: Job, environ: Mapping[str, str]) -> Endpoint:
     if claim is not None and claim.hosts is not None and claim.hosts[0] > 1:
         check_first_host(claim.hosts[1], claim.name, environ)
     source = job.mounted if claim is None else claim
-    found = "" if source is None else source.job_id
-    job_id = environ.get("JOB_ID") or found
-    name = environ.get(RENDEZVOUS) or found
+    known_id = "" if source is None else source.job_id
+    job_id = environ.get("JOB_ID") or known_id
+    name = environ.get(RENDEZVOUS) or known_id
     if name:
         return Endpoint.named(job_id, name)
     return Endpoint.started_together(job_id, [job.rank, job.device_id])

@@ -389,8 +389,8 @@ class StatusLine:
 
     def _describe_step(self, alive: FrozenSet[int]) -> str:
         """Say at which step the first rank is that tells, at which pace, and what is left."""
-        told = ((rank, read_step(self._folders[rank])) for rank in sorted(alive))
-        rank, progress = next((each for each in told if each[1] is not None), (0, None))
+        reported = ((rank, read_step(self._folders[rank])) for rank in sorted(alive))
+        rank, progress = next((each for each in reported if each[1] is not None), (0, None))
         if progress is None:
             return ""
         step, of, at = progress

@@ -175,9 +175,9 @@ def _show_summary(report: "AuditReport") -> None:
         show_finding(kind.findings[0], spelling=str)
     others = kinds[_MOST_KINDS:]
     if others:
-        found = format_count(sum(len(kind.findings) for kind in others), "finding")
+        findings = format_count(sum(len(kind.findings) for kind in others), "finding")
         kinds_left = format_count(len(others), "other kind")
-        click.echo(f"{found} of {kinds_left}: leave out --summary to see all.")
+        click.echo(f"{findings} of {kinds_left}: leave out --summary to see all.")
     _show_totals(report)
 
 

@@ -55,9 +55,9 @@ def operator(
                 result = function(**given)
             return result if has_gradient else _without_gradient(kind, result)
 
-        made: Any = compute
-        made.__signature__, made.operator_type = takes, kind
-        made.__name__ = made.__qualname__ = function_name(kind)
+        operator: Any = compute
+        operator.__signature__, operator.operator_type = takes, kind
+        operator.__name__ = operator.__qualname__ = function_name(kind)
         return compute
 
     return decorate

@@ -256,7 +256,7 @@ def describe_host_operators(values: Mapping[str, Any], graph: Any) -> List[str]:
     """
     if values.get("mix_compile_mode") is not True or values.get("variable_placement") == "Host":
         return []
-    found = []
+    names = []
     for operation in graph.get_operations():
         inputs = [
             (dtype.name, tensor.op.type)
@@ -268,12 +268,12 @@ def describe_host_operators(values: Mapping[str, Any], graph: Any) -> List[str]:
         resources = [kind for name, kind in inputs if name == "resource"]
         is_marked = operation.node_def.attr["_without_npu_compile"].b
         if is_marked or resources[:1] not in ([], ["VarHandleOp"]):
-            found.append(operation.name)
-    if not found:
+            names.append(operation.name)
+    if not names:
         return []
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return [
-        f"On a device a run with {found[0]!r}{more} ends, unless all of the run is for the host: "
+        f"On a device a run with {names[0]!r}{more} ends, unless all of the run is for the host: "
         "mix_compile_mode=True leaves the operator there, but it uses a variable. Write it outside "
         "of without_npu_compile_scope, or set variable_placement to Host."
     ]

@@ -49,13 +49,13 @@ def print_table(history: Sequence[Epoch]) -> None:
     _print(titles, ([str(epoch.number), *_decimals(epoch[1:4], 3)] for epoch in history))
 
 
-def print_both(one: Sequence[Epoch], other: Sequence[Epoch], names: Sequence[str]) -> None:
+def print_both(first: Sequence[Epoch], second: Sequence[Epoch], names: Sequence[str]) -> None:
     """Print the losses and held-out accuracies of two trainings, for about ten epochs."""
     titles = [f"{what}, {name}" for what in ("Loss", "Accuracy") for name in names]
     rows = []
-    every = -(-len(one) // _MOST_ROWS)
-    for a, b in zip(one, other):
-        if a.number % every and a is not one[-1]:
+    every = -(-len(first) // _MOST_ROWS)
+    for a, b in zip(first, second):
+        if a.number % every and a is not first[-1]:
             continue
         losses = _decimals((a.training_loss, b.training_loss), 6)
         accuracies = _decimals((a.held_out_accuracy, b.held_out_accuracy), 3)
@@ -63,9 +63,9 @@ def print_both(one: Sequence[Epoch], other: Sequence[Epoch], names: Sequence[str
     _print(["Epoch", *titles], rows)
 
 
-def difference(one: Sequence[Epoch], other: Sequence[Epoch]) -> float:
+def difference(first: Sequence[Epoch], second: Sequence[Epoch]) -> float:
     """Return the largest difference between the training losses of two trainings."""
-    return max(abs(a.training_loss - b.training_loss) for a, b in zip(one, other))
+    return max(abs(a.training_loss - b.training_loss) for a, b in zip(first, second))
 
 
 def _decimals(values: Sequence[float], number: int) -> List[str]:
@@ -117,7 +117,7 @@ def save_curve(history: Sequence[Epoch], folder: Path) -> Path:
 
 
 def save_comparison(
-    one: Sequence[Epoch], other: Sequence[Epoch], names: Sequence[str], path: Path
+    first: Sequence[Epoch], second: Sequence[Epoch], names: Sequence[str], path: Path
 ) -> Path:
     """Draw two trainings, with their names, into one PNG; return its path."""
     styles: Sequence[Dict[str, Any]] = (
@@ -125,7 +125,7 @@ def save_comparison(
         {"linestyle": "--", "color": "black"},
     )
     with _picture(path) as (loss, accuracy):
-        for history, name, style in zip((one, other), names, styles):
+        for history, name, style in zip((first, second), names, styles):
             epochs = [epoch.number for epoch in history]
             percent = [100 * epoch.held_out_accuracy for epoch in history]
             label = f"{name} images"

@@ -51,9 +51,9 @@ def side_by_side(without: Way, with_ascend_session: Way) -> None:
         tf = tf1()  # an error says what to install if TensorFlow is missing
         tf.disable_eager_execution()
         tf.logging.set_verbosity(tf.logging.ERROR)
-        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-            usual = without(Path(one))
-            ours = with_ascend_session(Path(other))
+        with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
+            usual = without(Path(first))
+            ours = with_ascend_session(Path(second))
     except AscendError as problem:
         sys.exit(str(problem))
     if not ours:

@@ -475,8 +475,8 @@ def _last_lines(path: str) -> List[str]:
     lines = clean(data + b"\n", colour=False).split(b"\n")
     while lines and is_blank(lines[-1]):
         lines.pop()
-    shown = lines[-_LAST_LINES:]
-    return [shorten(line.decode("utf-8", "backslashreplace"), _WIDTH) for line in shown]
+    last_lines = lines[-_LAST_LINES:]
+    return [shorten(line.decode("utf-8", "backslashreplace"), _WIDTH) for line in last_lines]
 
 
 def _find_plogs(planned: "RankPlan", pid: Optional[int]) -> List[str]:

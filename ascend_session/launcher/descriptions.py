@@ -395,10 +395,12 @@ def _message_lines(error: ErrorRecord, folder: str) -> List[str]:
     else:
         lines = [graph_error.reason, *_operator_lines(error, graph_error.frames, folder)]
     first, *more = lines or [""]
-    shown = [f"  {error.name}: {first}" if first else f"  {error.name}"]
-    shown += [f"    {line}" for line in more[: _MESSAGE_LINES - 1]]
-    shown += ["    ..."] if len(more) >= _MESSAGE_LINES else []
-    written = clean("\n".join(shown).encode("utf-8", "backslashreplace"), colour=False).decode()
+    lines_shown = [f"  {error.name}: {first}" if first else f"  {error.name}"]
+    lines_shown += [f"    {line}" for line in more[: _MESSAGE_LINES - 1]]
+    lines_shown += ["    ..."] if len(more) >= _MESSAGE_LINES else []
+    written = clean(
+        "\n".join(lines_shown).encode("utf-8", "backslashreplace"), colour=False
+    ).decode()
     return [shorten(line, _WIDTH) for line in written.split("\n")]
 
 

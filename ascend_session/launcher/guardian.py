@@ -487,13 +487,13 @@ class GuardedJob:
         """Send a signal to what catches it; anything else would end by it."""
         import psutil
 
-        told = []
+        pids = []
         for child in psutil.Process().children():
             for process in _find_catchers(child, number):
                 with contextlib.suppress(psutil.Error):
                     process.send_signal(number)
-                    told.append(process.pid)
-        self._channel.send(("passed_on", number, tuple(told), time.time()))
+                    pids.append(process.pid)
+        self._channel.send(("passed_on", number, tuple(pids), time.time()))
 
     def _signal_all(self, number: int) -> None:
         """Send a signal to every process of the job, first to the ranks' groups at once."""

@@ -273,18 +273,18 @@ def decide_job(
     attached = check_attached(config, node, len(devices), known_size)
     show = config.show if config.attach is None else "none"
     shown = decide_shown(show, (known_size or len(devices)) if devices else 0)
-    made: List[Decided[Any]] = [chosen, nodes, local, task, rendezvous, stall_note]
-    made += [cwd, folders, command, shown, attached]
+    decisions: List[Decided[Any]] = [chosen, nodes, local, task, rendezvous, stall_note]
+    decisions += [cwd, folders, command, shown, attached]
     ranks: Tuple[RankPlan, ...] = ()
     plan = None
-    if not list_problems(made):
+    if not list_problems(decisions):
         job = JobFacts(chosen.known.kind, node, devices, job_id, rendezvous.known)
         local_ranks = decide_ranks(request, job, command.known, cwd.known, folders.known)
-        made.append(local_ranks)
+        decisions.append(local_ranks)
         if local_ranks.value is not None:
             ranks = local_ranks.value.ranks
-            made.append(check_ranks(job.backend, ranks))
-    problems = list_problems(made)
+            decisions.append(check_ranks(job.backend, ranks))
+    problems = list_problems(decisions)
     if not problems:
         plan = Plan(
             config=config,
@@ -300,7 +300,7 @@ def decide_job(
             ranks=ranks,
             shown=tuple(rank.rank for rank in ranks if rank.rank in shown.known),
             removed=local_ranks.known.removed,
-            notes=_list_notes(config, node, job.backend, ranks, made),
+            notes=_list_notes(config, node, job.backend, ranks, decisions),
             bound=local_ranks.known.bound,
         )
     return Decisions(
@@ -581,15 +581,15 @@ def check_attached(config: LaunchConfig, nodes: Nodes, local_size: int, size: in
     last = first + local_size - 1
     if first <= rank <= last:
         return Decided()
-    asked = option("attach", rank)
+    flag = option("attach", rank)
     problem = Finding(
         ERROR,
-        f"{asked}: there is no rank {rank}, the job has {size}.",
+        f"{flag}: there is no rank {rank}, the job has {size}.",
         f"Its ranks are 0 to {size - 1}.",
         option="attach",
     )
     if rank < size:
-        message = f"{asked}: rank {rank} runs on another node; this one has {first} to {last}."
+        message = f"{flag}: rank {rank} runs on another node; this one has {first} to {last}."
         problem = Finding(ERROR, message, f"Give {option('attach')} there.", option="attach")
     raise ConfigError.from_problems([problem])
 

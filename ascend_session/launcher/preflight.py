@@ -113,15 +113,15 @@ def checked_plan(
 
 def _check_terminal() -> None:
     """Refuse to attach a rank where there is no terminal for it (JobError)."""
-    asked = option("attach")
+    flag = option("attach")
     if not os.isatty(0):
         raise JobError(
-            f"{asked}: standard input is not a terminal.",
-            hint=f"Launch from a terminal, or leave {asked} out.",
+            f"{flag}: standard input is not a terminal.",
+            hint=f"Launch from a terminal, or leave {flag} out.",
         )
     if not is_in_front(0):
         raise JobError(
-            f"{asked}: the launcher runs in the background of its terminal.",
+            f"{flag}: the launcher runs in the background of its terminal.",
             hint="Launch without & at the end.",
         )
 

@@ -169,14 +169,14 @@ class RepeatWatch:
         Returns:
             Its pid, and the RANK_ID of each rank below it.
         """
-        found = {pid: set(self._find_numbers(pid, own)) for pid, own in ranks.items()}
-        repeated = [pid for pid, numbers in found.items() if len(numbers) > 1]
+        numbers_below = {pid: set(self._find_numbers(pid, own)) for pid, own in ranks.items()}
+        repeated = [pid for pid, numbers in numbers_below.items() if len(numbers) > 1]
         certain = self._suspects.intersection(repeated)
         self._suspects = set(repeated)
         if not certain:
             return None
         first = min(certain)
-        return first, sorted(found[first], key=int)
+        return first, sorted(numbers_below[first], key=int)
 
     def _find_numbers(self, pid: int, own: str, depth: int = 0) -> Iterator[str]:
         for child in _list_children(pid):

@@ -42,11 +42,12 @@ class Leftovers:
         Warns:
             AscendConfigWarning: For each option that stays although it is not set again.
         """
-        for stuck, wanted in SIBLINGS.items():
-            if stuck in self._stuck and wanted in parameters:
+        for stuck, sibling in SIBLINGS.items():
+            if stuck in self._stuck and sibling in parameters:
                 raise ConfigError(
-                    f"{wanted}={parameters[wanted]!r} cannot follow {stuck}={self._stuck[stuck]!r} "
-                    "of an earlier system: the adapter keeps that option, and both together fail.",
+                    f"{sibling}={parameters[sibling]!r} cannot follow "
+                    f"{stuck}={self._stuck[stuck]!r} of an earlier system: the adapter keeps that "
+                    "option, and both together fail.",
                     hint=f"Set {stuck} again, or start a new process.",
                 )
         for key, value in self._stuck.items():
@@ -170,10 +171,10 @@ def init_options(parameters: Mapping[str, Any]) -> Dict[str, Any]:
     return {key: value for key, value in parameters.items() if known[key].scope == "init"}
 
 
-def late_options(initial: Mapping[str, Any], wanted: Mapping[str, Any]) -> Dict[str, Option]:
+def late_options(initial: Mapping[str, Any], parameters: Mapping[str, Any]) -> Dict[str, Option]:
     """Return the options that a session wants otherwise than the device was initialised with."""
     known = options_by_key(AscendConfig)
-    late = init_options(wanted).items()
+    late = init_options(parameters).items()
     return {k: known[k] for k, value in late if initial.get(k, known[k].adapter) != value}
 
 

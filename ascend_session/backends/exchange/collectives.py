@@ -75,8 +75,8 @@ def broadcast(
     ends = np.cumsum([len(target) for target in targets])
     # The root's arrays travel one behind the other, the others send nothing.
     own = [_as_bytes(array) for array in arrays] if comm.me == root else [targets[0][:0]]
-    wanted = [(root, int(end) - len(target), target) for target, end in zip(targets, ends)]
-    comm.share(_join(own), wanted)
+    parts = [(root, int(end) - len(target), target) for target, end in zip(targets, ends)]
+    comm.share(_join(own), parts)
     return results
 
 
@@ -186,12 +186,12 @@ def _all_to_all(comm: Communicator, data: Any, sent: Any, starts: Any, received:
     _check_counts(comm, sent, received)
     me, itemsize = comm.me, data.dtype.itemsize
     results = [np.empty(int(count), data.dtype) for count in sent[:, me]]
-    wanted = [
+    parts = [
         (index, int(starts[index][me]) * itemsize, _as_bytes(result))
         for index, result in enumerate(results)
         if result.size
     ]
-    comm.share(_as_bytes(data), wanted, "data")
+    comm.share(_as_bytes(data), parts, "data")
     return results
 
 

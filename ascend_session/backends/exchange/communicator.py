@@ -99,21 +99,21 @@ class Communicator:
         self._operation = operation
         self._timeout_s = timeout_s
 
-    def share(self, data: Any, wanted: Sequence[Part], name: str = "") -> None:
+    def share(self, data: Any, parts: Sequence[Part], name: str = "") -> None:
         """Give each rank's data to all.
 
         Args:
             data: This rank's, uint8 array of one dimension; each may have another length.
-            wanted: What this rank needs of it.
+            parts: What this rank needs of it.
             name: Name of this exchange if the collective has several.
         """
         if self.size == 1:
-            for _, begin, target in wanted:
+            for _, begin, target in parts:
                 target[:] = data[begin : begin + len(target)]
             return
         with self._exchange("gather", data, name) as exchange:
             if exchange.result is not None:
-                for index, begin, target in wanted:
+                for index, begin, target in parts:
                     begin += sum(exchange.sizes[:index])
                     target[:] = exchange.result[begin : begin + len(target)]
                 return
@@ -121,7 +121,7 @@ class Communicator:
                 own = data[block]
                 rows[self.me, : len(own)] = own
                 self._group.complete_step(exchange)
-                for index, begin, target in wanted:
+                for index, begin, target in parts:
                     first, last = max(begin, block.start), min(begin + len(target), block.stop)
                     if first < last:
                         piece = rows[index, first - block.start : last - block.start]

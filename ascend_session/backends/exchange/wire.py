@@ -88,9 +88,9 @@ def is_small(plan: str, size_bytes: int, rank_count: int) -> bool:
 
 def make_socket() -> socket.socket:
     """Make a socket for messages, whose buffer has room for the largest one."""
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * LARGEST)
-    return made
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * LARGEST)
+    return connection
 
 
 def read_peer(connection: socket.socket) -> Tuple[int, int]:
