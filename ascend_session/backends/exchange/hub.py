@@ -52,7 +52,7 @@ _STANDSTILL_LOOKS = 8  # without any message, from the first to the second look 
 _IDLE_S = 0.1  # processor time, between these two, of a process that only waits
 
 
-class Message(NamedTuple):
+class OutgoingMessage(NamedTuple):
     """A message to clients, which are numbers of connections.
 
     The shared memory is sent with a client's first transfer; ``refused`` ends the connection.
@@ -133,7 +133,7 @@ class Hub:
     def __init__(
         self, size: int, endpoint: Endpoint, pid: int, provide_memory: Callable[[], None]
     ) -> None:
-        self.outbox: List[Message] = []
+        self.outbox: List[OutgoingMessage] = []
         self.ended = ""
         self.members: Dict[int, Member] = {}
         self._size = size
@@ -267,7 +267,7 @@ class Hub:
         is_started_alike = is_same_starter(self._endpoint.starter, hello["starter"])
         refusal = self._find_refusal(rank, size, is_of_job, is_started_alike)
         if refusal:
-            self.outbox.append(Message([client], {"event": "refused", "reason": refusal}))
+            self.outbox.append(OutgoingMessage([client], {"event": "refused", "reason": refusal}))
             if is_of_job and is_started_alike and size != self._size and not self.is_complete:
                 # The others would wait for it in vain.
                 self.end(f"{JOB_CANNOT_GO_ON}{refusal[0].lower()}{refusal[1:]}")
@@ -485,7 +485,7 @@ class Hub:
 
     def _tell(self, ranks: Iterable[int], header: Header, payload: bytes = b"") -> None:
         clients = [self.members[rank].client for rank in ranks]
-        self.outbox.append(Message(clients, header, payload))
+        self.outbox.append(OutgoingMessage(clients, header, payload))
 
 
 def _describe(operation: Operation, among: bool) -> str:

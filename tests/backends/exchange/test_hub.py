@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Optional
 
 import pytest
 
-from ascend_session.backends.exchange.hub import LOOK_S, Hub, Message
+from ascend_session.backends.exchange.hub import LOOK_S, Hub, OutgoingMessage
 from ascend_session.backends.exchange.rendezvous import Endpoint
 from ascend_session.backends.exchange.wire import MALFORMED, Header, decode, encode, is_small
 from ascend_session.errors import CollectiveError
@@ -20,7 +20,7 @@ class Ranks:
         self.memory = memory
         self.memory_count = 0
         self.hub = Hub(size, Endpoint("job", ("name",)), 4711, self._provide_memory)
-        self.told: Dict[int, List[Message]] = {}
+        self.told: Dict[int, List[OutgoingMessage]] = {}
 
     def hello(self, rank: int, client: Optional[int] = None, **other: Any) -> None:
         who = {"job": "job", "starter": None, "rank": rank, "size": self.size, "pid": 100 + rank}
@@ -46,7 +46,7 @@ class Ranks:
         """The events that a rank was told, in order."""
         return [message.header["event"] for message in self.told.get(rank + 1, [])]
 
-    def last(self, rank: int) -> Message:
+    def last(self, rank: int) -> OutgoingMessage:
         return self.told[rank + 1][-1]
 
     def _provide_memory(self) -> None:
