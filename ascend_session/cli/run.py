@@ -22,7 +22,7 @@ from ascend_session.cli._parameters import (
 @ARGUMENTS
 @BACKEND
 @MODULE
-@OPTIONS.flag("--strict", "Also refuse what the adapter ignores silently (stub only).")
+@OPTIONS.flag("--strict", "Also refuse options with a warning, such as ignored ones (stub only).")
 @OPTIONS.flag("--print-config", "Print each session's AscendConfig (stub only).")
 @OPTIONS.value("--json json_file", "FILE", "Also write the report to FILE.")
 def run(

@@ -54,6 +54,7 @@ _SECTIONS = (
     ("refused", "Errors, which end the run on a device:"),
     ("host", "Errors on a device whose host has the files of this machine:"),
     ("silent", "Ignored:"),
+    ("warning", "Accepted on a device, with a warning:"),
     ("stub", "Without effect on the stub:"),
     ("unused", "Not used:"),
     ("device", "Correct; in effect only on a device:"),
@@ -347,7 +348,7 @@ def watch_run(request: Mapping[str, str]) -> None:
     if _RunEnd.pid == -1:
         _RunEnd.reset(request)
         on_close("report", finish)
-        at_forced_end(_report)
+        at_forced_end(functools.partial(_report, has_failed=True))
     else:
         _RunEnd.request = {**_RunEnd.request, **request}
     watch_sessions(begin_in_fork)
@@ -380,7 +381,7 @@ def fail(error: BaseException, request: Mapping[str, str]) -> None:
     system = current_system()
     if system is not None and owns_system():
         system.fail(error)  # tells the other ranks before anything is closed
-    _report()
+    _report(has_failed=True)
     if isinstance(error, Terminated):
         finish()  # the signal ends the process before exit handlers run
 
@@ -435,7 +436,7 @@ def _describe_unread(request: Mapping[str, str]) -> List[str]:
     return sentences
 
 
-def _report() -> None:
+def _report(has_failed: bool = False) -> None:
     """Write the report of rank 0, once; do nothing in a forked process."""
     if not _RunEnd.is_due() or _RunEnd.is_reported:
         return
@@ -445,6 +446,13 @@ def _report() -> None:
         return
     sessions = record["sessions"]
     others = [*_describe_unread(request), *compare_ranks(record, _read_records())]
+    count = session_log().separate_ranks
+    if count and not has_failed:
+        others.append(
+            f"The {count} ranks have run no collective. If they train, each trains a model of its "
+            "own; for one model, average the gradients: npu_tf_optimizer(optimizer), or "
+            "npu_keras_optimizer(optimizer) for one of Keras."
+        )
     report = build_report(sessions, others, session_log().has_own)
     _write_report(request, report, sessions)
     if sessions or "child" not in request:

@@ -123,6 +123,7 @@ def close_system() -> None:
     """
     context, _Opened.context = _Opened.context, None
     if context is not None and _Opened.pid == os.getpid():
+        session_log().note_separate_ranks()
         context.__exit__(None, None, None)
 
 
@@ -213,6 +214,7 @@ class SessionLog:
         variables: Digest of the variables before the first step with averaged gradients; None
             before such a step.
         has_own: Whether the script has also opened sessions of this package.
+        separate_ranks: The number of ranks of a job that has ended without any collective; else 0.
         pid: The process.
     """
 
@@ -220,6 +222,7 @@ class SessionLog:
         self.sessions: List[WatchedSession] = []
         self.variables: Optional[int] = None
         self.has_own = False
+        self.separate_ranks = 0
         self.pid = os.getpid()
         self._open: List[Any] = []
         self._initial: Optional[Dict[str, Any]] = None
@@ -316,6 +319,14 @@ class SessionLog:
                 )
             )
         return late
+
+    def note_separate_ranks(self) -> None:
+        """Note whether the ranks of the job, which is about to end, have exchanged anything."""
+        from ascend_session.backends.stub_job import find_open_job
+
+        opened, job = current_system(), find_open_job()
+        if opened is not None and job is not None and opened.size > 1:
+            self.separate_ranks = 0 if job.process_group.completed else opened.size
 
     def open_sessions(self) -> List[Any]:
         """Return the offloaded sessions that are open, in the order of opening."""

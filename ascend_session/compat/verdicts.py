@@ -285,10 +285,10 @@ class SessionOption(NamedTuple):
     Attributes:
         key: The vendor's key.
         value: The value in the entry.
-        effect: ``device`` (correct), ``default`` (NPUEstimator wrote it), ``silent`` (a device
-            ignores it), ``stub`` (without effect here), ``unused`` (correct, but its session was
-            refused), ``host`` (ends the run on a device whose host has the same files) or
-            ``refused`` (ends the run on a device).
+        effect: ``device`` (correct), ``warning`` (a device takes it, but see the reason),
+            ``default`` (NPUEstimator wrote it), ``silent`` (a device ignores it), ``stub`` (without
+            effect here), ``unused`` (correct, but its session was refused), ``host`` (ends the run
+            on a device whose host has the same files) or ``refused`` (ends the run on a device).
         why: The reason, in a sentence.
     """
 
@@ -325,7 +325,7 @@ def describe_options(verdict: EntryVerdict, is_refused: bool = False) -> List[Se
         if finding.effect == HOST:
             effect = "host"
         elif finding.severity == WARNING and finding.effect != NO_EFFECT:
-            effect = "unused" if is_refused else "device"
+            effect = "unused" if is_refused else "warning"
         effects[key_of(finding)] = effect, str(finding)
     for finding in reversed(verdict.refused):
         effects[key_of(finding)] = "refused", str(finding)
@@ -347,7 +347,7 @@ def describe_loops(
     is_estimators = any(option.effect == "default" for option in options)
     return [
         _describe_loop(option, loops, is_estimators)
-        if option.key == "iterations_per_loop" and option.effect in ("device", "silent")
+        if option.key == "iterations_per_loop" and option.effect in ("device", "warning", "silent")
         else option
         for option in options
     ]

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from ascend_session import LaunchConfig, launch
 from tests.compat.run_scripts import PREFACE
 from tests.launched import launched
@@ -47,6 +49,21 @@ def test_ranks_reduce_and_one_report_says_how_they_differ(
     assert told[0].startswith("  Rank 1 began with other variables than rank 0")
     assert "this job trains 2 different models" in told[0]
     assert not any("this ran on" in other for other in others)
+
+
+@pytest.mark.parametrize("averages", [False, True])
+def test_ranks_that_exchange_nothing_are_reported(
+    tmp_path: Path, forking_python: str, averages: bool
+) -> None:
+    optimizer = "tf.train.GradientDescentOptimizer(0.1)"
+    wrapped = f"npu_tf_optimizer({optimizer})" if averages else optimizer
+    text = SCRIPT.replace(f"NPUDistributedOptimizer({optimizer})", wrapped)
+    (tmp_path / "train.py").write_text(text.replace("session.run(total)[0]", "0"))
+    result = launched(str(tmp_path / "train.py"), 2, tmp_path, python=forking_python)
+    assert result.code == 0, result
+    [report] = tmp_path.glob("ascend-logs/job_*/attempt_1/rank_0/stderr.log")
+    sentence = "The 2 ranks have run no collective. If they train, each trains a model of its own"
+    assert (sentence in report.read_text()) is not averages
 
 
 def test_a_rank_that_fails_is_named(tmp_path: Path, forking_python: str) -> None:

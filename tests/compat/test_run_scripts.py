@@ -130,7 +130,7 @@ def test_an_option_that_is_only_deprecated_is_honoured_and_a_missing_file_is_not
         "fusion_switch_file='/no/such.cfg' does not exist; GE fails to initialise without it.",
         "Ignored:",
         "dump_step='1' has no effect: it is read with enable_dump=True.",
-        "Correct; in effect only on a device:",
+        "Accepted on a device, with a warning:",
         "enable_data_pre_proc is deprecated by the vendor's manual.",
     ]
 

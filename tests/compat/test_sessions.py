@@ -157,7 +157,7 @@ def test_init_options_of_a_later_session_are_without_effect(tf: Any, proto: Any)
         ({"dump_step": "1"}, "silent"),
         ({"graph_run_mode": 0, "enable_small_channel": 0}, "silent"),
         ({"compile_dynamic_mode": True, "shape_generalization_mode": "FULL"}, "silent"),
-        ({"hccl_timeout": 0}, "device"),
+        ({"hccl_timeout": 0}, "warning"),
         ({"fusion_switch_file": "/does/not/exist"}, "host"),
         ({"fusion_switch_file": "/dev/null"}, "host"),
         ({"fusion_switch_file": "missing.cfg"}, "host"),

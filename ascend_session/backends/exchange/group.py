@@ -136,6 +136,7 @@ class ProcessGroup:
         order: In which order collectives run.
         state: Where this rank is.
         memory: The shared memory, a uint8 array; None before it is needed.
+        completed: The keys of the collectives that have run.
         reason: Why this rank takes no further part: it has left, or the job cannot go on; or empty.
     """
 
@@ -156,7 +157,7 @@ class ProcessGroup:
         self._buffer = memoryview(bytearray(LARGEST))
         self._is_receiving = False  # one of the threads, for all
         self._exchanges: Dict[str, Exchange] = {}
-        self._completed: Set[str] = set()
+        self.completed: Set[str] = set()
         _groups.add(self)
 
     @property
@@ -296,7 +297,7 @@ class ProcessGroup:
                 self._report_timeout(operation.key, self._limit_s, lambda: exchange.sizes)
             if not exchange.sizes:
                 self._check(operation)
-            self._completed.add(operation.key)
+            self.completed.add(operation.key)
             yield exchange
         finally:
             del self._exchanges[operation.key]
@@ -336,7 +337,7 @@ class ProcessGroup:
         short_s = member.LONG_WAIT_S if limit_s is None else min(member.LONG_WAIT_S, limit_s)
         if self._wait(is_done, short_s):
             return True
-        is_first = operation.key not in self._completed
+        is_first = operation.key not in self.completed
         with member.waiting(*operation, is_first=is_first):
             return self._wait(is_done, None if limit_s is None else limit_s - short_s)
 

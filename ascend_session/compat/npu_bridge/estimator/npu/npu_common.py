@@ -103,12 +103,10 @@ class NPUBasics:
         """
         if self._job_info is not None:
             return self._job_info
-        message = f"{subject} is told by the environment, but JOB_ID is not set"
+        message = f"{subject} needs JOB_ID, which is not set"
         if util.get_ranksize() not in ("", "0", "1"):
             raise NoJobError(f"{message}.", hint=_HINT)
-        warn(
-            f"{message}; this is taken for a job of one here. On a device this call fails: {_HINT}"
-        )
+        warn(f"{message}; here a job of one rank is assumed. On a device this call fails: {_HINT}")
         return JobInfo(device_info=DeviceInfo(index=os.environ.get("RANK_ID", "")))
 
 
