@@ -144,7 +144,7 @@ def _list_sessions(sessions: Sequence[Mapping[str, Any]], has_own: bool) -> List
     sentences = []
     if has_own:
         sentences = ["The sessions of ascend_session are not listed: it has checked their options."]
-    elif not opened:
+    elif not sessions:
         sentences = ["The script has opened no session."]
     entry = "one" if any(each["has_entry"] for each in opened) else "an NpuOptimizer entry"
     for has_entry, words in (
