@@ -98,8 +98,9 @@ class RankPlan(NamedTuple):
     is_attached: bool
 
     def as_dict(self) -> Dict[str, Any]:
-        """Convert the rank to plain values, without the last two."""
-        return dict(zip(self._fields[:-2], self))
+        """Convert the rank to plain values, without its whole environment."""
+        left_out = ("environment", "is_attached")
+        return {name: value for name, value in zip(self._fields, self) if name not in left_out}
 
 
 class Plan(NamedTuple):
