@@ -28,7 +28,7 @@ from ascend_session.vendor import HOST_JOBS
 
 _MOST_BY_HAND = 25  # options in one entry; NPUEstimator writes more
 
-# Rules whose warnings, too, are about what is missing on the host
+# Rules whose warnings, too, are about what the host lacks
 _ABOUT_FOLDERS = (paths.directories_that_are_created, paths.profiling_output)
 
 
@@ -42,7 +42,7 @@ class EntryVerdict:
         values: The valid values that the adapter has read in the end, by key.
         refused: Findings that end the run on a device.
         late: Findings about options that the session that initialised GE would have had to set.
-        ignored: Findings about options that a device silently ignores.
+        ignored: The other findings, most about options that a device silently ignores.
         notes: Other sentences about the session's configuration.
         defaults: Keys whose value is the default that NPUEstimator writes.
         stub_effects: Why options have no effect on the stub, by key.
@@ -221,7 +221,7 @@ def _sort_problems(
 
 
 def _forgive_defaults(verdict: EntryVerdict, values: Mapping[str, Any]) -> None:
-    """Drop findings about the defaults that NPUEstimator always writes, as the last entry.
+    """Drop findings about the defaults in the last entry, which NPUEstimator always writes.
 
     Source: npu_estimator.py, which writes job and task_index; by hand nobody writes so many.
     """
