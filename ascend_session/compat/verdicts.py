@@ -28,9 +28,6 @@ from ascend_session.vendor import HOST_JOBS
 
 _MOST_BY_HAND = 25  # options in one entry; NPUEstimator writes more
 
-# Rules whose warnings, too, are about what the host lacks
-_ABOUT_FOLDERS = (paths.directories_that_are_created, paths.profiling_output)
-
 
 @dataclass
 class EntryVerdict:
@@ -194,8 +191,8 @@ def _find_problems(
     about_files = (*paths.RULES, *paths.OPENING_RULES)
     for rule in (*RULES, *RULES_OF_OPENING):
         for finding in rule.findings(options):
-            is_of_host = rule.check in _ABOUT_FOLDERS or finding.severity == ERROR
-            yield finding._replace(effect=HOST) if rule in about_files and is_of_host else finding
+            is_about_file = finding.severity == ERROR and rule in about_files
+            yield finding._replace(effect=HOST) if is_about_file else finding
 
 
 def _sort_problems(
