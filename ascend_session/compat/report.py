@@ -250,7 +250,7 @@ def _join_rows(rows: Iterable[ReportRow], is_in_all: bool) -> List[str]:
 
     Args:
         rows: The options.
-        is_in_all: Whether each option is one of all sessions, which are not named then.
+        is_in_all: Whether all sessions with an entry have each option; they are not named then.
     """
     alike: Dict[str, List[ReportRow]] = {}
     for row in rows:
@@ -441,19 +441,20 @@ def _report(has_failed: bool = False) -> None:
     if not _RunEnd.is_due() or _RunEnd.is_reported:
         return
     _RunEnd.is_reported = True
-    request, record = _RunEnd.request, session_log().as_dict()
+    request, log = _RunEnd.request, session_log()
+    record = log.as_dict()
     if record["rank"] != 0:
         return
     sessions = record["sessions"]
     others = [*_describe_unread(request), *compare_ranks(record, _read_records())]
-    count = session_log().separate_ranks
+    count = log.separate_ranks
     if count and not has_failed:
         others.append(
-            f"The {count} ranks have run no collective. If they train, each trains a model of its "
-            "own; for one model, average the gradients: npu_tf_optimizer(optimizer), or "
-            "npu_keras_optimizer(optimizer) for one of Keras."
+            f"Rank 0 of {count} has exchanged nothing with other ranks. If it trains, it trains a "
+            "model of its own; for one model of all ranks, average the gradients: "
+            "npu_tf_optimizer(optimizer), for Keras npu_keras_optimizer(optimizer)."
         )
-    report = build_report(sessions, others, session_log().has_own)
+    report = build_report(sessions, others, log.has_own)
     _write_report(request, report, sessions)
     if sessions or "child" not in request:
         reason = request.get("reason")
@@ -610,7 +611,7 @@ _ON_MESSAGES = (
 
 
 def _advise_on_message(error: BaseException) -> Optional[str]:
-    """Say what to do about an error of TensorFlow's that its message makes out."""
+    """Say what to do about an error that its message identifies."""
     for pattern, advice in _ON_MESSAGES:
         match = pattern.search(str(error))
         if match is not None:

@@ -58,7 +58,7 @@ from ascend_session.session.system import AscendSystem, current_system
 from ascend_session.user_code import UserLine, user_line
 
 STRICT_VARIABLE = "ASCEND_SESSION_STRICT"
-"""Environment variable: 1 also refuses options that the adapter silently ignores."""
+"""Environment variable: 1 also refuses options with a warning, such as ignored ones."""
 
 
 # The system --------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ class SessionLog:
         variables: Digest of the variables before the first step with averaged gradients; None
             before such a step.
         has_own: Whether the script has also opened sessions of this package.
-        separate_ranks: The number of ranks of a job that has ended without any collective; else 0.
+        separate_ranks: The number of ranks of the job if this one has exchanged nothing; else 0.
         pid: The process.
     """
 
@@ -321,7 +321,7 @@ class SessionLog:
         return late
 
     def note_separate_ranks(self) -> None:
-        """Note whether the ranks of the job, which is about to end, have exchanged anything."""
+        """Note whether this rank of the job, which is about to end, has exchanged anything."""
         from ascend_session.backends.stub_job import find_open_job
 
         opened, job = current_system(), find_open_job()

@@ -28,9 +28,6 @@ from ascend_session.vendor import HOST_JOBS
 
 _MOST_BY_HAND = 25  # options in one entry; NPUEstimator writes more
 
-# Rules whose warnings, too, are about what is missing on the host
-_ABOUT_FOLDERS = (paths.directories_that_are_created, paths.profiling_output)
-
 
 @dataclass
 class EntryVerdict:
@@ -42,7 +39,7 @@ class EntryVerdict:
         values: The valid values that the adapter has read in the end, by key.
         refused: Findings that end the run on a device.
         late: Findings about options that the session that initialised GE would have had to set.
-        ignored: Findings about options that a device silently ignores.
+        ignored: The other findings, most about options that a device silently ignores.
         notes: Other sentences about the session's configuration.
         defaults: Keys whose value is the default that NPUEstimator writes.
         stub_effects: Why options have no effect on the stub, by key.
@@ -194,8 +191,8 @@ def _find_problems(
     about_files = (*paths.RULES, *paths.OPENING_RULES)
     for rule in (*RULES, *RULES_OF_OPENING):
         for finding in rule.findings(options):
-            is_of_host = rule.check in _ABOUT_FOLDERS or finding.severity == ERROR
-            yield finding._replace(effect=HOST) if rule in about_files and is_of_host else finding
+            is_about_file = finding.severity == ERROR and rule in about_files
+            yield finding._replace(effect=HOST) if is_about_file else finding
 
 
 def _sort_problems(
@@ -221,7 +218,7 @@ def _sort_problems(
 
 
 def _forgive_defaults(verdict: EntryVerdict, values: Mapping[str, Any]) -> None:
-    """Drop findings about the defaults that NPUEstimator always writes, as the last entry.
+    """Drop findings about the defaults in the last entry, which NPUEstimator always writes.
 
     Source: npu_estimator.py, which writes job and task_index; by hand nobody writes so many.
     """

@@ -12,7 +12,7 @@ It
 * leaves when it has no child, which for a subreaper means that no process of the job lives.
 
 The launcher starts it by ``python -m``. The first rank waits for it, so what only some jobs need is
-imported then.
+imported where they need it.
 
 Launcher and guardian send each other `marshal` values, each behind its length: both ends run
 the same interpreter. The first message is the job, a dictionary that the supervisor makes. Then the

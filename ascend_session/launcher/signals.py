@@ -73,7 +73,7 @@ class Signals:
         self._is_to_stop = False  # SIGTSTP was noted, and nothing has stopped the process yet
 
     def __enter__(self) -> "Signals":
-        import threading  # which the guardian, who waits for nothing, does without
+        import threading  # not needed by the guardian, which imports this module
 
         self._read, self._write = os.pipe()
         os.set_blocking(self._read, False)

@@ -86,8 +86,7 @@ def at_forced_end(say: Callable[[], None]) -> None:
 
     Such a process comes to no exit handler.
     """
-    if say not in _last_words:
-        _last_words.append(say)
+    _last_words.append(say)
 
 
 class Terminated(SystemExit):

@@ -62,7 +62,7 @@ def test_ranks_that_exchange_nothing_are_reported(
     result = launched(str(tmp_path / "train.py"), 2, tmp_path, python=forking_python)
     assert result.code == 0, result
     [report] = tmp_path.glob("ascend-logs/job_*/attempt_1/rank_0/stderr.log")
-    sentence = "The 2 ranks have run no collective. If they train, each trains a model of its own"
+    sentence = "Rank 0 of 2 has exchanged nothing with other ranks. If it trains, it trains a model"
     assert (sentence in report.read_text()) is not averages
 
 

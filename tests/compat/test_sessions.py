@@ -173,7 +173,7 @@ def test_an_option_is_honoured_only_if_it_does_what_it_says(
     assert effects[list(options)[-1]] == effect
 
 
-@pytest.mark.parametrize(("folder", "effect"), [("/does/not/exist", "host"), ("/", "device")])
+@pytest.mark.parametrize(("folder", "effect"), [("/does/not/exist", "warning"), ("/", "device")])
 def test_a_folder_for_profiling_is_correct_only_if_it_exists(
     tf: Any, proto: Any, folder: str, effect: str
 ) -> None:

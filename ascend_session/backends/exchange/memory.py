@@ -21,7 +21,7 @@ MEMORY_BYTES = 32 << 20
 """Its size, for all ranks together."""
 
 PLACE_BYTES = 64
-"""A rank's place in it is a multiple of this."""
+"""A rank's place in it begins at a multiple of this, as any dtype may."""
 
 _SMALLEST_BYTES = 64 * 1024
 

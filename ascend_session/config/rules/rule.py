@@ -143,7 +143,8 @@ def apply_rules(rules: Iterable[Rule], entry: FlatOptions) -> List[Finding]:
     return [finding for rule in rules for finding in rule.findings(entry)]
 
 
-# Called with message, hint, and the option that it is about if that is not the rule's own.
-error = functools.partial(Finding, ERROR)  # refuses the configuration
-warning = functools.partial(Finding, WARNING)  # it is accepted, but
-no_effect = functools.partial(Finding, WARNING, effect=NO_EFFECT)  # does not do what it says
+# Called with message, hint and, if it is not the rule's own, option=. An error refuses the
+# configuration; `no_effect` is a warning about an option that does not do what it says.
+error = functools.partial(Finding, ERROR)
+warning = functools.partial(Finding, WARNING)
+no_effect = functools.partial(Finding, WARNING, effect=NO_EFFECT)
