@@ -322,7 +322,7 @@ def describe_options(verdict: EntryVerdict, is_refused: bool = False) -> List[Se
         if finding.effect == HOST:
             effect = "host"
         elif finding.severity == WARNING and finding.effect != NO_EFFECT:
-            effect = "unused" if is_refused else "warning"
+            effect = "warning"
         effects[key_of(finding)] = effect, str(finding)
     for finding in reversed(verdict.refused):
         effects[key_of(finding)] = "refused", str(finding)

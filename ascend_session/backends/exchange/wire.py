@@ -74,7 +74,7 @@ def _parse(text: bytes) -> Header:
 
 
 def is_small(plan: str, size_bytes: int, rank_count: int) -> bool:
-    """Return whether a tensor is sent in the message that enters the collective, not in memory.
+    """Return whether a tensor is sent with the message that enters, not through shared memory.
 
     Args:
         plan: ``gather``, which gives what all ranks have together, or a reduction.
