@@ -165,7 +165,7 @@ def test_a_job_without_an_id_is_warned_where_a_device_would_end(
 ) -> None:
     monkeypatch.delenv("JOB_ID")
     config = NPURunConfig(model_dir=folder_of(tmp_path))
-    with pytest.warns(AscendConfigWarning, match="JOB_ID is not set"):
+    with pytest.warns(AscendConfigWarning, match="JOB_ID, which is not set"):
         estimators.NPUEstimator(Line(tf).model_fn, config=config)
     monkeypatch.setenv("RANK_SIZE", "2")
     with pytest.raises(ValueError, match="export JOB_ID"):

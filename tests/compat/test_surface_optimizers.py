@@ -89,7 +89,7 @@ def test_a_job_of_two_needs_its_id(tf: Any, two: Equals, monkeypatch: Any) -> No
     monkeypatch.delenv("JOB_ID")
     _, loss = model(tf)
     made = optimizers.NPUDistributedOptimizer(tf.train.GradientDescentOptimizer(0.25))
-    with pytest.raises(AttributeError, match="JOB_ID is not set"):  # as the vendor's
+    with pytest.raises(AttributeError, match="JOB_ID, which is not set"):  # as the vendor's
         made.minimize(loss)
 
 

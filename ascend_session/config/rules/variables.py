@@ -189,7 +189,7 @@ def one_static_memory_setting(entry: FlatOptions) -> RuleFindings:
 @RULES.add("stream_sync_timeout", "hccl_timeout")
 @source("guides/facts/options.md#time-limits; manual, NPURunConfig Options")
 def stream_sync_in_a_cluster(entry: FlatOptions) -> RuleFindings:
-    """With several ranks stream_sync_timeout (ms) is -1, or longer than hccl_timeout (s)."""
+    """With several ranks stream_sync_timeout (ms) exceeds HCCL_EXEC_TIMEOUT (s), or is -1."""
     stream = entry.get("stream_sync_timeout", -1)
     text = entry.environ.get("HCCL_EXEC_TIMEOUT", "")
     hccl: float = EXECUTION_SECONDS
