@@ -62,8 +62,8 @@ Rules       Atlas training products round hccl_timeout down to a multiple of 68 
 [guides/facts/launch.md#hccl-timeouts]
             In a cluster stream_sync_timeout (ms) must be longer than hccl_timeout (s). \
 [guides/facts/options.md#time-limits; manual, NPURunConfig Options]
-            On this host: With several ranks stream_sync_timeout (ms) exceeds HCCL_EXEC_TIMEOUT (s), \
-or is -1. [guides/facts/options.md#time-limits; manual, NPURunConfig Options]
+            On this host: With several ranks stream_sync_timeout (ms) exceeds HCCL_EXEC_TIMEOUT \
+(s), or is -1. [guides/facts/options.md#time-limits; manual, NPURunConfig Options]
             On this host: hccl_timeout takes precedence over HCCL_EXEC_TIMEOUT. \
 [guides/facts/options.md#time-limits]
             On this host: HCCL takes the value of each of its variables. \
