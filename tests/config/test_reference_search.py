@@ -49,7 +49,7 @@ def test_all_words_must_be_there():
 
 
 def test_rules_are_searched_when_nothing_else_has_the_word():
-    assert paths("HCCL_EXEC_TIMEOUT") == ["hccl_timeout"]
+    assert paths("HCCL_EXEC_TIMEOUT") == ["hccl_timeout", "stream_sync_timeout"]
     assert paths("training_trace") == ["profiling_config.profiling_options"]
 
 
