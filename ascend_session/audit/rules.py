@@ -32,7 +32,7 @@ from ascend_session.audit.syntax import (
     last_name,
 )
 from ascend_session.config.entry import ENTRY_NAME, is_misnamed, misnamed_entry, several_entries
-from ascend_session.config.proto import OPTIMISES
+from ascend_session.config.proto import OFF, OPTIMISES
 from ascend_session.findings import ERROR, WARNING, Finding
 from ascend_session.text import did_you_mean
 
@@ -154,12 +154,11 @@ def _has_plain_estimator(script: Script) -> bool:
     return "Estimator" in calls and "NPUEstimator" not in calls
 
 
-# Words and numbers that stop the optimisation. RewriterConfig.OFF and ON are remapping's words, and
-# MANUAL and NO_MEM_OPT in the enum of memory_optimization (rewriter_config.proto).
 _OFF = {
-    "memory_optimization": ("OFF", "ON", "MANUAL", "NO_MEM_OPT", 1, 2),
-    "remapping": ("OFF", 2),
+    "memory_optimization": ("OFF", "ON", "MANUAL", "NO_MEM_OPT", *OFF["memory_optimization"]),
+    "remapping": ("OFF", *OFF["remapping"]),
 }
+"""The words and numbers that turn each off (rewriter_config.proto)."""
 
 
 def _check_toggle(

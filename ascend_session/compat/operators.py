@@ -55,9 +55,9 @@ def operator(
                 result = function(**given)
             return result if has_gradient else _without_gradient(kind, result)
 
-        operator: Any = compute
-        operator.__signature__, operator.operator_type = takes, kind
-        operator.__name__ = operator.__qualname__ = function_name(kind)
+        untyped: Any = compute  # mypy knows no other attributes of a function
+        untyped.__signature__, untyped.operator_type = takes, kind
+        untyped.__name__ = untyped.__qualname__ = function_name(kind)
         return compute
 
     return decorate

@@ -179,8 +179,11 @@ OPTIMISES = {
 }
 """The effect of each rewriter option that is not turned off."""
 
-# RewriterConfig.OFF, which is MANUAL in the enum of memory_optimization, and that one's own word.
-_OFF = {"memory_optimization": (1, 2), "remapping": (2,)}
+OFF = {"memory_optimization": (1, 2), "remapping": (2,)}
+"""The numbers that turn each off: 2 is RewriterConfig.OFF, 1 is NO_MEM_OPT of memory_optimization.
+
+In the enum of memory_optimization 2 is MANUAL, and 1 is the number of remapping's ON.
+"""
 
 
 def _set_rewriter(rewrite_options: Any) -> None:
@@ -218,7 +221,7 @@ def left_on(name: str, value: int, listed: Sequence[str]) -> Optional[str]:
         if name != "remapping" or REMAPPER not in listed:
             return None
         return f"rewrite_options.optimizers names {REMAPPER!r}. {OPTIMISES[name]}"
-    if value in _OFF[name]:
+    if value in OFF[name]:
         return None
     return (
         f"rewrite_options.{name} is not turned off, so TensorFlow changes the graph before the "

@@ -4,7 +4,7 @@ import json
 import os
 import warnings
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple, cast
 
 import pytest
 import yaml
@@ -256,19 +256,11 @@ def test_a_file_that_is_given_as_an_object_is_checked_without_a_path() -> None:
     AscendConfig(op_precision_mode=OpPrecision()).check_host({})
 
 
-@pytest.mark.parametrize("value", [True, False, 0, 1, 2**40, "1", "/nowhere", "true"])
-def test_rules_find_nothing_where_nothing_is_set_that_they_are_about(value: Any) -> None:
-    options = {key for rule in RULES + HOST_RULES for key in rule.keys}
-    for rule in HOST_RULES + OPENING_RULES:
-        others = dict.fromkeys(options - {*rule.keys}, value)
-        assert list(rule.check(FlatOptions(others, environ={}))) == [], rule.sentence
-
-
 class NotingOptions(FlatOptions):
-    """Options that note which keys a rule asks for."""
+    """Options that note which keys and variables a rule asks for."""
 
     def __init__(self, given: Dict[str, Any], environ: Dict[str, str]) -> None:
-        super().__init__(given, environ=environ)
+        super().__init__(given, environ=NotingEnviron(environ))
         self.keys_read: Set[str] = set()
 
     def __getitem__(self, key: str) -> Any:
@@ -284,15 +276,57 @@ class NotingOptions(FlatOptions):
         return super().text(key)
 
 
+class NotingEnviron(Dict[str, str]):
+    def __init__(self, environ: Dict[str, str]) -> None:
+        super().__init__(environ)
+        self.names_read: Set[str] = set()
+
+    def __getitem__(self, name: str) -> str:
+        self.names_read.add(name)
+        return super().__getitem__(name)
+
+    def __contains__(self, name: object) -> bool:
+        self.names_read.add(str(name))
+        return super().__contains__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.names_read.add(name)
+        return super().get(name, default)
+
+
+def note_what_is_read(rule: Rule, folder: Path) -> Tuple[Set[str], Set[str]]:
+    """The keys and the variables that a rule asks for in any of the cases."""
+    keys: Set[str] = set()
+    names: Set[str] = set()
+    for each in CASES:
+        _, given, environ, *_ = each.at(folder)
+        options = NotingOptions(given, environ)
+        rule.findings(options)
+        keys |= options.keys_read
+        names |= cast(NotingEnviron, options.environ).names_read
+    return keys, names
+
+
+@pytest.mark.parametrize("value", [True, False, 0, 1, 2**40, "1", "/nowhere", "true"])
+def test_rules_find_nothing_where_nothing_is_set_that_they_are_about(
+    value: Any, tmp_path: Path
+) -> None:
+    rules = HOST_RULES + OPENING_RULES
+    options = {key for rule in RULES + HOST_RULES for key in rule.keys}
+    names = [note_what_is_read(rule, tmp_path)[1] for rule in rules]
+    variables = set().union(*names)
+    assert {"AOE_MODE", "HCCL_CONNECT_TIMEOUT", "HCCL_WHITELIST_FILE"} <= variables
+    for rule, own in zip(rules, names):
+        others = dict.fromkeys(options - {*rule.keys}, value)
+        environ = dict.fromkeys(variables - own, str(value))
+        assert list(rule.check(FlatOptions(others, environ=environ))) == [], rule.sentence
+
+
 @pytest.mark.parametrize(
     "rule", [*HOST_RULES, *OPENING_RULES], ids=lambda rule: rule.check.__name__
 )
 def test_a_rule_about_the_host_names_all_options_that_it_reads(rule: Rule, tmp_path: Path) -> None:
     # The reference of an option lists the rules that name it.
-    keys: Set[str] = set()
-    for each in CASES:
-        _, given, environ, *_ = each.at(tmp_path)
-        options = NotingOptions(given, environ)
-        rule.findings(options)
-        keys |= options.keys_read
+    keys, names = note_what_is_read(rule, tmp_path)
+    assert keys or names
     assert keys <= set(rule.keys)
