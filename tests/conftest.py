@@ -17,15 +17,16 @@ from hardware_tests.graph_mode import tensorflow_in_graph_mode
 from hardware_tests.running import stop_ignoring_signals
 from tests.running import Host
 from tests.time_limit import limit_time
+from variables import own_environment
 
 pytest.register_assert_rewrite(
     "hardware_tests.backend_contract", "hardware_tests.collective_contract"
 )
 
 stop_ignoring_signals()
-# readline, which pytest imports, sets them for its children, the workers of pytest-xdist.
-os.environ.pop("COLUMNS", None)
-os.environ.pop("LINES", None)
+# What tests start has no other variables, whatever this machine, readline or pytest-xdist has set.
+for foreign in set(os.environ) - set(own_environment(os.environ)):
+    del os.environ[foreign]
 
 # The variables that the product or the vendor's adapter reads.
 _READ = re.compile(

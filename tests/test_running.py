@@ -1,9 +1,15 @@
-"""What tests start can be interrupted, whatever the run of the tests itself ignores."""
+"""What tests start can be interrupted and has an environment of its own, however the run began."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+from variables import own_environment
+
+TOP = str(Path(__file__).resolve().parents[1])
 
 # As a run of tests behind ``&`` and under ``nohup`` whose terminal then goes away.
 RUN = """
@@ -23,11 +29,10 @@ for number in signals:
 
 
 def codes(how: str) -> str:
-    top = str(Path(__file__).resolve().parents[1])
     ended = subprocess.run(
         [sys.executable, "-c", RUN, how],
-        cwd=top,
-        env={**os.environ, "PYTHONPATH": top},
+        cwd=TOP,
+        env={**os.environ, "PYTHONPATH": TOP},
         stdout=subprocess.PIPE,
         check=True,
         text=True,
@@ -45,3 +50,24 @@ def test_programs_have_the_default_handlers_and_the_run_survives_its_terminal() 
 
 def test_without_that_they_ignore_what_the_run_ignores() -> None:
     assert codes("not at all") == "0 0 0"
+
+
+def test_programs_have_none_of_the_variables_of_this_machine() -> None:
+    program = [sys.executable, "-c", "import os; print(*os.environ)"]
+    names = subprocess.check_output(program, text=True).split()
+    assert "PATH" in names
+    assert set(names) - {"LC_CTYPE"} == set(own_environment(dict.fromkeys(names, "")))
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_nor_have_they_in_a_run_that_was_started_with_others(workers: str) -> None:
+    test = f"{__file__}::{test_programs_have_none_of_the_variables_of_this_machine.__name__}"
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", workers, test],
+        cwd=TOP,
+        env={**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": "80", "RUST_BACKTRACE": "full"},
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=120,
+    )
+    assert "1 passed" in ended.stdout, ended.stdout

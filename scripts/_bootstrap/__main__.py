@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from types import FrameType
-from typing import Dict, List, Mapping, NamedTuple, Optional
+from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from environments import (
     Environment,
@@ -21,6 +21,7 @@ from environments import (
 )
 from installing import Steps, make, steps_for_folder, steps_for_venv
 from interpreters import Interpreter, Need, SetupError, best, requested
+from variables import own_environment
 from vendor_python import PYTEST, VendorPython, find_vendor_python, tests_hardware
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -64,7 +65,7 @@ class StoppedError(Exception):
 
 
 def main(arguments: List[str], environ: Mapping[str, str]) -> int:
-    """Run ``KIND ARGUMENTS...``, ``test ARGUMENTS...`` or ``find VERSION``.
+    """Run ``KIND ARGUMENTS...``, ``test ARGUMENTS...``, ``clean COMMAND...`` or ``find VERSION``.
 
     Returns the exit code if no program ran.
     """
@@ -75,9 +76,11 @@ def main(arguments: List[str], environ: Mapping[str, str]) -> int:
         if arguments[0] == "find":
             print(_find(arguments[1], environ).executable)
             return 0
-        command = _command(arguments, environ)
+        if arguments[0] == "clean":
+            os.execvpe(arguments[1], arguments[1:], own_environment(environ))
+        command, environment = _command(arguments, environ)
         sys.stdout.flush()
-        os.execve(command[0], command, dict(environ))
+        os.execve(command[0], command, dict(environment))
     except StoppedError as exc:
         _say("Stopped before the environment was ready; nothing half-made is left, run this again.")
         return 128 + int(exc.args[0])
@@ -88,24 +91,27 @@ def main(arguments: List[str], environ: Mapping[str, str]) -> int:
     return 1
 
 
-def _command(arguments: List[str], environ: Mapping[str, str]) -> List[str]:
-    """Return what to run, whose environment is complete and locked against being replaced."""
+def _command(
+    arguments: List[str], environ: Mapping[str, str]
+) -> Tuple[List[str], Mapping[str, str]]:
+    """Return what to run, in an environment that is complete and locked, and its variables."""
     kind, *rest = arguments
     if kind != "test":
-        return [_prepare_venv(KINDS[kind], environ).python, *rest]
+        return [_prepare_venv(KINDS[kind], environ).python, *rest], environ
     workers = ["-n", "auto", "--dist", "worksteal"]  # how many, says tests/conftest.py
     if tests_hardware(rest, TOP):
         workers = []  # a device has room for one process
         found = find_vendor_python(environ, TOP)
         if found is not None:
             folder = None if found.has_pytest else _prepare_folder(found, environ).directory
-            return [*found.command(folder), *rest]
+            return [*found.command(folder), *rest], environ  # of the vendor's set_env.sh
         print(
             "No npu_bridge is found: what needs it is skipped. PYTHON=... names the Python that "
             "has it.",
             flush=True,
         )
-    return [_prepare_venv(KINDS["project"], environ).python, "-m", "pytest", *workers, *rest]
+    python = _prepare_venv(KINDS["project"], environ).python
+    return [python, "-m", "pytest", *workers, *rest], own_environment(environ)
 
 
 def _prepare_folder(python: VendorPython, environ: Mapping[str, str]) -> Environment:

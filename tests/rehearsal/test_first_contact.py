@@ -166,7 +166,7 @@ def test_a_graph_that_stays_on_the_cpu_fails(tmp_path: Path) -> None:
 def test_a_card_that_is_held_is_left_alone(tmp_path: Path) -> None:
     with made_host(tmp_path, 2) as host:
         node = str(host.root / "dev/davinci0")
-        program = "import sys; open(sys.argv[1]); print(); sys.stdin.read()"
+        program = "import sys; open(sys.argv[1]); print(flush=True); sys.stdin.read()"
         holder = subprocess.Popen(
             [sys.executable, "-c", f"file = None\n{program.replace('open', 'file = open')}", node],
             stdin=subprocess.PIPE,

@@ -79,6 +79,24 @@ def test_the_tests_run_at_the_top_of_the_checkout_and_pass_on_the_exit_code(chec
     assert (again.code, again.stdout) == (5, f"{checkout.top}\n")
 
 
+def test_the_tests_have_none_of_the_variables_of_this_machine(checkout: Any) -> None:
+    python = str(checkout.stand_in())
+    checkout.run("test", PYTHON=python)
+    (checkout.venv / "py37" / "bin" / "python").write_text("#!/bin/sh\nenv\n")
+    variables = {"PYTHON": python, "LANG": "C.UTF-8", "https_proxy": "http://localhost:9"}
+    ran = checkout.run("test", PYTHONUNBUFFERED="1", RUST_BACKTRACE="full", **variables)
+    expected = {f"{name}={value}" for name, value in variables.items()}
+    assert set(ran.stdout.splitlines()) >= {*expected, f"HOME={checkout.top}"}
+    assert "PYTHONUNBUFFERED" not in ran.stdout
+    assert "RUST_BACKTRACE" not in ran.stdout
+
+
+def test_any_command_can_be_run_with_these_variables(checkout: Any) -> None:
+    ran = checkout.run("_bootstrap/start", "clean", "env", PYTHONUNBUFFERED="1", LANG="C.UTF-8")
+    assert "LANG=C.UTF-8" in ran.stdout.splitlines()
+    assert "PYTHONUNBUFFERED" not in ran.stdout
+
+
 def test_two_interpreters_have_an_environment_each(checkout: Any) -> None:
     for version in ((3, 7, 16), (3, 11, 7)):
         python = checkout.stand_in(f"my-python-{version[1]}", version)
