@@ -17,7 +17,6 @@ from typing import (
     Collection,
     Dict,
     List,
-    Mapping,
     MutableMapping,
     NamedTuple,
     Optional,
@@ -34,6 +33,7 @@ from ascend_session.backends._tensorflow import (
     walk_inputs,
 )
 from ascend_session.backends.base import Loop
+from ascend_session.backends.tf_sessions import list_fetched, replace_methods
 from ascend_session.config.entry import read_entries, values_in_force
 from ascend_session.errors import LifecycleError, UnsupportedError
 from ascend_session.vendor import ITERATION_OP
@@ -195,13 +195,16 @@ def _watch_runs() -> None:
     base = module.BaseSession
     if getattr(base._run, _LOOPS, False):
         return
+    replace_methods()  # first: observers see the run of each step
     original_run, original_callable = base._run, base.make_callable
     original_setup, original_make = base.partial_run_setup, base._make_callable_from_options
 
     def run(
         self: Any, handle: Any, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any
     ) -> Any:
-        operations = _list_fetched(self.graph, fetches)
+        if not getattr(self.graph, _LOOPS, ()):
+            return original_run(self, handle, fetches, feed_dict, options, run_metadata)
+        operations = list_fetched(self.graph, fetches)
         loops = _find_needed_loops(self.graph, operations)
         if not loops:
             return original_run(self, handle, fetches, feed_dict, options, run_metadata)
@@ -222,7 +225,7 @@ def _watch_runs() -> None:
     def make_callable(
         self: Any, fetches: Any, feed_list: Any = None, accept_options: bool = False
     ) -> Any:
-        if not _find_needed_loops(self.graph, _list_fetched(self.graph, fetches)):
+        if not _find_loops_of(self.graph, fetches):
             return original_callable(self, fetches, feed_list, accept_options)
 
         def call(*values: Any, **options: Any) -> Any:
@@ -249,32 +252,18 @@ def _find_needed_loops(graph: Any, operations: Sequence[Any]) -> List[HostLoop]:
     return [loop for loop in loops if any(loop.use_of(each).needs_loop for each in operations)]
 
 
+def _find_loops_of(graph: Any, fetches: Any) -> List[HostLoop]:
+    if not getattr(graph, _LOOPS, ()):
+        return []
+    return _find_needed_loops(graph, list_fetched(graph, fetches))
+
+
 def _refuse_loops(graph: Any, fetches: Any, way: str) -> None:
-    for loop in _find_needed_loops(graph, _list_fetched(graph, fetches)):
+    for loop in _find_loops_of(graph, fetches):
         raise UnsupportedError(
             f"{loop.operation.name} makes several steps, which {way} cannot on the stub.",
             hint="Run it with session.run.",
         )
-
-
-def _list_fetched(graph: Any, fetches: Any) -> List[Any]:
-    """List the operations of what a run fetches; none where the graph has no loop."""
-    if not getattr(graph, _LOOPS, ()):
-        return []
-    if isinstance(fetches, Mapping):
-        fetches = list(fetches.values())
-    elif hasattr(type(fetches), "__attrs_attrs__"):
-        fetches = [getattr(fetches, field.name) for field in type(fetches).__attrs_attrs__]
-    if isinstance(fetches, (list, tuple)):
-        return [operation for fetch in fetches for operation in _list_fetched(graph, fetch)]
-    if isinstance(fetches, (str, bytes)):
-        name = fetches if isinstance(fetches, str) else fetches.decode()
-        try:
-            fetches = graph.as_graph_element(name)
-        except (KeyError, ValueError):
-            return []  # the run itself says what is wrong with it
-    fetched = getattr(fetches, "op", fetches)
-    return [fetched] if isinstance(fetched, tf1().Operation) else []
 
 
 class _Source(NamedTuple):

@@ -1,11 +1,10 @@
 """The sessions of an unchanged script, without a device and with one.
 
-Without a device, each session is checked before it is made, no matter what makes it for the script:
-all classes of sessions call ``BaseSession.__init__``. (The adapter reads the options in the first
-run, and may end the process there.) A script opens no system itself: the adapter starts the device
-with the first session, or with the operator ``NPUInit``, and ends it at exit. Here the stub's
-system opens with the first session that needs it, with that session's options, and stays open until
-the run ends (`report`).
+Without a device, each session is checked before it is made, no matter what makes it for the script
+(`backends.tf_sessions`). (The adapter reads the options in the first run, and may end the process
+there.) A script opens no system itself: the adapter starts the device with the first session, or
+with the operator ``NPUInit``, and ends it at exit. Here the stub's system opens with the first
+session that needs it, with that session's options, and stays open until the run ends (`report`).
 
 With a device, the vendor's packages are used as they are, and sessions that the script leaves open
 are closed. At exit the vendor's package ends GE first, and the sessions are destroyed after it; if
@@ -25,7 +24,9 @@ import weakref
 from functools import partial
 from typing import Any, Callable, Dict, List, Mapping, MutableMapping, NamedTuple, Optional
 
+from ascend_session.backends import tf_sessions
 from ascend_session.backends._tensorflow import destroy, disown, is_running, tf1
+from ascend_session.backends.tf_sessions import SessionObserver, add_observer
 from ascend_session.cluster.schedulers import read_identity
 from ascend_session.compat.typed_config import print_config
 from ascend_session.compat.verdicts import (
@@ -342,9 +343,9 @@ class SessionLog:
 
 
 class _Watch:
-    """The state of `watch_sessions`: TensorFlow's own constructor, and the log of sessions."""
+    """The state of `watch_sessions`: what sees the sessions, and the log of them."""
 
-    original: Optional[Callable[..., None]] = None
+    observer: "Optional[_OnStub]" = None
     log = SessionLog()
     begin_in_fork: Optional[Callable[[], None]] = None
 
@@ -397,22 +398,9 @@ def watch_sessions(begin_in_fork: Callable[[], None]) -> None:
         begin_in_fork: Called in a forked process before its first session.
     """
     _Watch.begin_in_fork = begin_in_fork
-    if _Watch.original is None:
-        _Watch.original = _replace_constructor(_open)
-
-
-def _replace_constructor(open_session: Callable[..., None]) -> Callable[..., None]:
-    """Have sessions made by ``open_session``, which gets TensorFlow's constructor; return that."""
-    from tensorflow.python.client import session as module
-
-    original: Callable[..., None] = module.BaseSession.__init__
-
-    def __init__(self: Any, target: str = "", graph: Any = None, config: Any = None) -> None:  # noqa: N807
-        open_session(original, self, target, graph, config)
-
-    __init__.__doc__ = original.__doc__
-    module.BaseSession.__init__ = __init__
-    return original
+    if _Watch.observer is None:
+        _Watch.observer = _OnStub()
+        add_observer(_Watch.observer)
 
 
 def _is_own_session() -> bool:
@@ -427,7 +415,7 @@ def _is_own_session() -> bool:
     while frame is not None:
         name = str(frame.f_globals.get("__name__", ""))
         # npu_init wraps Session.__init__.
-        is_between = name.startswith("ascend_session.compat.")
+        is_between = name.startswith(("ascend_session.compat.", tf_sessions.__name__))
         is_between = is_between or name.partition(".")[0] in ("tensorflow", "tensorflow_core")
         if not is_between:
             is_own = name.startswith("ascend_session.")
@@ -437,21 +425,23 @@ def _is_own_session() -> bool:
     return False
 
 
-def _open(
-    original: Callable[..., None], session: Any, target: Any, graph: Any, config: Any
-) -> None:
-    """Check a session of the script, and make it if a device would run it.
+class _OnStub(SessionObserver):
+    """Checks each session of the script, and opens those on the stub that a device would run."""
 
-    Raises:
-        ConfigError: With all findings that end the run on a device.
-        AscendError: If the system cannot be opened, or has no such device.
-    """
-    if _is_own_session():
-        original(session, target, graph, config)
-        return
-    log = session_log()
-    line = user_line(sys._getframe()) or UserLine(sys.argv[0], 1)  # in a thread of a library
-    try:
+    def open(
+        self, create: Callable[..., None], session: Any, target: Any, graph: Any, config: Any
+    ) -> None:
+        """Check a session of the script, and make it.
+
+        Raises:
+            ConfigError: With all findings that end the run on a device.
+            AscendError: If the system cannot be opened, or has no such device.
+        """
+        if _is_own_session():
+            create(session, target, graph, config)
+            return
+        log = session_log()
+        line = user_line(sys._getframe()) or UserLine(sys.argv[0], 1)  # in a library's thread
         proto = config if hasattr(config, "graph_options") else None
         verdict = judge_entry(proto, os.environ)
         log.check_initialised(verdict)
@@ -469,11 +459,8 @@ def _open(
             graph = graph or tf1().get_default_graph()
             verdict.notes += describe_host_operators(verdict.values, graph)
             target = target or _system_target(verdict.values, graph)
-    except BaseException:
-        session._session, session._closed = None, True  # for TensorFlow's __del__
-        raise
-    original(session, target, graph, config)
-    log.add(session, str(line), verdict)
+        create(session, target, graph, config)
+        log.add(session, str(line), verdict)
 
 
 def _warn_of_stub(verdict: EntryVerdict, line: UserLine) -> None:
@@ -522,18 +509,24 @@ def watch_sessions_on_device() -> None:
     if _OnDevice.guard is not None:
         return
     _OnDevice.pid = os.getpid()
-    _replace_constructor(_open_on_device)
+    add_observer(_SessionsOnDevice())
     _OnDevice.guard = SignalGuard(_interrupt, finish_on_device)
     _take_signals()
     on_fork(_leave_device)
 
 
-def _open_on_device(original: Callable[..., None], session: Any, *arguments: Any) -> None:
-    _take_signals()
-    original(session, *arguments)
-    _OnDevice.references.append(weakref.ref(session, _OnDevice.references.remove))
-    # Registered last, so it runs before the vendor's exit handler, which ends GE.
-    on_close("sessions", finish_on_device)
+class _SessionsOnDevice(SessionObserver):
+    """Keeps track of the script's sessions, which `finish_on_device` closes."""
+
+    def open(
+        self, create: Callable[..., None], session: Any, target: Any, graph: Any, config: Any
+    ) -> None:
+        """Open a session, and have it closed at exit."""
+        _take_signals()
+        create(session, target, graph, config)
+        _OnDevice.references.append(weakref.ref(session, _OnDevice.references.remove))
+        # Registered last, so it runs before the vendor's exit handler, which ends GE.
+        on_close("sessions", finish_on_device)
 
 
 def _take_signals() -> None:

@@ -9,6 +9,7 @@ from typing import Any, Iterator
 import pytest
 
 from ascend_session.compat.finder import PACKAGES, install
+from ascend_session.compat.sessions import session_log
 from tests.compat.run_scripts import run_script
 from tests.compat.watching import unwatch_sessions
 
@@ -50,14 +51,14 @@ def test_what_only_python_asks_for_is_not_found(installed: Any) -> None:
     assert found.value.name == "npu_bridge.__main__"
 
 
-def test_what_is_imported_first_begins_the_watch(installed: Any) -> None:
-    from tensorflow.python.client.session import BaseSession
-
+def test_what_is_imported_first_begins_the_watch(installed: Any, tf: Any) -> None:
     assert not installed.started
-    constructor = BaseSession.__init__
+    tf.Session().close()
+    assert session_log().sessions == []
     importlib.import_module("hccl")
     assert installed.started
-    assert BaseSession.__init__ is not constructor
+    tf.Session().close()
+    assert len(session_log().sessions) == 1
 
 
 def test_a_second_finder_is_not_put_there(installed: Any) -> None:

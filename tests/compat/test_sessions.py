@@ -303,10 +303,8 @@ def test_sessions_of_this_package_are_its_own(tf: Any) -> None:
     assert session_log().sessions == []
 
 
-def test_tensorflow_has_its_own_constructor_back_afterwards(tf: Any) -> None:
-    from tensorflow.python.client import session
-
-    patched = session.BaseSession.__init__
+def test_a_session_is_not_looked_at_once_nothing_watches(tf: Any, proto: Any) -> None:
     unwatch_sessions()
-    assert session.BaseSession.__init__ is not patched
-    assert session.BaseSession.__init__.__module__ == session.__name__
+    with tf.Session(config=proto(precision_mode="unknown")) as session:
+        assert session.run(tf.constant(3)) == 3
+    assert session_log().sessions == []

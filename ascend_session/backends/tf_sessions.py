@@ -1,0 +1,212 @@
+"""All TensorFlow sessions of this process, whoever makes them: their opening, runs and closing.
+
+This is the one place that replaces methods of TensorFlow's ``BaseSession``, which all classes of
+sessions share: ``tf.Session``, ``tf.InteractiveSession``, and what ``tf.train`` and Keras open.
+They are replaced when the first observer is added, once in a process; what was opened before is not
+seen. A forked process keeps the observers, but has none of its parent's sessions.
+
+(`host_loop` replaces a run by several, on top of this: observers see each of them. `_tensorflow`
+refuses sessions in a forked process.)
+"""
+
+import contextlib
+import functools
+import sys
+import threading
+import weakref
+from typing import Any, Callable, List, Sequence, Tuple
+
+from ascend_session.process import on_fork
+
+
+class SessionObserver:
+    """Is called about each session of this process; by default does nothing.
+
+    Several threads may call at the same time.
+    """
+
+    def open(
+        self, create: Callable[..., None], session: Any, target: Any, graph: Any, config: Any
+    ) -> None:
+        """Open a session: a link of a chain, in which the observer that was added first begins.
+
+        It may raise to refuse the session, or pass on another target, graph or config.
+
+        Args:
+            create: The rest of the chain; takes the other four arguments.
+            session: The object that is to become a session.
+            target: As the caller gives it, like the two that follow.
+            graph: The ``tf.Graph``; None for the default graph.
+            config: The ``tf.ConfigProto``, or None.
+        """
+        create(session, target, graph, config)
+
+    def before_run(self, session: Any, list_operations: Callable[[], List[Any]]) -> None:
+        """Note that a session is about to run something, in the thread that runs it.
+
+        Called for ``run``, ``partial_run`` and callables, Keras' as well, if they were made after
+        the first observer was added. What this raises, the run raises.
+
+        Args:
+            session: The session.
+            list_operations: Lists the ``tf.Operation`` objects that are fetched, each once; empty
+                where they cannot be known. It takes time, so call it only if you need them.
+        """
+
+    def before_close(self, session: Any) -> None:
+        """Note that an open session is about to be closed, once; it can still run.
+
+        Called for ``close``, the end of a ``with`` block (in another thread, if an exception ends
+        it), ``tf.Session.reset``, and when nothing refers to the session any more; but not for
+        sessions in a cycle that the garbage collector frees, nor once Python shuts down. What this
+        raises is raised after the session was closed.
+        """
+
+
+_observers: Tuple[SessionObserver, ...] = ()
+_run_observers: Tuple[SessionObserver, ...] = ()  # those that override `before_run`
+# By the id of the session, in the order of opening.
+_open: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()
+_lock = threading.Lock()  # of the changes of `_observers`
+
+
+def add_observer(observer: SessionObserver) -> None:
+    """Have ``observer`` called from now on, unless it is already; imports TensorFlow."""
+    with _lock:
+        replace_methods()
+        if observer not in _observers:
+            _set_observers((*_observers, observer))
+
+
+def remove_observer(observer: SessionObserver) -> None:
+    """Have ``observer`` called no more; do nothing if it is not."""
+    with _lock:
+        _set_observers(tuple(each for each in _observers if each is not observer))
+
+
+def open_sessions() -> List[Any]:
+    """List the ``tf.Session`` objects that are open, in the order of opening."""
+    sessions = [reference() for reference in _open.valuerefs()]
+    return [each for each in sessions if each is not None and not each._closed]
+
+
+def list_fetched(graph: Any, fetches: Any) -> List[Any]:
+    """List the operations of what a run fetches; empty for something that cannot be fetched."""
+    from tensorflow.python.client import session as module
+
+    with contextlib.suppress(TypeError, ValueError), graph.as_default():
+        elements = module._FetchMapper.for_fetch(fetches).unique_fetches()
+        return list(dict.fromkeys(getattr(each, "op", each) for each in elements))
+    return []  # the run itself says what is wrong
+
+
+def _set_observers(observers: Tuple[SessionObserver, ...]) -> None:
+    global _observers, _run_observers
+    _observers = observers
+    unused = SessionObserver.before_run
+    _run_observers = tuple(each for each in observers if type(each).before_run is not unused)
+
+
+@functools.lru_cache(maxsize=None)
+def replace_methods() -> None:
+    """Have the methods of all sessions call the observers; `add_observer` does this."""
+    from tensorflow.python.client import session as module
+
+    base = module.BaseSession
+    original_init, original_close, original_run = base.__init__, base.close, base._run
+    original_callable, original_make = base.make_callable, base._make_callable_from_options
+    original_reset = module.Session.reset
+
+    def create(session: Any, target: Any, graph: Any, config: Any) -> None:
+        original_init(session, target, graph, config)
+        _open[id(session)] = session
+
+    @functools.wraps(original_init)
+    def __init__(self: Any, target: Any = "", graph: Any = None, config: Any = None) -> None:  # noqa: N807
+        chain = create
+        for observer in reversed(_observers):
+            chain = functools.partial(observer.open, chain)
+        try:
+            chain(self, target, graph, config)
+        except BaseException:
+            # For TensorFlow's __del__, if the session was refused.
+            vars(self).setdefault("_session", None)
+            vars(self).setdefault("_closed", True)
+            raise
+
+    # ``session.run`` and ``partial_run`` come here; a script may have looked them up before.
+    @functools.wraps(original_run)
+    def run(
+        self: Any, handle: Any, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any
+    ) -> Any:
+        if _run_observers:
+            _note_run(self, fetches)
+        return original_run(self, handle, fetches, feed_dict, options, run_metadata)
+
+    @functools.wraps(original_callable)
+    def make_callable(
+        self: Any, fetches: Any, feed_list: Any = None, accept_options: bool = False
+    ) -> Any:
+        call = original_callable(self, fetches, feed_list, accept_options)
+        if feed_list is not None:
+            return call  # it calls ``session.run``
+        return _observed(call, self, fetches)
+
+    @functools.wraps(original_make)
+    def make_from_options(self: Any, options: Any) -> Any:
+        return _observed(original_make(self, options), self, [*options.fetch, *options.target])
+
+    @functools.wraps(original_close)
+    def close(self: Any) -> None:
+        try:
+            _note_close([self])
+        finally:
+            original_close(self)
+
+    @functools.wraps(original_reset)
+    def reset(target: Any, containers: Any = None, config: Any = None) -> None:
+        try:
+            wanted = _as_bytes(target)
+            _note_close([each for each in open_sessions() if _as_bytes(each._target) == wanted])
+        finally:
+            original_reset(target, containers, config)
+
+    base.__init__, base.close, base._run = __init__, close, run
+    base.make_callable, base._make_callable_from_options = make_callable, make_from_options
+    module.Session.reset = staticmethod(reset)
+
+
+def _observed(call: Callable[..., Any], session: Any, fetches: Any) -> Callable[..., Any]:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if _run_observers:
+            _note_run(session, fetches)
+        return call(*args, **kwargs)
+
+    return run
+
+
+def _note_run(session: Any, fetches: Any) -> None:
+    for observer in _run_observers:
+        observer.before_run(session, functools.partial(list_fetched, session.graph, fetches))
+
+
+def _note_close(sessions: Sequence[Any]) -> None:
+    """Call all observers about sessions that are open, even if one raises."""
+    with contextlib.ExitStack() as stack:
+        for session in sessions:
+            if _open.pop(id(session), None) is not None and not sys.is_finalizing():
+                for observer in _observers:
+                    stack.callback(observer.before_close, session)
+
+
+def _as_bytes(target: Any) -> bytes:
+    return target.encode() if isinstance(target, str) else target or b""
+
+
+def _leave_parents_sessions() -> None:
+    global _lock
+    _lock = threading.Lock()  # of a thread that is not here
+    _open.clear()
+
+
+on_fork(_leave_parents_sessions)
