@@ -7,7 +7,10 @@ checkers, editors and `late_names`. Each line is ``from .module import name as n
 
 import importlib
 import re
+import sys
 from typing import Any, Callable, Dict, List, Tuple
+
+from ascend_session.rank_folder import note_use
 
 _LINE = re.compile(r"^from \.([\w.]*) import (\w+) as \2$", re.MULTILINE)
 
@@ -27,6 +30,8 @@ def late_names(
     def load(name: str) -> Any:
         if name not in homes:
             raise AttributeError(_describe_missing(package, name, list(homes)))
+        if "ascend_session.cli" not in sys.modules:  # a command may only look at devices
+            note_use()
         if homes[name]:
             value = getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
         else:

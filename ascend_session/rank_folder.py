@@ -8,6 +8,7 @@
 | `STACKS_NAME`, `name_stacks` | `watch_stacks` in the runner, `cluster.member` without one | \
 `failures.record`, `launcher.activity` |
 | `name_process` | `cluster.member`, and `cluster.script_rank` before it | `cluster.member` |
+| `name_user` | `note_use`, and `cluster.script_rank` | `launcher.background` |
 | `name_waiting`, `ABSENT_NAME` | `cluster.member` | the same |
 | `FIRST_STEP_NAME` | `write_first_step`, for `training.progress` | `read_first_step` |
 | `STEP_NAME` | `write_step`, for `training.progress` | `read_step` |
@@ -51,6 +52,21 @@ _HALF_TRACEBACK, _HALF_MESSAGE = 32 * 1024, 8 * 1024  # characters that are kept
 def name_process(pid: int) -> str:
     """Name the file with a process's state."""
     return f"{PROCESS_PREFIX}{pid}{PROCESS_SUFFIX}"
+
+
+def name_user(pid: int) -> str:
+    """Name the empty file of a process that has used this package or imported the vendor's."""
+    return f"uses_{pid}"
+
+
+def note_use() -> None:
+    """Record that this process uses this package, if a launch has started it; ignore errors."""
+    folder = os.environ.get(RANK_FOLDER)
+    if folder and os.path.isdir(folder):
+        try:
+            open(os.path.join(folder, name_user(os.getpid())), "w").close()
+        except OSError:
+            return
 
 
 def name_waiting(pid: int) -> str:

@@ -30,12 +30,14 @@ def why_no_job(families: Iterable[Optional[str]], ranks: int) -> Optional[str]:
 
     Without a table of so many ranks they meet at a chief, which not every product can.
     """
-    unable = sorted({str(name) for name in families if name not in _WITHOUT_TABLE})
+    unable = {name for name in families if name not in _WITHOUT_TABLE}
     if not unable or find_rank_table(ranks):
         return None
-    return (
-        f"{' and '.join(unable)} needs a rank table: name one of {ranks} ranks in RANK_TABLE_FILE"
-    )
+    if None in unable:
+        who = "npu-smi does not say which product this is; unless it is Atlas training or A2, it"
+    else:
+        who = " and ".join(sorted(map(str, unable)))
+    return f"{who} needs a rank table: name one of {ranks} ranks in RANK_TABLE_FILE"
 
 
 def launch_settings(ranks: int) -> Dict[str, Any]:

@@ -31,6 +31,7 @@ from ascend_session.cli._parameters import exit_on_signals
 from ascend_session.cluster.member import read_members
 from ascend_session.launcher import events
 from ascend_session.launcher.api import launch_within
+from ascend_session.launcher.descriptions import describe_background
 from ascend_session.launcher.devices import not_bound
 from ascend_session.launcher.lines import clean
 from ascend_session.launcher.output import Latest, Outlet, Output
@@ -62,6 +63,7 @@ _LONG_S = 60.0  # silence of a rank that is worth the line
 _PACE_S = 60.0  # in which steps are counted for their pace
 _COLUMNS = 80  # of a terminal that does not say how many it has
 _MARGIN = 3  # columns that stay free: for ^C, and so that the cursor never leaves the line
+_COMMAND_WIDTH = 100  # characters of a command in a note
 _CONTINUATION = bytes(range(0x80, 0xC0))
 _SIGNAL_POLL_S = 0.5  # between two looks whether a signal came while nobody reads the summary
 
@@ -240,6 +242,11 @@ class _Screen:
                 f"note: the script has ended without waiting for {noun} {who}, which it has "
                 "started; the job goes on until they end. Write `wait` at its end."
             )
+        elif isinstance(event, events.BackgroundAwaited):
+            self._say(_describe_background(event))
+        elif isinstance(event, events.BackgroundEnded):
+            if event.status:
+                self._failures.setdefault(event.rank, describe_background(event).rstrip("."))
         elif isinstance(event, events.StallNote):
             self._say(f"note: {event.note}")
         elif isinstance(event, events.Stalled):
@@ -291,6 +298,17 @@ class _Screen:
             self._output.say(sentence)
 
 
+def _describe_background(event: events.BackgroundAwaited) -> str:
+    numbers = [rank for rank, _, _ in event.processes]
+    who = f"{'rank' if len(set(numbers)) == 1 else 'ranks'} {format_ranges(numbers)}"
+    what = ", ".join(f"{pid} ({command[:_COMMAND_WIDTH]})" for _, pid, command in event.processes)
+    noun, it = ("process", "it exits") if len(numbers) == 1 else ("processes", "they exit")
+    return (
+        f"note: {who} left {noun} {what} running in the background; the job continues until {it}. "
+        "Write `wait` at the end of the script."
+    )
+
+
 def _describe_passed_on(event: events.PassedOn) -> str:
     name = signal_name(event.signal)
     if not event.processes:
@@ -337,6 +355,10 @@ class StatusLine:
         elif isinstance(event, events.Started):
             self._alive = self._alive | {event.rank}
         elif isinstance(event, (events.Ended, events.NotStarted)):
+            self._alive = self._alive - {event.rank}
+        elif isinstance(event, events.BackgroundAwaited):
+            self._alive = self._alive | {rank for rank, _, _ in event.processes}
+        elif isinstance(event, events.BackgroundEnded):
             self._alive = self._alive - {event.rank}
         elif isinstance(event, events.Stopping):
             self._until = event.time + self._grace_s

@@ -35,6 +35,7 @@ LONG_WAIT_S = 0.5
 """Seconds of waiting for other ranks after which the wait is recorded."""
 
 STARTED = "started"  # no system yet
+KILLED = "killed"  # died in state STARTED, before another program with its RANK_ID started
 OPEN = "open"  # opens a system or has one
 CLOSED = "closed"  # has closed its system in order
 FAILED = "failed"  # ended by an exception
@@ -73,7 +74,7 @@ class JoinedProcess(NamedTuple):
     Attributes:
         pid: The process.
         rank: Its rank in the job.
-        state: ``started``, ``open``, ``closed``, ``failed`` or ``ended``.
+        state: ``started``, ``killed``, ``open``, ``closed``, ``failed`` or ``ended``.
         error: The exception that ended it, on one line; may be empty.
         time: When it last wrote the file, in seconds of `time.monotonic`.
         waits: The collectives in which it waits.
@@ -81,6 +82,7 @@ class JoinedProcess(NamedTuple):
         rank_id: Its RANK_ID, which need not be a number.
         output: The file or pipe of its standard error.
         uses_vendor: True if it has imported the vendor's packages.
+        program: The script or module that it runs; empty once it has joined the job.
     """
 
     pid: int
@@ -93,6 +95,7 @@ class JoinedProcess(NamedTuple):
     rank_id: str = ""
     output: str = ""
     uses_vendor: bool = True
+    program: str = ""
 
     @property
     def is_alive(self) -> bool:
@@ -102,7 +105,7 @@ class JoinedProcess(NamedTuple):
     @property
     def is_lost(self) -> bool:
         """True if the (dead) process was ended by an exception or a signal."""
-        return self.state in (STARTED, OPEN, FAILED)
+        return self.state in (STARTED, KILLED, OPEN, FAILED)
 
 
 class _Record:
@@ -235,7 +238,8 @@ def find_lost(processes: Sequence[JoinedProcess]) -> List[JoinedProcess]:
     """Return the dead processes that an exception, a signal or a code other than 0 ended.
 
     A script may start and kill processes that are no ranks. So a process that did not join counts
-    only if no other process had its rank, or if it failed after importing the vendor's packages.
+    only if no other process had its rank, if it failed after importing the vendor's packages, or if
+    it was killed before another program with its rank started.
     """
     joined = {process.rank for process in processes if process.joined}
     in_order = joined | {process.rank for process in processes if process.state == ENDED}
@@ -243,6 +247,7 @@ def find_lost(processes: Sequence[JoinedProcess]) -> List[JoinedProcess]:
     for process in processes:
         excused = in_order if process.state == STARTED else joined
         is_rank = process.joined or (process.state == FAILED and process.uses_vendor)
+        is_rank = is_rank or process.state == KILLED
         if process.is_lost and (is_rank or process.rank not in excused):
             lost.append(process)
     return lost
@@ -300,7 +305,8 @@ class AbsentRanks:
         began = max((each.time for each in own if not each.is_alive), default=0.0)
         newest = {each.rank: each for each in sorted(processes, key=lambda each: each.time)}
         for rank, process in newest.items():
-            is_lost = process.state == FAILED or (process.state == STARTED and not process.is_alive)
+            is_dead = process.state == KILLED or (process.state == STARTED and not process.is_alive)
+            is_lost = process.state == FAILED or is_dead
             if process.joined or not is_lost or process.time < began:
                 continue
             since = self._ended.setdefault(process.pid, now)

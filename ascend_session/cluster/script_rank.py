@@ -27,7 +27,14 @@ PROCESS = "ASCEND_SESSION_RANK_PROCESS"
 EXIT_CODE = ".exit"
 """Suffix of the file with a process's exit code, beside its state file."""
 
+USER = "uses_"
+"""Begin of the name of `rank_folder.name_user`."""
+
+BESIDE = ".beside"
+"""Suffix of a file that exists if the process lived at the same time as another of its rank."""
+
 _LONGEST_ERROR = 400  # characters
+_LONGEST_COMMAND = 4096  # bytes of it that are looked at
 _UNBUFFERED = 2  # _IONBF of stdio.h
 
 
@@ -58,6 +65,9 @@ def note_start() -> None:
 
 def note_import() -> None:
     """Record that this process imports one of the vendor's packages, so it is a rank."""
+    folder = os.environ.get(_FOLDER, "")
+    if os.path.isdir(folder):
+        _replace_text(os.path.join(folder, f"{USER}{os.getpid()}"), "")
     launched = os.environ.get(_LAUNCHED, "").split()
     number = "RANK_ID=" + os.environ.get("RANK_ID", "")
     if is_rank_of_script(os.environ) or (launched and number not in launched):
@@ -81,7 +91,9 @@ class _RankProcess:
 
     def __init__(self, folder: str) -> None:
         self.uses_vendor = False
+        self._folder = folder
         self._path = os.path.join(folder, f"process_{os.getpid()}.json")
+        self._program = _read_program()
         self._pid, self._thread = os.getpid(), get_ident()
         self._exit_text = ""  # of sys.exit(text)
 
@@ -89,6 +101,26 @@ class _RankProcess:
         """Write that the process has started, unless `member` has written the file."""
         if self._read_state() in ("", "started"):
             self._write("started")
+            self._mark_killed()
+
+    def _mark_killed(self) -> None:
+        """Mark the processes that had this rank and died without recording how.
+
+        They died before this one starts, so its success is not theirs. Another run of the same
+        program may be, and a script may kill a helper that has run beside a rank.
+        """
+        own_program = _quote_field("program", self._program)
+        for name in os.listdir(self._folder):
+            path = os.path.join(self._folder, name)
+            text = _read_text(path) if name.endswith(".json") else ""
+            is_same_rank = _quote_field("rank_id", os.environ.get("RANK_ID", "")) in text
+            if path == self._path or not is_same_rank or '"state": "started"' not in text:
+                continue
+            if os.path.exists("/proc/" + name[len("process_") : -len(".json")]):
+                for each in (path, self._path):
+                    _replace_text(each + BESIDE, "")
+            elif not os.path.exists(path + BESIDE) and own_program not in text:
+                _replace_text(path, text.replace('"state": "started"', '"state": "killed"', 1))
 
     def watch_exits(self) -> None:
         """Replace the exit functions, and register a handler, to record the end."""
@@ -134,11 +166,7 @@ class _RankProcess:
             self._write("failed" if error else "ended", text, joined=state != "started")
 
     def _read_state(self) -> str:
-        try:
-            with open(self._path, encoding="utf-8") as file:
-                return file.read().partition('"state": "')[2].partition('"')[0]
-        except (OSError, ValueError):
-            return ""
+        return _read_text(self._path).partition('"state": "')[2].partition('"')[0]
 
     def _write(self, state: str, error: str = "", joined: bool = False) -> None:
         rank = os.environ.get("RANK_ID", "")
@@ -152,20 +180,47 @@ class _RankProcess:
             f'"pid": {self._pid}, "rank": {number}',
             f'"state": "{state}", "error": {encode_basestring_ascii(error)}',
             f'"time": {time.monotonic()!r}, "waits": [], "joined": {str(joined).lower()}',
-            f'"rank_id": {encode_basestring_ascii(rank)}',
+            _quote_field("rank_id", rank),
+            _quote_field("program", self._program),
             f'"output": {encode_basestring_ascii(output)}',
             f'"uses_vendor": {str(uses_vendor).lower()}',
         ]
-        temporary = f"{self._path}.new"
-        try:
-            with open(temporary, "w", encoding="utf-8") as file:
-                file.write("{" + ", ".join(fields) + "}\n")
-            os.replace(temporary, self._path)
-        except OSError:
-            return
+        _replace_text(self._path, "{" + ", ".join(fields) + "}\n")
 
 
 _own = None  # type: Any
+
+
+def _quote_field(name: str, text: str) -> str:
+    return f'"{name}": {encode_basestring_ascii(text)}'
+
+
+def _read_text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, ValueError):
+        return ""
+
+
+def _replace_text(path: str, text: str) -> None:
+    temporary = f"{path}.{os.getpid()}"
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    except OSError:
+        return
+
+
+def _read_program() -> str:
+    """Return what this Python runs: its first argument that is no option (sys.argv comes later)."""
+    try:
+        with open("/proc/self/cmdline", "rb") as file:
+            words = file.read(_LONGEST_COMMAND).split(b"\0")[1:]
+    except OSError:
+        return ""
+    return os.fsdecode(next((word for word in words if not word.startswith(b"-")), b""))
 
 
 def _find_unread_program() -> str:

@@ -63,7 +63,7 @@ class KnownText(NamedTuple):
         words: A part of it that never changes; a text without it is not searched any further.
         code: The name of the failure, usually a code of the same row; empty means ``words``.
         pattern: Regular expression for the whole message, if the words are not enough. To be fast
-            it stays within a line and has no unlimited repetition.
+            it stays within a line or a few, and has no unlimited repetition.
         near: A word that must stand before it in the same line, if its words are common.
     """
 

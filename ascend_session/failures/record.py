@@ -14,7 +14,7 @@ from ascend_session.files import read_end
 from ascend_session.rank_folder import RECORD_NAME, STACKS_NAME
 
 # Exceptions that scripts and libraries raise for failures of the device, too.
-_OPEN = ("Exception", "OSError", "RuntimeError", "SystemError", "SystemExit")
+_OPEN = ("Exception", "ImportError", "OSError", "RuntimeError", "SystemError", "SystemExit")
 _PYTHONS_OWN = re.compile(r"[A-Z][A-Za-z]*")
 _MOST_RECORD_BYTES = 1 << 20  # the runner writes far less
 _MOST_STACKS_BYTES = 256 * 1024

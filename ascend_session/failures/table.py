@@ -67,6 +67,13 @@ _FAULTY_DEVICE = (
     "look at this one."
 )
 
+PROCESS_LIMIT = (
+    "No more processes or threads are allowed: by the container (pids.max of its cgroup, docker "
+    "run --pids-limit, podPidsLimit) or for this user (`ulimit -u`). Raise that limit, or start "
+    "fewer ranks, data workers and threads (OMP_NUM_THREADS, inter_op_parallelism_threads)."
+)
+"""Advice for a process that cannot start another process or thread."""
+
 ROWS: Tuple[Definition, ...] = (
     # Processes that start on the device first: HCCP (EJ codes) and TSD
     _transient(
@@ -790,6 +797,19 @@ ROWS: Tuple[Definition, ...] = (
         "With a device, source the toolkit's set_env.sh and install the vendor's wheel: "
         f"{VENDOR_WHEEL_COMMAND}.",
         *(_missing_module(name) for name in ("npu_bridge", "hccl")),
+    ),
+    # The operating system
+    _permanent(
+        "fork(2), pthread_create(3); TensorFlow's env.cc; OpenBLAS's blas_server.c",
+        PROCESS_LIMIT,
+        KnownText("can't start new thread"),
+        KnownText("pthread_create", "pthread_create failed", r"pthread_create(?:\(\))? failed"),
+        KnownText(
+            "Resource temporarily unavailable",
+            # Of a locked file or a socket it means something else.
+            pattern=r"(?:\bfork:|\bclone:|what\(\): |Thread creation failed:) Resource temporarily"
+            r"|(?:os\.fork\(\)|_execute_child)\n(?:[^\n]{0,200}\n){0,2}BlockingIOError: .Errno 11",
+        ),
     ),
     # The stub
     _permanent(

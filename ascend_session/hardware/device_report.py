@@ -246,7 +246,7 @@ def survey(
     report = DeviceReport((), versions.driver, versions.firmware, versions.toolkits)
     nodes = processor_nodes(root)
     npu_smi = NpuSmi(environ, root, timeout)
-    if not nodes and not npu_smi.answers:
+    if not nodes and not npu_smi.is_installed:
         note = "This machine has no Ascend device (there is no /dev/davinci<N>)."
         return replace(report, notes=tuple(dict.fromkeys([note, *versions.notes])))
     listing = ChipListing(npu_smi, nodes)

@@ -318,14 +318,20 @@ def _kill(process: Any) -> bool:
     return True
 
 
+_hung: Dict[str, List[str]] = {}  # by the path of a program that this process asks no more: notes
+
+
 class Program:
     """Asks a program questions; never raises: `notes` has what failed.
+
+    Once a program has hung, this process does not ask it again.
 
     Attributes:
         name: Its name.
         places: Folders below the host's root that are searched besides ``PATH``.
         note_if_missing: The note to add if the program is not found; may be empty.
         notes: A sentence for each failure.
+        is_installed: True if it was found.
     """
 
     name: str
@@ -345,7 +351,7 @@ class Program:
         Args:
             environ: The environment of the program, whose ``PATH`` is searched for it.
             root: Root of the host.
-            timeout: Seconds that one answer may take. After a timeout it is not asked again.
+            timeout: Seconds that one answer may take.
             total: Seconds that all answers together may take.
             say: Called with a sentence, once, if the answers take more than 5 seconds.
         """
@@ -354,8 +360,12 @@ class Program:
         self._timeout_s = timeout
         self._total_s, self._spent_s, self._say = total, 0.0, say
         self._path = find_program(self.name, environ, root, self.places)
+        self.is_installed = self._path is not None
         if self._path is None:
             self.note(self.note_if_missing)
+        elif self._path in _hung:
+            self.notes += _hung[self._path]
+            self._path = None
 
     @property
     def answers(self) -> bool:
@@ -374,12 +384,12 @@ class Program:
             arguments: Arguments of the program.
             may_be_empty: Whether ``parse("")`` is a usual result, which needs no note.
         """
-        nothing = parse("")
-        if self._path is None:
+        nothing, path = parse(""), self._path
+        if path is None:
             return nothing
         start = time.monotonic()
         left_s = min(self._timeout_s, self._total_s - self._spent_s)
-        answer = run_program([self._path, *arguments], self._environ, left_s)
+        answer = run_program([path, *arguments], self._environ, left_s)
         self._spent_s += time.monotonic() - start
         if self._spent_s >= self._total_s and not answer.hung:
             self._path = None
@@ -396,8 +406,11 @@ class Program:
         for problem in problems:
             self.note(problem)
         if answer.hung:
+            again = f"{self.name} is not asked again: a faulty card can block it."
+            self.note(again)
+            if left_s == self._timeout_s:  # else it had little time, because others took theirs
+                _hung[path] = [*filter(None, problems), again]
             self._path = None
-            self.note(f"{self.name} is not asked again: a faulty card can block it.")
         return parsed
 
     def note(self, note: Optional[str]) -> None:

@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, Iterable, Iterator, List, Optional, Tuple
 from ascend_session.cluster import member
 from ascend_session.failures.failure import Failure, FailureClass
 from ascend_session.failures.scanner import classify, root_cause
-from ascend_session.failures.table import JOB_CANNOT_GO_ON
+from ascend_session.failures.table import JOB_CANNOT_GO_ON, PROCESS_LIMIT
 from ascend_session.files import read_end
 from ascend_session.launcher.descriptions import (
     CRASHES,
     describe_announced,
+    describe_background,
     describe_crash,
     describe_elsewhere,
     describe_end,
@@ -52,6 +53,7 @@ from ascend_session.launcher.suspect import Suspect, find_suspect
 from ascend_session.text import shorten
 
 if TYPE_CHECKING:
+    from ascend_session.launcher.events import BackgroundEnded
     from ascend_session.launcher.plan import Plan, RankPlan
 
 _STALLED = 124  # as timeout(1)
@@ -74,6 +76,10 @@ _ELSEWHERE = "See what the launcher of that node says, and the logs of rank {} t
 _HIDDEN_FAILURE = 1  # the exit code of a launch whose ranks ended with 0
 _READ_SCRIPT = (
     "Read their output where the script sends it. A bare `wait` gives 0 even if they failed."
+)
+_WAIT = (
+    "Read its output. Let the script wait for it (in a shell `wait $!`, or no &), so that it fails "
+    "with it."
 )
 _START_ONCE = (
     "Give -n 1: then the script starts the ranks itself, and they are one job. In Python, "
@@ -116,6 +122,13 @@ def find_cause(plan: "Plan", attempt: Attempt) -> Cause:
         return Cause(None, 128 + attempt.signal, sentence)
     code = 128 + (signal.SIGKILL if attempt.guardian_died else signal.SIGTERM)
     return Cause(None, code, describe_guardian(attempt.guardian_died))
+
+
+def blame_background(event: "BackgroundEnded") -> Cause:
+    """Blame a training that a rank has left running, and whose exit status is a failure."""
+    code = event.status if event.status > 0 else 128 - event.status
+    tail = tuple(_last_lines(event.output)) if os.path.isfile(event.output) else ()
+    return Cause(event.rank, code, describe_background(event), advice=_WAIT, tail=tail)
 
 
 def find_first_failed(plan: "Plan", attempt: Attempt) -> Optional[int]:
@@ -369,6 +382,7 @@ class _Judge:
             program = os.path.normpath(planned.command[0])
             is_script = rank.start_errno == errno.ENOEXEC and lacks_interpreter(program)
             advice = _NO_INTERPRETER.format(program) if is_script else _NOT_STARTED
+            advice = PROCESS_LIMIT if rank.start_errno == errno.EAGAIN else advice
         tail = _last_lines(planned.stderr) or _last_lines(planned.stdout)
         place: List[str] = []
         if rank.error is not None:

@@ -29,7 +29,7 @@ from ascend_session.text import blank_unprintable, format_ranges, join_words, sh
 from ascend_session.user_code import is_user_file
 
 if TYPE_CHECKING:
-    from ascend_session.launcher.events import NotStarted, Repeated, ScriptRank
+    from ascend_session.launcher.events import BackgroundEnded, NotStarted, Repeated, ScriptRank
     from ascend_session.launcher.plan import RankPlan
 
 _MOST_PEERS_NAMED = 8
@@ -100,6 +100,16 @@ def describe_end(rank: RankResult, folder: str) -> str:
         return f"{sentence}: {_first_line(error.message)}"
     inner = find_signal_name(code - 128) if code > 128 else None
     return f"{sentence}, the code a shell gives for {inner}." if inner else f"{sentence}."
+
+
+def describe_background(event: "BackgroundEnded") -> str:
+    """Say how a training ended that a rank had left running in the background."""
+    what = f"Process {event.pid} ({event.command}), which rank {event.rank} left in the background,"
+    end = f"exited with code {event.status}"
+    if event.status < 0:
+        end = f"was ended by {_describe_signal(-event.status)}"
+    output = f" Its output is in {event.output}." if os.path.isfile(event.output) else ""
+    return f"{what} {end}.{output}"
 
 
 def describe_failure(failure: Optional[Failure], before: str = "") -> str:

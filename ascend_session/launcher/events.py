@@ -75,6 +75,38 @@ class Awaiting(NamedTuple):
     time: float
 
 
+class BackgroundAwaited(NamedTuple):
+    """The ranks have exited with 0, but left trainings running, which the job waits for.
+
+    Attributes:
+        processes: Rank, pid and command of each.
+        time: When that was seen.
+    """
+
+    processes: Tuple[Tuple[int, int, str], ...]
+    time: float
+
+
+class BackgroundEnded(NamedTuple):
+    """A training that a rank left running has exited, before anybody stopped the job.
+
+    Attributes:
+        rank: The rank.
+        pid: Its process.
+        command: Its command.
+        output: What its standard error went to.
+        status: Its exit code, or minus the signal.
+        time: When that was.
+    """
+
+    rank: int
+    pid: int
+    command: str
+    output: str
+    status: int
+    time: float
+
+
 class Repeated(NamedTuple):
     """A rank has started other ranks of the launch, as each rank of it does; the job ends.
 
@@ -213,6 +245,8 @@ FromGuardian = Union[
     Paused,
     ScriptRank,
     Awaiting,
+    BackgroundAwaited,
+    BackgroundEnded,
     Repeated,
     Stopping,
     Killing,
@@ -243,6 +277,8 @@ EVENTS: Dict[str, Type[Any]] = {
     "continued": Continued,
     "script_rank": ScriptRank,
     "awaiting": Awaiting,
+    "background": BackgroundAwaited,
+    "background_exit": BackgroundEnded,
     "repeated": Repeated,
     "stopping": Stopping,
     "killing": Killing,
@@ -271,12 +307,10 @@ def as_dict(event: Event) -> Dict[str, Any]:
         values = {"plan": event.plan.as_dict()}
     elif isinstance(event, Finished):
         values = {"result": event.result.as_dict()}
-    elif isinstance(event, Ended):
-        values = {
-            "rank": event.rank,
-            "exit_code": event.status if event.status >= 0 else None,
-            "signal": -event.status if event.status < 0 else None,
-        }
+    elif isinstance(event, (Ended, BackgroundEnded)):
+        status = values.pop("status")
+        values["exit_code"] = status if status >= 0 else None
+        values["signal"] = -status if status < 0 else None
     return {"event": _NAMES[type(event)], "time": event.time, **values}
 
 

@@ -7,7 +7,7 @@ It
 * adopts what ranks leave behind (it is a subreaper, prctl(2)), so that every process of the job is
   below it, whatever happened to the processes between;
 * sees the ranks that scripts start themselves, and waits for them when a script does not
-  (`script_ranks`);
+  (`script_ranks`); likewise for trainings that ranks leave in the background (`background`);
 * talks with the launcher through a socket, and stops everyone when that is closed;
 * leaves when it has no child, which for a subreaper means that no process of the job lives.
 
@@ -31,6 +31,7 @@ last one.
 
 import contextlib
 import marshal
+import math
 import os
 import select
 import signal
@@ -39,8 +40,10 @@ import time
 from typing import TYPE_CHECKING, Any, Collection, Dict, List, Optional, Tuple
 
 from ascend_session.launcher.signals import ASKING, catches_signal
+from ascend_session.rank_folder import RANK_FOLDER
 
 if TYPE_CHECKING:
+    from ascend_session.launcher.background import BackgroundWatch
     from ascend_session.launcher.script_ranks import RepeatWatch, ScriptWatch
 
 # Python ignores the last two, which a program inherits. The others have the guardian's handlers
@@ -133,6 +136,13 @@ def read_trouble(pipe: int) -> Optional[Tuple[str, int, str]]:
     os.close(pipe)
     trouble: Optional[Tuple[str, int, str]] = marshal.loads(data) if data else None
     return trouble
+
+
+def _list_children() -> List[int]:
+    """List the ranks that have not exited, and the processes that this one has adopted."""
+    with contextlib.suppress(OSError), open(f"/proc/self/task/{os.getpid()}/children") as file:
+        return [int(word) for word in file.read().split()]
+    return []  # this kernel does not list them
 
 
 def _list_descendants() -> List[Any]:
@@ -268,6 +278,10 @@ _BEFORE_SWEEP_S = 0.02
 _BETWEEN_KILLS_S, _LONGEST_BETWEEN_S = 0.05, 1.0
 # What SIGKILL does not end within this time waits for a device or a file server.
 _GIVE_UP_S = 30.0
+# After that, a process was left behind, and is not one that is just exiting.
+_NOTE_S = 1.0
+_STOPPED = (-signal.SIGTERM, 128 + signal.SIGTERM)  # status of what somebody has stopped
+_RANK_FOLDER = os.fsencode(RANK_FOLDER)
 _BETWEEN_LOOKS_MS = 1000  # for a signal, while the start of the other ranks has to wait
 _LONGEST_WAIT_S = 3600.0  # poll(2) takes no more than 24 days
 
@@ -292,12 +306,15 @@ class GuardedJob:
         self._got_signal = False
         self._is_stopping = False
         self._is_paused = False
-        self._is_awaiting = False
+        self._awaiting_since = math.inf  # ranks of a script
+        self._has_reported_ranks = False
         self._has_swept = False  # when no rank lived any more
-        self._due: Dict[str, float] = {}  # "look", "sweep", "kill" and "give up", and when
+        # "look", "background", "sweep", "kill" and "give up", and when
+        self._due: Dict[str, float] = {}
         self._between_kills = _BETWEEN_KILLS_S
         self._script_watch: Optional[ScriptWatch] = None
         self._repeat_watch: Optional[RepeatWatch] = None
+        self._background: Optional[BackgroundWatch] = None
         if job["size"]:
             from ascend_session.launcher import script_ranks
 
@@ -399,9 +416,13 @@ class GuardedJob:
                 return False
             if not pid:
                 return True
-            if pid in self._alive:
+            code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+            if not self._is_stopping:  # it may leave something running
+                self._due["background"] = time.monotonic()
+            if pid not in self._alive:
+                self._note_background_end(pid, code)
+            else:
                 rank, pipe = self._alive.pop(pid)
-                code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
                 self._has_failed = self._has_failed or code != 0
                 if self._script_watch is not None and not self._is_stopping:  # it may leave ranks
                     self._due["look"] = time.monotonic()
@@ -413,11 +434,13 @@ class GuardedJob:
 
     def _act(self) -> None:
         """Do what is due."""
+        if self._is_due("background"):
+            self._look_at_background()
         if self._got_signal or not self._channel.is_open:
             self._stop(signal.SIGTERM, "told")
         elif self._has_failed:
             self._stop(signal.SIGTERM, "failure")
-        elif not self._alive and not self._has_awaited_ranks():
+        elif not self._alive and not self._has_awaited_ranks() and not self._has_background():
             self._stop(signal.SIGTERM, "left behind")
         if self._is_due("look"):
             self._look()
@@ -462,10 +485,49 @@ class GuardedJob:
         if self._script_watch is None or self._is_stopping:
             return False
         ranks = self._script_watch.find_awaited()
-        if ranks and not self._is_awaiting:
-            self._is_awaiting = True
-            self._channel.send(("awaiting", tuple(ranks), time.time()))
+        now = time.monotonic()
+        if ranks and not self._has_reported_ranks:
+            self._awaiting_since = min(self._awaiting_since, now)
+            if now - self._awaiting_since >= _NOTE_S:  # else they may be just exiting
+                self._has_reported_ranks = True
+                self._channel.send(("awaiting", tuple(ranks), time.time()))
         return ranks is not None
+
+    def _look_at_background(self) -> None:
+        """Look at what ranks that have exited with 0 have left running, as long as it matters."""
+        del self._due["background"]
+        adopted = [pid for pid in _list_children() if pid not in self._alive]
+        if self._is_stopping or self._has_failed or not (adopted or self._background):
+            return
+        if self._background is None:
+            from ascend_session.launcher.background import BackgroundWatch
+
+            names = (rank["environment"].get(_RANK_FOLDER, b"") for rank in self._ranks)
+            self._background = BackgroundWatch([os.fsdecode(name) for name in names])
+        self._background.look(adopted, (rank for rank, _ in self._alive.values()))
+        if adopted:
+            self._due["background"] = self._background.next_look()
+
+    def _has_background(self) -> bool:
+        """Return whether the job waits for what its ranks have left running; report it once."""
+        if self._background is None or self._is_stopping:
+            return False
+        new = self._background.take_new()
+        if new:
+            processes = tuple((each.rank, each.pid, each.command) for each in new)
+            self._channel.send(("background", processes, time.time()))
+        return self._background.is_waiting
+
+    def _note_background_end(self, pid: int, status: int) -> None:
+        """Note the exit of an adopted process, which is a failure if it was a training."""
+        training = None if self._background is None else self._background.remove(pid)
+        if training is None or self._background is None or self._is_stopping:
+            return
+        # A script may have stopped it at its own end.
+        was_stopped = status in _STOPPED and not self._background.is_announced(pid)
+        if not was_stopped:
+            self._has_failed = self._has_failed or status != 0
+            self._channel.send(("background_exit", *training, status, time.time()))
 
     def _obey(self, messages: List[Any]) -> None:
         for message in messages:

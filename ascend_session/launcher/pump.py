@@ -57,7 +57,7 @@ class Notices:
 
 
 class LogFile:
-    """A new file; what an earlier one of this name held is gone.
+    """A new file; what an earlier one of this name held is gone, and each write goes to its end.
 
     A file that cannot be opened is reported once and takes nothing. When the disk is full, what it
     does not take is lost, which is reported once; if there is room again, the file says how much
@@ -73,7 +73,7 @@ class LogFile:
         self._notices = notices
         self._lost = 0
         self._fd: Optional[int] = None
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
         try:
             self._fd = os.open(path, flags, 0o666)
         except OSError as failure:
@@ -144,10 +144,10 @@ def start_thread(thread: threading.Thread) -> None:
     try:
         thread.start()
     except RuntimeError:
+        from ascend_session.failures.table import PROCESS_LIMIT
+
         raise JobError(
-            f"The launcher cannot start its thread {thread.name!r}: this user may have no more "
-            "processes and threads.",
-            hint="`ulimit -u` shows the limit; end others, or raise it.",
+            f"The launcher cannot start its thread {thread.name!r}.", hint=PROCESS_LIMIT
         ) from None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
 
 from ascend_session.cluster.member import read_processes
@@ -11,7 +11,7 @@ from ascend_session.cluster.member import read_processes
 if TYPE_CHECKING:
     from ascend_session.failures.failure import Failure, FailureClass
     from ascend_session.failures.record import ErrorRecord
-    from ascend_session.launcher.events import NotBound, Repeated, ScriptRank
+    from ascend_session.launcher.events import BackgroundEnded, NotBound, Repeated, ScriptRank
     from ascend_session.launcher.plan import Plan
 
 
@@ -151,6 +151,8 @@ class Attempt:
         not_bound: The ranks that could not be bound to their CPUs.
         script_ranks: The ranks that its only rank, a script, was seen to start.
         awaited: The RANK_ID of each of these that lived on when the script had ended.
+        background: The rank of each training that a rank has left running, by its pid.
+        background_failure: The first of these that failed; None if none has.
         repeated: The rank that was seen to start others, as each does; None if none was.
         lost: Sentences about processes below ranks that failed, besides those of the cause.
         first_step: The global step with which rank 0 began, as `training.SaveOnPreemptionHook`
@@ -175,6 +177,8 @@ class Attempt:
     not_bound: Tuple[NotBound, ...] = ()
     script_ranks: Tuple[ScriptRank, ...] = ()
     awaited: Tuple[str, ...] = ()
+    background: Dict[int, int] = field(default_factory=dict)
+    background_failure: Optional[BackgroundEnded] = None
     repeated: Optional[Repeated] = None
     lost: Tuple[str, ...] = ()
     first_step: Optional[int] = None
@@ -200,6 +204,11 @@ class Attempt:
             for rank in self.ranks
             if rank.pid is not None and rank.ended is None
         }
+
+    @property
+    def running(self) -> Dict[int, int]:
+        """The same, or of what ranks have left running when none of them lives any more."""
+        return self.alive or {rank: pid for pid, rank in self.background.items()}
 
     def as_dict(self) -> Dict[str, Any]:
         """Convert the attempt to plain values."""
@@ -269,7 +278,15 @@ def judge(plan: Plan, attempt: Attempt) -> None:
     """
     judge_ranks(plan, attempt)
     has_failed = any(rank.outcome != Outcome.SUCCEEDED for rank in attempt.ranks)
-    if has_failed or _have_started_ranks(plan, attempt):
+    if attempt.background_failure is not None:
+        from ascend_session.launcher.cause import blame_background
+
+        attempt.cause = blame_background(attempt.background_failure)
+    elif attempt.background and attempt.stopped is not None:
+        from ascend_session.launcher.cause import find_cause
+
+        attempt.cause = find_cause(plan, attempt)
+    elif has_failed or _have_started_ranks(plan, attempt):
         from ascend_session.launcher.cause import find_cause, find_lost, find_missing
 
         lost = find_lost(plan, attempt)

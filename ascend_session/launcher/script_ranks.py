@@ -22,14 +22,14 @@ from ascend_session.cluster.script_rank import PROCESS, is_alone, is_rank_of_scr
 
 _Seen = Tuple[int, str, str, str]  # pid, RANK_ID, command and what standard error goes to
 
-_SHELLS = ("ash", "bash", "busybox", "dash", "ksh", "sh", "zsh")
+SHELLS = ("ash", "bash", "busybox", "dash", "ksh", "sh", "zsh")
 # A program that cannot start its own one lives for milliseconds.
 _OFTEN_S, _REGULARLY_S, _BEGIN_S = 0.02, 0.2, 20.0
 # By then most scripts have started their ranks. Those of a late one import TensorFlow, which takes
 # two seconds, and longer where each of several scripts starts all ranks.
 _RARELY_S, _REPEATS_RARELY_S = 2.0, 5.0
 _SHELL_S = 1.0  # that a shell which a script leaves behind has to start a rank
-_DEEPEST = 20
+DEEPEST = 20
 _READERS = ("tail", "tee")  # which go on as long as what they read, and start nothing
 _LARGEST_SHARE = 0.05  # of a CPU that looks take; one takes 0.1 ms for each process of the job
 
@@ -98,7 +98,7 @@ class ScriptWatch:
             if is_rank:
                 ranks.add(environ["RANK_ID"])
                 sizes.add(environ["RANK_SIZE"])
-            if name in _SHELLS:
+            if name in SHELLS:
                 activity.append((pid, _read_activity(pid)))
             elif name not in _READERS and not (is_rank and self._is_idle(pid, name)):
                 return []
@@ -110,7 +110,7 @@ class ScriptWatch:
     def _is_idle(self, pid: int, name: str) -> bool:
         from ascend_session.cluster.member import waits_for_ranks
 
-        has_children = bool(_list_children(pid))
+        has_children = bool(list_children(pid))
         if _is_python(name):
             return not has_children and waits_for_ranks(self._folder, pid)
         return has_children
@@ -120,21 +120,24 @@ class ScriptWatch:
 
         A board or a pager has the last one's variables if a script starts it below its loop. So
         what has not joined the job does not count where another process was that rank. A shell may
-        be about to become a rank, and is given a moment.
+        be about to become a rank, and a rank may be exiting: they are given a moment.
         """
-        from ascend_session.cluster.member import STARTED, read_processes
+        from ascend_session.cluster.member import ENDED, FAILED, KILLED, STARTED, read_processes
 
         if not self._is_over:
             self._is_over, self._last_seen = True, time.monotonic()
         processes = read_processes(self._folder)
         joined = [process for process in processes if process.joined]
         # By their own pid: what the script has started for each may be a program around it.
-        awaited = {each.rank_id for each in joined if is_rank_of_script(_read_environ(each.pid))}
-        others = {process.rank_id for process in processes if process.state != STARTED}
+        awaited = {each.rank_id for each in joined if is_rank_of_script(read_environ(each.pid))}
+        unknown = (STARTED, KILLED)
+        others = {process.rank_id for process in processes if process.state not in unknown}
         awaited |= {rank for _, rank, _, _ in _find_ranks(os.getpid())} - others
+        is_exiting = any(each.state in (ENDED, FAILED) and each.is_alive for each in processes)
         if awaited:
             self._last_seen = time.monotonic()
-        elif time.monotonic() - self._last_seen > _SHELL_S or not _has_shell(os.getpid()):
+        is_soon = time.monotonic() - self._last_seen <= _SHELL_S
+        if not (awaited or (is_soon and (is_exiting or _has_shell(os.getpid())))):
             return None
         return sorted(awaited)
 
@@ -179,8 +182,8 @@ class RepeatWatch:
         return first, sorted(numbers_below[first], key=int)
 
     def _find_numbers(self, pid: int, own: str, depth: int = 0) -> Iterator[str]:
-        for child in _list_children(pid):
-            name, environ = _name(child), _read_environ(child)
+        for child in list_children(pid):
+            name, environ = _name(child), read_environ(child)
             number = environ.get("RANK_ID", "")
             is_of_job = _is_number(number) and int(number) < self._size
             is_rank = is_of_job and not is_alone(environ.get("RANK_SIZE", "1"))
@@ -188,37 +191,37 @@ class RepeatWatch:
             if is_own and _is_python(name):
                 # Of two ranks, one and the other is all there is.
                 yield from [number] if is_rank and self._size == 2 else []
-            elif is_rank and not is_own and name not in _SHELLS:  # whose tools have its own number
+            elif is_rank and not is_own and name not in SHELLS:  # whose tools have its own number
                 yield number
-            elif depth < _DEEPEST:
+            elif depth < DEEPEST:
                 yield from self._find_numbers(child, own, depth + 1)
 
 
 def _find_ranks(pid: int, depth: int = 0) -> Iterator[_Seen]:
     """Find the first ranks below a process; what a rank starts is its own business."""
-    for child in _list_children(pid):
-        environ = _read_environ(child)
+    for child in list_children(pid):
+        environ = read_environ(child)
         is_rank = PROCESS not in environ and is_rank_of_script(environ)
         name = _name(child)
-        if is_rank and name not in _SHELLS:
-            words = _read(child, "cmdline").rstrip(b"\0").replace(b"\0", b" ")
+        if is_rank and name not in SHELLS:
+            words = read_process_file(child, "cmdline").rstrip(b"\0").replace(b"\0", b" ")
             if words:  # else it has just ended
                 output = ""
                 with contextlib.suppress(OSError):
                     output = os.readlink(f"/proc/{child}/fd/2")
                 command = words.decode("utf-8", "backslashreplace")
                 yield child, environ["RANK_ID"], command, output
-        elif depth < _DEEPEST:
+        elif depth < DEEPEST:
             yield from _find_ranks(child, depth + 1)
 
 
 def _walk(pid: int, depth: int = 0) -> Iterator[Tuple[int, str, Dict[str, str]]]:
     """Give what lives below a process, but not below a Python of a rank: pid, name, environment."""
-    for child in _list_children(pid):
-        name, environ = _name(child), _read_environ(child)
-        if _read(child, "cmdline"):  # else it has just ended
+    for child in list_children(pid):
+        name, environ = _name(child), read_environ(child)
+        if read_process_file(child, "cmdline"):  # else it has just ended
             yield child, name, environ
-        if depth < _DEEPEST and not (_is_python(name) and is_rank_of_script(environ)):
+        if depth < DEEPEST and not (_is_python(name) and is_rank_of_script(environ)):
             yield from _walk(child, depth + 1)
 
 
@@ -227,13 +230,16 @@ def _read_activity(pid: int) -> str:
 
     A shell that starts anything has more of them. Source: proc(5), fields 10 to 17 of ``stat``
     """
-    fields = _read(pid, "stat").rpartition(b")")[2].split()
+    fields = read_process_file(pid, "stat").rpartition(b")")[2].split()
     return b" ".join(fields[7:15]).decode("ascii", "replace")
 
 
 def _has_shell(pid: int) -> bool:
     """Tell whether a shell lives right below a process."""
-    return any(_name(child) in _SHELLS and _read(child, "cmdline") for child in _list_children(pid))
+    return any(
+        _name(child) in SHELLS and read_process_file(child, "cmdline")
+        for child in list_children(pid)
+    )
 
 
 def _is_number(text: str) -> bool:
@@ -245,20 +251,25 @@ def _is_python(name: str) -> bool:
 
 
 def _name(pid: int) -> str:
-    return _read(pid, "comm").decode("utf-8", "replace").strip()
+    return read_process_file(pid, "comm").decode("utf-8", "replace").strip()
 
 
-def _list_children(pid: int) -> List[int]:
+def list_children(pid: int) -> List[int]:
     """List the processes that a process's main thread has started, or the process has adopted."""
-    return [int(word) for word in _read(pid, f"task/{pid}/children").split()]
+    return [int(word) for word in read_process_file(pid, f"task/{pid}/children").split()]
 
 
-def _read_environ(pid: int) -> Dict[str, str]:
-    pairs = (os.fsdecode(entry).partition("=") for entry in _read(pid, "environ").split(b"\0"))
+def read_environ(pid: int) -> Dict[str, str]:
+    """Read the environment that a process was started with; empty if it cannot be read."""
+    pairs = (
+        os.fsdecode(entry).partition("=")
+        for entry in read_process_file(pid, "environ").split(b"\0")
+    )
     return {name: value for name, _, value in pairs}
 
 
-def _read(pid: int, name: str) -> bytes:
+def read_process_file(pid: int, name: str) -> bytes:
+    """Read a file of a process in ``/proc``; empty if it cannot be read."""
     try:
         with open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:
             return file.read()

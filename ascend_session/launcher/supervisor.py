@@ -7,6 +7,7 @@ has.
 """
 
 import contextlib
+import errno
 import functools
 import importlib
 import itertools
@@ -36,6 +37,8 @@ from ascend_session.errors import JobError
 from ascend_session.launcher.events import (
     EVENTS,
     Awaiting,
+    BackgroundAwaited,
+    BackgroundEnded,
     Continued,
     Ended,
     Event,
@@ -130,8 +133,11 @@ class GuardianProcess:
                 )
                 unless_started.pop_all()
         except OSError as failure:
+            from ascend_session.failures.table import PROCESS_LIMIT
+
             raise JobError(
-                f"The guardian of the job could not be started: {failure.strerror}."
+                f"The guardian of the job could not be started: {failure.strerror}.",
+                hint=PROCESS_LIMIT if failure.errno == errno.EAGAIN else None,
             ) from None
         self._channel = MessageChannel(self._socket.fileno())
         self._channel.send(job)
@@ -157,6 +163,8 @@ class GuardianProcess:
             kind = EVENTS[name]
             if kind._fields[0] == "rank":  # the guardian counts what it starts
                 values[0] += self._first_rank
+            elif kind is BackgroundAwaited:
+                values[0] = tuple((rank + self._first_rank, *more) for rank, *more in values[0])
             self.is_over = kind is Over
             yield kind(*values)
         if not self._channel.is_open and not self.is_over:
@@ -341,7 +349,7 @@ class _Supervision:
         if number in PASSED_ON:
             self._guardian.pass_on(number)
         elif number == ASKING_WHERE:
-            places = self._stall_watch().locate_all(self._attempt.alive)
+            places = self._stall_watch().locate_all(self._attempt.running)
             self._on_event(Located(tuple(places), time.time()))
         elif number == signal.SIGTSTP:
             self._guardian.pause()
@@ -361,7 +369,7 @@ class _Supervision:
                 return
             self._attempt.signal = number
             if self._stall is not None:
-                self._attempt.standing = self._stall.describe_standing(self._attempt.alive)
+                self._attempt.standing = self._stall.describe_standing(self._attempt.running)
             self._output.filter.note_stop()
             # At a terminal, Ctrl-C means an interruption; whatever else comes means the end. A
             # debugger would go on after an interruption.
@@ -408,11 +416,19 @@ class _Supervision:
         elif isinstance(event, Stopping) and event.why != "left behind":
             attempt.stopped = event.time
             if event.why == "failure":
-                event = event._replace(rank=self._find_first_failed())
+                background = attempt.background_failure
+                first = self._find_first_failed() if background is None else background.rank
+                event = event._replace(rank=first)
         elif isinstance(event, ScriptRank):
             attempt.script_ranks += (event,)
         elif isinstance(event, Awaiting):
             attempt.awaited = event.ranks
+        elif isinstance(event, BackgroundAwaited):
+            attempt.background.update({pid: rank for rank, pid, _ in event.processes})
+        elif isinstance(event, BackgroundEnded):
+            attempt.background.pop(event.pid, None)
+            if event.status and attempt.background_failure is None:
+                attempt.background_failure = event
         elif isinstance(event, Repeated):
             attempt.repeated = event
             self._output.filter.note_stop()
@@ -454,7 +470,7 @@ class _Supervision:
         is_ending = attempt.signal is not None or attempt.stopped is not None or attempt.stall
         if self._stall is None or self._terminal is not None or is_ending or attempt.awaited:
             return math.inf
-        event = self._stall.look(attempt.alive)
+        event = self._stall.look(attempt.running)
         if event is not None:
             self._on_event(event)
         if isinstance(event, Stalled):

@@ -49,7 +49,8 @@ CLASSES = {
         "[InitGroupStage][EnvConfig]; [InitGroupStage][RanktableConfig]; "
         "[InitGroupStage][RanktableCheck]; [InitChannelStage][ParameterConflict]; "
         "[InitChannelStage][VersionConflict]; [TaskExecStage][InvalidArgument]; "
-        "No module named 'npu_bridge'; No module named 'hccl'"
+        "No module named 'npu_bridge'; No module named 'hccl'; can't start new thread; "
+        "pthread_create failed; Resource temporarily unavailable"
     ),
     FailureClass.HARDWARE: (
         "ra hdc message process failed, ret -67; "
@@ -228,6 +229,21 @@ def test_a_code_belongs_to_one_family() -> None:
 )
 def test_a_code_of_a_family_counts_where_the_vendor_marks_it(text: str, codes: List[str]) -> None:
     assert [failure.code for failure in classify(text)] == codes
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "BlockingIOError: [Errno 11] Unable to open file (unable to lock file, errno = 11, error "
+        "message = 'Resource temporarily unavailable')",
+        "zmq.error.Again: Resource temporarily unavailable",
+        '  File "read.py", line 3, in read\n    data = sock.recv(1)\n'
+        "BlockingIOError: [Errno 11] Resource temporarily unavailable",
+        "train.sh: fork: retry: Resource temporarily unavailable",
+    ],
+)
+def test_what_else_is_temporarily_unavailable_is_no_process(text: str) -> None:
+    assert classify(text) == []
 
 
 @pytest.mark.parametrize("name", ["EZ3002", "ez3002", "507033", "0x91", "heartbeat lost"])

@@ -68,6 +68,20 @@ def test_a_hanging_program_is_asked_once(host: FakeHost) -> None:
     ]
 
 
+def test_a_program_that_has_hung_is_not_asked_again_by_anybody_in_this_process(
+    host: FakeHost,
+) -> None:
+    host.npu_smi({"": Reply(then="hang")})
+    first = asked(host, timeout=0.5)
+    assert first.info().chips == ()
+    second = asked(host, timeout=60.0)
+    assert second.is_installed
+    assert not second.answers
+    assert second.info().chips == second.mapping() == ()
+    assert second.notes == first.notes
+    assert [call.arguments for call in host.calls() if call.arguments != "child"] == ["info"]
+
+
 def test_a_failure_is_said_in_its_words_and_explained(host: FakeHost) -> None:
     text = "dcmi model initialized failed, because the device is used. ret is -8020\n"
     host.npu_smi({"": Reply(text, code=255)})

@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Tuple
 import pytest
 
 from ascend_session.failures.failure import FailureClass
-from ascend_session.failures.table import JOB_CANNOT_GO_ON
+from ascend_session.failures.table import JOB_CANNOT_GO_ON, PROCESS_LIMIT
 from ascend_session.launcher.cause import find_first_failed
 from ascend_session.launcher.rank_main import RUNNER
 from tests.launcher.situations import STOP, Situation, printed
@@ -192,7 +192,7 @@ def test_a_rank_that_does_not_find_the_vendors_packages_is_told_what_brings_them
 
 
 def test_a_rank_that_was_not_started_comes_with_advice_on_its_program(tmp_path: Path) -> None:
-    assert "by hand" in Situation(tmp_path, 1).not_started(0, errno.EAGAIN).cause().advice
+    assert "by hand" in Situation(tmp_path, 1).not_started(0, errno.ENOMEM).cause().advice
 
 
 @pytest.mark.parametrize(
@@ -327,6 +327,42 @@ def test_a_stopped_rank_explains_what_failed_ranks_do_not(tmp_path: Path) -> Non
 def test_a_stopped_rank_does_not_explain_a_failure_of_its_own(tmp_path: Path) -> None:
     made = Situation(tmp_path, 2).ended(0, 3).stopped(1).wrote(1, printed(NO_MEMORY))
     assert said_by(made) == "Rank 0 ended with exit code 3."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "F tsl/platform/default/env.cc:74] Check failed: ret == 0 (11 vs. 0)Thread tf_Compute "
+        "creation via pthread_create() failed.\n",
+        "terminate called after throwing an instance of 'std::system_error'\n"
+        "  what():  Resource temporarily unavailable\n",
+    ],
+)
+def test_an_abort_at_the_limit_of_processes_says_so(tmp_path: Path, text: str) -> None:
+    cause = Situation(tmp_path, 2).ended(1, -signal.SIGABRT, 9.0).wrote(1, text).cause()
+    assert cause.advice == PROCESS_LIMIT
+    assert "pids.max" in cause.advice
+    assert "ulimit -u" in cause.advice
+
+
+def test_an_exception_at_the_limit_of_processes_says_so(tmp_path: Path) -> None:
+    situation = Situation(tmp_path, 2)
+    cause = situation.raised(1, "RuntimeError", "can't start new thread", 9.0).cause()
+    assert cause.said.startswith("Rank 1 raised RuntimeError: can't start new thread")
+    assert cause.advice == PROCESS_LIMIT
+
+
+def test_an_import_that_fails_at_the_limit_of_processes_says_so(tmp_path: Path) -> None:
+    log = "OpenBLAS blas_thread_init: pthread_create failed for thread 1 of 2: Resource temporarily"
+    made = Situation(tmp_path, 1).wrote(0, f"{log} unavailable\n")
+    cause = made.raised(0, "ImportError", "Error importing numpy", 9.0).cause()
+    assert cause.advice == PROCESS_LIMIT
+
+
+def test_a_rank_that_cannot_be_started_at_the_limit_of_processes_says_so(tmp_path: Path) -> None:
+    situation = Situation(tmp_path, 1)
+    situation.not_started(0, errno.EAGAIN)
+    assert situation.cause().advice == PROCESS_LIMIT
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,43 @@ def test_a_rank_with_a_name_for_a_number_fails_the_job(tmp_path: Path) -> None:
     assert "RANK_ID='npu8p'" in result.cause.said
 
 
+_KILL_RANK_1 = "import os\nif os.environ['RANK_ID'] == '1': os.kill(os.getpid(), {})"
+
+
+@pytest.mark.parametrize("number", [9, 11, 15])
+def test_a_rank_that_is_killed_fails_the_job_although_a_later_program_of_it_succeeds(
+    tmp_path: Path, number: int
+) -> None:
+    (tmp_path / "train.py").write_text(_KILL_RANK_1.format(number))
+    (tmp_path / "eval.py").write_text("print('evaluated')")
+    evaluate = _TWO.replace("train", "eval")
+    result = _launch(tmp_path, f"{_TWO}wait\n{evaluate}wait\n{evaluate}wait")
+    assert result.code == 1
+    assert result.cause is not None
+    assert "rank 1 ended without an exception, as after a signal." in result.cause.said
+    assert f"Its output is in {tmp_path / 'train_1.log'}." in result.cause.said
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "until $PYTHON train.py; do touch again; done",
+        "until $PYTHON -u train.py --resume=$i; do touch again; i=1; done",
+        "$PYTHON wait.py & $PYTHON trained.py; kill $!; wait; $PYTHON trained.py",
+    ],
+    ids=["tries again", "resumes", "ends its helper"],
+)
+def test_a_rank_that_is_killed_is_no_failure_if(tmp_path: Path, script: str) -> None:
+    train = "import os\nif not os.path.exists('again'): os.kill(os.getpid(), 9)"
+    (tmp_path / "train.py").write_text(train)
+    wait = "import signal\nopen('waits', 'w').close()\nsignal.pause()"
+    (tmp_path / "wait.py").write_text(wait)
+    code = "import os, time\nwhile not os.path.exists('waits'): time.sleep(0.01)"
+    (tmp_path / "trained.py").write_text(code if "wait.py" in script else "")
+    result = _launch(tmp_path, f"export RANK_ID=1 RANK_SIZE=2\n{script}")
+    assert result.ok, result.cause
+
+
 @pytest.mark.parametrize("code", ["raise SystemExit(3)", "sys.exit(3)", "sys.exit('no data')"])
 def test_a_rank_that_exits_with_a_code_after_its_job_fails_the_job(
     tmp_path: Path, code: str

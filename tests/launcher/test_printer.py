@@ -214,6 +214,17 @@ def test_a_log_file_that_cannot_be_opened_is_said_and_takes_nothing(tmp_path: Pa
     assert "0.log cannot be opened: No such file or directory." in said
 
 
+def test_a_log_file_that_was_copied_and_truncated_goes_on_at_its_beginning(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    path.write_bytes(b"of an earlier launch")
+    log = LogFile(str(path), Notices(print))
+    log.write(b"one\n")
+    os.truncate(str(path), 0)  # as logrotate's copytruncate
+    log.write(b"two\n")
+    log.close()
+    assert path.read_bytes() == b"two\n"
+
+
 # A limit on the size of files stands for a disk that is full and then has room again.
 _ROOM_AGAIN = """
 import resource, signal, sys

@@ -99,6 +99,11 @@ def no_version_is_said(host: FakeHost) -> None:
 
 
 @hole
+def no_npu_smi(host: FakeHost) -> None:
+    (host.root / "usr/local/bin/npu-smi").unlink()
+
+
+@hole
 def npu_smi_hangs(host: FakeHost) -> None:
     limits.ANSWER = 0.5
     host.npu_smi({"": Reply(then="hang")})

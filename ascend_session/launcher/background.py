@@ -1,0 +1,214 @@
+"""Trainings that ranks leave running in the background, as the guardian sees them.
+
+The ``python3 train.py &`` of a script without a ``wait`` still runs when the script has exited with
+0. The guardian adopts it then, waits for it, and gets its exit status.
+
+A process is such a training if it has loaded TensorFlow, the vendor's packages or this one. It is
+none if it listens on a port or is a known server (TensorBoard, Jupyter), or if it is a worker of a
+Python that has exited: such a worker may wait for its next task for ever.
+"""
+
+import contextlib
+import enum
+import os
+import re
+import time
+from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Set
+
+from ascend_session.launcher.script_ranks import (
+    DEEPEST,
+    SHELLS,
+    list_children,
+    read_environ,
+    read_process_file,
+)
+from ascend_session.rank_folder import RANK_FOLDER, name_user
+
+_LOOK_S = 0.2
+_EXIT_S = 1.0  # that a process may take to exit when its rank has; later it was left behind
+_MOMENT_S = 1.0  # that a shell, or a program that has just started, has to start a Python
+_IMPORT_S = 30.0  # that a Python which has just started has to load TensorFlow
+_LIBRARIES = re.compile(rb"/(?:lib|_pywrap_)tensorflow|/npu_(?:bridge|device)/")
+_SERVERS = re.compile(r"(?:tensorboard|jupyter(?:-?\w+)?|ipykernel(?:_launcher)?)(?:\.\w+)?")
+_WORKERS = b"from multiprocessing."  # in the command that starts them, except for forked ones
+_FORKED = 0x40  # PF_FORKNOEXEC of the kernel's sched.h, in field 9 of /proc/PID/stat
+_LISTENS = "0A"  # TCP_LISTEN in /proc/PID/net/tcp
+
+
+class Training(NamedTuple):
+    """A training in the background.
+
+    Attributes:
+        rank: The rank that left it, counted from 0 in the order of the job.
+        pid: The process that the guardian has adopted: the training, or a program around it.
+        command: The command of the training.
+        output: What its standard error goes to.
+    """
+
+    rank: int
+    pid: int
+    command: str
+    output: str
+
+
+class _Kind(enum.IntEnum):
+    """What a process may be, by increasing reason to wait for it."""
+
+    OTHER = 0
+    SHORT = 1  # a shell or a program that has just started
+    STARTING = 2  # a Python that has just started
+    TRAINING = 3
+
+
+class BackgroundWatch:
+    """Looks for trainings among the processes that the guardian has adopted.
+
+    Args:
+        folders: The folder of each rank, in the order of the job.
+    """
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        self.trainings: Dict[int, Training] = {}  # by pid; each was one when it was last seen
+        self._ranks = {folder: rank for rank, folder in enumerate(folders)}
+        self._announced: Set[int] = set()
+        self._living: Set[int] = set()
+        self._most = _Kind.OTHER
+        self._exited = self._last_training = time.monotonic()
+
+    def look(self, adopted: Iterable[int], alive: Iterable[int]) -> None:
+        """Look at the adopted processes, of whose ranks at least one has exited.
+
+        Args:
+            adopted: Their pids.
+            alive: The ranks that have not exited, whose processes are not looked at.
+        """
+        now, running = time.monotonic(), set(alive)
+        if running:
+            self._exited = now
+        self._living, self._most = set(), _Kind.OTHER
+        for pid in adopted:
+            rank = self._ranks.get(read_environ(pid).get(RANK_FOLDER, ""))
+            if rank in running or (rank is None and running):
+                continue
+            kind, process = _examine_tree(pid)
+            self._most = max(self._most, kind)
+            if kind is _Kind.TRAINING:
+                self._living.add(pid)
+                if pid not in self.trainings:
+                    self.trainings[pid] = _describe(rank or 0, pid, process)
+        if self._most is _Kind.TRAINING or running:
+            self._last_training = now
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a training runs, or what the ranks left may become one."""
+        waits_s = {_Kind.SHORT: _MOMENT_S, _Kind.STARTING: _IMPORT_S}.get(self._most, 0.0)
+        is_short = time.monotonic() - self._last_training < waits_s
+        return self._most is _Kind.TRAINING or is_short
+
+    def next_look(self) -> float:
+        """Give the time of the next look, as `time.monotonic` counts."""
+        return time.monotonic() + _LOOK_S
+
+    def take_new(self) -> List[Training]:
+        """Return the trainings that nobody was told of, once it is clear which there are."""
+        since_s = time.monotonic() - self._exited
+        is_clear = self._most is not _Kind.STARTING or since_s > _IMPORT_S
+        new = sorted(self._living - self._announced)
+        if not is_clear or since_s < _EXIT_S:
+            return []
+        self._announced.update(new)
+        return [self.trainings[pid] for pid in new]
+
+    def remove(self, pid: int) -> Optional[Training]:
+        """Remove a process that has exited; return it if it was a training."""
+        self._living.discard(pid)
+        return self.trainings.pop(pid, None)
+
+    def is_announced(self, pid: int) -> bool:
+        """Return whether `take_new` has returned this training."""
+        return pid in self._announced
+
+
+def _describe(rank: int, pid: int, process: int) -> Training:
+    words = read_process_file(process, "cmdline").rstrip(b"\0").replace(b"\0", b" ")
+    output = ""
+    with contextlib.suppress(OSError):
+        output = os.readlink(f"/proc/{process}/fd/2")
+    return Training(rank, pid, words.decode("utf-8", "backslashreplace"), output)
+
+
+class _Found(NamedTuple):
+    kind: _Kind
+    pid: int
+
+
+def _examine_tree(pid: int, depth: int = 0) -> _Found:
+    """Find the process below this one, or itself, that there is most reason to wait for."""
+    stat = read_process_file(pid, "stat").rpartition(b")")[2].split()
+    command = read_process_file(pid, "cmdline")
+    if not stat or not command:  # it has just exited
+        return _Found(_Kind.OTHER, pid)
+    name = _read_program(pid)
+    is_python = name.startswith("python")
+    is_worker = is_python and (int(stat[6]) & _FORKED or _WORKERS in command)
+    if is_worker or _serves(pid, command, is_python):
+        return _Found(_Kind.OTHER, pid)
+    age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(stat[19]) / os.sysconf("SC_CLK_TCK")
+    kind = _Kind.OTHER
+    if _has_loaded(pid):
+        kind = _Kind.TRAINING
+    elif is_python and age_s < _IMPORT_S:
+        kind = _Kind.STARTING
+    elif name in SHELLS or age_s < _MOMENT_S:
+        kind = _Kind.SHORT
+    found = [_Found(kind, pid)]
+    if kind is not _Kind.TRAINING and depth < DEEPEST:
+        found += [_examine_tree(child, depth + 1) for child in list_children(pid)]
+    return max(found, key=lambda each: each.kind)
+
+
+def _read_program(pid: int) -> str:
+    """Return the file name of the program: ``python3.7`` also for a script that names it."""
+    with contextlib.suppress(OSError):
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+    return ""
+
+
+def _has_loaded(pid: int) -> bool:
+    """Return whether a process has loaded TensorFlow, the vendor's packages or this one."""
+    if _LIBRARIES.search(read_process_file(pid, "maps")):
+        return True
+    folder = read_environ(pid).get(RANK_FOLDER, "")
+    return os.path.exists(os.path.join(folder, name_user(pid)))
+
+
+def _serves(pid: int, command: bytes, is_python: bool) -> bool:
+    """Return whether a process is a known server, or listens on a port of its own choice."""
+    words = os.fsdecode(command).rstrip("\0").split("\0")
+    program = words[0]
+    if is_python:
+        program = next((word for word in words[1:] if not word.startswith("-")), "")
+    return bool(_SERVERS.fullmatch(os.path.basename(program)) or _list_own_ports(pid))
+
+
+def _list_own_ports(pid: int) -> Set[int]:
+    """List the TCP ports that a process listens on, except those where ranks find each other."""
+    inodes = set()
+    with contextlib.suppress(OSError):
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                inodes.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    ports = set()
+    for name in ("tcp", "tcp6"):
+        for line in read_process_file(pid, f"net/{name}").decode("ascii").splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == _LISTENS and f"socket:[{fields[9]}]" in inodes:
+                ports.add(int(fields[1].rpartition(":")[2], 16))
+    if not ports:
+        return ports
+    from ascend_session.checks.network import list_hccl_ports
+
+    environ = read_environ(pid)
+    chief = environ.get("CM_CHIEF_PORT", "")
+    return ports - {*list_hccl_ports(environ), int(chief) if chief.isdecimal() else 0}

@@ -1,0 +1,252 @@
+"""Trainings that a script leaves running in the background, and what else it may leave."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, List, Tuple
+
+import pytest
+
+from ascend_session import LaunchConfig, LaunchResult, launch
+from ascend_session.launcher import events
+
+_ROOT = Path(__file__).resolve().parents[2]
+_PATIENCE = 240.0
+
+# What the kernel shows of a process with TensorFlow, without the seconds that its import takes.
+_LOADED = """
+import mmap, os, signal, sys, time
+with open("libtensorflow_framework.so.1", "r+b") as library:
+    loaded = mmap.mmap(library.fileno(), 0)
+"""
+_LEAVE = "$PYTHON train.py $RANK_ID > log_$RANK_ID 2>&1 &\n"
+
+
+def _launch(
+    folder: Path, script: str, code: str = "", ranks: int = 1, **more: Any
+) -> Tuple[LaunchResult, List[events.Event]]:
+    (folder / "libtensorflow_framework.so.1").write_bytes(b"\x7fELF")
+    (folder / "train.py").write_text(code)
+    (folder / "train.sh").write_text(script)
+    seen: List[events.Event] = []
+    config = LaunchConfig(
+        program="bash",
+        args=["train.sh"],
+        processes=ranks,
+        backend="stub",
+        cwd=str(folder),
+        show="none",
+        env={"PYTHON": sys.executable, "PYTHONPATH": str(_ROOT)},
+        **more,
+    )
+    return launch(config, on_event=seen.append), seen
+
+
+def _awaited(seen: List[events.Event]) -> List[events.BackgroundAwaited]:
+    return [event for event in seen if isinstance(event, events.BackgroundAwaited)]
+
+
+def test_tensorflow_in_the_background_is_waited_for_with_one_note(tmp_path: Path) -> None:
+    code = "import tensorflow, time\ntime.sleep(2)\nprint('trained')"
+    result, seen = _launch(tmp_path, _LEAVE, code, ranks=2)
+    assert result.ok, result.cause
+    assert result.ranks[0].outcome == "succeeded"
+    for rank in range(2):
+        assert (tmp_path / f"log_{rank}").read_text().splitlines()[-1] == "trained"
+    (awaited,) = _awaited(seen)
+    commands = [(rank, command) for rank, _, command in awaited.processes]
+    assert sorted(commands) == [(n, f"{sys.executable} train.py {n}") for n in range(2)]
+    assert result.attempts[0].swept == ()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from ascend_session import AscendConfig",
+        "import npu_bridge.npu_init",
+        "import hccl.manage.api",
+    ],
+)
+def test_what_has_loaded_this_package_or_the_vendors_is_waited_for(
+    tmp_path: Path, code: str
+) -> None:
+    end = "import time\ntime.sleep(3)\nopen('trained', 'w').close()"
+    result, seen = _launch(tmp_path, _LEAVE, f"{code}\n{end}")
+    assert result.ok, result.cause
+    assert len(_awaited(seen)) == 1
+    assert (tmp_path / "trained").exists()
+
+
+@pytest.mark.parametrize(
+    ("script", "end"),
+    [
+        (_LEAVE, "sys.exit(3)"),
+        (f"nohup env timeout 200 {_LEAVE}", "sys.exit(3)"),
+        ("( cd . ; $PYTHON train.py $RANK_ID > log_$RANK_ID 2>&1 ) &", "sys.exit(3)"),
+        (_LEAVE, "os.kill(os.getpid(), 9)"),
+    ],
+    ids=["exits", "in programs around it", "in a shell around it", "is killed"],
+)
+def test_a_training_in_the_background_that_fails_fails_the_job(
+    tmp_path: Path, script: str, end: str
+) -> None:
+    code = f"{_LOADED}\ntime.sleep(2)\nif sys.argv[1] == '0': time.sleep(600)\n"
+    code += f"print('no data', file=sys.stderr, flush=True)\n{end}"
+    result, _ = _launch(tmp_path, script, code, ranks=2)
+    assert result.code == (3 if "exit" in end else 128 + signal.SIGKILL)
+    assert result.cause is not None
+    assert result.cause.rank == 1
+    assert f"{sys.executable} train.py 1), which rank 1 left in the background" in result.cause.said
+    how = "exited with code 3." if "exit" in end else "was ended by SIGKILL"
+    assert how in result.cause.said
+    assert result.cause.said.endswith(f"Its output is in {tmp_path / 'log_1'}.")
+    assert result.cause.tail[-1] == "no data"
+    # The other one is not left to wait for it.
+    assert any("train.py 0" in words for words in result.attempts[0].swept)
+
+
+def test_the_next_program_of_a_shell_in_the_background_is_waited_for(tmp_path: Path) -> None:
+    script = "for i in 1 2; do $PYTHON train.py; $PYTHON -c 'print(1)'; done > log 2>&1 &"
+    code = _LOADED + "time.sleep(1)\nprint('trained')"
+    result, _ = _launch(tmp_path, script, code)
+    assert result.ok, result.cause
+    assert (tmp_path / "log").read_text().split() == ["trained", "1"] * 2
+
+
+_LISTEN = (
+    "import socket\nserver = socket.socket()\nserver.bind(('127.0.0.1', {}))\nserver.listen()\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        (_LEAVE, f"{_LISTEN.format(0)}{_LOADED}signal.pause()"),
+        ("$PYTHON tensorboard.py & sleep 1", f"{_LOADED}signal.pause()"),
+        ("$PYTHON -u -m jupyter & sleep 1", f"{_LOADED}signal.pause()"),
+        ("$PYTHON train.py &", "import time\nwhile True: time.sleep(0.1)"),
+        ("$PYTHON train.py", f"{_LOADED}if os.fork(): os._exit(0)\nsignal.pause()"),
+        (
+            "$PYTHON train.py",
+            f"{_LOADED}import multiprocessing\n"
+            "def work(ready):\n"
+            "    ready.set(); signal.pause()\n"
+            "if __name__ == '__main__':\n"
+            "    context = multiprocessing.get_context('spawn')\n"
+            "    ready = context.Event()\n"
+            "    context.Process(target=work, args=[ready]).start()\n"
+            "    ready.wait()\n"
+            "    os._exit(0)",
+        ),
+        ("while true; do sleep 0.1; done & sleep 2", ""),
+    ],
+    ids=[
+        "listens",
+        "TensorBoard",
+        "Jupyter",
+        "a monitor",
+        "a forked worker",
+        "a spawned worker",
+        "a shell",
+    ],
+)
+def test_what_is_no_training_is_ended_without_a_note(
+    tmp_path: Path, script: str, code: str
+) -> None:
+    for name in ("tensorboard.py", "jupyter.py"):
+        (tmp_path / name).write_text(code)
+    result, seen = _launch(tmp_path, script, code)
+    assert result.ok, result.cause
+    assert not _awaited(seen)
+    assert result.attempts[0].swept
+
+
+def test_a_training_may_listen_where_ranks_find_each_other(tmp_path: Path) -> None:
+    listen = _LISTEN.format("int(os.environ['CM_CHIEF_PORT'])")
+    code = f"{_LOADED}{listen}time.sleep(2)\nopen('trained', 'w').close()"
+    free = 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+    result, seen = _launch(tmp_path, f"export CM_CHIEF_PORT=$($PYTHON -c '{free}')\n{_LEAVE}", code)
+    assert result.ok, result.cause
+    assert (tmp_path / "trained").exists()
+    assert len(_awaited(seen)) == 1
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "$PYTHON -c 'import sys, time; time.sleep(0.5); sys.exit(3)' &",
+        "$PYTHON train.py & while [ ! -e loaded ]; do sleep 0.01; done; kill $!",
+        "$PYTHON train.py exits & while [ ! -e loaded ]; do sleep 0.01; done",
+    ],
+    ids=["a helper fails", "a training is stopped by its script", "a training is just exiting"],
+)
+def test_an_innocent_script_succeeds_without_a_note(tmp_path: Path, script: str) -> None:
+    code = f"""{_LOADED}
+def stop(number, frame):
+    time.sleep(0.3)
+    os._exit(143)
+signal.signal(signal.SIGTERM, stop)
+open("loaded", "w").close()
+time.sleep(0.3 if sys.argv[1:] else 600)
+"""
+    result, seen = _launch(tmp_path, script, code)
+    assert result.ok, result.cause
+    assert result.notes == ()
+    assert result.attempts[0].swept == ()
+    assert not [event for event in seen if isinstance(event, events.LeftBehind)]
+    assert not _awaited(seen)
+
+
+def test_a_training_in_the_background_of_a_job_that_failed_is_ended(tmp_path: Path) -> None:
+    code = f"{_LOADED}open('loaded', 'w').close()\nsignal.pause()"
+    wait = "while [ ! -e loaded ]; do sleep 0.01; done"
+    result, seen = _launch(tmp_path, f"{_LEAVE}{wait}\nexit 5", code)
+    assert result.code == 5
+    assert not _awaited(seen)
+
+
+def test_a_stall_of_what_is_waited_for_ends_the_job(tmp_path: Path) -> None:
+    code = f"{_LOADED}signal.pause()"
+    result, seen = _launch(tmp_path, _LEAVE, code, ranks=2, stall_timeout=3)
+    assert result.code == 124
+    assert len(_awaited(seen)) == 1
+    assert [event for event in seen if isinstance(event, events.Stalled)]
+
+
+def test_a_training_that_writes_now_and_then_is_no_stall(tmp_path: Path) -> None:
+    code = f"{_LOADED}for i in range(12):\n    print(i, flush=True)\n    time.sleep(0.5)"
+    result, _ = _launch(tmp_path, "$PYTHON train.py &", code, stall_timeout=3)
+    assert result.ok, result.cause
+
+
+def test_ctrl_c_ends_the_wait_and_the_note_names_the_process(tmp_path: Path) -> None:
+    (tmp_path / "libtensorflow_framework.so.1").write_bytes(b"\x7fELF")
+    (tmp_path / "train.py").write_text(f"{_LOADED}signal.pause()")
+    script = tmp_path / "train.sh"
+    script.write_text(f"{sys.executable} train.py &")
+    words = ["launch", "-n", "1", "--backend", "stub", "--no-python", "bash", str(script)]
+    launcher = subprocess.Popen(
+        [sys.executable, "-m", "ascend_session", *words],
+        cwd=str(tmp_path),
+        env={**os.environ, "PYTHONPATH": str(_ROOT)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        universal_newlines=True,
+        start_new_session=True,
+    )
+    assert launcher.stderr is not None
+    try:
+        note = next(line for line in launcher.stderr if "in the background" in line)
+        assert "rank 0 left process " in note
+        assert f"({sys.executable} train.py) running" in note
+        launcher.send_signal(signal.SIGINT)
+        summary = launcher.stderr.read()
+        assert launcher.wait(_PATIENCE) == 130, summary
+    finally:
+        launcher.kill()
+        launcher.wait()
+        launcher.stderr.close()
+    assert "SIGINT" in summary
