@@ -20,7 +20,6 @@ _DEEPEST = 64  # no file that is read here has more than a few levels
 _LONGEST_INT = 20  # digits; Python is slow with longer ones, and refuses thousands
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-_COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _WORDS = (("true", True), ("false", False), ("null", None))
 
@@ -96,12 +95,11 @@ class JsonError(ValueError):
         self.is_cut_off = is_cut_off
 
 
-def parse_json(text: str, *, lenient: bool = False) -> Tuple[Node, int]:
+def parse_json(text: str) -> Tuple[Node, int]:
     """Read the first JSON value of a text, with the place of every value in it.
 
     Args:
         text: The text; bytes that are not UTF-8 as ``surrogateescape`` decodes them.
-        lenient: Whether to allow comments, and commas before a closing bracket.
 
     Returns:
         The value, and the index of the next token after it (or the text's length).
@@ -109,7 +107,7 @@ def parse_json(text: str, *, lenient: bool = False) -> Tuple[Node, int]:
     Raises:
         JsonError: If the text is not JSON.
     """
-    return _Parser(text, lenient).parse()
+    return _Parser(text).parse()
 
 
 def load_json(text: str) -> Tuple[Any, int, List[Tuple[str, str]]]:
@@ -167,9 +165,8 @@ def _find_repeated(node: Node, path: str) -> Iterator[Tuple[str, str]]:
 
 
 class _Parser:
-    def __init__(self, text: str, lenient: bool) -> None:
+    def __init__(self, text: str) -> None:
         self._text = text
-        self._lenient = lenient
 
     def parse(self) -> Tuple[Node, int]:
         start = self._skip_blanks(1 if self._text.startswith(BOM) else 0)
@@ -208,7 +205,7 @@ class _Parser:
             at = self._skip_blanks(end)
             if self._text[at : at + 1] == ",":
                 comma, at = at, self._skip_blanks(at + 1)
-                if self._text[at : at + 1] == closing and not self._lenient:
+                if self._text[at : at + 1] == closing:
                     raise JsonError(comma, f"JSON has no comma before {closing!r}")
             elif self._text[at : at + 1] != closing:
                 raise self._unexpected(at, f"',' or {closing!r}")
@@ -251,14 +248,7 @@ class _Parser:
         return Node(at, float(digits)), match.end()
 
     def _skip_blanks(self, at: int) -> int:
-        """Return the index after blanks, and after comments if they are allowed."""
-        while True:
-            blanks = _BLANKS.match(self._text, at)
-            at = at if blanks is None else blanks.end()
-            comment = _COMMENT.match(self._text, at) if self._lenient else None
-            if comment is None:
-                return at
-            at = comment.end()
+        return _BLANKS.match(self._text, at).end()  # type: ignore[union-attr]
 
     def _unexpected(self, at: int, needed: str) -> JsonError:
         rest = self._text[at : at + 20]

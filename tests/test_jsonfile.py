@@ -62,9 +62,3 @@ def test_places_are_those_of_values_and_of_keys():
     assert (node.at, member.at, member.node.at) == (0, 1, 6)
     assert [item.at for item in member.node.value] == [7, 11]
     assert [node.kind, member.node.kind] == ["an object", "an array"]
-
-
-def test_a_lenient_reader_takes_comments_and_last_commas():
-    node, end = parse_json("[1, // one\n 2, /* two */ ] # end", lenient=True)
-    assert node.plain == [1, 2]
-    assert end == 32

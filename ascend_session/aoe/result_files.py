@@ -10,9 +10,9 @@ puts the files into its folder ``aoe_data``.
 import math
 import os
 import re
-from typing import List, Mapping, NamedTuple, Optional, Tuple
+from typing import List, Mapping, NamedTuple, NoReturn, Optional, Tuple
 
-from ascend_session.errors import ResultError
+from ascend_session.errors import ResultError, UnsupportedError
 from ascend_session.findings import Finding
 from ascend_session.option_files.base import PathLike
 
@@ -28,18 +28,6 @@ WHERE_WRITTEN = (
 
 _NAME = re.compile(r"aoe_result_(?:opat|sgat)_(.+)\.json")
 _OF_SUBGRAPHS = "aoe_result_sgat_"
-
-
-def compute_improvement(before: Optional[float], after: Optional[float]) -> Optional[float]:
-    """Compute the improvement in percent as AOE does: ``100 * (before / after - 1)``.
-
-    The manual calls it the percentage by which the time is reduced, and prints 118.71 % for 58.781
-    and 26.876 microseconds. None if a time is unknown, or the result is not finite.
-    """
-    if before is None or not after:
-        return None
-    improvement = 100.0 * (before / after - 1.0)
-    return improvement if math.isfinite(improvement) else None
 
 
 class TunedWay(NamedTuple):
@@ -91,8 +79,16 @@ class TunedItem(NamedTuple):
 
     @property
     def improvement(self) -> Optional[float]:
-        """The improvement in percent, as `compute_improvement` defines it."""
-        return compute_improvement(self.before, self.after)
+        """The improvement in percent as AOE computes it, ``100 * (before / after - 1)``.
+
+        The manual calls it the percentage by which the time is reduced, and prints 118.71 % for
+        58.781 and 26.876 microseconds. None if a time is unknown, or the result is not finite.
+        """
+        before, after = self.before, self.after
+        if before is None or not after:
+            return None
+        improvement = 100.0 * (before / after - 1.0)
+        return improvement if math.isfinite(improvement) else None
 
     @property
     def ways(self) -> Tuple[str, ...]:
@@ -184,13 +180,19 @@ class ResultFile(NamedTuple):
         name: Its path, as given.
         tasks: The complete tasks, in the order of the file.
         damage: Why the rest could not be read, and where; None if the whole file was read.
-        doubts: Values that are impossible or contradictory.
     """
 
     name: str
     tasks: Tuple[Task, ...]
     damage: Optional[Finding]
-    doubts: Tuple[Finding, ...]
+
+    @property
+    def doubts(self) -> NoReturn:
+        """Refuse the access: this attribute has been removed."""
+        raise UnsupportedError(
+            "ResultFile.doubts has been removed: numbers are shown as AOE wrote them, and what "
+            "cannot be read is in damage."
+        )
 
     def outcomes(self, task: Task) -> Tuple[str, ...]:
         """Return the outcome of each tuning of a task of this file; at least one.

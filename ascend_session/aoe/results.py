@@ -133,10 +133,7 @@ class Results(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """True if everything was read, and no tuning failed, is incomplete or was interrupted.
-
-        Doubts are ignored.
-        """
+        """True if everything was read, and no tuning failed, is incomplete or was interrupted."""
         return not self.unread and all(file.ok for file in self.files)
 
 

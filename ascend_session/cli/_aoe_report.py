@@ -1,11 +1,9 @@
-"""Print the report of a tuning: on a terminal with bars, in pipes, and as JSON."""
+"""Print the report of a tuning, as text and as JSON."""
 
 import os
 from typing import (
-    TYPE_CHECKING,
     Any,
     Dict,
-    Iterable,
     Iterator,
     List,
     NamedTuple,
@@ -30,10 +28,7 @@ from ascend_session.aoe.results import Results, compute_totals, in_order, read_r
 from ascend_session.cli._output import (
     PLACED,
     complain,
-    console,
-    draw,
     finding_as_dict,
-    is_terminal,
     show_json,
     show_table,
 )
@@ -41,19 +36,13 @@ from ascend_session.errors import ResultError
 from ascend_session.findings import ERROR
 from ascend_session.text import format_count, printable
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
-
-_FEW = 20  # operators, remarks or names that are shown by default
+_FEW = 20  # operators or names that are shown by default
 _MICRO, _MILLI = "us", "ms"
 _COUNTS = ("ADDED", "UPDATED", "RESERVED", "HIT", "UNSATISFIED", "TOTAL")
 _TASK_COLUMNS = ("TASK", "TUNED", "OUTCOME", "SECONDS", *_COUNTS)
 
 _KINDS = {OPERATORS: "operators", SUBGRAPHS: "sub-graphs"}
 _MOST_INDENTED = 1000  # operators; JSON of more goes on one line
-_MOST_BARS = 10  # operators in the picture
-_NAME_COLUMNS = 30  # of their names there, at least
 
 
 def read_run(paths: Sequence[str], keeps_error: bool) -> Results:
@@ -120,12 +109,12 @@ class View(NamedTuple):
     top: Optional[int]  # the largest number of each that is shown; None for the default
 
     @classmethod
-    def choose(cls, results: Results, sort: str = "saved", top: Optional[int] = None) -> "View":
-        """Choose what is shown; ``sort`` is one of ``results.SORTS``."""
+    def choose(cls, results: Results, top: Optional[int] = None) -> "View":
+        """Choose what is shown: what saves most comes first."""
         return cls(
             results,
-            Section("operator", _MICRO, in_order(results.operators, sort)),
-            Section("sub-graph", _MILLI, in_order(results.subgraphs, sort)),
+            Section("operator", _MICRO, in_order(results.operators, "saved")),
+            Section("sub-graph", _MILLI, in_order(results.subgraphs, "saved")),
             top,
         )
 
@@ -133,15 +122,6 @@ class View(NamedTuple):
     def sections(self) -> List[Section]:
         """Operators and sub-graphs, unless there are none."""
         return [each for each in (self.operators, self.subgraphs) if each.items]
-
-
-def _select_times(items: Iterable[TunedItem]) -> List[Tuple[str, float, float]]:
-    """Return name and times, before and after, of those of which both times are known."""
-    return [
-        (item.name, item.before, item.after)
-        for item in items
-        if item.before is not None and item.after is not None
-    ]
 
 
 def _item_row(item: TunedItem) -> List[str]:
@@ -188,28 +168,6 @@ def _model_sentences(results: Results) -> List[str]:
     return [f"{name}: {sentence}" for name, sentence in sentences]
 
 
-def _remarks(results: Results) -> Iterator[Tuple[str, str]]:
-    """Yield the faults of the files: ``damaged`` or ``doubtful``, and a sentence."""
-    for file in results.files:
-        if file.damage is not None:
-            yield "damaged", f"{printable(file.name)}:{printable(str(file.damage))}"
-    for file in results.files:
-        for doubt in file.doubts:
-            yield "doubtful", f"{printable(file.name)}:{printable(str(doubt))}"
-
-
-def _cut_name(name: str, columns: int) -> str:
-    """Keep the end of a name, where operators differ most, not wider than so many columns."""
-    from rich.cells import cell_len
-
-    if cell_len(name) <= columns:
-        return name
-    end = name[3 - columns :]
-    while cell_len(end) > columns - 3:
-        end = end[1:]
-    return f"...{end}"
-
-
 def _format_number(value: Optional[float], digits: int = 3) -> str:
     """Write a number with so many digits, or a dash."""
     return "-" if value is None else f"{value:,.{digits}f}"
@@ -244,11 +202,9 @@ def _show_text(view: View) -> None:
     if failed:
         count = format_count(len(failed), "operator")
         click.echo(f"Tuning failed for {count}: {_join_names(failed)}.")
-    labelled = list(_remarks(view.results))
-    for label, sentence in labelled[:_FEW]:
-        click.echo(f"{label}: {sentence}")
-    if len(labelled) > _FEW:
-        click.echo(f"... and {len(labelled) - _FEW:,} more remarks; --json has them.")
+    for file in view.results.files:
+        if file.damage is not None:
+            click.echo(f"damaged: {printable(file.name)}:{printable(str(file.damage))}")
 
 
 def _show_section(view: View, section: Section) -> None:
@@ -259,38 +215,6 @@ def _show_section(view: View, section: Section) -> None:
         more = len(section.items) - len(items)
         click.echo(f"... and {more:,} more; --top shows them, and --json.")
     click.echo()
-    pairs = _select_times(items)
-    if pairs and is_terminal():
-        draw(_draw_bars(pairs[:_MOST_BARS], section.unit))
-        click.echo()
-
-
-def _draw_bars(pairs: Sequence[Tuple[str, float, float]], unit: str) -> "Table":
-    """Draw two bars below each other for each name: its time before, and after."""
-    from rich.bar import Bar
-    from rich.cells import cell_len
-    from rich.table import Table
-    from rich.text import Text
-
-    names = [printable(name, len(name)) for name, *_ in pairs]
-    longest = max(max(times) for _, *times in pairs) or 1.0
-    room, is_plain = console().width, console().options.ascii_only
-    columns = min(max(map(cell_len, names)), max(_NAME_COLUMNS, room // 2))
-    width = max(10, min(60, room - columns - 16))
-    table = Table.grid(padding=(0, 1))
-    table.title = "Before is above, after is below"
-    table.add_column(no_wrap=True, overflow="ellipsis", max_width=columns)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    for name, (_, *times) in zip(names, pairs):
-        label = _cut_name(name, columns)
-        for time, colour in zip(times, ("red", "green")):
-            bar: RenderableType = Bar(longest, 0, time, width=width, color=colour)
-            if is_plain:
-                bar = Text("#" * round(width * time / longest), style=colour)
-            table.add_row(label, bar, f"{_format_number(time)} {unit}")
-            label = ""
-    return table
 
 
 def _join_names(names: Sequence[str]) -> str:
@@ -353,7 +277,6 @@ def _file_as_dict(file: ResultFile) -> Dict[str, Any]:
     return {
         "file": file.name,
         "damage": [] if file.damage is None else [finding_as_dict(file.damage, PLACED)],
-        "doubts": [finding_as_dict(doubt, PLACED) for doubt in file.doubts],
         "tasks": tasks,
     }
 

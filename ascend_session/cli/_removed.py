@@ -6,6 +6,7 @@ A key is what was typed behind ``ascend-session``; a value ends the sentence tha
 from typing import Dict, Optional
 
 _KNOWN = "end the line of a known finding with `# ascend: ignore[RULE]`"
+_NO_COPY = "leave it out, for check-file writes no file"
 
 REMOVED: Dict[str, str] = {
     "--install-completion": "see `ascend-session completion --help`",
@@ -15,15 +16,23 @@ REMOVED: Dict[str, str] = {
     "aoe report --filter": "filter the output of --json, or that of `--top N` with grep",
     "aoe report --force": "leave it out, for the report writes no file",
     "aoe report --html": "redirect the text to a file, or make a page from the output of --json",
+    "aoe report --sort": "what saves most comes first; sort the output of --json otherwise",
     "audit --baseline": _KNOWN,
     "audit --port": "use `ascend-session run --print-config SCRIPT`",
     "audit --sarif": "use --json, which has the file, line and column of each finding",
     "audit --update-baseline": _KNOWN,
+    "config check-file --fix": "correct FILE as the hints say, which name what to write",
+    "config check-file --force": _NO_COPY,
+    "config check-file --output": _NO_COPY,
+    "config check-file -o": _NO_COPY,
     "config check-file insert_op_file": "GE checks the content of an AIPP file itself",
     "config check-file op_compiler_cache_dir": (
         "set the limits of the cache with ASCEND_MAX_OP_CACHE_SIZE and "
         "ASCEND_REMAIN_CACHE_SIZE_RATIO"
     ),
+    "config schema": "use `ascend-session options --json`, which has the schema of each option",
+    "devices --interval": "use `watch -n SECONDS ascend-session devices`",
+    "devices --watch": "use `watch ascend-session devices`",
     "launch --coordinator": (
         "the stub is one machine: give all ranks to one launcher (-n), or use devices, where HCCL "
         "connects machines"

@@ -23,8 +23,6 @@ from ascend_session.cli._parameters import (
 )
 
 _FACTS = OptionGroup("Facts that cannot be measured")
-_SORTS = "saved, improvement, before, after, name or type"
-
 
 _HELP = """Tune operators or subgraphs with AOE, the vendor's tuner.
 
@@ -143,15 +141,14 @@ def run(dry_run: bool, as_json: bool, **request: Any) -> None:
 @aoe.command("report")
 @argument("paths", "[PATH]...")
 @OPTIONS.flag("--json as_json", "Print one JSON object, with every operator.")
-@OPTIONS.value("--sort", "KEY", f"Sort by {_SORTS}.", default="saved", show_default=True)
 @OPTIONS.value(
     "--top",
     "N",
     "Show at most N operators.  [default: 20, in JSON all]",
     type=click.IntRange(min=1),
 )
-def report(paths: Tuple[str, ...], as_json: bool, sort: str, top: Optional[int]) -> None:
-    """Show what AOE tuned, the time saved, and what failed.
+def report(paths: Tuple[str, ...], as_json: bool, top: Optional[int]) -> None:
+    """Show what AOE tuned, the time saved, and what failed; what saves most comes first.
 
     PATH is a result file, or a folder with result files. The default is ASCEND_WORK_PATH, or the
     working directory.
@@ -162,12 +159,9 @@ def report(paths: Tuple[str, ...], as_json: bool, sort: str, top: Optional[int])
         ascend-session aoe report --top 10
         ascend-session aoe report tuning --json
     """
-    from ascend_session.aoe.results import SORTS
     from ascend_session.cli._aoe_report import View, read_run, show_view
 
-    if sort not in SORTS:
-        raise click.BadParameter(f"{sort!r} is not one of {_SORTS}.", param_hint="--sort")
     with exit_on_error():
         results = read_run(paths, as_json)
-    show_view(View.choose(results, sort, top), as_json)
+    show_view(View.choose(results, top), as_json)
     raise Exit(0 if results.ok else 1)

@@ -1,7 +1,7 @@
-"""``ascend-session config``: checks configuration files, shows what they mean, their schema."""
+"""``ascend-session config``: checks configuration files, and shows what they mean."""
 
 import os
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple
 
 import click
 from click.exceptions import Exit
@@ -24,8 +24,7 @@ from ascend_session.cli._parameters import (
     new_group,
 )
 from ascend_session.cli._removed import explain_removal
-from ascend_session.errors import ConfigError
-from ascend_session.findings import INFO, Finding
+from ascend_session.findings import Finding
 from ascend_session.text import did_you_mean, format_count
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 _MIX_LIST = "modify_mixlist"
 _MOST_SHOWN = 100  # findings of one kind
-_COPY, _LISTS = OptionGroup("Copy"), OptionGroup("Mix lists")
+_LISTS = OptionGroup("Mix lists")
 
 _HELP = """Check configuration files and the files that options point to.
 
@@ -76,32 +75,25 @@ def check(files: Tuple[str, ...], host: bool, as_json: bool) -> None:
 @config.command("check-file")
 @argument("option", "OPTION")
 @FILE
-@_COPY.flag("--fix", "Write a copy that the vendor's parser accepts.")
-@_COPY.value("-o --output", "COPY", "Name of the copy.  [default: FILE.fixed]")
-@_COPY.flag("--force", "Replace COPY if it exists.")
 @_LISTS.value("--toolkit", "FOLDER", "Toolkit whose lists FILE changes.")
 @_LISTS.value("--soc", "NAME", "Name of the processor's folder in the toolkit.")
 @JSON
 def check_file(
     option: str,
     file: str,
-    fix: bool,
-    output: Optional[str],
-    force: bool,
     toolkit: Optional[str],
     soc: Optional[str],
     as_json: bool,
 ) -> None:
     """Check the FILE that an OPTION points to.
 
-    Finds what the vendor's parser refuses, and the lines that it skips silently. To correct FILE
-    itself, use --fix -o FILE --force.
+    Finds what the vendor's parser refuses, and the lines that it skips silently.
 
-    Exit code: 1 if FILE, or with --fix its copy, has errors or warnings, otherwise 0.
+    Exit code: 1 if FILE has errors or warnings, otherwise 0.
 
     Examples:
         ascend-session config check-file modify_mixlist mixlist.json
-        ascend-session config check-file --fix op_precision_mode net.ini
+        ascend-session config check-file op_precision_mode net.ini
     """
     from ascend_session.option_files.registry import TYPE_NAMES
 
@@ -111,41 +103,18 @@ def check_file(
         if removed is not None:
             context.fail(removed)
         raise click.BadParameter(_explain_option(option, file), param_hint="OPTION")
-    if not fix and (force or output is not None):
-        raise click.BadParameter("needs --fix.", param_hint="--force" if force else "-o")
     if option != _MIX_LIST and (toolkit is not None or soc is not None):
         raise click.BadParameter(f"only {_MIX_LIST} takes it.", param_hint="--toolkit, --soc")
-
-    def report(name: str) -> OptionFileReport:
-        contents = report_option_file(option, name)
-        return _compare_with_toolkit(contents, toolkit, soc) if option == _MIX_LIST else contents
-
-    copy: Optional[str] = None
-    notes: Tuple[Finding, ...] = ()
     with exit_on_error(as_json=as_json, file=file):
-        before = after = report(file)
-        if fix:
-            copy, notes = _write_copy(option, file, output, force)
-            after = report(copy)
+        report = report_option_file(option, file)
+        if option == _MIX_LIST:
+            report = _compare_with_toolkit(report, toolkit, soc)
     if as_json:
-        show_json(
-            {
-                "option": option,
-                **before.as_dict(),
-                **(after.toolkit_as_dict() if option == _MIX_LIST else {}),
-                "fixed": copy,
-                "fixed_ok": fix and after.ok,
-                "fix_remarks": [finding_as_dict(note, PLACED) for note in notes],
-            }
-        )
+        lists = report.toolkit_as_dict() if option == _MIX_LIST else {}
+        show_json({"option": option, **report.as_dict(), **lists})
     else:
-        show_file_report(before)
-        if copy is not None:
-            show_file_report(after)
-            messages = {remark.message for remark in (*before.remarks, *after.remarks)}
-            fresh = [note for note in notes if note.message not in messages]
-            _show_some([note._replace(severity=INFO) for note in fresh], file, "more notes")
-    raise Exit(0 if after.ok else 1)
+        show_file_report(report)
+    raise Exit(0 if report.ok else 1)
 
 
 @config.command("show")
@@ -179,19 +148,6 @@ def show(file: str, as_json: bool) -> None:
             others = [(name, repr(value)) for name, value in not_in_entry.items()]
             show_table(("OPTION", "VALUE"), others)
     raise Exit(0 if report.ok else 1)
-
-
-@config.command("schema")
-def schema() -> None:
-    """Print the JSON schema of configuration files, for editors.
-
-    Examples:
-        ascend-session config schema
-        ascend-session config schema > ascend.schema.json
-    """
-    from ascend_session.config.reference import json_schema
-
-    show_json(json_schema())
 
 
 class OptionFileReport(NamedTuple):
@@ -270,18 +226,14 @@ def show_file_report(report: OptionFileReport) -> None:
         more.append(f"{entries} without effect with this toolkit")
     show_verdict(report.file, findings, words, more)
     for alike in (report.refused, report.remarks):
-        _show_some(alike, report.file, "more")
+        for finding in alike[:_MOST_SHOWN]:
+            show_finding(finding, report.file)
+        if len(alike) > _MOST_SHOWN:
+            click.echo(f"  {len(alike) - _MOST_SHOWN:,} more; --json has them.")
     for fault in report.toolkit or ():
         click.echo(f"  {fault}")
     if report.not_checked is not None:
         click.echo(f"  not checked: {report.not_checked}")
-
-
-def _show_some(findings: Sequence[Finding], file: str, more: str) -> None:
-    for finding in findings[:_MOST_SHOWN]:
-        show_finding(finding, file)
-    if len(findings) > _MOST_SHOWN:
-        click.echo(f"  {len(findings) - _MOST_SHOWN:,} {more}; --json has them.")
 
 
 def _findings_of(report: "FileReport") -> List[Finding]:
@@ -302,22 +254,6 @@ def _explain_option(option: str, file: str) -> str:
     if near is not None:
         return f"{option} does not point to a file. Did you mean {near}?"
     return f"{option} is not one of {', '.join(TYPE_NAMES)}."
-
-
-def _write_copy(
-    option: str, file: str, output: Optional[str], force: bool
-) -> Tuple[str, Tuple[Finding, ...]]:
-    """Write a clean copy; return its name, and what there was to say of the file meanwhile."""
-    from ascend_session.option_files.registry import file_type
-
-    stem, suffix = os.path.splitext(file)
-    copy = f"{stem}.fixed{suffix}" if output is None else output
-    fixed, notes = file_type(option).fixed_with_remarks(file)
-    if notes and fixed == type(fixed)():
-        message = f"{file} has nothing that GE can use, so no copy was written."
-        raise ConfigError(message, hint=f"{notes[0].message} {notes[0].hint or ''}".strip())
-    fixed.write(copy, force=force)
-    return copy, notes
 
 
 def _resolve(report: "FileReport") -> Dict[str, Any]:

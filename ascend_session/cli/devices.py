@@ -1,21 +1,19 @@
-"""``ascend-session devices``: what is on this machine, once or again and again.
+"""``ascend-session devices``: what is on this machine.
 
 A terminal gets a table that fits into 80 columns, who holds what below it, and colours; a pipe
 gets one line a device, whole whatever its length.
 """
 
-import contextlib
 import dataclasses
 import os
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 
 import click
 from click.exceptions import Exit
 
 from ascend_session.cli._output import (
     Cell,
-    console,
     draw,
     is_terminal,
     label_first,
@@ -25,7 +23,7 @@ from ascend_session.cli._output import (
     show_json,
     show_table,
 )
-from ascend_session.cli._parameters import OPTIONS, command, exit_on_signals
+from ascend_session.cli._parameters import JSON, OPTIONS, command, exit_on_signals
 from ascend_session.text import blank_unprintable, format_duration
 
 if TYPE_CHECKING:
@@ -36,117 +34,58 @@ if TYPE_CHECKING:
     from ascend_session.hardware.installation import Component
     from ascend_session.hardware.processes import Holder
 
-_INTERVAL_S, _SHORTEST_INTERVAL_S = 2.0, 0.5
-_SHORTEST_TIMEOUT_S = 0.1
-_LONGEST_S = 86400.0
+_SHORTEST_TIMEOUT_S, _LONGEST_S = 0.1, 86400.0
 
 _UNKNOWN = "-"
 _HEADERS = ("LOG", "PHYS", "NAME", "FAMILY", "HEALTH", "MEMORY GB", "TEMP", "ADDRESS")
 _HEALTH_STYLES = {"OK": "green", "WARNING": "yellow", _UNKNOWN: ""}
 
 
-def _limit_seconds(least: float) -> Callable[[Any, Any, Optional[float]], Optional[float]]:
-    """Check that a number of seconds is at least ``least`` and at most a day."""
-
-    def check(context: Any, parameter: Any, value: Optional[float]) -> Optional[float]:
-        # Written so that "nan", which is a number to the parser, is none here.
-        if value is not None and not least <= value <= _LONGEST_S:
-            raise click.BadParameter(f"{value:g} is not from {least:g} to {_LONGEST_S:g} seconds.")
-        return value
-
-    return check
+def _check_timeout(context: Any, parameter: Any, value: Optional[float]) -> Optional[float]:
+    # Written so that "nan", which is a number to the parser, is none here.
+    if value is not None and not _SHORTEST_TIMEOUT_S <= value <= _LONGEST_S:
+        limits = f"from {_SHORTEST_TIMEOUT_S:g} to {_LONGEST_S:g} seconds"
+        raise click.BadParameter(f"{value:g} is not {limits}.")
+    return value
 
 
 @command("devices")
-@OPTIONS.flag("--json as_json", "Print one JSON object; with --watch, one a line.")
-@OPTIONS.flag("--watch", "Refresh until Ctrl-C.")
-@OPTIONS.value(
-    "--interval",
-    "SECONDS",
-    f"Pause between refreshes of --watch.  [default: {_INTERVAL_S:g}]",
-    type=float,
-    callback=_limit_seconds(_SHORTEST_INTERVAL_S),
-)
+@JSON
 @OPTIONS.value(
     "--timeout",
     "SECONDS",
     "Time limit for each call of npu-smi or hccn_tool.  [default: 10]",
     type=float,
-    callback=_limit_seconds(_SHORTEST_TIMEOUT_S),
+    callback=_check_timeout,
 )
-def devices(
-    as_json: bool, watch: bool, interval: Optional[float], timeout: Optional[float]
-) -> None:
+def devices(as_json: bool, timeout: Optional[float]) -> None:
     """Show the devices, their health, and the processes that use them.
 
     LOG is the logical id in this process, PHYS the N of /dev/davinciN, and - means unknown.
 
     Exit code: 0 if this process can open a device and the health of all its devices is OK,
-    otherwise 1. --watch ends with 0.
+    otherwise 1.
 
     Examples:
         ascend-session devices
-        ascend-session devices --watch --interval 5
+        ascend-session devices --json
     """
     from ascend_session.hardware.device_report import devices as list_devices
     from ascend_session.hardware.nodes import control_node_notes, host_root
     from ascend_session.hardware.program import TIME_LIMIT
 
-    if interval is not None and not watch:
-        raise click.BadParameter("needs --watch.", param_hint="--interval")
-
-    def look() -> "DeviceReport":
-        return list_devices(timeout=TIME_LIMIT if timeout is None else timeout)
-
     with exit_on_signals():
-        if watch:
-            with contextlib.suppress(KeyboardInterrupt):
-                _watch(look, _INTERVAL_S if interval is None else interval, as_json)
-            raise Exit(0)
-        report = look()
+        report = list_devices(timeout=TIME_LIMIT if timeout is None else timeout)
         _show(report, as_json)
     can_open = not control_node_notes(host_root(os.environ))
     is_usable = report.visible and can_open and all(map(_is_healthy, report.visible))
     raise Exit(0 if is_usable else 1)
 
 
-def _watch(look: "Callable[[], DeviceReport]", interval_s: float, as_json: bool) -> None:
-    """Refresh until an exception ends it."""
-    if not as_json and is_terminal() and not console().is_dumb_terminal:
-        _redraw(look, interval_s)
-    while True:
-        report = look()
-        if not as_json:
-            click.echo(_format_now())
-        _show(report, as_json, on_one_line=True)
-        if not as_json:
-            click.echo()
-        time.sleep(interval_s)
-
-
-def _redraw(look: "Callable[[], DeviceReport]", interval_s: float) -> None:
-    from rich.console import Group
-    from rich.live import Live
-
-    # What does not fit below each other is cut while it runs; the last report stays whole.
-    with Live(
-        console=console(), auto_refresh=False, redirect_stdout=False, redirect_stderr=False
-    ) as live:
-        while True:
-            report = look()
-            when = f"{_format_now()}, again in {interval_s:g} s; Ctrl-C ends"
-            live.update(Group(when, "", *_draw_report(report)), refresh=True)
-            time.sleep(interval_s)
-
-
-def _format_now() -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S")
-
-
-def _show(report: "DeviceReport", as_json: bool, on_one_line: bool = False) -> None:
+def _show(report: "DeviceReport", as_json: bool) -> None:
     if as_json:
         visible = [device.logical_id for device in report.visible]
-        show_json({**dataclasses.asdict(report), "visible": visible}, on_one_line)
+        show_json({**dataclasses.asdict(report), "visible": visible})
     elif is_terminal():
         draw(*_draw_report(report))
     else:

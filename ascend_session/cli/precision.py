@@ -188,7 +188,7 @@ def _change_modes(name: str, modes: Dict[str, str], node: bool) -> None:
         if source.encoding is not None:
             raise ConfigError(
                 f"{name} is not UTF-8 text, but {source.encoding}.",
-                hint=f"ascend-session config check-file {_OPTION} {name} --fix",
+                hint="Save it as UTF-8 without a byte order mark.",
             )
         text = source.text
         for operator, mode in modes.items():

@@ -1,18 +1,16 @@
-"""The reference of the options: facts, search, and a JSON schema.
+"""The reference of the options: facts and search.
 
 Everything comes from an option's definition, its type, the docstring of its grammar and the rules.
-The JSON schema of configuration files is for editors: completion, hover texts, wrong values. It
-does not contain the rules between options.
 """
 
 import inspect
 from functools import lru_cache
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.grammars.profiling_options import MEMBERS
 from ascend_session.config.names import OBSOLETE, nest_in_file, unknown_name, write_keyword
-from ascend_session.config.option import Option, adapter_options, option_fields, options_of
+from ascend_session.config.option import Option, adapter_options, option_fields
 from ascend_session.config.rules import HOST_RULES, RULES, paths
 from ascend_session.config.rules.rule import Rule
 from ascend_session.config.values import JSON_TYPES, ValueType
@@ -239,52 +237,3 @@ def nothing_found(words: Sequence[str]) -> Finding:
     near = next(filter(None, guesses), None)
     hint = f"Did you mean {near}?" if near else "`ascend-session options` lists all options."
     return Finding(ERROR, f"No option is named {text!r}, and none mentions it.", hint, option=text)
-
-
-def json_schema() -> Dict[str, Any]:
-    """Return the JSON schema (2020-12) of the files that `AscendConfig.from_file` reads.
-
-    Options whose values are Python objects are left out. There are no defaults and no null: a file
-    omits options to leave them unset.
-    """
-    parts: Dict[str, Any] = {}
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "AscendConfig",
-        "description": "Options of the Ascend adapter, as AscendConfig.from_file reads them.",
-        **_object_schema(AscendConfig, parts),
-        "$defs": parts,
-    }
-
-
-def _object_schema(model: Type[Any], parts: Dict[str, Any]) -> Dict[str, Any]:
-    """Return the schema of a config class; those of its parts go into ``parts``."""
-    properties: Dict[str, Any] = {}
-    for option in options_of(model).values():
-        part = option.type.part
-        if part is not None:
-            parts[part.__name__] = _object_schema(part, parts)
-            reference = f"#/$defs/{part.__name__}"
-            properties[option.name] = {"$ref": reference, "description": option.doc}
-        elif not option.is_object:
-            properties[option.name] = _option_schema(option)
-    return {"type": "object", "additionalProperties": False, "properties": properties}
-
-
-def _option_schema(option: Option) -> Dict[str, Any]:
-    """Return the schema of one option; its description is what an editor shows beside it."""
-    default = default_of(option)
-    sentences = [
-        option.doc,
-        option.unit and f"In {option.unit}.",
-        default and f"Default: {default}.",
-        describe_grammar(option.type),
-        option.applies and f"Applies to: {option.applies}.",
-        option.replacement
-        and (
-            f"Use {option.replacement}." if option.deprecated else f"Newer: {option.replacement}."
-        ),
-        f"Scope {option.scope}: {SCOPES[option.scope]}.",
-    ]
-    schema = {**option.type.schema(), "description": " ".join(filter(None, sentences))}
-    return {**schema, "deprecated": True} if option.deprecated else schema

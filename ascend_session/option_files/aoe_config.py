@@ -93,9 +93,6 @@ def _note_unknown_key(source: SourceFile, member: JsonMember) -> None:
     hint = f"The manual has {_NAMES}, {_TYPES}, {_LEVEL} and {_FEATURE}."
     message = f"The manual has no key {member.key!r}; its effect is unknown."
     source.skip(member.at, message, hint)
-    if source.fix:
-        message = f"{message} No copy was written, as it would lack the key."
-        source.refuse(member.at, message, hint)
 
 
 def _find_fault(field: str, word: str) -> str:

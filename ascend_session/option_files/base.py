@@ -10,6 +10,7 @@ from typing import (
     Iterable,
     Iterator,
     Mapping,
+    NoReturn,
     Optional,
     Tuple,
     Type,
@@ -17,7 +18,7 @@ from typing import (
     Union,
 )
 
-from ascend_session.errors import ConfigError
+from ascend_session.errors import ConfigError, UnsupportedError
 from ascend_session.files import load_file, store_file, stored_path, write_file
 from ascend_session.findings import ERROR, Finding
 from ascend_session.option_files.source_file import SourceFile, encode
@@ -27,10 +28,15 @@ PathLike = Union[str, "os.PathLike[str]"]
 _File = TypeVar("_File", bound="OptionFile")
 
 
+def mapping_field() -> Any:
+    """Declare a field for a dictionary, empty by default; hashes of the object leave it out."""
+    return dataclasses.field(default_factory=dict, hash=False)
+
+
 def _changed_fields(instance: Any) -> Iterator[Tuple[str, Any]]:
     for field in dataclasses.fields(instance):
         value = getattr(instance, field.name)
-        if value != field.default:
+        if value:
             yield field.name, value
 
 
@@ -84,23 +90,6 @@ class OptionFile:
         source, _ = cls._examine(name, content)
         source.raise_errors(cls.OPTION)
         return source.warnings()
-
-    @classmethod
-    def fixed(cls: Type[_File], path: PathLike) -> _File:
-        """Read a file as its author meant it, for example without forbidden comments.
-
-        ``fixed(path).write(path, force=True)`` makes a file that the vendor's reader accepts.
-
-        Raises:
-            ConfigError: If the file cannot be read, or the meaning of a faulty part is not clear.
-        """
-        return cls.fixed_with_remarks(path)[0]
-
-    @classmethod
-    def fixed_with_remarks(cls: Type[_File], path: PathLike) -> Tuple[_File, Tuple[Finding, ...]]:
-        """Read as `fixed` does; also return findings about content that the object lacks."""
-        source, fields = cls._examine(os.fsdecode(path), cls._load(path), fix=True)
-        return cls._build(source, fields), source.warnings()
 
     @classmethod
     def examine(cls, path: PathLike) -> Tuple[Tuple[Finding, ...], Tuple[Finding, ...]]:
@@ -174,10 +163,15 @@ class OptionFile:
         raise NotImplementedError
 
     @classmethod
-    def _examine(
-        cls, name: str, content: Union[str, bytes], fix: bool = False
-    ) -> Tuple[SourceFile, Dict[str, Any]]:
-        source = SourceFile(name, content, fix)
+    def fixed(cls, path: PathLike) -> NoReturn:
+        """Refuse the call: this method has been removed."""
+        raise UnsupportedError(
+            "OptionFile.fixed has been removed; the hints of check(path) say what to write."
+        )
+
+    @classmethod
+    def _examine(cls, name: str, content: Union[str, bytes]) -> Tuple[SourceFile, Dict[str, Any]]:
+        source = SourceFile(name, content)
         fields = cls._read(source)
         source.note_encoding(cls.WHAT, cls.READER)
         return source, fields
@@ -207,8 +201,8 @@ class OptionFile:
                 check(word)
         object.__setattr__(self, field, tuple(dict.fromkeys(words)))
 
-    def _freeze_mapping(self, field: str, kind: str, read: Callable[[Any, Any], Any]) -> None:
-        """Turn the value of a field into a mapping that cannot change.
+    def _copy_mapping(self, field: str, kind: str, read: Callable[[Any, Any], Any]) -> None:
+        """Check the value of a field, and turn it into a dictionary of its own.
 
         Args:
             field: The name of the field.
@@ -220,7 +214,7 @@ class OptionFile:
         if not isinstance(given, Mapping):
             raise self._unusable(f"{field} is a mapping of {kind}, not {given!r}.")
         entries = {name: read(name, value) for name, value in given.items()}
-        object.__setattr__(self, field, FrozenDict(entries))
+        object.__setattr__(self, field, entries)
 
     @classmethod
     def _check_writable(cls, what: str, text: str, strict: bool = False) -> None:
@@ -236,28 +230,6 @@ class OptionFile:
     @classmethod
     def _load(cls, path: PathLike) -> bytes:
         return load_file(os.fsdecode(path), cls.WHAT)
-
-
-class FrozenDict(Mapping[str, Any]):
-    """An immutable, hashable mapping that keeps its order."""
-
-    def __init__(self, items: Mapping[str, Any]) -> None:
-        self._items = dict(items)
-
-    def __getitem__(self, key: str) -> Any:
-        return self._items[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __hash__(self) -> int:
-        return hash(frozenset(self._items.items()))
-
-    def __repr__(self) -> str:
-        return repr(self._items)
 
 
 def _plain(value: Any) -> Any:

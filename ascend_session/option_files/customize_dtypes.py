@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Dict, List, Mapping, NamedTuple, Optional, Seq
 
 from ascend_session.findings import Place
 from ascend_session.jsonfile import BOM
-from ascend_session.option_files.base import FrozenDict, OptionFile
+from ascend_session.option_files.base import OptionFile, mapping_field
 from ascend_session.option_files.source_file import SourceFile, encode, trim
 from ascend_session.text import did_you_mean
 
@@ -20,7 +20,6 @@ _OUT = "OutputDtype"
 _TYPE_PREFIX = "OpType::"
 _MOST_BYTES = 1023  # of a line: GE's buffer has 1024
 _COMMENTS = ("#", "//", ";")
-_TAKE_OUT = "Remove it, as fixed() and `config check-file --fix` do."
 
 # The types that GE knows with the prefix DT_; those of the newest releases come last.
 DTYPES = (
@@ -82,16 +81,16 @@ class CustomDtypes(OptionFile):
             at which GE silently stops reading.
     """
 
-    by_name: Mapping[str, Dtypes] = FrozenDict({})
-    by_type: Mapping[str, Dtypes] = FrozenDict({})
+    by_name: Mapping[str, Dtypes] = mapping_field()
+    by_type: Mapping[str, Dtypes] = mapping_field()
 
     OPTION: ClassVar[str] = "customize_dtypes"
     NAME: ClassVar[str] = "customize_dtypes.cfg"
     WHAT: ClassVar[str] = "a file of data types"
 
     def __post_init__(self) -> None:
-        self._freeze_mapping("by_name", "Dtypes", functools.partial(_read_entry, False))
-        self._freeze_mapping("by_type", "Dtypes", functools.partial(_read_entry, True))
+        self._copy_mapping("by_name", "Dtypes", functools.partial(_read_entry, False))
+        self._copy_mapping("by_type", "Dtypes", functools.partial(_read_entry, True))
 
     def text(self) -> str:
         """Format one line for each operator: names first, then types."""
@@ -106,15 +105,13 @@ class CustomDtypes(OptionFile):
         for place, line in source.lines():
             if source.is_hopeless:
                 break
-            if not source.fix and len(encode(line)) > _MOST_BYTES:
+            if len(encode(line)) > _MOST_BYTES:
                 source.skip(
                     place,
                     f"GE stops reading here: the line has more than {_MOST_BYTES} bytes. It "
                     "reports no error, and what follows is not read either.",
                 )
                 break
-            if source.fix and (not line or line.startswith(_COMMENTS)):
-                continue
             if "\0" in line:
                 zero_byte = place._replace(column=line.index("\0") + 1)
                 source.skip(zero_byte, "GE reads this line up to its zero byte only.")
@@ -236,7 +233,7 @@ def _note_strange_line(source: SourceFile, place: Place, line: _Line) -> bool:
 
 def _refuse_line(source: SourceFile, place: Place, line: str, error: _LineError) -> None:
     entry = trim(line)
-    hint: Optional[str] = _TAKE_OUT
+    hint: Optional[str] = "Remove the line."
     if not entry:
         message = "GE refuses the whole file for this blank line."
     elif entry.startswith(_COMMENTS):

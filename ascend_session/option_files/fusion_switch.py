@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Dict, Iterator, List, Mapping, Tuple
 
 from ascend_session.findings import Place
 from ascend_session.jsonfile import BOM, JsonError, JsonMember, Node
-from ascend_session.option_files.base import FrozenDict, OptionFile
+from ascend_session.option_files.base import OptionFile, mapping_field
 from ascend_session.option_files.source_file import SourceFile, trim
 from ascend_session.text import find_stray_byte, shorten
 
@@ -50,10 +50,10 @@ class FusionSwitch(OptionFile):
         ConfigError: For names and values that cannot be written in such a file.
     """
 
-    graph: Mapping[str, bool] = FrozenDict({})
-    ub: Mapping[str, bool] = FrozenDict({})
-    graph_priority: Mapping[str, int] = FrozenDict({})
-    ub_priority: Mapping[str, int] = FrozenDict({})
+    graph: Mapping[str, bool] = mapping_field()
+    ub: Mapping[str, bool] = mapping_field()
+    graph_priority: Mapping[str, int] = mapping_field()
+    ub_priority: Mapping[str, int] = mapping_field()
     keep_at_o1: Tuple[str, ...] = ()
 
     OPTION: ClassVar[str] = "fusion_switch_file"
@@ -62,7 +62,7 @@ class FusionSwitch(OptionFile):
 
     def __post_init__(self) -> None:
         for field in ("graph", "ub", "graph_priority", "ub_priority"):
-            self._freeze_mapping(field, "passes", functools.partial(_check_entry, field))
+            self._copy_mapping(field, "passes", functools.partial(_check_entry, field))
         self._freeze_words("keep_at_o1", "passes", _check_pass)
 
     @classmethod
@@ -119,12 +119,12 @@ def _read_lines(source: SourceFile) -> Dict[str, Any]:
     """Read the older format, whose lines count for graph fusion and for UB fusion."""
     switches: Dict[str, bool] = {}
     first_lines: Dict[str, int] = {}
-    hint = "Write JSON, as fixed() and `config check-file --fix` do."
+    hint = 'Write JSON: {"Switch": {"GraphFusion": {"PASS": "on"}, "UBFusion": {"PASS": "on"}}}.'
     source.skip(Place(1, 1), _OLD_FORM, hint)
     for place, line in source.lines():
         if source.is_hopeless:
             break
-        if not line or (source.fix and line.startswith(("#", "//"))):
+        if not line:
             continue
         name, colon, value = line.partition(":")
         column = len(name) + 2
@@ -197,7 +197,7 @@ def _read_kind(source: SourceFile, part: str, member: JsonMember, fields: Dict[s
 
 def _read_switch(source: SourceFile, member: JsonMember, switches: Dict[str, bool]) -> None:
     value = member.node.value
-    name = trim(member.key) if source.fix else member.key
+    name = member.key
     if not isinstance(value, str) or trim(value) not in ("on", "off"):
         value_text = repr(value) if isinstance(value, str) else member.node.kind
         message = f"The switch of {member.key!r} is {value_text}."
@@ -205,10 +205,11 @@ def _read_switch(source: SourceFile, member: JsonMember, switches: Dict[str, boo
     elif not name:
         source.skip(member.at, "GE skips this switch: it names no pass.")
     elif trim(name) != name:
-        source.skip(member.at, f"No pass is called {name!r}, with blanks at its ends.")
+        message = f"No pass is called {name!r}, with blanks at its ends."
+        source.skip(member.at, message, f'Write "{trim(name)}".')
     else:
-        switches[name] = (trim(value) if source.fix else value) == "on"
-        if trim(value) == "on" != value and not source.fix:
+        switches[name] = value == "on"
+        if trim(value) == "on" != value:
             message = f"GE reads {value!r} as off, since it is not exactly 'on'."
             source.skip(member.node.at, message, 'Write "on" without blanks.')
 
@@ -250,7 +251,7 @@ def _find_exact_members(
     exact = {member.key for member in members}
     for member in members:
         name = trim(member.key)
-        if name == member.key or (source.fix and name not in exact):
+        if name == member.key:
             yield member
         elif name in exact:
             message = f"GE looks at {name!r} in place of {member.key!r}, and ignores all below it."

@@ -75,7 +75,7 @@ def _find_lines(source: SourceFile) -> Dict[str, Tuple[Place, str]]:
     """Find the two lines that GE looks for; of equal ones the last counts."""
     lines: Dict[str, Tuple[Place, str]] = {}
     for place, line in source.lines():
-        line = trim(line.partition("#")[0] if source.fix else line)
+        line = trim(line)
         if not line or line.startswith("#"):
             continue
         key = next((key for key in (_CONFIG, _LIST) if key in line), None)
@@ -101,7 +101,7 @@ def _read_items(source: SourceFile, place: Place, line: str) -> Tuple[List[str],
             "item for all operators.",
             "Remove the line, or name items.",
         )
-        return [] if source.fix else _split(line), False
+        return _split(line), False
     items = _split(line.partition("=")[2])
     for item in items:
         if item not in DEBUG_ITEMS:

@@ -18,7 +18,7 @@ from ascend_session.errors import ConfigError
 from ascend_session.files import load_file
 from ascend_session.findings import Place
 from ascend_session.jsonfile import BOM
-from ascend_session.option_files.base import FrozenDict, OptionFile, PathLike
+from ascend_session.option_files.base import OptionFile, PathLike, mapping_field
 from ascend_session.option_files.source_file import SourceFile, split_lines, trim
 from ascend_session.text import did_you_mean, shorten
 
@@ -85,8 +85,8 @@ class OpPrecision(OptionFile):
             written in a line.
     """
 
-    by_type: Mapping[str, str] = FrozenDict({})
-    by_node: Mapping[str, str] = FrozenDict({})
+    by_type: Mapping[str, str] = mapping_field()
+    by_node: Mapping[str, str] = mapping_field()
 
     OPTION: ClassVar[str] = "op_precision_mode"
     NAME: ClassVar[str] = "op_precision.ini"
@@ -94,7 +94,7 @@ class OpPrecision(OptionFile):
 
     def __post_init__(self) -> None:
         for name in ("by_type", "by_node"):
-            self._freeze_mapping(name, "modes", _check_entry)
+            self._copy_mapping(name, "modes", _check_entry)
 
     def set(self, operator: str, mode: str, *, node: bool = False) -> "OpPrecision":
         """Return a copy with another mode for one operator.
@@ -148,8 +148,6 @@ def _read_sections(source: SourceFile) -> Dict[str, _Section]:
     for place, line in source.lines():
         if not trim(line) or line.startswith("#"):
             continue
-        if source.fix and line.startswith(_OTHER_COMMENTS):
-            continue
         name, equals, mode = map(trim, line.partition("="))
         if not equals:
             header = _read_header(source, place, trim(line), header)
@@ -157,8 +155,6 @@ def _read_sections(source: SourceFile) -> Dict[str, _Section]:
         section.last_line = place.line
         if not equals:
             continue
-        if source.fix and mode not in MODES:
-            mode = trim(mode.partition("#")[0])
         column = line.index(mode, line.index("=") + 1) + 1 if mode else 1
         mode_place = place._replace(column=column)
         if not name or not mode:
@@ -182,8 +178,6 @@ def _read_header(source: SourceFile, place: Place, header: str, section: str) ->
     if header in (BY_TYPE, BY_NODE):
         return header
     meant = _SECTIONS.get(header.strip(BOM).lower())
-    if source.fix and meant is not None:
-        section = meant
     here = f"so that the lines below still count as {section}."
     hint: Optional[str] = None
     if header.startswith(BOM):

@@ -5,12 +5,11 @@ common/string_utils.h (Trim strips the characters of isspace), and C++'s getline
 line feed ends a line.
 """
 
-import contextlib
 from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, WARNING, Finding, Place, TextPlaces
-from ascend_session.jsonfile import BOM, JsonError, JsonMember, Node, parse_json
+from ascend_session.jsonfile import JsonError, JsonMember, Node, parse_json
 from ascend_session.text import is_writable, join_words, shorten
 
 _BLANKS = " \t\n\v\f\r"
@@ -56,22 +55,16 @@ class SourceFile:
     Attributes:
         name: The name for messages: its path, as given.
         text: The text; bytes that are not UTF-8 as ``surrogateescape`` decodes them.
-        fix: Whether to accept content whose meaning is clear, although the vendor's reader does
-            not accept it.
         encoding: ``UTF-16`` or ``compressed`` if it is not UTF-8 text, else None.
     """
 
-    def __init__(self, name: str, content: Union[str, bytes], fix: bool = False) -> None:
+    def __init__(self, name: str, content: Union[str, bytes]) -> None:
         if isinstance(content, str):  # half a surrogate pair becomes three bytes that are not UTF-8
             errors = "surrogateescape" if is_writable(content) else "surrogatepass"
             content = content.encode("utf-8", errors)
         self.name = name
         self.text = content.decode("utf-8", "surrogateescape")
-        self.fix = fix
         self.encoding = detect_foreign_encoding(content)
-        if fix and self.encoding == "UTF-16":
-            with contextlib.suppress(UnicodeDecodeError):
-                self.text, self.encoding = content.decode("utf-16"), None
         self._places = TextPlaces(self.text)
         self._errors: List[Finding] = []
         self._warnings: List[Finding] = []
@@ -89,13 +82,8 @@ class SourceFile:
         return self._places.locate(at)
 
     def lines(self) -> Iterator[Tuple[Place, str]]:
-        """Yield the place and the text of each line.
-
-        With ``fix``, lines have no byte order mark and no blanks at their ends.
-        """
+        """Yield the place and the text of each line."""
         for number, line in enumerate(split_lines(self.text), 1):
-            if self.fix:
-                line = trim(line[1:] if line.startswith(BOM) else line)
             yield Place(number, 1), line
 
     def refuse(self, where: Union[int, Place], message: str, hint: Optional[str] = None) -> None:
@@ -143,7 +131,7 @@ class SourceFile:
         Raises:
             JsonError: If the text is not JSON.
         """
-        node, rest = parse_json(self.text, lenient=self.fix)
+        node, rest = parse_json(self.text)
         if rest < len(self.text):
             rest_text = shorten(self.text[rest : rest + 20], 20)
             self.skip(rest, f"The JSON value is followed by {rest_text!r}, which is never read.")
@@ -156,7 +144,7 @@ class SourceFile:
                 error.at,
                 "JSON has no comments, so GE refuses the whole file. Those in the samples of the "
                 "manuals are for the reader only.",
-                "Remove the comments, as fixed() and `config check-file --fix` do.",
+                "Remove the comments.",
             )
         else:
             reason = f"{error.reason[0].upper()}{error.reason[1:]}."
@@ -230,7 +218,7 @@ class SourceFile:
             hint = "Save it as UTF-8 without a byte order mark."
         self._warnings = [Finding(WARNING, message, hint, place=Place(1, 1))]
         self._warnings_left_out = 0
-        if self._errors or self.fix:  # errors about such bytes would not help
+        if self._errors:  # errors about such bytes would not help
             self._errors = [Finding(ERROR, message, hint, place=Place(1, 1))]
             self._errors_left_out = 0
 

@@ -1,4 +1,4 @@
-"""Reading results: no bytes make it fail in any other way than its own, and no task is lost."""
+"""Reading results: no bytes make it fail in any other way than its own."""
 
 import contextlib
 import json
@@ -63,34 +63,8 @@ def test_no_bytes_make_it_fail_but_in_its_own_way(parse, seed: int) -> None:
         with contextlib.suppress(ResultError):
             found = parse(changed(dice.choice(samples), dice))
             read += len(found.tasks)
-            places = [*found.doubts, *([found.damage] if found.damage else [])]
-            assert all(one.place[:2] >= (1, 1) for one in places)
+            assert found.damage is None or found.damage.place[:2] >= (1, 1)
     assert read
-
-
-def of_strange_values(dice: random.Random):
-    """A task in which every value may be another than it should."""
-    values = [None, True, -1, 0, 1e400, -0.0, "", "x", "1%", "-5.00%", [], {}, [[]], 10**400]
-    names = ["basic", "OPAT", "SGAT", "tuning_name", "repo_summary", "total_num", "op_name"]
-    names += ["repo_modified_operators", "repo_modified_subgraphs", "add_repo_subgraphs"]
-    names += ["tune_performance", "Format", "tuning_failed_operators", "performance_improvement"]
-
-    def value(depth):
-        kind = dice.random()
-        if depth > 6 or kind < 0.2:
-            return dice.choice(values)
-        if kind < 0.5:
-            return [value(depth + 1) for _ in range(dice.randrange(4))]
-        return {dice.choice(names): value(depth + 1) for _ in range(dice.randrange(6))}
-
-    return [value(0) for _ in range(3)]
-
-
-def test_no_values_make_it_fail_and_all_tasks_are_there(parse) -> None:
-    dice = random.Random(7)
-    for _ in range(200):
-        written = content(*(of_strange_values(dice) for _ in range(3)), indent=None)
-        assert len(parse(written).tasks) == 3
 
 
 def test_ten_thousand_operators_are_read_in_a_fraction_of_a_second(parse) -> None:
@@ -99,22 +73,4 @@ def test_ten_thousand_operators_are_read_in_a_fraction_of_a_second(parse) -> Non
     found = parse(written)
     assert process_time() - begin < 20  # a quarter of a second, where nothing else runs
     assert len(found.tasks[0].tunings[0].operators) == 10_000
-    assert found.doubts == ()
-
-
-def test_thousands_of_doubts_are_counted_and_the_first_of_them_told(parse) -> None:
-    one = operator("a", 2.0, 1.0, said="3.00%")
-    found = parse(content(task(*[one] * 3000), indent=None)).doubts
-    assert len(found) == 1001
-    assert found[-1].message == "2,000 more doubts are left out here."
-
-
-def test_places_in_a_large_value_are_found_in_one_walk(parse) -> None:
-    """A minute went by for an operator of 20,000 wrong ways, which are 200 kilobytes."""
-    one = operator("a", 2.0, 1.0)
-    wrong = task(one)
-    one["tune_performance"] = {str(number): 3 for number in range(20_000)}
-    begin = process_time()
-    doubts = parse(content(wrong, indent=None)).doubts
-    assert process_time() - begin < 20  # a tenth of a second, where nothing else runs
-    assert len(doubts) == 1001
+    assert found.damage is None

@@ -1,7 +1,6 @@
 """``ascend-session aoe report``: text and JSON."""
 
 import json
-import re
 from time import process_time
 
 import pytest
@@ -40,7 +39,6 @@ def test_it_shows_what_was_tuned_here(call, work):
         "bert/encoder/layer_10/attention/self/Softmax_OPAT_0" in said
     )
     assert "2.011 4.584 2.573 78.16 - update - 1024942313106057586" in said
-    assert said[-1].startswith(f"doubtful: {SGAT}:38:18: total_num is 121, and added (1)")
 
 
 def test_the_folder_of_the_variable_comes_first(call, work, monkeypatch):
@@ -64,7 +62,7 @@ def test_without_results_it_says_where_it_has_looked(call, tmp_path, monkeypatch
 
 def test_json_has_every_operator_and_is_strict(call, work):
     wrong = operator("a", 2.0, 1.0)
-    wrong["tune_performance"]["Schedule"]["performance_before_tune(us)"] = float("nan")
+    del wrong["tune_performance"]["Schedule"]["performance_before_tune(us)"]
     (work / OPAT).write_bytes(content(task(wrong), many(30)))
     called = call("aoe", "report", "--json", OPAT)
     found = json.loads(called.out, parse_constant=pytest.fail)
@@ -73,8 +71,7 @@ def test_json_has_every_operator_and_is_strict(call, work):
     assert found["operators"][-1]["saved"] is None
     assert found["totals"]["operators"]["known"] == 30
     assert found["files"][0]["tasks"][1]["tunings"][0]["summary"]["added"] == 30
-    (doubt,) = found["files"][0]["doubts"]
-    assert doubt["message"].startswith("performance_before_tune(us) is NaN")
+    assert set(found["files"][0]) == {"file", "damage", "tasks"}
     assert (
         len(json.loads(call("aoe", "report", "--json", "--top", "3", OPAT).out)["operators"]) == 3
     )
@@ -85,7 +82,7 @@ def names(call, *arguments):
     return [one["name"] for one in (*found["operators"], *found["subgraphs"])]
 
 
-def test_it_is_sorted_and_cut(call, tmp_path):
+def test_what_saves_most_comes_first_and_the_rest_is_cut(call, tmp_path):
     path = tmp_path / "a.json"
     tuned = [
         operator("net/b", 100.0, 60.0, "Conv2D", "Format"),
@@ -95,10 +92,7 @@ def test_it_is_sorted_and_cut(call, tmp_path):
     path.write_bytes(content(task(*tuned)))
     file = str(path)
     assert names(call, file) == ["net/b", "net/a", "net/c[1]"]
-    assert names(call, file, "--sort", "improvement") == ["net/a", "net/b", "net/c[1]"]
-    assert names(call, file, "--sort", "after") == ["net/b", "net/c[1]", "net/a"]
-    assert names(call, file, "--sort", "name") == ["net/a", "net/b", "net/c[1]"]
-    assert names(call, file, "--sort", "type")[0] == "net/b"
+    assert names(call, file, "--top", "2") == ["net/b", "net/a"]
     shown = call("aoe", "report", file, "--top", "1").out
     assert "... and 2 more; --top shows them, and --json." in shown
 
@@ -106,7 +100,6 @@ def test_it_is_sorted_and_cut(call, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--sort", "size"], "'size' is not one of saved, improvement, before"),
         (["--top", "0"], "0 is not in the range"),
     ],
 )
@@ -156,7 +149,7 @@ def test_operators_of_unknown_time_are_counted(call, work):
     for number, said in [(1, "The time of 1 more is not"), (2, "The times of 2 more are not")]:
         wrong = [operator("b", 2.0, 1.0) for _ in range(number)]
         for one in wrong:
-            one["tune_performance"]["Schedule"]["performance_after_tune(us)"] = "x"
+            del one["tune_performance"]["Schedule"]["performance_after_tune(us)"]
         (work / OPAT).write_bytes(content(task(operator("a", 2.0, 1.0), *wrong)))
         assert f"{said} known." in call("aoe", "report", OPAT).out
 
@@ -164,40 +157,6 @@ def test_operators_of_unknown_time_are_counted(call, work):
 def test_nothing_in_an_error_controls_the_terminal(call, work):
     called = call("aoe", "report", "a\x1b[31m.json")
     assert called.err.startswith("ascend-session: error: a\\x1b[31m.json: does not exist.\n")
-
-
-@pytest.fixture
-def drawn(on_terminal, tmp_path):
-    """What the report of operators is on a terminal of that many columns."""
-
-    def drawn(columns, *operators):
-        path = tmp_path / OPAT
-        path.write_bytes(content(task(*operators)))
-        called = on_terminal("aoe", "report", str(path), columns=columns, PYTHONIOENCODING="utf-8")
-        return re.sub(r"\x1b\[[0-9;]*m", "", called.out).splitlines()
-
-    return drawn
-
-
-def test_bars_are_as_long_as_the_times_also_of_what_became_slower(drawn):
-    wrong = operator("unknown", 2.0, 1.0)
-    wrong["tune_performance"]["Schedule"]["performance_before_tune(us)"] = "x"
-    said = drawn(100, operator("a", 4.0, 2.0), operator("slow", 4.0, 8.0), wrong)
-    bars = [line.count("█") for line in said if "█" in line]
-    assert bars == [30, 15, 30, 60]
-    assert any("Before is above, after is below" in line for line in said)
-
-
-def test_no_number_is_folded_on_a_narrow_terminal(drawn):
-    said = drawn(60, operator("net/" * 20, 123456.789, 12345.678))
-    assert any("111,111.111  123,456.789  12,345.678" in line for line in said)
-
-
-def test_the_end_of_a_name_of_wide_letters_is_beside_its_bars(drawn):
-    said = drawn(80, operator("调优" * 30 + "end", 2.0, 1.0))
-    (label,) = [line for line in said if "...优" in line or "...调" in line]
-    assert "优end " in label
-    assert "█" in label
 
 
 def test_ten_thousand_operators_are_shown_quickly(call, tmp_path):

@@ -1,13 +1,10 @@
 """``ascend-session config check-file``: files that options point to."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from ascend_session.option_files import CustomDtypes, Dtypes, MixList
 
 MIX = '{ // all\n "black-list": {"to-add": ["Relu"]},}'
 DTYPES = "# By operator name\n\nA::InputDtype:int8\n"
@@ -19,43 +16,21 @@ def test_a_file_that_the_vendor_takes_is_ok(call: Any, write: Any) -> None:
     report = json.loads(call("config", "check-file", "customize_dtypes", name, "--json").out)
     assert report == {
         "option": "customize_dtypes", "file": name, "ok": True, "refused": [], "remarks": [],
-        "fixed": None, "fixed_ok": False, "fix_remarks": [],
     }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("option", "text", "made"),
-    [
-        ("modify_mixlist", MIX, MixList(black_add=("Relu",))),
-        ("customize_dtypes", DTYPES, CustomDtypes({"A": Dtypes(["int8"])})),
-    ],
+    ("option", "text", "hint"),
+    [("modify_mixlist", MIX, "the comments."), ("customize_dtypes", DTYPES, "the line.")],
 )
-def test_the_samples_of_the_manuals_are_refused_and_fixed(
-    call: Any, write: Any, option: str, text: str, made: Any
+def test_the_samples_of_the_manuals_are_refused_with_what_to_do(
+    call: Any, write: Any, option: str, text: str, hint: str
 ) -> None:
     name = write(text, "sample.cfg")
-    copy = name.replace("sample.cfg", "sample.fixed.cfg")
     refused = call("config", "check-file", option, name)
     assert refused.code == 1
     assert "comment" in refused.out
-    assert re.search("hint: (Take|Remove)", refused.out)
-    assert "as fixed() and `config check-file --fix` do." in refused.out
-    fixed = call("config", "check-file", option, name, "--fix")
-    assert fixed.code == 0
-    assert f"\n{copy}: ok\n" in fixed.out
-    assert type(made).read(copy) == made
-    assert Path(name).read_text() == text
-
-
-def test_nothing_is_overwritten_without_force(call: Any, write: Any) -> None:
-    name, words = write(MIX, "mix.json"), ("config", "check-file", "modify_mixlist")
-    refused = call(*words, name, "--fix", "-o", name)
-    assert refused.code == 1
-    assert refused.err.endswith("already exists.\n  hint: Give --force to replace it.\n")
-    assert Path(name).read_text() == MIX
-    mended = json.loads(call(*words, name, "--fix", "-o", name, "--force", "--json").out)
-    assert (mended["fixed"], mended["fixed_ok"], mended["ok"]) == (name, True, False)
-    assert MixList.read(name) == MixList(black_add=("Relu",))
+    assert f"    hint: Remove {hint}\n" in refused.out
 
 
 def test_remarks_are_findings_too(call: Any, write: Any) -> None:
@@ -79,8 +54,6 @@ def test_a_file_that_cannot_be_read_is_said(call: Any, tmp_path: Path) -> None:
     ("more", "said"),
     [
         (["work_path", "a"], "work_path is not one of op_prec"),
-        (["modify_mixlist", "a", "--force"], "needs --fix."),
-        (["modify_mixlist", "a", "-o", "b"], "needs --fix."),
         (["op_debug_config", "a", "--soc", "b"], "only modify_mixlist takes it."),
     ],
 )
@@ -121,43 +94,6 @@ def test_a_mix_list_is_compared_with_the_lists_of_the_toolkit(
     assert json.loads(call(*words, "--json").out)["toolkit"][0].startswith("Relu: is to be added")
     nowhere = json.loads(call("config", "check-file", "modify_mixlist", name, "--json").out)
     assert (nowhere["ok"], nowhere["toolkit"]) == (True, None)
-
-
-def test_what_a_copy_does_not_have_is_told(call: Any, write: Any) -> None:
-    text = '{ // all\n "white-list": {"to-add": ["A"]},\n "white-list": {"to-add": ["B"]} }'
-    name = write(text, "mix.json")
-    words = ("config", "check-file", "modify_mixlist", name, "--fix")
-    called = call(*words)
-    assert "mix.fixed.json: ok\n" in called.out
-    assert f"  {name}:3:2: note: The key 'white-list' is also in line 2; only" in called.out
-    (told,) = json.loads(call(*words, "--force", "--json").out)["fix_remarks"]
-    assert told["line"] == 3
-
-
-@pytest.mark.parametrize(
-    ("option", "content", "said"),
-    [
-        ("op_precision_mode", b"\x1f\x8b\x08\x00", "This is compressed, not UTF-8 text"),
-        ("op_precision_mode", b"\xff\xfeA", "This is UTF-16, not UTF-8 text"),
-        ("op_precision_mode", b"A: fast\n", "has nothing that GE can use, so no copy"),
-        (
-            "aoe_config_file",
-            b'{"tune_ops_name": ["a"], // x\n"new": 1}',
-            "its effect is unknown. No copy was",
-        ),
-    ],
-)
-def test_a_file_whose_content_would_be_lost_is_not_copied(
-    call: Any, tmp_path: Path, option: str, content: bytes, said: str
-) -> None:
-    path = tmp_path / "a.cfg"
-    path.write_bytes(content)
-    words = ("config", "check-file", option, str(path), "--fix", "-o", str(path), "--force")
-    called = call(*words)
-    assert called.code == 1
-    assert said in called.err
-    assert path.read_bytes() == content
-    assert [one.name for one in tmp_path.iterdir()] == ["a.cfg"]
 
 
 def test_swapped_arguments_are_answered_with_the_right_call(call: Any, write: Any) -> None:

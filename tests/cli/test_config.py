@@ -1,10 +1,8 @@
-"""``ascend-session config``: check, show and schema."""
+"""``ascend-session config``: check and show."""
 
 import json
 
 import pytest
-
-from ascend_session.config.reference import json_schema
 
 
 def test_a_right_file_is_ok(call, write):
@@ -153,9 +151,3 @@ def test_show_as_json_has_the_same_names_for_right_and_wrong_files(call, write):
     assert found["not_in_entry"] == {"model_dir": "out"}
     assert set(json.loads(wrong.out)) == set(found)
     assert json.loads(wrong.out)["problems"][0]["line"] == 1
-
-
-def test_schema_prints_the_json_schema(call):
-    called = call("config", "schema")
-    assert called.code == 0
-    assert json.loads(called.out) == json_schema()

@@ -171,7 +171,7 @@ def test_devices_that_nobody_can_open_are_not_in_order(call, host):
 def test_the_exit_code_is_explained_in_the_help(call):
     text = " ".join(call("devices", "--help").out.split())
     assert "Exit code: 0 if this process can open a device and the health of all" in text
-    assert "--interval SECONDS" in text
+    assert "--timeout SECONDS" in text
 
 
 @pytest.mark.parametrize("arguments", [["--json"], []])
@@ -256,12 +256,10 @@ def test_a_hanging_npu_smi_costs_its_time_limit_only(call, host):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--watch", "--interval", "0.4"], "0.4 is not from 0.5 to 86400 seconds."),
-        (["--watch", "--interval", "nan"], "nan is not from 0.5 to 86400 seconds."),
-        (["--watch", "--interval", "inf"], "inf is not from 0.5 to 86400 seconds."),
-        (["--watch", "--interval", "soon"], "Invalid value for '--interval': "),
-        (["--interval", "3"], "needs --watch."),
         (["--timeout", "0"], "0 is not from 0.1 to 86400 seconds."),
+        (["--timeout", "nan"], "nan is not from 0.1 to 86400 seconds."),
+        (["--timeout", "inf"], "inf is not from 0.1 to 86400 seconds."),
+        (["--timeout", "soon"], "Invalid value for '--timeout': "),
         (["0"], "unexpected extra argument"),
     ],
 )

@@ -1,18 +1,15 @@
 """fusion_switch_file as GE's parser takes it: JSON, or lines if it is no JSON."""
 
 import contextlib
-import functools
 import json
 import pickle
 import random
-from pathlib import Path
 from typing import Any, Dict
 
 import pytest
 
 from ascend_session import ConfigError
 from ascend_session.option_files import FusionSwitch
-from tests.option_files.fixing import fix
 
 SAMPLE = """\
 {
@@ -166,17 +163,6 @@ def test_the_older_form_is_taken_and_does_not_reach_the_newer_passes(
     assert FusionSwitch.parse(content) == made
 
 
-def test_a_fixed_copy_means_what_a_person_reads(tmp_path: Path) -> None:
-    path = tmp_path / "fusion_switch.cfg"
-    path.write_text('{" Switch ": { // all\n"GraphFusion": {"A ": " on ", "ALL": "off",},},}')
-    made = FusionSwitch.fixed(path)
-    assert made == FusionSwitch({"A": True, "ALL": False})
-    made.write(path, force=True)
-    assert FusionSwitch.read(path) == made
-    assert FusionSwitch.check(path) == ()
-    assert fix(FusionSwitch, "\ufeff# all\n \nA: on\r\n").graph == {"A": True}
-
-
 def test_no_bytes_whatever_crash_the_reader() -> None:
     rng = random.Random(2)
     words = [b'"Switch"', b'"GraphFusion"', b'"Priority"', b'"Top"', b'"A"', b'"on"', b'"1"']
@@ -186,7 +172,6 @@ def test_no_bytes_whatever_crash_the_reader() -> None:
         for read in (
             FusionSwitch.parse,
             FusionSwitch.check_text,
-            functools.partial(fix, FusionSwitch),
         ):
             with contextlib.suppress(ConfigError):
                 read(content)

@@ -2,7 +2,6 @@
 
 import contextlib
 import copy
-import functools
 import pickle
 import random
 import time
@@ -14,7 +13,6 @@ import pytest
 from ascend_session import ConfigError
 from ascend_session.option_files import OpPrecision
 from ascend_session.option_files.op_precision import MODES, read_implemented_modes
-from tests.option_files.fixing import fix
 
 BLANKS = b" \t\n\v\f\r"
 SEED_000 = """\
@@ -150,7 +148,6 @@ def test_no_bytes_whatever_crash_the_reader() -> None:
         for read in (
             OpPrecision.parse,
             OpPrecision.check_text,
-            functools.partial(fix, OpPrecision),
         ):
             with contextlib.suppress(ConfigError):
                 read(content)
@@ -200,22 +197,6 @@ def test_single_operators_are_set() -> None:
     assert start.by_type["A"] == "high_performance"
     with pytest.raises(ConfigError):
         start.set("A", "best")
-
-
-# What is fixed --------------------------------------------------------------------------------
-
-
-def test_a_fixed_copy_means_what_a_person_reads(tmp_path: Path) -> None:
-    path = tmp_path / "net.ini"
-    path.write_text(
-        "\ufeff[byoptype]\n  # a=b\n; x=y\nA=keep_fp16 # why\n[BynodeName]\nn=high_precision\n",
-        encoding="utf-8",
-    )
-    made = OpPrecision.fixed(path)
-    assert made == OpPrecision({"A": "keep_fp16"}, {"n": "high_precision"})
-    made.write(path, force=True)
-    assert OpPrecision.read(path) == made
-    assert OpPrecision.check(path) == ()
 
 
 def test_the_toolkits_modes_are_read(tmp_path: Path) -> None:

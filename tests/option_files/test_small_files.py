@@ -1,7 +1,6 @@
 """op_debug_config and aoe_config_file."""
 
 import contextlib
-import functools
 import json
 import pickle
 import random
@@ -12,7 +11,6 @@ import pytest
 
 from ascend_session import ConfigError
 from ascend_session.option_files import AoeConfigFile, OpDebugConfig, OptionFile
-from tests.option_files.fixing import fix
 
 
 def refusal(kind: Type[OptionFile], content: Any) -> str:
@@ -29,7 +27,7 @@ def test_no_bytes_whatever_crash_a_reader(kind: Type[OptionFile]) -> None:
     words += [b'"tune_ops_name"', b'"A"', b"\0", b"\r", b"-", b"\xef\xbb\xbf"]
     for _ in range(3000):
         content = b"".join(rng.choice(words) for _ in range(rng.randrange(20)))
-        for read in (kind.parse, kind.check_text, functools.partial(fix, kind)):
+        for read in (kind.parse, kind.check_text):
             with contextlib.suppress(ConfigError):
                 made: Any = read(content)
                 if read == kind.parse:
@@ -77,7 +75,6 @@ def test_a_line_of_debug_items_that_ge_cannot_use_is_passed_on_for_all_operators
     assert made.items
     assert not made.names
     assert OpDebugConfig.parse(made.text()) == made
-    assert fix(OpDebugConfig, content) == OpDebugConfig()
 
 
 def test_debug_items_in_another_encoding_are_kept_as_they_are() -> None:
@@ -119,11 +116,6 @@ def test_debug_items_are_written_and_read_back() -> None:
 def test_debug_items_that_no_line_can_hold_are_refused(given: Any) -> None:
     with pytest.raises(ConfigError):
         OpDebugConfig(**given)
-
-
-def test_fixed_debug_items_have_no_comment_behind_them() -> None:
-    made = fix(OpDebugConfig, "\ufeffop_debug_config=oom # memory\n")
-    assert made == OpDebugConfig(("oom",))
 
 
 # aoe_config_file ------------------------------------------------------------------------------
@@ -173,10 +165,9 @@ def test_what_is_not_in_the_manual_is_refused(content: str, expected: str) -> No
     assert expected in refusal(AoeConfigFile, content)
 
 
-def test_unknown_keys_of_a_tuning_file_are_told_and_comments_can_be_taken_out() -> None:
+def test_unknown_keys_of_a_tuning_file_are_told() -> None:
     (found,) = AoeConfigFile.check_text('{"tune_ops": ["A"]}')
     assert "The manual has no key 'tune_ops'" in str(found)
-    assert fix(AoeConfigFile, '{// a\n"feature": []}') == AoeConfigFile()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from ascend_session.findings import TextPlaces
 from ascend_session.option_files import AoeConfigFile, CustomDtypes, MixList, OpPrecision
 from ascend_session.option_files.source_file import SourceFile, encode
 from ascend_session.text import is_writable
-from tests.option_files.fixing import fix
 
 
 def refusal(path):
@@ -66,7 +65,7 @@ def test_utf_16_is_a_remark_where_ge_only_skips(encoding: str) -> None:
     assert OpPrecision.parse(content) == OpPrecision()
     (found,) = OpPrecision.check_text(content)
     assert str(found).startswith("1:1: This is UTF-16, not UTF-8 text; GE reads an operator")
-    assert fix(OpPrecision, content) == OpPrecision({"Relu": "high_precision"})
+    assert found.hint == "Save it as UTF-8 without a byte order mark."
 
 
 def test_compressed_text_is_refused_where_ge_refuses_the_bytes(tmp_path: Path) -> None:
