@@ -13,6 +13,7 @@
 | `FIRST_STEP_NAME` | `write_first_step`, for `training.progress` | `read_first_step` |
 | `STEP_NAME` | `write_step`, for `training.progress` | `read_step` |
 | `SESSIONS_NAME` | `compat.sessions` | the same, in rank 0 |
+| `MODELS_NAME` | `backends.exchange`, in the process of rank 0 | `read_models` |
 
 The runner loads this file by its path before the program starts, and imports nothing with it that
 the program could have a module of its own for: `json` and `traceback` would stand in its place, or
@@ -42,6 +43,7 @@ RECORD_NAME, STACKS_NAME = "error.json", "stacks.log"
 PROCESS_PREFIX, PROCESS_SUFFIX = "process_", ".json"
 ABSENT_NAME, SESSIONS_NAME = "absent_ranks.json", "sessions.json"
 FIRST_STEP_NAME, STEP_NAME = "first_step", "step"
+MODELS_NAME = "models.json"
 
 STACK_SIGNAL = int(__import__("_signal").SIGRTMIN) + 7  # signal itself is slow to load
 """Number of the signal that makes a rank write its stacks; it ends a program that has no runner."""
@@ -101,6 +103,7 @@ def read_first_step(folder: str) -> "Optional[int]":
     return int(text) if text.isdigit() else None
 
 
+_MOST_MODELS_CHARACTERS = 1 << 20
 _STEP_BYTES = 64  # a fixed length, so that a shorter record overwrites a longer one completely
 
 
@@ -134,6 +137,27 @@ def read_step(folder: str) -> "Optional[Tuple[int, Optional[int], float]]":
             step, total, now = file.read(_STEP_BYTES).split()
         return int(step), None if total == "-1" else int(total), float(now)
     except (OSError, ValueError):
+        return None
+
+
+def read_models(folder: str) -> "Optional[Tuple[Optional[bool], str, Tuple[str, ...]]]":
+    """Read what the comparison of the ranks' variables has found.
+
+    Args:
+        folder: The folder of rank 0.
+
+    Returns:
+        Whether the ranks hold one model, None if nothing was compared; an error, or an empty text;
+        and notes. None if there is no such file.
+    """
+    import json
+
+    try:
+        with open(os.path.join(folder, MODELS_NAME), encoding="utf-8") as file:
+            found = json.loads(file.read(_MOST_MODELS_CHARACTERS))
+        is_one_model, notes = found["is_one_model"], tuple(map(str, found["notes"]))
+        return None if is_one_model is None else bool(is_one_model), found["error"] or "", notes
+    except (OSError, ValueError, TypeError, KeyError):
         return None
 
 

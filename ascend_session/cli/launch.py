@@ -104,6 +104,7 @@ _CHECKS = OptionGroup("Checks, waits and failures")
 @OUTPUT.value(
     "--show", "LIST", "Show the output of these ranks: all, none, or a list such as 0,4-7."
 )
+@_CHECKS.flag("--independent", "Let each rank train a model of its own; do not compare them.")
 @_PROCESSES.value(
     "--attach",
     "K",
@@ -154,8 +155,8 @@ def launch(
     are passed on to it.
 
     Exit code: 0 if every rank succeeded, otherwise that of the rank that failed first, or 128+n
-    for signal n. If nothing was started: 1 if this host or the rank table has errors, 2 for a
-    usage error.
+    for signal n; 1 if the ranks hold different models. If nothing was started: 1 if this host or
+    the rank table has errors, 2 for a usage error.
 
     Examples:
         ascend-session launch -n 8 train.py --epochs 90

@@ -25,6 +25,9 @@ LAUNCHED = "ASCEND_SESSION_LAUNCHED"
 STALL_NOTE = "ASCEND_SESSION_STALL_NOTE"
 """Variable with the seconds that a rank may wait before the launcher reports it; 0 for never."""
 
+INDEPENDENT = "ASCEND_SESSION_INDEPENDENT"
+"""Variable that is 1 where each rank trains a model of its own, as in a sweep."""
+
 _CHIEF_VARIABLES = ("CM_CHIEF_IP", "CM_CHIEF_PORT", "CM_CHIEF_DEVICE", "CM_WORKER_SIZE")
 
 
@@ -38,6 +41,11 @@ def read_number(environ: Mapping[str, str], name: str) -> Optional[int]:
 def read_seconds(environ: Mapping[str, str], name: str) -> Optional[float]:
     """Read a variable as seconds with at most two decimals; None if it is anything else."""
     return parse_seconds(environ.get(name, ""))
+
+
+def is_independent(environ: Mapping[str, str]) -> bool:
+    """Return whether each rank of the job trains a model of its own, so that none is compared."""
+    return environ.get(INDEPENDENT, "") not in ("", "0")
 
 
 def check_stall_note(environ: Mapping[str, str]) -> None:

@@ -15,7 +15,7 @@ from ascend_session.failures.peers import Peer, find_peers
 from ascend_session.failures.record import ErrorRecord, read_record
 from ascend_session.failures.scanner import classify
 from ascend_session.files import read_end
-from ascend_session.rank_folder import RECORD_NAME, STACKS_NAME
+from ascend_session.rank_folder import MODELS_NAME, RECORD_NAME, STACKS_NAME, read_models
 
 _MOST_BYTES = 16 << 20  # read from the end of one log, which takes about three seconds
 _ALL_BYTES = 64 << 20  # read from all logs together
@@ -174,7 +174,8 @@ def find_logs(folder: str) -> List[str]:
         os.path.join(place, name)
         for place, _, names in sorted(os.walk(chosen))
         for name in sorted(names)
-        if name == RECORD_NAME or (_is_log(name) and os.path.isfile(os.path.join(place, name)))
+        if name in (RECORD_NAME, MODELS_NAME)
+        or (_is_log(name) and os.path.isfile(os.path.join(place, name)))
     ]
     return paths[:_MOST_FILES]
 
@@ -208,18 +209,21 @@ def read_logs(paths: List[str]) -> List[Log]:
 
 
 def _read_log(path: str, share: int) -> Optional[Log]:
-    """Read a log; None for a binary file, or a record that the runner did not write."""
+    """Read a log; None for a binary file, or a record that this package did not write."""
     if os.path.basename(path) == RECORD_NAME:
         record = read_record(os.path.dirname(path) or ".")
         if record is None:
             return None
         return Log(path, f"{record.message}\n{record.traceback}", record.time, record)
-    content = read_end(path, share)
-    if b"\0" in content[:4096]:
-        return None
     try:
         facts = os.stat(path)
     except OSError:  # removed meanwhile
+        return None
+    if os.path.basename(path) == MODELS_NAME:
+        models = read_models(os.path.dirname(path) or ".")
+        return None if models is None else Log(path, models[1], facts.st_mtime)
+    content = read_end(path, share)
+    if b"\0" in content[:4096]:
         return None
     text = content.decode("utf-8", "backslashreplace")
     return Log(path, text, facts.st_mtime, is_whole=facts.st_size <= share)

@@ -16,6 +16,9 @@ JOB_CANNOT_GO_ON = "The job cannot go on: "
 It is one line in the text of the error that the rank's ``session.run`` raises.
 """
 
+DIFFERENT_MODELS = "different_models"
+"""Name of the failure of a job whose ranks end with 0, but hold different models."""
+
 
 def _row(
     failure_class: FailureClass,
@@ -811,6 +814,18 @@ ROWS: Tuple[Definition, ...] = (
             r"|(?:os\.fork\(\)|_execute_child)\n(?:[^\n]{0,200}\n){0,2}BlockingIOError: .Errno 11",
         ),
     ),
+    _permanent(
+        "guides/facts/adapter.md#checkpoints",
+        "A saver has read a variable that nothing has initialised where it looks. On a device the "
+        "sharded savers that MonitoredTrainingSession and Estimator make may fail so: give them "
+        "one that is not sharded, tf.train.Scaffold(saver=tf.train.Saver()); `ascend-session "
+        "guide training` has other ways. With any other saver, run the initialisers first.",
+        KnownText(
+            "/SaveV2",
+            "uninitialized value in SaveV2",
+            r"uninitialized value \S{1,200}\n[ \t]{0,8}\[\[(?:\{\{)?node [^\s}]{0,80}/SaveV2",
+        ),
+    ),
     # The stub
     _permanent(
         "backends/exchange of this package",
@@ -819,5 +834,18 @@ ROWS: Tuple[Definition, ...] = (
         "the rank that the sentence names has written.",
         KnownText(JOB_CANNOT_GO_ON, JOB_CANNOT_GO_ON[:-2]),
         is_secondary=True,
+    ),
+    _permanent(
+        "guides/training.md#when-the-ranks-hold-different-models",
+        "Let all ranks begin with the variables of rank 0 (BroadcastGlobalVariablesHook), and "
+        "average the gradients of every step (training.DistributedOptimizer); in npu_bridge these "
+        "are NPUBroadcastGlobalVariablesHook and npu_tf_optimizer. Each checkpoint of this job, "
+        "also that of rank 0, is the model of one rank. If each rank is to train a model of its "
+        "own, launch with --independent (in Python, independent=True).",
+        KnownText(
+            " different models: ",
+            DIFFERENT_MODELS,
+            r"hold \d{1,7} different models: ",
+        ),
     ),
 )

@@ -29,6 +29,7 @@ from ascend_session.launcher.events import (
     Resumed,
     Waiting,
 )
+from ascend_session.launcher.models import judge_models
 from ascend_session.launcher.output import Output, Target
 from ascend_session.launcher.plan import Plan, plan_job
 from ascend_session.launcher.preflight import checked_plan
@@ -258,9 +259,10 @@ class _Launch:
                 remove_abandoned()
         self._signals.take()  # what came meanwhile is noted, and came while ranks ran
         judge(planned, attempt)
+        judge_models(planned, attempt)
         self._attempts.append(attempt)
         self._notes += [not_bound(event.rank, event.text) for event in attempt.not_bound]
-        self._notes += attempt.lost
+        self._notes += [*attempt.lost, *attempt.model_notes]
         if planned.backend.holds_npus:
             from ascend_session.launcher.preflight_npu import note_held_devices
 

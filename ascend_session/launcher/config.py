@@ -52,6 +52,8 @@ class LaunchConfig:
         bind: Which CPUs a rank may use: ``auto``, those near its device, as far as the launcher may
             use them, on the stub all; ``even``, an equal part of the launcher's; ``none``, all.
         show: Whose output is shown: ``all``, ``none`` or ranks as in ``0,4-7``.
+        independent: Whether each rank trains a model of its own, as in a sweep: then nothing is
+            reported about models that differ.
         attach: The rank of this node that gets the launcher's standard streams, for a debugger or
             ``input()``. What the others write goes to their files only, Ctrl-C goes to this rank
             first, and no time limit counts as a stall. Standard input must be a terminal.
@@ -90,6 +92,7 @@ class LaunchConfig:
     max_restarts: int = 0
     bind: str = "auto"
     show: str = "all"
+    independent: bool = False
     attach: Optional[int] = None
     timestamps: bool = False
     events: Optional[str] = None
@@ -169,7 +172,7 @@ _VALUES: Tuple[Tuple[Tuple[str, ...], Callable[[Any], bool], str], ...] = (
         "a number of seconds above 0",
     ),
     (
-        ("no_rank_table", "timestamps", "preflight"),
+        ("no_rank_table", "independent", "timestamps", "preflight"),
         lambda value: isinstance(value, bool),
         "True or False",
     ),

@@ -17,6 +17,7 @@ from ascend_session.backends import BACKEND_VARIABLE, STUB_DEVICES_VARIABLE
 from ascend_session.cluster.schedulers import IDENTITY_VARIABLES, has_scheduler
 from ascend_session.cluster.variables import (
     GRACE,
+    INDEPENDENT,
     LAUNCHED,
     RENDEZVOUS,
     read_task,
@@ -59,6 +60,7 @@ _BY_TABLE = (
 # Inherited as they are, for the launcher itself goes by them.
 _KEPT = {
     "ASCEND_RT_VISIBLE_DEVICES": f"Give {option('devices')}, or export it before the launch.",
+    INDEPENDENT: f"Give {option('independent')}, or export it before the launch.",
     "ASCEND_SESSION_HOST_ROOT": "Export it before the launch.",
     STUB_DEVICES_VARIABLE: f"Give {option('processes')}, or export it before the launch.",
 }
@@ -149,6 +151,7 @@ def decide_environments(
         GRACE: f"{round(config.grace, 2):g}",
         **({} if rendezvous.chief else {"RANK_SIZE": str(size)}),
         **rendezvous.variables,
+        **({INDEPENDENT: "1"} if config.independent else {}),
     }
     removed = _find_removed(environ, shared, config.env)
     notes = [

@@ -102,6 +102,8 @@ class Cause:
         plogs: The vendor's log files of the rank's process.
         elsewhere: The rank on another node because of which ``rank`` failed, or None.
         left: Ranks that did not fail, but ended or left while others needed them.
+        kind: ``different_models`` if every rank ended with 0, but they hold different models; else
+            None.
     """
 
     rank: Optional[int]
@@ -117,6 +119,7 @@ class Cause:
     plogs: Tuple[str, ...] = ()
     elsewhere: Optional[int] = None
     left: Tuple[int, ...] = ()
+    kind: Optional[str] = None
 
     def as_dict(self) -> Dict[str, Any]:
         """Convert the cause to plain values; the failure to its code and the line with it."""
@@ -138,7 +141,8 @@ class Attempt:
         started: In seconds since 1970.
         ended: Likewise; no process of the job lived then, but for those in ``left``.
         ranks: The ranks of this node, in order.
-        cause: Why it failed; None if every rank ended with 0.
+        cause: Why it failed; None if every rank ended with 0 and they hold one model, as far as
+            that was compared.
         swept: What was left of the job when its ranks had ended, and was then ended.
         left: Processes that could not be ended.
         stopped: When everyone was asked to end; None if nobody was.
@@ -157,6 +161,8 @@ class Attempt:
         lost: Sentences about processes below ranks that failed, besides those of the cause.
         first_step: The global step with which rank 0 began, as `training.SaveOnPreemptionHook`
             has noted it; None if nothing did.
+        is_one_model: Whether the ranks hold one model; None if nothing was compared.
+        model_notes: What else is to be said about the models of the ranks.
     """
 
     number: int
@@ -182,6 +188,8 @@ class Attempt:
     repeated: Optional[Repeated] = None
     lost: Tuple[str, ...] = ()
     first_step: Optional[int] = None
+    is_one_model: Optional[bool] = None
+    model_notes: Tuple[str, ...] = ()
 
     @classmethod
     def begin(cls, plan: Plan, started: float) -> Attempt:
@@ -223,6 +231,7 @@ class Attempt:
             "swept": self.swept,
             "left": self.left,
             "first_step": self.first_step,
+            "is_one_model": self.is_one_model,
         }
 
 
@@ -231,7 +240,8 @@ class LaunchResult:
     """What became of a launch.
 
     Attributes:
-        code: 0 if all ranks ended with 0; else the root cause's code, 128+n for a signal.
+        code: 0 if all ranks ended with 0 and do not hold different models; else the root cause's
+            code, 128+n for a signal.
         run: Name of the launch, and of its folder.
         backend: ``npu`` or ``stub``.
         attempts: Every attempt, in order; the last one decides.
@@ -252,7 +262,7 @@ class LaunchResult:
 
     @property
     def ok(self) -> bool:
-        """Whether every rank of the last attempt ended with 0."""
+        """Whether the last attempt succeeded."""
         return self.code == 0
 
     @property

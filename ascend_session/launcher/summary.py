@@ -97,7 +97,10 @@ def _describe_success(result: LaunchResult) -> str:
     tries = len(result.attempts)
     again = "" if tries == 1 else f" at attempt {tries}{_describe_start(result.attempts[-1])}"
     took = _format_seconds(result.attempts[-1].ended - result.attempts[0].started)
-    return f"ascend-session: {who} succeeded{again} in {took}; logs in {_folder_of(result)}"
+    model = ""
+    if result.attempts[-1].is_one_model:
+        model = " and hold one model" if count > 1 else ", and the ranks below it hold one model,"
+    return f"ascend-session: {who} succeeded{again}{model} in {took}; logs in {_folder_of(result)}"
 
 
 def _describe_start(attempt: Attempt) -> str:

@@ -68,7 +68,7 @@ def test_a_broken_rank_table_is_refused_before_anything_is_started(launch, tmp_p
 
 
 def test_ranks_speak_on_stdout_and_the_launcher_on_stderr(launch, tmp_path):
-    called = launch("-n", "2", *_PYTHON, _ECHO)
+    called = launch("-n", "2", "--independent", *_PYTHON, _ECHO)
     assert called.code == 0
     said = sorted(called.out.splitlines())
     assert said == ["[0] rank 0 []", "[0] to stderr", "[1] rank 1 []", "[1] to stderr"]
@@ -268,6 +268,33 @@ def test_a_dry_run_prints_the_plan_and_starts_nothing(launch, tmp_path):
     assert "Rank 0 on device 3\n" in called.out
     assert "Rank 1 on device 5\n  ASCEND_DEVICE_ID=5\n" in called.out
     assert "Not inherited by the ranks\n  RANK_TABLE_FILE: " in called.out
+
+
+def test_a_dry_run_shows_that_ranks_are_independent(launch):
+    words = ("--dry-run", "--independent", "-n", "2", "--no-python", "/bin/false")
+    called = launch(*words)
+    assert "  ASCEND_SESSION_INDEPENDENT=1\n" in called.out
+    assert "exchanged nothing" not in called.err
+    for rank in json.loads(launch("--json", *words).out)["ranks"]:
+        assert rank["changed"]["ASCEND_SESSION_INDEPENDENT"] == "1"
+
+
+def test_whether_ranks_are_independent_is_an_option_and_no_variable_of_ranks(launch):
+    called = launch("-n", "2", "--env", "ASCEND_SESSION_INDEPENDENT=1", "--no-python", "/bin/true")
+    assert called.code == 2
+    assert "Give --independent, or export it before the launch." in called.err
+
+
+def test_ranks_that_exchange_nothing_are_noted_once_at_the_end(launch):
+    words = ("-n", "2", "--no-python", "/bin/true")
+    note = (
+        "The ranks exchanged nothing; if they train, they train 2 models. `ascend-session guide "
+        "training` shows how to train one; --independent is for several."
+    )
+    called = launch(*words)
+    assert called.code == 0
+    assert called.err.splitlines()[2:] == [note]
+    assert len(launch("--independent", *words).err.splitlines()) == 2
 
 
 def test_a_dry_run_names_no_logs_of_a_rank_that_gets_the_terminal(launch):

@@ -346,7 +346,7 @@ def test_an_unknown_option_of_the_scripts_own_is_not(fail, words):
 def test_a_launch_begins_with_its_ranks_its_backend_and_its_logs(program, tmp_path):
     script = tmp_path / "empty.py"
     script.write_text("")
-    words = ("--log-dir", str(tmp_path), str(script))
+    words = ("--independent", "--log-dir", str(tmp_path), str(script))
     called = program("launch", *words, ASCEND_SESSION_BACKEND="stub")
     first, second, last = called.err.splitlines()
     because = "8 ranks, backend stub: ASCEND_SESSION_BACKEND=stub is set; logs in "

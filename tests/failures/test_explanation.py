@@ -117,6 +117,23 @@ def test_where_nothing_is_known_the_last_exception_is_given() -> None:
     assert explanation.raised == "ValueError: empty batch"
 
 
+def test_ranks_that_hold_different_models_are_a_cause_though_none_failed(tmp_path: Path) -> None:
+    rank = tmp_path / "rank_0"
+    write(rank, stdout="step 100: loss 0.1\n", stderr="")
+    error = "the 8 ranks hold 8 different models: `w` differs first"
+    found = {"is_one_model": False, "error": error, "notes": []}
+    (rank / "models.json").write_text(json.dumps(found))
+    cause = explain_logs(read_logs(find_logs(str(tmp_path)))).cause
+    assert cause is not None
+    assert cause.failure is not None
+    assert (cause.failure.code, cause.failure.line) == ("different_models", error)
+    assert cause.log.path == str(rank / "models.json")
+
+    found = {"is_one_model": True, "error": None, "notes": ["A note."]}
+    (rank / "models.json").write_text(json.dumps(found))
+    assert explain_logs(read_logs(find_logs(str(tmp_path)))).cause is None
+
+
 def test_of_a_job_the_last_attempt_is_read_and_of_jobs_the_newest(tmp_path: Path) -> None:
     for job, changed in (("new", 2000), ("old", 1000)):
         for attempt in (1, 2, 10):

@@ -87,6 +87,8 @@ def test_code_that_stands_alone_is_found(text: str) -> None:
         "listen on ip[10.0.0.1] and specific port[60000] success",
         "[InitGroupStage][DisplayConnectionedRank]total connected num is [4]",
         "[Timeout] of 3 s",
+        "Attempting to use uninitialized value w\n\t [[{{node add}}]]\n\t [[save/SaveV2]]",
+        "we compared 4 different models: resnet, vgg, mobilenet and inception",
     ],
 )
 def test_what_only_resembles_a_failure_is_not_found(text: str) -> None:

@@ -16,7 +16,7 @@ EXAMPLES: List[Dict[str, Any]] = yaml.safe_load(
 )
 
 # guides/facts/failures.md#classes, read once more: what has which class, separated by semicolons.
-# The stub's own sentence comes last.
+# The stub's own sentences come last.
 CLASSES = {
     FailureClass.TRANSIENT: (
         "EJ0001; E30003; Open TsdClient failed; TsdOpen failed; Start aicpu executor failed; "
@@ -50,7 +50,8 @@ CLASSES = {
         "[InitGroupStage][RanktableCheck]; [InitChannelStage][ParameterConflict]; "
         "[InitChannelStage][VersionConflict]; [TaskExecStage][InvalidArgument]; "
         "No module named 'npu_bridge'; No module named 'hccl'; can't start new thread; "
-        "pthread_create failed; Resource temporarily unavailable"
+        "pthread_create failed; Resource temporarily unavailable; "
+        "uninitialized value in SaveV2; different_models"
     ),
     FailureClass.HARDWARE: (
         "ra hdc message process failed, ret -67; "

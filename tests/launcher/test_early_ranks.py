@@ -17,7 +17,9 @@ from ascend_session.launcher.script_ranks import read_announced_size
 _ROOT = Path(__file__).resolve().parents[2]
 
 
-def _launch(folder: Path, script: str, processes: int = 1, **more: Any) -> LaunchResult:
+def _launch(
+    folder: Path, script: str, processes: int = 1, independent: bool = False, **more: Any
+) -> LaunchResult:
     (folder / "train.sh").write_text(script)
     env = {"PYTHON": sys.executable, "PYTHONWARNINGS": "ignore"}
     path = {"PYTHONPATH": str(_ROOT)}
@@ -29,6 +31,7 @@ def _launch(folder: Path, script: str, processes: int = 1, **more: Any) -> Launc
         cwd=str(folder),
         show="none",
         env={**env, **path},
+        independent=independent,
     )
     return launch(config, **more)
 
@@ -346,8 +349,8 @@ wait
 """
 
 
-def _launch_each(folder: Path, script: str, processes: int) -> LaunchResult:
-    return _launch(folder, _OF_SEVERAL.format(script), processes=processes)
+def _launch_each(folder: Path, script: str, processes: int, **more: Any) -> LaunchResult:
+    return _launch(folder, _OF_SEVERAL.format(script), processes=processes, **more)
 
 
 @pytest.mark.parametrize("processes", [2, 3])
@@ -380,7 +383,7 @@ def test_a_script_that_starts_the_ranks_is_not_started_for_each_of_them(
 )
 def test_a_script_for_one_rank_may_change_its_number(tmp_path: Path, script: str) -> None:
     (tmp_path / "train.py").write_text("import time; time.sleep(1)")
-    result = _launch_each(tmp_path, script, 2)
+    result = _launch_each(tmp_path, script, 2, independent=True)
     assert result.ok, result.cause
     assert result.notes == ()
 

@@ -99,7 +99,7 @@ def test_a_stdout_that_takes_nothing_now_and_does_not_block_is_waited_for(
     with open(write, "w") as stream:
         monkeypatch.setattr(sys, "stdout", stream)
         print("before")
-        result = run(tmp_path, on_event=start_late)
+        result = run(tmp_path, on_event=start_late, independent=True)
     reader.join()
     os.close(read)
     assert result.ok
@@ -111,7 +111,7 @@ def test_a_stdout_that_was_closed_is_reported_once(tmp_path: Path, monkeypatch: 
     with open(os.devnull, "w") as stream:
         pass
     monkeypatch.setattr(sys, "stdout", stream)
-    result = run(tmp_path)
+    result = run(tmp_path, independent=True)
     assert result.ok
     assert ["closed file" in note for note in result.notes] == [True]
 

@@ -1,0 +1,75 @@
+"""Whether the ranks of an attempt hold one model.
+
+The ranks compare their variables themselves, where they exchange tensors, and leave what they found
+in the folder of rank 0 (`rank_folder.read_models`). A launcher whose ranks are on devices, or one
+of another node, finds nothing there, and reports nothing.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ascend_session.cluster.member import read_members
+from ascend_session.cluster.variables import is_independent
+from ascend_session.launcher.result import Attempt, Cause
+from ascend_session.rank_folder import read_models
+from ascend_session.spelling import Message, option
+
+if TYPE_CHECKING:
+    from ascend_session.launcher.plan import Plan
+
+_DIFFERENT_MODELS_CODE = 1  # the exit code of the launch
+
+
+def judge_models(plan: "Plan", attempt: Attempt) -> None:
+    """Complete an attempt that `result.judge` has judged: a success needs one model.
+
+    The error of a comparison counts only if nothing else failed: a rank that stopped early holds
+    other values than the others.
+    """
+    if is_independent(plan.ranks[0].environment):
+        return
+    models = read_models(plan.ranks[0].folder)
+    if models is not None:
+        attempt.is_one_model, error, notes = models
+        attempt.model_notes = tuple(map(_write_sentence, notes))
+        if error and attempt.cause is None:
+            attempt.cause = _blame_models(error)
+    elif attempt.cause is None and _has_exchanged_nothing(plan):
+        attempt.model_notes = (
+            Message(
+                "The ranks exchanged nothing; if they train, they train "
+                f"{plan.size} models. `ascend-session guide training` shows how to train one; "
+                f"{option('independent', True)} is for several."
+            ),
+        )
+
+
+def _has_exchanged_nothing(plan: "Plan") -> bool:
+    """Return whether this is a job of several ranks, none of which has opened a system.
+
+    With the vendor's own packages, on devices, ranks open theirs without a trace.
+    """
+    can_be_seen = plan.backend.replaces_vendor and plan.nodes.count == 1
+    has_joined = any(read_members(rank.folder) for rank in plan.ranks)
+    return can_be_seen and plan.size > 1 and not has_joined
+
+
+def _blame_models(error: str) -> Cause:
+    from ascend_session.failures.scanner import look_up  # loaded only after a failure
+    from ascend_session.failures.table import DIFFERENT_MODELS
+
+    failure = look_up(DIFFERENT_MODELS)
+    assert failure is not None
+    return Cause(
+        rank=None,
+        exit_code=_DIFFERENT_MODELS_CODE,
+        said=_write_sentence(error),
+        failure=replace(failure, line=error),
+        failure_class=failure.failure_class,
+        advice=failure.advice,
+        kind=DIFFERENT_MODELS,
+    )
+
+
+def _write_sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
