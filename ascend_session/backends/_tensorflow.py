@@ -111,14 +111,20 @@ def operators_of_user(graph: Any, types: Collection[str]) -> List[Any]:
     return [op for op in graph.get_operations() if op.type in types and not is_own(op)]
 
 
-def walk_inputs(*operations: Any) -> Iterator[Any]:
-    """Iterate over operations and everything that they need, each once."""
+def walk_inputs(*operations: Any, by_control: bool = True) -> Iterator[Any]:
+    """Iterate over operations and everything that they need, each once.
+
+    Args:
+        operations: Where to begin.
+        by_control: Whether to follow control dependencies, too, and not data only.
+    """
     seen = set(operations)
     todo = list(seen)
     while todo:
         current = todo.pop()
         yield current
-        for needed in [*(tensor.op for tensor in current.inputs), *current.control_inputs]:
+        controls = current.control_inputs if by_control else ()
+        for needed in [*(tensor.op for tensor in current.inputs), *controls]:
             if needed not in seen:
                 seen.add(needed)
                 todo.append(needed)

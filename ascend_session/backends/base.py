@@ -30,6 +30,7 @@ from ascend_session.errors import LifecycleError, UnsupportedError
 from ascend_session.ids import PhysicalDeviceId
 
 if TYPE_CHECKING:
+    from ascend_session.config.ascend_config import AscendConfig
     from ascend_session.failures.failure import RetryPolicy
 
 # The keys of `Backend.capabilities`.
@@ -201,6 +202,28 @@ class Backend(abc.ABC):
         from ascend_session.backends.host_loop import HostLoop
 
         return HostLoop(train_op, steps, session)
+
+    def make_estimator(
+        self,
+        model_fn: Any,
+        config: "AscendConfig",
+        proto: Any,
+        run_config: Mapping[str, Any],
+        **arguments: Any,
+    ) -> Any:
+        """Return an estimator whose sessions have these options; by default TensorFlow's.
+
+        Args:
+            model_fn: As of ``tf.estimator.Estimator``.
+            config: The options.
+            proto: A ``tf.ConfigProto`` with the same options.
+            run_config: Arguments of ``tf.estimator.RunConfig``; ``session_config`` is what the
+                user gave.
+            arguments: Other arguments of ``tf.estimator.Estimator``.
+        """
+        estimator = self._tf.estimator
+        own = estimator.RunConfig(**{**run_config, "session_config": proto})
+        return estimator.Estimator(model_fn, config=own, **arguments)
 
     @property
     def operators(self) -> Any:

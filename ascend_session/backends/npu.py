@@ -9,6 +9,7 @@ import atexit
 import contextlib
 import importlib.util
 import io
+import os
 import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -29,6 +30,7 @@ from ascend_session.spelling import option
 from ascend_session.vendor import HOST_JOBS
 
 if TYPE_CHECKING:
+    from ascend_session.config.ascend_config import AscendConfig
     from ascend_session.failures.failure import RetryPolicy
 
 _STUB = option("backend", "stub", write='"{}"'.format)
@@ -141,6 +143,27 @@ class NpuBackend(Backend):
     def make_loop(self, train_op: Any, steps: int, session: Optional[Any] = None) -> Loop:
         """Add the vendor's loop, which runs on the device."""
         return NpuLoop(train_op, steps, session)
+
+    def make_estimator(
+        self,
+        model_fn: Any,
+        config: "AscendConfig",
+        proto: Any,
+        run_config: Mapping[str, Any],
+        **arguments: Any,
+    ) -> Any:
+        """Return the vendor's estimator, which makes an entry of the options in its NPURunConfig.
+
+        It does not get ``proto``: its own entry would be a second one, whose values win
+        (guides/facts/adapter.md#npurunconfig-and-npuestimator).
+        """
+        from npu_bridge.estimator.npu.npu_config import NPURunConfig
+        from npu_bridge.estimator.npu.npu_estimator import NPUEstimator
+
+        if not self._environ.get("JOB_ID"):  # required; a launch and most schedulers set it
+            self._exports.enter_context(export_variables({"JOB_ID": str(os.getpid())}))
+        own = NPURunConfig(**run_config, **config.to_run_config_kwargs())
+        return NPUEstimator(model_fn, config=own, **arguments)
 
     def has_inf_and_nan(self) -> Optional[bool]:
         """Query the device's overflow mode, which is not known before `initialize`.

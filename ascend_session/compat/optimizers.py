@@ -11,6 +11,7 @@ npu_loss_scale_optimizer.py and the optimizer of tf.contrib that it extends.
 """
 
 import os
+import sys
 import zlib
 from typing import Any, Iterable, List, Optional, Sequence, Tuple
 
@@ -19,6 +20,8 @@ from ascend_session.compat.sessions import session_log
 from ascend_session.compat.tensorflow_names import tf
 from ascend_session.errors import UnsupportedError
 from ascend_session.training.gradients import distributed_gradients
+from ascend_session.training.local_gradients import describe_variables, find_local_gradients
+from ascend_session.user_code import user_line
 
 
 class GradDivisionItem:
@@ -165,6 +168,34 @@ def averaged_in_job(
         variables = [variable for gradient, variable in given if gradient is not None]
     with tf.control_dependencies([_record_first_values(variables)]):
         return distributed_gradients(given, name=name)
+
+
+def note_wrapper(name: str) -> None:
+    """Note for the report that the script has an optimizer that averages gradients."""
+    if name not in session_log().wrappers:
+        session_log().wrappers.append(name)
+
+
+def note_local_gradients(pairs: Sequence[Any], wrapper: str) -> None:
+    """Report gradients that are about to be applied although no rank has averaged them.
+
+    Args:
+        pairs: Gradients and their variables.
+        wrapper: The name of the optimizer that got them.
+    """
+    size = rank_count()
+    local = find_local_gradients(pairs) if size > 1 else []
+    if not local:
+        return
+    line = user_line(sys._getframe())
+    sentence = (
+        f"{wrapper}.apply_gradients{f' ({line})' if line else ''} got gradients that were never "
+        f"averaged, of {describe_variables(local)}: this job trains {size} different models. "
+        "Average them before clipping, with npu_allreduce(tf.gradients(...)), or take those of the "
+        "optimizer's own compute_gradients(loss)."
+    )
+    if sentence not in session_log().local_gradients:
+        session_log().local_gradients.append(sentence)
 
 
 def _record_first_values(variables: Sequence[Any]) -> Any:

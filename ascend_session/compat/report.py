@@ -31,6 +31,7 @@ from typing import (
 
 from ascend_session.compat.advice import advise
 from ascend_session.compat.sessions import (
+    SessionLog,
     close_system,
     owns_system,
     session_log,
@@ -446,18 +447,34 @@ def _report(has_failed: bool = False) -> None:
         return
     sessions = record["sessions"]
     others = [*_describe_unread(request), *compare_ranks(record, _read_records())]
-    count = log.separate_ranks
-    if count and not has_failed:
-        others.append(
-            f"Rank 0 of {count} has exchanged nothing with other ranks. If it trains, it trains a "
-            "model of its own; for one model of all ranks, average the gradients: "
-            "npu_tf_optimizer(optimizer), for Keras npu_keras_optimizer(optimizer)."
-        )
+    others += log.local_gradients
+    if log.separate_ranks and not has_failed:
+        others.append(_describe_separate_ranks(log.separate_ranks, log))
     report = build_report(sessions, others, log.has_own)
     _write_report(request, report, sessions)
     if sessions or "child" not in request:
         reason = request.get("reason")
         _show_report(report, f"this ran on the stub{': ' + reason if reason else ''}.")
+
+
+def _describe_separate_ranks(count: int, log: SessionLog) -> str:
+    """Report a rank that has exchanged nothing; advise what the script has not done yet."""
+    sentence = (
+        f"Rank 0 of {count} has exchanged nothing with other ranks. If it trains, it trains a "
+        "model of its own"
+    )
+    if log.local_gradients:  # which say what to do
+        return f"{sentence}."
+    if log.wrappers:
+        return (
+            f"{sentence}; for one model of all ranks, compute the gradients with "
+            f"{log.wrappers[0]}, which averages them in compute_gradients and minimize, and run "
+            "what it returns."
+        )
+    return (
+        f"{sentence}; for one model of all ranks, average the gradients: "
+        "npu_tf_optimizer(optimizer), for Keras npu_keras_optimizer(optimizer)."
+    )
 
 
 def _write_report(

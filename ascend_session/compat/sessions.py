@@ -216,6 +216,8 @@ class SessionLog:
             before such a step.
         has_own: Whether the script has also opened sessions of this package.
         separate_ranks: The number of ranks of the job if this one has exchanged nothing; else 0.
+        wrappers: The names of the optimizers that average gradients, in the order of making.
+        local_gradients: Sentences about gradients that were given to them without being averaged.
         pid: The process.
     """
 
@@ -224,6 +226,8 @@ class SessionLog:
         self.variables: Optional[int] = None
         self.has_own = False
         self.separate_ranks = 0
+        self.wrappers: List[str] = []
+        self.local_gradients: List[str] = []
         self.pid = os.getpid()
         self._open: List[Any] = []
         self._initial: Optional[Dict[str, Any]] = None

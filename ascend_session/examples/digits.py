@@ -238,20 +238,11 @@ def train(
 
 def training_session(system: AscendSystem, arguments: argparse.Namespace) -> Any:
     """Open a session in which rank 0 writes checkpoints, and all begin with its variables."""
-    import tensorflow.compat.v1 as tf
-
     folder = arguments.checkpoint_dir
-    hooks = [training.BroadcastGlobalVariablesHook(0)]
-    if folder is not None:
-        hooks.append(training.SaveOnPreemptionHook(str(folder)))
-    return tf.train.MonitoredTrainingSession(
-        master=system.target,
-        config=system.session_config(),
-        checkpoint_dir=str(folder) if folder is not None and system.rank == 0 else None,
-        # The session's own saver would be sharded, which the vendor's adapter may fail to run.
-        scaffold=tf.train.Scaffold(saver=tf.train.Saver()),
-        hooks=hooks,
-        save_checkpoint_secs=None,
+    return training.monitored_session(
+        system,
+        folder,
+        [] if folder is None else [training.SaveOnPreemptionHook(str(folder))],
         save_checkpoint_steps=arguments.checkpoint_steps,
         save_summaries_steps=None,
         log_step_count_steps=None,

@@ -5,12 +5,10 @@
 needs TensorFlow 1.15, or 2 up to 2.15.
 """
 
-import importlib
-import os
 from pathlib import Path
 from typing import Any, Dict
 
-from ascend_session import AscendConfig, AscendSystem, ascend_system, training
+from ascend_session import AscendConfig, ascend_system, training
 from ascend_session.examples import _plane as plane
 from ascend_session.examples._side_by_side import hand_made_proto, side_by_side
 
@@ -44,37 +42,13 @@ def with_ascend_session(folder: Path) -> Dict[str, float]:
         loss = plane.build_loss(features, labels)
         optimizer = training.DistributedOptimizer(tf.train.GradientDescentOptimizer(plane.RATE))
         train_op = optimizer.minimize(loss, tf.train.get_or_create_global_step())
-        # An estimator's own saver is sharded, which the vendor's adapter may fail to run.
-        scaffold = tf.train.Scaffold(saver=tf.train.Saver())
-        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, scaffold=scaffold)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
     with ascend_system(CONFIG) as system:
-        # A folder for each rank: an estimator reads its own checkpoints again.
-        model_dir = folder / f"rank_{system.rank}"
-        estimator = estimator_for(system, model, str(model_dir))
-        hooks = [training.BroadcastGlobalVariablesHook(0)]
-        estimator.train(lambda: plane.batches(system.rank, system.size), hooks, plane.STEPS)
-    return plane.load_slopes(model_dir)
-
-
-def estimator_for(system: AscendSystem, model: Any, model_dir: str) -> Any:
-    """Return the vendor's estimator on a device, TensorFlow's on the stub, with the same options.
-
-    NPUEstimator makes the NpuOptimizer entry from the options in `NPURunConfig`. Do not pass it a
-    proto that has an entry: it would add a second one, whose values and defaults win
-    (guides/facts/adapter.md#npurunconfig-and-npuestimator).
-    """
-    import tensorflow.compat.v1 as tf
-
-    if system.capabilities["offload"] is True:
-        vendor = "npu_bridge.estimator.npu"  # npu_init would change every session of the process
-        os.environ.setdefault("JOB_ID", str(os.getpid()))  # required; a launch sets it
-        npu_run_config = importlib.import_module(f"{vendor}.npu_config").NPURunConfig
-        npu_estimator = importlib.import_module(f"{vendor}.npu_estimator").NPUEstimator
-        run_config = npu_run_config(model_dir=model_dir, **CONFIG.to_run_config_kwargs())
-        return npu_estimator(model, config=run_config)
-    run_config = tf.estimator.RunConfig(model_dir, session_config=system.session_config())
-    return tf.estimator.Estimator(model, config=run_config)
+        # NPUEstimator on a device. Rank 0 has the folder, every other rank one below it.
+        estimator = training.estimator(model, system, str(folder))
+        estimator.train(lambda: plane.batches(system.rank, system.size), steps=plane.STEPS)
+    return plane.load_slopes(Path(estimator.model_dir))
 
 
 def require_estimators() -> None:

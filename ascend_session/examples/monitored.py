@@ -43,14 +43,8 @@ def with_ascend_session(folder: Path) -> Dict[str, float]:
         loss = plane.build_loss(*tf.data.make_one_shot_iterator(dataset).get_next())
         optimizer = training.DistributedOptimizer(tf.train.GradientDescentOptimizer(plane.RATE))
         train_op = optimizer.minimize(loss, tf.train.get_or_create_global_step())
-        with tf.train.MonitoredTrainingSession(
-            master=system.target,
-            config=system.session_config(),
-            checkpoint_dir=str(folder) if system.rank == 0 else None,
-            # The session's own saver would be sharded, which the vendor's adapter may fail to run.
-            scaffold=tf.train.Scaffold(saver=tf.train.Saver()),
-            hooks=[training.BroadcastGlobalVariablesHook(0), tf.train.StopAtStepHook(plane.STEPS)],
-        ) as sess:
+        hooks = [tf.train.StopAtStepHook(plane.STEPS)]
+        with training.monitored_session(system, str(folder), hooks) as sess:
             while not sess.should_stop():
                 sess.run(train_op)
     return plane.load_slopes(folder)

@@ -73,6 +73,16 @@ def job_size(what: str) -> int:
     return job.size
 
 
+def job_rank() -> int:
+    """Return the rank of this process: the open system's, else what the environment says.
+
+    Raises:
+        JobError: If the environment describes no job.
+    """
+    system = current_system()
+    return Job.detect(os.environ).rank if system is None else system.rank
+
+
 def note_size(graph: Any, size: int) -> None:
     """Note in ``graph`` how many ranks it is for; opening a session compares it with the job."""
     if size not in graph.get_collection(RANKS_OF_GRAPH):

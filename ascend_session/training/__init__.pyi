@@ -1,6 +1,7 @@
 from .acceleration import TellMeStepOrLossHook as TellMeStepOrLossHook
 from .broadcast import BroadcastGlobalVariablesHook as BroadcastGlobalVariablesHook
 from .broadcast import broadcast_global_variables as broadcast_global_variables
+from .estimators import estimator as estimator
 from .gradients import distributed_gradients as distributed_gradients
 from .loops import IterationsPerLoopHook as IterationsPerLoopHook
 from .loops import iterations_per_loop as iterations_per_loop
@@ -11,3 +12,5 @@ from .optimizer import DistributedOptimizer as DistributedOptimizer
 from .preemption import SaveOnPreemptionHook as SaveOnPreemptionHook
 from .progress import note_first_step as note_first_step
 from .progress import note_step as note_step
+from .sessions import initialize as initialize
+from .sessions import monitored_session as monitored_session

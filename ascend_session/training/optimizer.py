@@ -8,11 +8,12 @@ npu_loss_scale_optimizer.py (``NPULossScaleOptimizer``).
 from typing import Any, List, Optional, Sequence
 
 from ascend_session.backends._tensorflow import tf1
-from ascend_session.errors import UnsupportedError
+from ascend_session.errors import UnsupportedError, warn
 from ascend_session.session.conditions import TAILING, check_tailing
 from ascend_session.session.graphs import job_size
 from ascend_session.session.system import current_system
 from ascend_session.training.gradients import Overflow, average, distributed_gradients, is_slices
+from ascend_session.training.local_gradients import describe_variables, find_local_gradients
 from ascend_session.training.loss_scale import (
     ExponentialUpdateLossScaleManager,
     apply_if_finite,
@@ -178,6 +179,18 @@ class _DistributedTrain(WrappingOptimizer):
         super().__init__(optimizer, manager, name or f"Distributed{type(optimizer).__name__}")
         self._looks_early = is_tailing and manager is not None and checks_overflow(manager)
 
+    def apply_gradients(
+        self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None
+    ) -> Any:
+        """Apply gradients with the wrapped optimizer, unless a rank had an overflow.
+
+        Warns:
+            AscendConfigWarning: If the gradients were visibly never averaged.
+        """
+        pairs = list(grads_and_vars)
+        _warn_of_local_gradients(pairs)
+        return super().apply_gradients(pairs, global_step, name)
+
     def _average(self, pairs: Sequence[Any]) -> List[Any]:
         gradients = [gradient for gradient, _ in pairs]
         size = self._rank_count()
@@ -215,10 +228,28 @@ class _DistributedKeras:
         """Return the averaged gradients of ``loss``; Keras calls it to build the training graph."""
         return average(super().get_gradients(loss, params), self._scope)  # type: ignore[misc]
 
+    def apply_gradients(self, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
+        """Apply gradients; warn of those that were visibly never averaged."""
+        pairs = list(grads_and_vars)
+        _warn_of_local_gradients(pairs)
+        return super().apply_gradients(pairs, *args, **kwargs)  # type: ignore[misc]
+
     def _compute_gradients(self, *args: Any, **kwargs: Any) -> List[Any]:
         """Return pairs of an averaged gradient and its variable; ``minimize`` calls it."""
         pairs = super()._compute_gradients(*args, **kwargs)  # type: ignore[misc]
         return distributed_gradients(pairs, name=self._scope)
+
+
+def _warn_of_local_gradients(pairs: Sequence[Any]) -> None:
+    size = job_size("DistributedOptimizer")
+    local = find_local_gradients(pairs) if size > 1 else []
+    if local:
+        warn(
+            f"DistributedOptimizer.apply_gradients got gradients that were never averaged, of "
+            f"{describe_variables(local)}: {size} ranks would train {size} different models. "
+            "Average them before clipping: training.distributed_gradients(tf.gradients(...)); or "
+            "take those of the optimizer's own compute_gradients(loss), which are averaged."
+        )
 
 
 def _check_keras(optimizer: Any, has_train_options: bool) -> None:

@@ -13,11 +13,9 @@ from typing import Any, Dict, List, Optional, Set
 
 from ascend_session import hccl
 from ascend_session.backends._tensorflow import tf1, walk_inputs
-from ascend_session.cluster.job import Job
 from ascend_session.errors import CollectiveError, LifecycleError
 from ascend_session.rank_folder import RANK_FOLDER
-from ascend_session.session.graphs import job_size, note_size
-from ascend_session.session.system import current_system
+from ascend_session.session.graphs import job_rank, job_size, note_size
 from ascend_session.training.progress import note_first_step, note_step
 
 _logger = logging.getLogger(__name__)
@@ -117,9 +115,7 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
         tf = tf1()
         graph = tf.get_default_graph()
         self._size = job_size(_NAME)
-        system = current_system()
-        rank = Job.detect(os.environ).rank if system is None else system.rank
-        self._is_first_rank = rank == 0
+        self._is_first_rank = job_rank() == 0
         if self._is_first_rank and not self._directory:
             raise TypeError(
                 f"checkpoint_dir must be a folder's path on rank 0, this is {self._directory!r}."

@@ -66,6 +66,52 @@ def test_ranks_that_exchange_nothing_are_reported(
     assert (sentence in report.read_text()) is not averages
 
 
+@pytest.mark.parametrize("wrapper", ["npu_tf_optimizer", "npu_distributed_optimizer_wrapper"])
+def test_gradients_that_the_wrapper_never_averaged_are_reported(
+    tmp_path: Path, forking_python: str, wrapper: str
+) -> None:
+    before, _, rest = SCRIPT.partition("step = ")
+    script = f"""{before}
+optimizer = {wrapper}(tf.train.GradientDescentOptimizer(0.1))
+gradients = tf.gradients(variable * float(rank), [variable])
+step = optimizer.apply_gradients(zip(tf.clip_by_global_norm(gradients, 1.0)[0], [variable]))
+{rest.partition(chr(10))[2]}""".replace("session.run(total)[0]", "0")
+    (tmp_path / "train.py").write_text(script)
+    result = launched(str(tmp_path / "train.py"), 2, tmp_path, python=forking_python)
+    assert result.code == 0, result
+    [log] = tmp_path.glob("ascend-logs/job_*/attempt_1/rank_0/stderr.log")
+    report = log.read_text()
+    [sentence] = [line for line in report.splitlines() if "never averaged" in line]
+    line = script.splitlines().index(
+        "step = optimizer.apply_gradients(zip(tf.clip_by_global_norm(gradients, 1.0)[0], "
+        "[variable]))"
+    )
+    assert f"Optimizer.apply_gradients (train.py:{line + 1}) got gradients that were" in sentence
+    assert "of 'variable': this job trains 2 different models." in sentence
+    assert "npu_allreduce(tf.gradients(...))" in sentence
+    assert "Rank 0 of 2 has exchanged nothing with other ranks." in report
+    assert "npu_tf_optimizer(optimizer)" not in report  # which the script has
+
+
+def test_a_script_with_a_wrapper_that_averages_nothing_is_not_told_to_use_one(
+    tmp_path: Path, forking_python: str
+) -> None:
+    before, _, rest = SCRIPT.partition("step = ")
+    script = f"""{before}
+optimizer = npu_tf_optimizer(tf.train.GradientDescentOptimizer(0.1))
+kept = tf.Variable(0.0, trainable=False)
+step = tf.group(kept.assign(1.0), optimizer.apply_gradients([(kept.read_value(), variable)]))
+{rest.partition(chr(10))[2]}""".replace("session.run(total)[0]", "0")
+    (tmp_path / "train.py").write_text(script)
+    result = launched(str(tmp_path / "train.py"), 2, tmp_path, python=forking_python)
+    assert result.code == 0, result
+    [log] = tmp_path.glob("ascend-logs/job_*/attempt_1/rank_0/stderr.log")
+    report = log.read_text()
+    assert "compute the gradients with NPUDistributedOptimizer, which averages them" in report
+    assert "npu_tf_optimizer(optimizer)" not in report
+    assert "never averaged" not in report
+
+
 def test_a_rank_that_fails_is_named(tmp_path: Path, forking_python: str) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     script = str(tmp_path / "train.py")

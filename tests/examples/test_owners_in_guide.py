@@ -8,7 +8,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from ascend_session import AscendConfig, ascend_system
+from ascend_session import AscendConfig, ascend_system, training
 from hardware_tests.backend_contract import entry
 from tests.examples.running import TOP, launch, run
 
@@ -65,6 +65,7 @@ def test_each_line_gives_the_session_the_options_of_the_system(
     monkeypatch.chdir(tmp_path)
     tf.train.get_or_create_global_step()
     names = {"tf": tf, "config": CONFIG, "NPURunConfig": npu_run_config, "frozen_graph": tf.Graph()}
+    names["training"] = training
     with ascend_system(CONFIG) as system:
         with system.session() as sess:
             made = eval(line, {**names, "system": system, "sess": sess})

@@ -7,6 +7,7 @@ from typing import Any, Iterator
 
 import pytest
 
+from ascend_session import training
 from ascend_session.examples._plane import STEPS
 from ascend_session.examples._side_by_side import difference
 from tests.fake_host import FakeHost
@@ -57,7 +58,7 @@ def test_the_device_computes_the_same_and_is_shut_down(
 def test_an_estimator_on_the_device_is_the_vendors(ge: Loaded, tmp_path: Path) -> None:
     estimator = importlib.import_module("ascend_session.examples.estimator")
     with estimator.ascend_system(estimator.CONFIG) as system:
-        made = estimator.estimator_for(system, lambda features: None, str(tmp_path / "models"))
+        made = training.estimator(lambda features: None, system, str(tmp_path / "models"))
     assert type(made).__module__ == "npu_bridge.estimator.npu.npu_estimator"
     assert made.model_dir == str(tmp_path / "models")
     (entry,) = made.config.session_config.graph_options.rewrite_options.custom_optimizers

@@ -21,7 +21,9 @@ from ascend_session.training import (
     FixedLossScaleManager,
     IterationsPerLoopHook,
     SaveOnPreemptionHook,
+    initialize,
     iterations_per_loop,
+    monitored_session,
 )
 from tests.fake_host import FakeHost
 from tests.fake_host.vendor import Loaded, loaded
@@ -95,6 +97,39 @@ def training(tf: Any, **options: Any) -> Any:
     optimizer = DistributedOptimizer(tf.train.GradientDescentOptimizer(1.0), manager, **options)
     train = optimizer.minimize(loss, global_step=step)
     return train, [step, manager.get_loss_scale()]
+
+
+class TestSessions:
+    def test_a_session_in_the_short_form_saves_where_tensorflows_own_saver_fails(
+        self, tf: Any, ge: Loaded, tmp_path: Path
+    ) -> None:
+        for short in (True, False):
+            with tf.Graph().as_default(), ascend_system() as system:
+                loss, step = model(tf)
+                train = tf.train.GradientDescentOptimizer(0.25).minimize(loss, global_step=step)
+                folder = str(tmp_path / f"short_{short}")
+                if short:
+                    with monitored_session(system, folder) as sess:
+                        sess.run(train)
+                    continue
+                with pytest.raises(tf.errors.FailedPreconditionError, match="uninitialized value"):
+                    tf.train.MonitoredTrainingSession(
+                        system.target, config=system.session_config(), checkpoint_dir=folder
+                    )
+        assert tf.train.latest_checkpoint(str(tmp_path / "short_True")).endswith("model.ckpt-1")
+        assert tf.train.latest_checkpoint(str(tmp_path / "short_False")) is None
+
+    def test_a_plain_session_resumes(self, tf: Any, ge: Loaded, tmp_path: Path) -> None:
+        loss, step = model(tf)
+        train = tf.train.GradientDescentOptimizer(0.25).minimize(loss, global_step=step)
+        saver = tf.train.Saver()
+        seen = []
+        for _ in range(2):
+            with ascend_session() as sess:
+                seen.append(initialize(sess, str(tmp_path)))
+                sess.run(train)
+                saver.save(sess, str(tmp_path / "model"))
+        assert seen == [0, 1]
 
 
 class TestOverflow:

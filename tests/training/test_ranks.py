@@ -108,6 +108,37 @@ def test_what_only_rank_0_restores_is_on_all_ranks(job: Job) -> None:
     assert job.agreed("broadcast", "values") == [42.0, True, 0.0, 0, 1234567890123]
 
 
+def test_plain_sessions_begin_with_what_rank_0_has_or_restores(job: Job) -> None:
+    assert job.agreed("initialized", "begins") == [[0, 1.0], [3, 11.0]]
+
+
+def test_monitored_sessions_begin_with_what_rank_0_has_or_restores(job: Job) -> None:
+    mean = sum(range(1, job.size + 1)) / job.size
+    begins = [[0.0, 0.0], [pytest.approx(2 * mean), 2.0]]
+    seen = job.of("monitored", "seen")
+    # Each rank has the hook, and rank 0 once more as the chief's.
+    assert seen[0] == [begins[0], begins[0], begins[1], begins[1]]
+    assert seen[1:] == [begins] * (job.size - 1)
+
+
+def test_monitored_sessions_write_checkpoints_on_rank_0_only(job: Job) -> None:
+    files = job.of("monitored", "files")
+    assert files[0] == [f"model.ckpt-{step}.index" for step in (0, 2, 4)]
+    assert files[1:] == [[]] * (job.size - 1)
+
+
+def test_estimators_begin_with_what_rank_0_has_or_restores(tf: Any, job: Job) -> None:
+    if not hasattr(tf, "estimator"):
+        assert job.agreed("estimated", "steps") is None
+        return
+    mean = sum(range(1, job.size + 1)) / job.size
+    begins = [[0.0, 0.0], [pytest.approx(2 * mean), 2.0]]
+    seen = job.of("estimated", "seen")
+    assert seen[0] == [begins[0], begins[0], begins[1], begins[1]]  # also the chief's
+    assert seen[1:] == [begins] * (job.size - 1)
+    assert "model.ckpt-4.index" in job.of("estimated", "files")[0]
+
+
 def test_a_variable_that_only_one_rank_has_is_said_on_all(job: Job) -> None:
     said = job.agreed("different", "said")
     assert said.startswith("The ranks have different global variables: rank 0 has 2, rank 1 has 1")

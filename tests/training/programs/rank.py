@@ -5,6 +5,7 @@ Usage: ``rank.py FOLDER``; the result is ``FOLDER/RANK.json``, ``{scenario: what
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any, Callable, Dict
@@ -96,6 +97,80 @@ def broadcast(tf: Any, system: Any, folder: Path) -> Found:
     return {"values": [value.item() for value in values]}
 
 
+def initialized(tf: Any, system: Any, folder: Path) -> Found:
+    """A plain session with values of each rank, which twice begins with those of rank 0."""
+    weight = tf.get_variable("weight", initializer=float(system.rank + 1))
+    step = tf.train.get_or_create_global_step()
+    advance = tf.group(weight.assign_add(10.0 + system.rank), step.assign_add(3))
+    saver = tf.train.Saver()
+    place = folder / f"initialized_{system.rank}"
+    found = []
+    for _ in range(2):
+        with system.session() as sess:
+            first = training.initialize(sess, str(place))
+            found.append([first, float(sess.run(weight))])
+            sess.run(advance)
+            saver.save(sess, str(place / "model"))
+    return {"begins": found}
+
+
+def monitored(tf: Any, system: Any, folder: Path) -> Found:
+    """Two sessions that write checkpoints on rank 0, with a hook that looks when they begin."""
+    seen = []
+
+    class Look(tf.train.SessionRunHook):  # type: ignore[misc,name-defined]
+        def after_create_session(self, session: Any, coord: Any) -> None:
+            seen.append([float(value) for value in session.run([weight, step])])
+
+    place = folder / f"monitored_{system.rank}"
+    chiefs: Any = [Look()]
+    for last in (2, 4):
+        with tf.Graph().as_default():
+            weight = tf.get_variable("weight", initializer=float(system.rank))
+            step = tf.train.get_or_create_global_step()
+            optimizer = training.DistributedOptimizer(tf.train.GradientDescentOptimizer(1.0))
+            train = optimizer.minimize(-weight * (1.0 + system.rank), step)
+            hooks = [Look(), tf.train.StopAtStepHook(last_step=last)]
+            with training.monitored_session(system, place, hooks, chief_only_hooks=chiefs) as sess:
+                while not sess.should_stop():
+                    sess.run(train)
+    return {"seen": seen, "files": sorted(path.name for path in place.glob("*.index"))}
+
+
+def estimated(tf: Any, system: Any, folder: Path) -> Found:
+    """An estimator that all ranks train together, and that resumes where rank 0 stopped."""
+    if not hasattr(tf, "estimator"):
+        return {"steps": None}
+    seen = []
+
+    class Look(tf.train.SessionRunHook):  # type: ignore[misc,name-defined]
+        def begin(self) -> None:
+            step = tf.train.get_global_step()
+            self.values = [each.read_value() for each in (*tf.trainable_variables(), step)]
+
+        def after_create_session(self, session: Any, coord: Any) -> None:
+            seen.append([float(value) for value in session.run(self.values)])
+
+    def model(features: Any, mode: str) -> Any:
+        weight = tf.get_variable("weight", initializer=float(system.rank))
+        optimizer = training.DistributedOptimizer(tf.train.GradientDescentOptimizer(1.0))
+        loss = -weight * tf.reduce_mean(features) * (1.0 + system.rank)
+        train = optimizer.minimize(loss, tf.train.get_global_step())
+        return tf.estimator.EstimatorSpec(
+            mode, loss=loss, train_op=train, training_chief_hooks=[Look()]
+        )
+
+    def ones() -> Any:
+        return tf.data.Dataset.from_tensors([1.0]).repeat()
+
+    place = folder / "estimated"
+    for _ in range(2):
+        training.estimator(model, system, place).train(ones, [Look()], steps=2)
+        # Another machine, which has no folder of an earlier attempt.
+        shutil.rmtree(place / f"rank_{system.rank}", ignore_errors=True)
+    return {"seen": seen, "files": sorted(path.name for path in place.glob("*.index"))}
+
+
 def different(tf: Any, system: Any, folder: Path) -> Found:
     """A variable that only rank 0 has."""
     tf.get_variable("common", initializer=1.0)
@@ -170,7 +245,19 @@ def keras(tf: Any, system: Any, folder: Path) -> Found:
 
 _SCENARIOS: Dict[str, Callable[[Any, Any, Path], Found]] = {
     one.__name__: one
-    for one in (trained, overflown, averaged, broadcast, different, unequal, looped, keras)
+    for one in (
+        trained,
+        overflown,
+        averaged,
+        broadcast,
+        initialized,
+        monitored,
+        estimated,
+        different,
+        unequal,
+        looped,
+        keras,
+    )
 }
 
 

@@ -13,6 +13,8 @@ from ascend_session.compat.optimizers import (
     COMPUTE_GRADIENTS,
     averaged_in_job,
     multiply_dense,
+    note_local_gradients,
+    note_wrapper,
     own_pairs,
     own_rank,
     rank_count,
@@ -102,8 +104,19 @@ class NPUOptimizer(WrappingOptimizer):
         self._is_tailing_optimization = is_tailing_optimization
         manager = loss_scale_manager if is_loss_scale else None
         super().__init__(opt, manager, name or f"NPUOptimizer{type(opt).__name__}")
+        if is_distributed:
+            note_wrapper("NPUOptimizer")
 
     compute_gradients = with_signature(COMPUTE_GRADIENTS)(WrappingOptimizer.compute_gradients)
+
+    def apply_gradients(
+        self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None
+    ) -> Any:
+        """Apply gradients with the wrapped optimizer, unless a rank had an overflow."""
+        pairs = list(grads_and_vars)
+        if self._is_distributed:
+            note_local_gradients(pairs, "NPUOptimizer")
+        return super().apply_gradients(pairs, global_step, name)
 
     def _average(self, pairs: Sequence[Any]) -> List[Any]:
         return averaged_in_job(pairs, self.get_name()) if self._is_distributed else list(pairs)
@@ -140,6 +153,7 @@ class NPUDistributedOptimizer(WrappingOptimizer):
         self._optimizer = optimizer
         self._is_weight_update_sharding = is_weight_update_sharding
         super().__init__(optimizer, None, name or f"Distributed{type(optimizer).__name__}")
+        note_wrapper("NPUDistributedOptimizer")
 
     def compute_gradients(self, *args: Any, **kwargs: Any) -> List[Any]:
         """Return the averaged gradients and their variables; see ``tf.train.Optimizer``.
@@ -170,6 +184,7 @@ class NPUDistributedOptimizer(WrappingOptimizer):
         """Apply gradients; with sharding only this rank's, and receive the others' variables."""
         pairs = list(grads_and_vars)
         if rank_count() <= 1 or not self._is_weight_update_sharding:
+            note_local_gradients(pairs, "NPUDistributedOptimizer")
             return super().apply_gradients(pairs, global_step, name)
         own, gradients = own_pairs(pairs)
         applied = self._optimizer.apply_gradients(own, global_step, name)
@@ -228,6 +243,7 @@ class KerasDistributeOptimizer(OptimizerV2):  # type: ignore[misc]
         super().__init__(name, **kwargs)
         self._optimizer = optimizer
         _average_list(optimizer, name)
+        note_wrapper("KerasDistributeOptimizer")
 
     def get_updates(self, loss: Any, params: Sequence[Any]) -> Any:
         """Return the operations that update the parameters, for Keras's training graph."""
@@ -235,7 +251,9 @@ class KerasDistributeOptimizer(OptimizerV2):  # type: ignore[misc]
 
     def apply_gradients(self, grads_and_vars: Any, name: Optional[str] = None) -> Any:
         """Apply gradients with the wrapped optimizer."""
-        return self._optimizer.apply_gradients(grads_and_vars, name)
+        pairs = list(grads_and_vars)
+        note_local_gradients(pairs, "KerasDistributeOptimizer")
+        return self._optimizer.apply_gradients(pairs, name)
 
     def get_config(self) -> Dict[str, Any]:
         """Return the arguments of the optimizer."""
@@ -265,7 +283,21 @@ def npu_distributed_optimizer_wrapper(optimizer: Any) -> Any:
         _average_list(optimizer, f"{_SCOPE}_get_grads")
     if hasattr(optimizer, "_compute_gradients"):
         _average_pairs(optimizer, "_compute_gradients", f"{_SCOPE}_compute_grads")
+    if hasattr(optimizer, "apply_gradients"):
+        _watch_applied(optimizer)
+    note_wrapper("npu_distributed_optimizer_wrapper")
     return optimizer
+
+
+def _watch_applied(optimizer: Any) -> None:
+    inner = optimizer.apply_gradients
+
+    def apply_gradients(grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
+        pairs = list(grads_and_vars)
+        note_local_gradients(pairs, type(optimizer).__name__)
+        return inner(pairs, *args, **kwargs)
+
+    optimizer.apply_gradients = apply_gradients
 
 
 def _average_pairs(optimizer: Any, method: str, scope: str) -> None:
