@@ -3,7 +3,9 @@
 A signal is an exception in the main thread, KeyboardInterrupt or `Terminated`, by which the blocks
 are left; after SIGTERM the process then ends by it. Where the main thread is when it comes:
 
-- In Python: the exception is raised there, or where the method of a block returns.
+- In Python: the exception is raised there, or where the method of a block returns. If code in C
+  that has called back into Python drops it, it is raised once more where that code was called:
+  delivery.py follows it, and leaves alone what handles it, however long that takes.
 - Opening or closing something, `deferring`: it is raised when all is opened or closed, and leaves
   the blocks around. What may take long while something opens is `interruptible`. A second signal
   says so and ends the process at once; Ctrl-C in an interactive Python is raised at once instead
@@ -39,6 +41,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 from ascend_session.backends._tensorflow import is_of_session
 from ascend_session.cluster.variables import GRACE, read_seconds
 from ascend_session.process import on_close, on_fork
+from ascend_session.session.delivery import Delivery
 from ascend_session.user_code import user_line
 
 _logger = logging.getLogger(__name__)
@@ -312,9 +315,7 @@ class SignalGuard:
         _has_received = True
         if number == signal.SIGTERM:
             self.is_terminating = True
-            grace_s = read_seconds(os.environ, GRACE)
-            if grace_s is not None:
-                _start_thread(_end_where_nobody_reads, number, grace_s - _MARGIN_S)
+            _start_thread(_end_where_nobody_reads, number, read_seconds(os.environ, GRACE))
 
     def _attend(self, number: int) -> None:
         """Free a main thread that is blocked, or say that it is waited for."""
@@ -455,26 +456,33 @@ def _raise_outside(code: Tuple[str, ...], error: BaseException, frame: Optional[
     inside = [each for each, name in zip(frames, names) if any(part in name for part in code)]
     caller = inside[-1].f_back if inside else None
     if caller is None:
-        raise error
-
-    def raise_in_caller(frame: FrameType, event: str, argument: Any) -> Any:
-        if event == "line":  # Python 3.7 would lose it; the event of the instruction follows
-            return raise_in_caller
-        raise error  # after which Python traces no more
-
-    # A block around has to be left, too: the line that ends it would be too late.
-    caller.f_trace, caller.f_trace_opcodes = raise_in_caller, True
-    sys.settrace(lambda *event: None)
+        Delivery(error).raise_from_handler(frame)
+    else:
+        Delivery(error).raise_in(caller)
 
 
-def _end_where_nobody_reads(number: int, seconds: float) -> None:
-    """End a process that is about to be killed and writes into full pipes: it may never unwind."""
-    time.sleep(min(max(seconds, 0), threading.TIMEOUT_MAX))
+def _end_where_nobody_reads(number: int, grace_s: Optional[float]) -> None:
+    """End a process that would never exit, since nobody reads the pipes into which it writes.
+
+    That is so if it is about to be killed, or if only Python's own last flush is left: that one may
+    also wait for a thread that is writing a message of ours.
+    """
+    end_s = time.monotonic() + (float("inf") if grace_s is None else grace_s - _MARGIN_S)
+    is_late = False
+    while not is_late:
+        time.sleep(min(max(end_s - time.monotonic(), 0), _WRITE_S))
+        is_late = time.monotonic() >= end_s
+        has_run = threading.main_thread().ident not in sys._current_frames()
+        if (is_late or has_run) and _are_pipes_full():
+            _die_of(number)
+
+
+def _are_pipes_full() -> bool:
+    """Return whether stdout or stderr takes nothing at present."""
     pipes = select.poll()
     for fd in (1, 2):
         pipes.register(fd, select.POLLOUT)
-    if len(pipes.poll(0)) < 2:  # a descriptor that is closed is ready as well
-        _die_of(number)
+    return len(pipes.poll(0)) < 2  # a descriptor that is closed is ready as well
 
 
 def _start_thread(function: Callable[..., Any], *args: Any) -> threading.Thread:
