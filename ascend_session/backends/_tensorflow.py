@@ -8,7 +8,7 @@ import sys
 import threading
 from traceback import walk_stack, walk_tb
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Collection, ContextManager, Iterator, List, Optional
+from typing import TYPE_CHECKING, Any, Collection, ContextManager, Dict, Iterator, List, Optional
 
 from ascend_session.errors import LifecycleError
 
@@ -24,6 +24,8 @@ _OWN = "_ascend_session"  # attribute of operators that this package adds
 # Methods of a session that run something; existing callables go through the last two.
 _RUNNING = ("run", "partial_run", "make_callable", "_extend_graph", "_call_tf_sessionrun")
 _RUNTIME_FILE = "client/session.py"
+# Modules of the Keras in TensorFlow, and of the one beside it, which hold a session.
+_KERAS_BACKENDS = ("tensorflow.python.keras.backend", "keras.src.backend", "keras.backend")
 
 
 def tf1() -> Any:
@@ -184,10 +186,22 @@ def destroy_failed(error: BaseException, spared: Optional[Any]) -> None:
 
 def is_running(session: Any) -> bool:
     """Return whether another thread is in a run of the ``tf.Session``."""
-    return any(
-        thread != threading.get_ident() and _is_in_run(session, innermost)
-        for thread, innermost in sys._current_frames().items()
-    )
+    return any(thread != threading.get_ident() for thread in find_runs(session))
+
+
+def find_runs(session: Any) -> Dict[int, FrameType]:
+    """Find the threads that are in a run of the ``tf.Session``: identity to innermost frame."""
+    threads = sys._current_frames().items()
+    return {thread: innermost for thread, innermost in threads if _is_in_run(session, innermost)}
+
+
+def find_keras_session() -> Optional[Any]:
+    """Return the session that Keras has for this thread, without making one."""
+    for name in _KERAS_BACKENDS:
+        session = getattr(getattr(sys.modules.get(name), "_SESSION", None), "session", None)
+        if session is not None:
+            return session
+    return None
 
 
 def is_of_session(frame: FrameType) -> bool:

@@ -59,7 +59,8 @@ class SessionObserver:
         Called for ``close``, the end of a ``with`` block (in another thread, if an exception ends
         it), ``tf.Session.reset``, and when nothing refers to the session any more; but not for
         sessions in a cycle that the garbage collector frees, nor once Python shuts down. What this
-        raises is raised after the session was closed.
+        raises is raised after the session was closed. It must not wait for other runs of the
+        session: a signal closes sessions that threads are blocked in.
         """
 
 
@@ -121,13 +122,18 @@ def replace_methods() -> None:
         original_init(session, target, graph, config)
         _open[id(session)] = session
 
+    def open_next(asked: Tuple[SessionObserver, ...], *arguments: Any) -> None:
+        """Have the next observer open the session, which may have been added by one before it."""
+        observer = next((each for each in _observers if each not in asked), None)
+        if observer is None:
+            create(*arguments)
+        else:
+            observer.open(functools.partial(open_next, (*asked, observer)), *arguments)
+
     @functools.wraps(original_init)
     def __init__(self: Any, target: Any = "", graph: Any = None, config: Any = None) -> None:  # noqa: N807
-        chain = create
-        for observer in reversed(_observers):
-            chain = functools.partial(observer.open, chain)
         try:
-            chain(self, target, graph, config)
+            open_next((), self, target, graph, config)
         except BaseException:
             # For TensorFlow's __del__, if the session was refused.
             vars(self).setdefault("_session", None)

@@ -22,6 +22,7 @@ import threading
 import warnings
 import weakref
 from functools import partial
+from traceback import walk_stack
 from typing import Any, Callable, Dict, List, Mapping, MutableMapping, NamedTuple, Optional
 
 from ascend_session.backends import tf_sessions
@@ -111,6 +112,7 @@ def _open_system(parameters: Mapping[str, Any]) -> AscendSystem:
             opened: AscendSystem = context.__enter__()
         finally:
             _Opened.opener = None
+    opened.warns_of_open_sessions = False  # the adapter ends with the process, and says nothing
     _Opened.context, _Opened.pid = context, os.getpid()
     on_close("run", close_system)
     return opened
@@ -415,17 +417,18 @@ def _is_own_session() -> bool:
         _Watch.log = SessionLog()
         if _Watch.begin_in_fork is not None:
             _Watch.begin_in_fork()
-    frame: Any = sys._getframe(1)
-    while frame is not None:
+    is_between = True  # observers of the same opening
+    for frame, _ in walk_stack(sys._getframe(1)):
         name = str(frame.f_globals.get("__name__", ""))
+        if is_between:
+            is_between = name != tf_sessions.__name__ or frame.f_code.co_name != "__init__"
+            continue
         # npu_init wraps Session.__init__.
-        is_between = name.startswith(("ascend_session.compat.", tf_sessions.__name__))
-        is_between = is_between or name.partition(".")[0] in ("tensorflow", "tensorflow_core")
-        if not is_between:
+        is_of_library = name.startswith("ascend_session.compat.")
+        if not is_of_library and name.partition(".")[0] not in ("tensorflow", "tensorflow_core"):
             is_own = name.startswith("ascend_session.")
             session_log().has_own |= is_own
             return is_own
-        frame = frame.f_back
     return False
 
 

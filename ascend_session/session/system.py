@@ -48,6 +48,7 @@ from ascend_session.backends._tensorflow import (
     refuse_sessions,
 )
 from ascend_session.backends.base import Backend
+from ascend_session.backends.tf_sessions import add_observer, remove_observer
 from ascend_session.cluster import member
 from ascend_session.cluster.job import Job
 from ascend_session.config.ascend_config import AscendConfig
@@ -58,6 +59,7 @@ from ascend_session.failures.scanner import translate
 from ascend_session.process import on_close, on_fork
 from ascend_session.rank_folder import RANK_FOLDER
 from ascend_session.session.options import Options, checked
+from ascend_session.session.others import OtherSessions, close_before_device
 from ascend_session.session.signals import (
     Closer,
     Failed,
@@ -137,8 +139,11 @@ class AscendSystem:
         local_size: Number of processes of the job on this server.
         device_id: Logical id of its own device (``ASCEND_DEVICE_ID``, ``DEVICE_ID``, else 0).
         uses: Those that have not ended (`Use`), in the order of their beginning.
+        warns_of_open_sessions: Whether sessions of others that are open when it closes are a
+            mistake worth a warning.
     """
 
+    warns_of_open_sessions = True
     backend: str
     backend_reason: str
     choice: backends.Choice
@@ -163,10 +168,12 @@ class AscendSystem:
         self._failure: Optional[BaseException] = None  # which ends the last block
         self._closing = threading.RLock()  # garbage collection may leave a block meanwhile
         self.signals = SignalGuard(self._interrupt, _shut_down)
+        self._others = OtherSessions()
         # What is open besides the sessions; `close` closes the latest first.
         self._opened: List[Closer] = []
         # What comes after all of them, in this order; empty once that has begun.
         self._last_closers: List[Closer] = [
+            ("observing sessions", partial(remove_observer, self._others)),
             ("making way for another system", partial(_make_way, self)),
             ("giving the signals back", self.signals.remove),
         ]
@@ -333,6 +340,7 @@ class AscendSystem:
         try:
             self._initialize(wait_s, probe)
             self._set_place(self._backend.confirm_job(self.job))
+            add_observer(self._others)
             on_close("system", _close_at_exit)
             self._set_state(State.OPEN)
         except AscendError:
@@ -470,13 +478,19 @@ class AscendSystem:
         if self._state is State.OPEN:
             self._set_state(State.CLOSING)
         self.signals.begin_unwinding()
-        if self._failure is not None and self._backend.holds_npus:
+        holds_npus = self._backend.holds_npus
+        if self._failure is not None and holds_npus:
             failed_calls = partial(self._backend.destroy_failed, self._failure)
             opened.append(("closing the sessions of failed calls", failed_calls))
-        self._failure = None
         with _lock:
             uses = list(self.uses)
+        others = self._others.list_open([use.session for use in uses])
+        if self.warns_of_open_sessions and self._failure is None:
+            self._others.warn_of(others)
+        self._failure = None
         opened += [("closing a session", use.close) for use in uses]
+        closers = [partial(close_before_device, each, holds_npus) for each in others]
+        opened += [("closing a session of others", closer) for closer in closers]
         failed = close_all(opened[::-1])
         try:
             for what, error in failed:
@@ -497,7 +511,10 @@ class AscendSystem:
         # The ranks hear the reason first, if they answer.
         reason = f"{signal_name} has ended it."
         closers: List[Closer] = [("the ranks", partial(self._backend.interrupt, reason))]
-        closers += [("a session", use.interrupt) for use in list(self.uses)]
+        uses = list(self.uses)
+        closers += [("a session", use.interrupt) for use in uses]
+        others = self._others.list_blocking([use.session for use in uses])
+        closers += [("a session of others", session.close) for session in others]
         close_at_once(closers, head_start_s=_ANSWER_S)
         if self.state is State.OPENING:
             self._backend.close()
@@ -505,6 +522,7 @@ class AscendSystem:
     def abandon(self) -> None:
         """Have a forked process leave alone what belongs to its parent."""
         self._opened, self._last_closers = [], []
+        remove_observer(self._others)
         self._closing = threading.RLock()  # another thread may have held the other one
         for use in self.uses:
             if use.session is not None:
@@ -592,6 +610,7 @@ def _shut_down() -> None:
     """Close what is open where nobody is left to catch what fails."""
     system = current_system()
     if system is not None:
+        system.warns_of_open_sessions = False
         log_failures(system.close())
 
 

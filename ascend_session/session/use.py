@@ -9,6 +9,7 @@ from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.errors import AscendError
 from ascend_session.failures.scanner import translate
 from ascend_session.session.conditions import check_conditions
+from ascend_session.session.others import reporting_wait
 from ascend_session.session.signals import interruptible
 
 if TYPE_CHECKING:
@@ -72,15 +73,16 @@ class Use:
         with self._closing:
             if self.session is None:
                 return
-            try:
-                if self._is_default and self.thread == threading.get_ident():
-                    self.session.__exit__(*(failure or (None, None, None)))
-            finally:
+            with reporting_wait(self.session):
                 try:
-                    destroy(self.session)
+                    if self._is_default and self.thread == threading.get_ident():
+                        self.session.__exit__(*(failure or (None, None, None)))
                 finally:
-                    self.session = None
-                    self.system._record("session close")
+                    try:
+                        destroy(self.session)
+                    finally:
+                        self.session = None
+                        self.system._record("session close")
 
     def interrupt(self) -> None:
         """Close the session while a thread may be blocked in it; wait for that run to end."""

@@ -47,6 +47,26 @@ def in_a_session_of_others(sess: Any) -> None:
         mine.run(blocked)
 
 
+def in_a_session_on_the_host(sess: Any) -> None:
+    blocked = blocking_op()
+    with tf.Session() as mine:
+        mine.run(blocked)
+
+
+def in_a_monitored_session(sess: Any) -> None:
+    run_monitored(blocking_op())
+
+
+def in_a_monitored_run_that_does_not_react(sess: Any) -> None:
+    run_monitored(tf.py_func(lambda: say("ready") or time.sleep(60) or 0.0, [], tf.double))
+
+
+def run_monitored(operation: Any) -> None:
+    system = current_system()
+    with tf.train.MonitoredTrainingSession(system.target, config=system.session_config()) as mine:
+        mine.run(operation)
+
+
 def in_a_run_that_does_not_react(sess: Any) -> None:
     # Nothing can end it, so it ends by itself.
     sess.run(tf.py_func(lambda: say("ready") or time.sleep(60) or 0.0, [], tf.double))

@@ -19,6 +19,7 @@ TERMINATED = -signal.SIGTERM
 # From Python 3.8 on, an unhandled KeyboardInterrupt ends the process by the signal.
 INTERRUPTED = -signal.SIGINT if sys.version_info >= (3, 8) else 1
 AT_ONCE_S = 30.0  # what the programs wait for would end after a minute, or never
+OTHERS = ["in_a_session_of_others", "in_a_monitored_session", "in_a_session_on_the_host"]
 SIGNALS = pytest.mark.parametrize(
     ("number", "code"),
     [(signal.SIGTERM, TERMINATED), (signal.SIGINT, INTERRUPTED)],
@@ -78,9 +79,29 @@ class TestTheMainThread:
         ended = interrupted("while_initialising_and_go_on", signal.SIGINT)
         assert (ended.code, ended.lines) == (0, ["KeyboardInterrupt", "still there"]), ended.log
 
-    @pytest.mark.parametrize("where", ["in_c", "in_a_session_of_others"])
-    def test_blocked_where_nothing_frees_it(self, interrupted: Any, where: str) -> None:
-        ended = interrupted(where, signal.SIGTERM)
+    @pytest.mark.parametrize("where", OTHERS)
+    @SIGNALS
+    def test_blocked_in_a_session_of_others(
+        self, interrupted: Any, where: str, number: int, code: int
+    ) -> None:
+        ended = interrupted(where, number)
+        assert (ended.code, ended.lines) == (code, ["outer finally"]), ended.log
+        assert ended.events[-3:] == ["signal", "session close", "shutdown"]
+        assert "still open" not in ended.log
+
+    def test_blocked_in_a_session_of_others_in_a_run_that_does_not_react(
+        self, interrupted: Any
+    ) -> None:
+        ended = interrupted("in_a_monitored_run_that_does_not_react", signal.SIGTERM)
+        assert (ended.code, ended.lines) == (TERMINATED, []), ended.log
+        assert re.search(
+            r"ending now, because the call in \S*blocked\.py:[0-9]+ has not", ended.log
+        )
+        assert "The device was not finalised." in ended.log
+        assert "shutdown" not in ended.events
+
+    def test_blocked_where_nothing_frees_it(self, interrupted: Any) -> None:
+        ended = interrupted("in_c", signal.SIGTERM)
         assert (ended.code, ended.lines) == (TERMINATED, []), ended.log
         assert ended.events[-3:] == ["signal", "session close", "shutdown"]
         assert 2 <= ended.seconds < AT_ONCE_S
