@@ -272,7 +272,7 @@ class Backend(abc.ABC):
 
     def find_job(self, environ: Mapping[str, str]) -> Job:
         """Find rank and size of this process, as far as they are known before `initialize`."""
-        return Job.detect(environ)
+        return Job.of_system(environ)
 
     def confirm_job(self, job: Job) -> Job:
         """Return the job with rank and size from the device; called after `initialize`."""

@@ -96,7 +96,7 @@ class NpuBackend(Backend):
 
     def find_job(self, environ: Mapping[str, str]) -> Job:
         """Find rank and size of this process; a physical ``DEVICE_ID`` becomes a logical one."""
-        job = Job.detect(environ)
+        job = Job.of_system(environ)
         if not job.device_source.startswith("DEVICE_ID="):
             return job
         logical = self._devices.logical(job.device_id)

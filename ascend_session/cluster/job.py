@@ -4,7 +4,7 @@ import re
 from typing import Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.cluster.kubernetes import MountedRank, find_mounted_rank
-from ascend_session.cluster.schedulers import Identity, read_identity
+from ascend_session.cluster.schedulers import Identity, read_identity, refuse_other_launchers
 from ascend_session.cluster.variables import (
     find_missing_table,
     find_superseded,
@@ -100,6 +100,18 @@ class Job(NamedTuple):
         device_id, source = _find_device(environ, 0 if known.scheduler is None else local_rank)
         ids = (rank, size, local_rank, local_size, device_id)
         return cls(*ids, identity, mounted, source, superseded)
+
+    @classmethod
+    def of_system(cls, environ: Mapping[str, str]) -> "Job":
+        """Find what `detect` finds, for a system that is about to open.
+
+        Raises:
+            JobError: As from `detect`, and for a process that only another launcher numbers.
+        """
+        job = cls.detect(environ)
+        if job.mounted is None:
+            refuse_other_launchers(environ, job.identity)
+        return job
 
     @property
     def origin(self) -> str:

@@ -253,6 +253,16 @@ IDENTITY_VARIABLES = tuple(
 """Variables of schedulers that a launcher removes from the environment of its ranks."""
 
 
+# Launchers whose variables are not taken, because alone they may be meant for another program:
+# those of rank and size. PALS names no size.
+_OTHER_LAUNCHERS = (
+    ("RANK", "WORLD_SIZE", "DeepSpeed, Ray, PyTorchJob or torch.distributed.launch"),
+    ("MS_NODE_ID", "MS_WORKER_NUM", "MindSpore"),
+    ("FLUX_TASK_RANK", "FLUX_JOB_SIZE", "Flux"),
+    ("PALS_RANKID", "", "PALS"),
+)
+
+
 class Identity(NamedTuple):
     """The numbers of this process; None if unknown.
 
@@ -293,6 +303,31 @@ def read_identity(environ: Mapping[str, str]) -> Identity:
             started from a shell of ``srun --pty`` in a step of several tasks.
     """
     return _merge(_detect(PRECEDENCE, environ))
+
+
+def refuse_other_launchers(environ: Mapping[str, str], identity: Identity) -> None:
+    """Refuse a process that another launcher numbers, but that would be rank 0 of a job of one.
+
+    Raises:
+        JobError: If the variables of such a launcher describe several processes, nothing else gives
+            a rank, and neither `CHOICE` nor a size of 1 says that this process is alone.
+    """
+    is_alone = identity.size is not None and identity.size.value == 1
+    if identity.rank is not None or is_alone or environ.get(CHOICE):
+        return
+    for rank_name, size_name, source in _OTHER_LAUNCHERS:
+        rank = _read_first(environ, rank_name)
+        size = _read_first(environ, size_name) if size_name else None
+        if rank is None or (size_name and (size is None or size.value < 2)):
+            continue
+        named = f"{rank} and {size} ({source}) say" if size else f"{rank} ({source}) says"
+        count = f"${size_name}" if size_name else "NUMBER_OF_PROCESSES"
+        raise JobError(
+            f"{named} that this process is one of several, but no variable that is taken gives its "
+            "rank: it would be rank 0 of 1, and each process train a model of its own.",
+            hint=f"export RANK_ID=${rank_name} RANK_SIZE={count} in each process, or start them "
+            f"with ascend-session launch; export {CHOICE}=none if they are independent.",
+        )
 
 
 def read_schedulers(environ: Mapping[str, str]) -> Identity:

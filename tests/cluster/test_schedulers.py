@@ -1,9 +1,10 @@
 """Several who say which rank this is: they agree, one was chosen, or nothing is guessed."""
 
-from typing import Dict, List
+from typing import Any, Dict, List, Tuple
 
 import pytest
 
+import ascend_session
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.schedulers import CHOICE, read_identity, read_schedulers
 from ascend_session.errors import JobError
@@ -180,3 +181,61 @@ def test_the_ranks_of_other_launchers_are_read(key: str, environ: str) -> None:
 
 def test_rank_and_world_size_alone_are_not_those_of_torchrun() -> None:
     assert read_identity({"RANK": "3", "WORLD_SIZE": "8"}).rank is None
+
+
+OTHERS = [
+    ("RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2", "RANK=1 and WORLD_SIZE=2 (DeepSpeed"),
+    ("RANK=0 WORLD_SIZE=2", "RANK=0 and WORLD_SIZE=2 (DeepSpeed, Ray, PyTorchJob or torch"),
+    ("MS_NODE_ID=3 MS_WORKER_NUM=8", "MS_NODE_ID=3 and MS_WORKER_NUM=8 (MindSpore)"),
+    ("FLUX_TASK_RANK=0 FLUX_JOB_SIZE=8", "FLUX_TASK_RANK=0 and FLUX_JOB_SIZE=8 (Flux)"),
+    ("PALS_RANKID=0", "PALS_RANKID=0 (PALS) says that this process is one of several"),
+]
+
+
+def split(pairs: str) -> Dict[str, str]:
+    return dict(pair.split("=") for pair in pairs.split())
+
+
+@pytest.mark.parametrize(("variables", "said"), OTHERS)
+def test_a_system_refuses_ranks_of_launchers_that_are_not_read(variables: str, said: str) -> None:
+    environ = split(variables)
+    assert Job.detect(environ)[:2] == (0, 1)  # commands that open no system look without a word
+    with pytest.raises(JobError) as refused:
+        Job.of_system(environ)
+    assert refused.value.message.startswith(said)
+    rank = next(iter(environ))
+    assert f"export RANK_ID=${rank} RANK_SIZE=" in str(refused.value.hint)
+    assert f"{CHOICE}=none if they are independent" in str(refused.value.hint)
+
+
+@pytest.mark.parametrize(("variables", "said"), OTHERS)
+@pytest.mark.parametrize(
+    ("more", "place"),
+    [
+        ({"RANK_ID": "1", "RANK_SIZE": "2"}, (1, 2)),
+        ({"RANK_SIZE": "1"}, (0, 1)),
+        ({CHOICE: "none"}, (0, 1)),
+        (MPI, (2, 4)),
+        (SLURM, (2, 4)),
+    ],
+)
+def test_a_rank_from_elsewhere_or_a_process_alone_is_accepted(
+    variables: str, said: str, more: Dict[str, str], place: Tuple[int, int]
+) -> None:
+    without_local = {k: v for k, v in split(variables).items() if k != "LOCAL_RANK"}
+    assert Job.of_system({**without_local, **more})[:2] == place
+
+
+@pytest.mark.parametrize(
+    "variables",
+    ["RANK=0 WORLD_SIZE=1", "RANK=3", "WORLD_SIZE=8", "MS_WORKER_NUM=1 MS_NODE_ID=0", "RANK=a"],
+)
+def test_a_process_that_nobody_counts_is_alone(variables: str) -> None:
+    assert Job.of_system(split(variables))[:2] == (0, 1)
+
+
+def test_a_system_of_such_a_process_does_not_open(tf: Any, monkeypatch: Any) -> None:
+    for name, value in split(OTHERS[0][0]).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(JobError, match="RANK=1 and WORLD_SIZE=2"):
+        ascend_session.ascend_system().open()
