@@ -73,6 +73,8 @@ def absent_attribute(owner: str, name: str) -> Placeholder:
 # What ``import *`` gives of the vendor's modules beside what runs here; the modules of which
 # nothing does stand behind the others.
 _NAMES = {
+    "npu_bridge.estimator.npu.npu_dynamic_rnn": "DynamicAUGRU DynamicGRUV2",
+    "npu_bridge.estimator.npu.npu_optimizer": "reduce",
     "npu_bridge.estimator.npu.npu_plugin": (
         "init_rdma_pool rdma_remote_register rdma_remote_init get_var_addr_and_size "
         "malloc_shared_memory"
@@ -82,10 +84,14 @@ _NAMES = {
         "subgraph_multi_dims_scope npu_optimizer_scope npu_recompute_scope npu_graph_slice_scope "
         "disable_autofuse limit_core_num_scope"
     ),
+    "npu_bridge.estimator.npu.util": (
+        "GradDivisionItem add_grads_and_vars fair_division get_all_grad_item get_gid_by_grad "
+        "get_gid_by_weight"
+    ),
     "npu_bridge.estimator.npu_ops": (
         "outfeed_dequeue_op outfeed_enqueue_op stop_outfeed_dequeue_op channel_get_next "
-        "basic_lstm_cell_grad dynamic_gru_v2_grad dynamic_augru_grad dynamic_rnn_grad "
-        "dynamic_rnn_v2_grad npu_onnx_graph_op npu_test adam_apply_one_assign "
+        "basic_lstm_cell basic_lstm_cell_grad dynamic_gru_v2_grad dynamic_augru_grad "
+        "dynamic_rnn_grad dynamic_rnn_v2_grad npu_onnx_graph_op npu_test adam_apply_one_assign "
         "adam_apply_one_with_decay_assign k_means_centroids scatter_elements"
     ),
     "npu_bridge.hccl.hccl_ops": (

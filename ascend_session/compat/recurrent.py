@@ -1,8 +1,7 @@
-"""Recurrent layers: an LSTM and gated units over all steps, and one step of an LSTM.
+"""DynamicRNN: an LSTM over all steps.
 
-Sources: ops/aicore/npu_aicore_ops.cc, ops/npu_ops.cc; CANN's public dynamic_rnn, basic_lstm_cell
-and dynamic_gru_v2 (TBE) and the reference function of DynamicAUGRU; npu_ops.py for the gradients:
-those by the states count for the last step alone, those by the gates not at all.
+Sources: ops/aicore/npu_aicore_ops.cc, ops/npu_ops.cc; CANN's public dynamic_rnn (TBE); npu_ops.py
+for the gradients: those by the states count for the last step alone, those by the gates not at all.
 """
 
 from typing import Any, Dict, List, Optional
@@ -24,8 +23,6 @@ _ONLY = {
     "num_proj": 0,
     "time_major": True,
     "activation": "tanh",
-    "reset_after": True,
-    "state_is_tuple": True,
 }
 
 
@@ -55,35 +52,6 @@ def _masks_of(x: Any, seq_length: Any) -> Optional[Any]:
 
 def _masked(new: Any, old: Any, mask: Any) -> Any:
     return (new - old) * mask + old
-
-
-def _check_direction(kind: str, direction: str, *known: str) -> None:
-    if direction not in known:
-        raise UnsupportedError(
-            f"{kind} takes no direction={direction!r}, neither here nor on a device.",
-            hint=f"Write direction={' or '.join(map(repr, known))}.",
-        )
-
-
-@operator("BasicLSTMCell", only=_ONLY, x=HALF_OR_FLOAT, h=SAME, c=SAME, w=SAME, b=SAME)
-def basic_lstm_cell(
-    x: Any,
-    h: Any,
-    c: Any,
-    w: Any,
-    b: Any,
-    keep_prob: float = 1.0,
-    forget_bias: float = 1.0,
-    state_is_tuple: bool = True,
-    activation: str = "tanh",
-) -> List[Any]:
-    """Compute one step; the gates are in the order i, j, f, o.
-
-    Returns:
-        The new c and h, the gates i, j, f, o, and tanh(c); gradients flow through c and h alone.
-    """
-    new_h, new_c, *gates = _lstm_step(x, h, c, w, b, forget_bias)
-    return [new_c, new_h, *(tf.stop_gradient(gate) for gate in gates)]
 
 
 def _lstm_step(x: Any, h: Any, c: Any, w: Any, b: Any, forget_bias: float) -> List[Any]:
@@ -121,7 +89,11 @@ def _compute_lstm(
         UnsupportedError: For values that no device's operator takes.
     """
     kind = "DynamicRnn" if seq_length is not None else "DynamicRnnV2"
-    _check_direction(kind, direction, FORWARD, BACKWARD)
+    if direction not in (FORWARD, BACKWARD):
+        raise UnsupportedError(
+            f"{kind} takes no direction={direction!r}, neither here nor on a device.",
+            hint=f"Write direction={FORWARD!r} or {BACKWARD!r}.",
+        )
     masks = _masks_of(x, seq_length)
 
     def step(before: Any, now: Any) -> Any:
@@ -164,91 +136,3 @@ dynamic_rnn = operator(
 dynamic_rnn_v2 = operator(
     "DynamicRnnV2", f"(x, w, b, init_h, init_c, {_LSTM_ATTRIBUTES})", only=_ONLY, **_LSTM_INPUTS
 )(_compute_lstm)
-
-
-def _compute_gru(
-    x: Any,
-    weight_input: Any,
-    weight_hidden: Any,
-    bias_input: Any,
-    bias_hidden: Any,
-    seq_length: Any,
-    init_h: Any,
-    direction: str,
-    gate_order: str,
-    weight_att: Any = None,
-    **checked: Any,
-) -> List[Any]:
-    """Compute a GRU over all steps; behind ``seq_length`` y and the state stay.
-
-    ``h = n + z (h - n)``, ``n = tanh(x W_n + b + r (h R_n + c))``. Arguments as of the LSTM; the
-    weights have three gates in ``gate_order``, zrh or rzh; ``init_h`` is ``[batch, hidden]``. With
-    ``weight_att [steps, batch]`` there is ``(1 - weight_att) z`` for z.
-
-    Returns:
-        y, h, the gates z and r, n, and ``h R_n + c``, each ``[steps, batch, hidden]``; with
-        ``weight_att`` there is ``(1 - weight_att) z`` behind z.
-
-    Raises:
-        UnsupportedError: For values that no device's operator takes.
-    """
-    kind = "DynamicGruV2" if weight_att is None else "DynamicAUGRU"
-    _check_direction(kind, direction, FORWARD)
-    if gate_order not in ("zrh", "rzh"):
-        raise UnsupportedError(
-            f"{kind} takes no gate_order={gate_order!r}, neither here nor on a device.",
-            hint="Write gate_order='zrh' or 'rzh'.",
-        )
-    masks = _masks_of(x, seq_length)
-    inputs = [x] if masks is None else [x, masks]
-    if weight_att is not None:
-        inputs.append(weight_att[:, :, tf.newaxis])
-
-    def step(before: Any, now: Any) -> Any:
-        h = before[1]
-        from_x = tf.split(tf.matmul(now[0], weight_input) + bias_input, 3, axis=1)
-        from_h = tf.split(tf.matmul(h, weight_hidden) + bias_hidden, 3, axis=1)
-        gates = [tf.sigmoid(a + b) for a, b in zip(from_x[:2], from_h[:2])]
-        z, r = gates if gate_order == "zrh" else gates[::-1]
-        n = tf.tanh(from_x[2] + r * from_h[2])
-        used = z if weight_att is None else (1 - now[-1]) * z
-        y = n + used * (h - n)
-        if masks is not None:
-            y = _masked(y, h, now[1])
-        gates = [z, r] if weight_att is None else [z, used, r]
-        return (y, y, *gates, n, from_h[2])
-
-    zero = tf.zeros_like(init_h)
-    count = 6 if weight_att is None else 7
-    first = (zero, init_h, *[zero] * (count - 2))
-    y, h, *gates = _all_steps(step, tuple(inputs), first, FORWARD)
-    return [y, last_only(h), *(tf.stop_gradient(gate) for gate in gates)]
-
-
-_GRU_ATTRIBUTES = (
-    "seq_length, init_h, direction, activation, gate_order, cell_depth=1, keep_prob=1.0, "
-    "cell_clip=-1.0, num_proj=0, time_major=True, reset_after=True, is_training=True"
-)
-_GRU_INPUTS: Dict[str, Any] = {
-    "x": HALF_OR_FLOAT,
-    "weight_input": SAME,
-    "weight_hidden": SAME,
-    "bias_input": SAME,
-    "bias_hidden": SAME,
-    "init_h": SAME,
-}
-
-dynamic_gru_v2 = operator(
-    "DynamicGruV2",
-    f"(x, weight_input, weight_hidden, bias_input, bias_hidden, {_GRU_ATTRIBUTES})",
-    only=_ONLY,
-    **_GRU_INPUTS,
-)(_compute_gru)
-
-dynamic_augru = operator(
-    "DynamicAUGRU",
-    f"(x, weight_input, weight_hidden, weight_att, bias_input, bias_hidden, {_GRU_ATTRIBUTES})",
-    only=_ONLY,
-    **_GRU_INPUTS,
-    weight_att=SAME,
-)(_compute_gru)

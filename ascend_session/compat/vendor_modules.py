@@ -32,10 +32,6 @@ _PLACES = {
         "npu_config_proto npu_graph_options npu_optimizer_options npu_run_config_init "
         "npu_session_config_init"
     ),
-    "ascend_session.compat.optimizers:": (
-        "GradDivisionItem add_grads_and_vars fair_division get_all_grad_item get_gid_by_grad "
-        "get_gid_by_weight"
-    ),
     _NPU: "tf_adapter",
     f"{_NPU}estimator.": "npu_ops",
     f"{_NPU}estimator.npu.": ("npu_plugin npu_rnn npu_scope npu_strategy util"),

@@ -1,7 +1,6 @@
-"""Knows how to measure what a launch costs, next to a shell loop and to other launchers."""
+"""Knows how to measure what a launch costs, next to a shell loop."""
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,7 +20,7 @@ _NOTHING = "pass\n"
 # Rank 0 notes when it dies; the others wait for that.
 _DYING = """
 import os, sys, time
-if os.environ.get("RANK_ID", os.environ.get("RANK", os.environ.get("OMPI_COMM_WORLD_RANK"))) != "0":
+if os.environ["RANK_ID"] != "0":
     time.sleep(1000)
 time.sleep(1)
 with open({path!r}, "w") as file:
@@ -40,17 +39,14 @@ def launching(repeat: int) -> Iterator[Row]:
 
 
 def starting(folder: Path, repeat: int) -> Iterator[Row]:
-    """Compare ranks that do nothing with a shell loop of as many, and with other launchers."""
+    """Compare ranks that do nothing with a shell loop of as many."""
     script = folder / "nothing.py"
     script.write_text(_NOTHING)
     loop = f"for i in $(seq {RANKS}); do {sys.executable} {script} & done; wait"
     works: Dict[str, Work] = {"ours": _timed(ours(folder, str(script))), "loop": _shell(loop)}
-    others = {name: _timed(command) for name, command in peers(str(script)).items()}
-    found = best({**works, **others}, repeat)
+    found = best(works, repeat)
     what = f"start and end of {RANKS} ranks"
     yield Row(what, found["ours"], "a shell loop with & and wait", found["loop"], 2.0)
-    for name in others:
-        yield Row(what, found["ours"], name, found[name], 0.25)
 
 
 def failing(folder: Path, repeat: int) -> Iterator[Row]:
@@ -70,12 +66,9 @@ def failing(folder: Path, repeat: int) -> Iterator[Row]:
         "wait -n; kill $(jobs -p) 2>/dev/null; wait"
     )
     works = {"ours": after(ours(folder, str(script))), "loop": after(["bash", "-c", loop])}
-    others = {name: after(command) for name, command in peers(str(script)).items()}
-    found = best({**works, **others}, min(repeat, 5))
+    found = best(works, min(repeat, 5))
     what, without = "from a rank's death to the end", "bash, wait -n and kill"
     yield Row(what, found["ours"], without, found["loop"], 50, limits_ratio=False)
-    for name in others:
-        yield Row(what, found["ours"], name, found[name], 0.25)
 
 
 def many(folder: Path, repeat: int) -> Row:
@@ -110,16 +103,6 @@ def idle(folder: Path, seconds: float) -> Row:
 def ours(folder: Path, script: str) -> List[str]:
     """Give the command that launches a script on the stub."""
     return [*_launch(folder), "-n", str(RANKS), script]
-
-
-def peers(script: str) -> Dict[str, List[str]]:
-    """Give the same for other launchers, as far as they are installed."""
-    commands = {
-        "torchrun": ["--no-python", f"--nproc_per_node={RANKS}", sys.executable, script],
-        "mpirun": ["--oversubscribe", "--allow-run-as-root", "-n", str(RANKS), sys.executable],
-    }
-    commands["mpirun"].append(script)
-    return {name: [name, *words] for name, words in commands.items() if shutil.which(name)}
 
 
 def _launch(folder: Path) -> List[str]:

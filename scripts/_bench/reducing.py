@@ -1,4 +1,4 @@
-"""One rank of the comparison of allreduces: ``reducing.py WAY FOLDER BYTES:TIMES ...``.
+"""One rank of the comparison of allreduces: ``reducing.py FOLDER BYTES:TIMES ...``.
 
 Rank 0 prints the seconds that an allreduce of so many bytes of float32 took, as a list: the best
 of a few rounds of as many allreduces as asked for.
@@ -9,9 +9,8 @@ import json
 import os
 import sys
 import time
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Callable, ContextManager, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, ContextManager, Iterator, List, Sequence, Tuple
 
 # Does the allreduce of one of the sizes, by its number; gives the first element of the result.
 Reduce = Callable[[int], float]
@@ -19,24 +18,15 @@ Reduce = Callable[[int], float]
 ROUNDS = 3
 
 
-class Place(NamedTuple):
-    """Who this rank is; the folder is the job's own."""
-
-    rank: int
-    size: int
-    folder: Path
-
-
 def main(argv: Sequence[str]) -> None:
     """Reduce tensors of ones, each first once to warm up, and stay until all ranks are through."""
-    way, folder, *words = argv
+    folder, *words = argv
     sizes = parse_sizes(words)
-    rank, ranks = _who(way)
-    place = Place(rank, ranks, Path(folder))
-    with WAYS[way](place, [count // 4 for count, _ in sizes]) as reduce:
+    rank, ranks = int(os.environ["RANK_ID"]), int(os.environ["RANK_SIZE"])
+    with with_hccl([count // 4 for count, _ in sizes]) as reduce:
         seconds = [timed(reduce, number, times, ranks) for number, (_, times) in enumerate(sizes)]
-        leave_together(place)
-    if place.rank == 0:
+        leave_together(Path(folder), rank, ranks)
+    if rank == 0:
         print("seconds", json.dumps(seconds), flush=True)
 
 
@@ -59,10 +49,10 @@ def timed(reduce: Reduce, number: int, times: int, ranks: int) -> float:
     return min(rounds)
 
 
-def leave_together(place: Place) -> None:
+def leave_together(folder: Path, rank: int, ranks: int) -> None:
     """Wait until all ranks are here: who ends early takes from the others what they still read."""
-    (place.folder / f"through_{place.rank}").touch()
-    while not all((place.folder / f"through_{rank}").exists() for rank in range(place.size)):
+    (folder / f"through_{rank}").touch()
+    while not all((folder / f"through_{each}").exists() for each in range(ranks)):
         time.sleep(0.01)
 
 
@@ -91,7 +81,7 @@ def in_a_graph(
 
 
 @contextlib.contextmanager
-def with_hccl(place: Place, counts: Sequence[int]) -> Iterator[Reduce]:
+def with_hccl(counts: Sequence[int]) -> Iterator[Reduce]:
     """Use this package, in a session of its own."""
     from ascend_session import ascend_session, hccl
 
@@ -100,54 +90,6 @@ def with_hccl(place: Place, counts: Sequence[int]) -> Iterator[Reduce]:
 
     with in_a_graph(counts, add, lambda graph: ascend_session(graph=graph)) as reduce:
         yield reduce
-
-
-@contextlib.contextmanager
-def with_gloo(place: Place, counts: Sequence[int]) -> Iterator[Reduce]:
-    """Use PyTorch over gloo."""
-    torch, distributed = import_module("torch"), import_module("torch.distributed")
-    meeting = f"file://{place.folder / 'gloo'}"
-    distributed.init_process_group(
-        "gloo", init_method=meeting, rank=place.rank, world_size=place.size
-    )
-    values = [torch.ones(count) for count in counts]
-
-    def reduce(number: int) -> float:
-        reduced = values[number].clone()
-        distributed.all_reduce(reduced)
-        return float(reduced[0])
-
-    yield reduce
-    distributed.destroy_process_group()
-
-
-@contextlib.contextmanager
-def with_mpi4py(place: Place, counts: Sequence[int]) -> Iterator[Reduce]:
-    """Use MPI."""
-    np: Any = import_module("numpy")
-    world = import_module("mpi4py.MPI").COMM_WORLD
-    values = [np.ones(count, np.float32) for count in counts]
-
-    def reduce(number: int) -> float:
-        reduced = np.empty_like(values[number])
-        world.Allreduce(values[number], reduced)
-        return float(reduced[0])
-
-    yield reduce
-
-
-WAYS: Dict[str, Callable[[Place, Sequence[int]], ContextManager[Reduce]]] = {
-    "hccl": with_hccl,
-    "gloo": with_gloo,
-    "mpi4py": with_mpi4py,
-}
-
-
-def _who(way: str) -> Tuple[int, int]:
-    if way == "mpi4py":
-        world = import_module("mpi4py.MPI").COMM_WORLD
-        return world.Get_rank(), world.Get_size()
-    return int(os.environ["RANK_ID"]), int(os.environ["RANK_SIZE"])
 
 
 if __name__ == "__main__":

@@ -5,9 +5,6 @@ shortest time counts, because other programs can only make it longer.
 """
 
 import math
-import subprocess
-import sys
-from time import perf_counter
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional
 
 # Does something once; gives the durations of its parts in seconds, always the same number of them.
@@ -57,28 +54,3 @@ def best_parts(works: Mapping[str, Work], repeat: int) -> Dict[str, List[float]]
         for name in sorted(works, reverse=turn % 2 == 1):
             turns[name].append(works[name]())
     return {name: [1000 * min(times) for times in zip(*turns[name])] for name in works}
-
-
-def calls(action: Callable[[], object], times: int) -> Work:
-    """Make a work of one part: the mean of so many calls."""
-
-    def work() -> List[float]:
-        begin = perf_counter()
-        for _ in range(times):
-            action()
-        return [(perf_counter() - begin) / times]
-
-    return work
-
-
-def fresh(code: str, environ: Mapping[str, str]) -> Work:
-    """Make a work of statements in a new process, whose own start and end do not count."""
-    program = (
-        f"import time\nbegin = time.perf_counter()\n{code}\nprint(time.perf_counter() - begin)"
-    )
-
-    def work() -> List[float]:
-        command = [sys.executable, "-c", program]
-        return [float(subprocess.check_output(command, env=dict(environ)))]
-
-    return work

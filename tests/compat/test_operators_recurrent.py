@@ -50,35 +50,9 @@ def lstm(
     return [np.stack(one) for one in zip(*(steps[t] for t in range(len(x))))]
 
 
-def gru(
-    x: np.ndarray,
-    weights: List[np.ndarray],
-    h: np.ndarray,
-    order: str = "zrh",
-    attention: Any = None,
-    lengths: Optional[List[int]] = None,
-) -> List[np.ndarray]:
-    """y, h, z, with attention the weakened z, r, n and what the state adds to n."""
-    wi, wh, bi, bh = weights
-    steps = []
-    for t in range(len(x)):
-        a, b = np.split(x[t] @ wi + bi, 3, axis=1), np.split(h @ wh + bh, 3, axis=1)
-        first, second = sigmoid(a[0] + b[0]), sigmoid(a[1] + b[1])
-        z, r = (first, second) if order == "zrh" else (second, first)
-        n = np.tanh(a[2] + r * b[2])
-        used = z if attention is None else (1 - attention[t][:, None]) * z
-        mask = np.array(
-            [[1.0 if lengths is None or t < k else 0.0] for k in lengths or [0] * BATCH]
-        )
-        h = mask * ((1 - used) * n + used * h) + (1 - mask) * h
-        shown = (z, r) if attention is None else (z, used, r)
-        steps.append((h, h, *shown, n, b[2]))
-    return [np.stack(one) for one in zip(*steps)]
-
-
 @pytest.fixture
 def layers(tf: Any) -> Any:
-    """The vendor's layers, where TensorFlow has layers of graph mode."""
+    """The vendor's layer, where TensorFlow has layers of graph mode."""
     npu_dynamic_rnn = module("npu_bridge.estimator.npu.npu_dynamic_rnn")
     if not hasattr(npu_dynamic_rnn.DynamicRNN, "add_weight"):
         with pytest.raises(UnsupportedError, match="Keras 3"):
@@ -164,33 +138,6 @@ def test_an_lstm_agrees_with_tensorflows_own(tf: Any) -> None:
     np.testing.assert_allclose(own, theirs, atol=1e-6)
 
 
-@pytest.mark.parametrize(("lengths", "order"), [(None, "rzh"), (LENGTHS, "zrh")])
-def test_a_gru_gives_all_that_the_formula_gives(
-    tf: Any, layers: Any, lengths: Any, order: str
-) -> None:
-    layer = layers.DynamicGRUV2(HIDDEN, tf.float32, gate_order=order)
-    start = random(BATCH, HIDDEN)
-    made = layer(tf.constant(X), seq_length=lengths, init_h=tf.constant(start))
-    assert [v.op.name.split("/", 1)[1] for v in tf.trainable_variables()] == [
-        f"dynamicgruv2/{name}"
-        for name in ("weight_input", "weight_hidden", "bias_input", "bias_hidden")
-    ]
-    found, weights = run(tf, [list(made), tf.trainable_variables()])
-    assert len(found) == 6
-    close(found, gru(X, weights, start, order, None, lengths))
-
-
-@pytest.mark.parametrize("lengths", [LENGTHS])
-def test_a_gru_with_attention_weakens_its_update(tf: Any, layers: Any, lengths: Any) -> None:
-    attention = np.abs(random(STEPS, BATCH))
-    layer = layers.DynamicAUGRU(HIDDEN, tf.float32)
-    made = layer(tf.constant(X), tf.constant(attention), seq_length=lengths)
-    found, weights = run(tf, [list(made), tf.trainable_variables()])
-    assert len(found) == 7
-    expected = gru(X, weights, np.zeros([BATCH, HIDDEN]), "zrh", attention, lengths)
-    close(found, expected)
-
-
 @pytest.mark.parametrize("output", [0, 2])
 def test_gradients_of_an_lstm_are_the_vendors(tf: Any, output: int) -> None:
     """By y: those of all steps; by the states: of the last step alone (npu_ops.py)."""
@@ -233,43 +180,6 @@ def test_gates_have_no_gradient(tf: Any) -> None:
     assert tf.gradients(made[3:], w) == [None]
 
 
-def test_gradients_of_a_gru_flow_through_all_steps(tf: Any) -> None:
-    helper = module("npu_bridge.helper.helper")
-    shapes = [(INPUTS, 3 * HIDDEN), (HIDDEN, 3 * HIDDEN), (3 * HIDDEN,), (3 * HIDDEN,)]
-    weights = [random(*shape) for shape in shapes]
-    start = random(BATCH, HIDDEN)
-    tensors = [tf.constant(one) for one in (X, *weights, start)]
-    made = helper.get_gen_ops().dynamic_gru_v2(
-        *tensors[:5],
-        LENGTHS,
-        tensors[5],
-        direction="UNIDIRECTIONAL",
-        activation="tanh",
-        gate_order="zrh",
-    )
-    found = run(tf, tf.gradients(tf.reduce_sum(made[0]), tensors))
-    given = [one.astype(np.float64) for one in (X, *weights, start)]
-    for which, gradient in enumerate(found):
-        place = (0,) * gradient.ndim
-        totals = []
-        for step in (1e-5, -1e-5):
-            moved = [one.copy() for one in given]
-            moved[which][place] += step
-            totals.append(np.sum(gru(moved[0], moved[1:5], moved[5], lengths=LENGTHS)[0]))
-        assert gradient[place] == pytest.approx((totals[0] - totals[1]) / 2e-5, abs=1e-4)
-
-
-def test_one_step_of_an_lstm(tf: Any) -> None:
-    npu_ops = module("npu_bridge.estimator.npu_ops")
-    w, b = random(INPUTS + HIDDEN, 4 * HIDDEN), random(4 * HIDDEN)
-    h, c = random(BATCH, HIDDEN), random(BATCH, HIDDEN) * 2
-    found = run(tf, npu_ops.basic_lstm_cell(X[0], h, c, w, b, 1.0, 1.0, True, "tanh"))
-    y, _, cell, *gates = lstm(X[:1], w, b, h, c, 1.0)
-    close(found, [cell[0], y[0], *(gate[0] for gate in gates)])
-    with pytest.raises(UnsupportedError, match=r"keep_prob=0\.5"):
-        npu_ops.basic_lstm_cell(X[0], h, c, w, b, 0.5, 1.0, True, "tanh")
-
-
 @pytest.mark.parametrize(
     "argument",
     [
@@ -283,19 +193,33 @@ def test_one_step_of_an_lstm(tf: Any) -> None:
 )
 def test_what_no_device_takes_is_refused_by_name(tf: Any, layers: Any, argument: Any) -> None:
     (name,) = argument
-    for made in (layers.DynamicRNN, layers.DynamicGRUV2):
-        with pytest.raises(UnsupportedError, match=name):
-            made(HIDDEN, tf.float32, **argument)(tf.constant(X))
+    with pytest.raises(UnsupportedError, match=name):
+        layers.DynamicRNN(HIDDEN, tf.float32, **argument)(tf.constant(X))
+
+
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [
+        ("estimator.npu.npu_dynamic_rnn", "DynamicGRUV2"),
+        ("estimator.npu.npu_dynamic_rnn", "DynamicAUGRU"),
+        ("estimator.npu_ops", "basic_lstm_cell"),
+        ("estimator.npu.npu_optimizer", "reduce"),
+        ("estimator.npu.util", "fair_division"),
+    ],
+)
+def test_what_few_scripts_call_is_refused_by_name(place: str, name: str) -> None:
+    with pytest.raises(UnsupportedError, match=rf"npu_bridge\.{place}\.{name} was used"):
+        getattr(module(f"npu_bridge.{place}"), name)(HIDDEN, "float32")
 
 
 def test_an_unknown_direction_is_a_value_error(tf: Any, layers: Any) -> None:
-    layer = layers.DynamicGRUV2(HIDDEN, tf.float32, direction="BACKWARDS")
+    layer = layers.DynamicRNN(HIDDEN, tf.float32, direction="BACKWARDS")
     with pytest.raises(ValueError, match="Invalid direction: BACKWARDS"):
         layer(tf.constant(X))
 
 
-def test_the_layers_cast_their_input_and_train(tf: Any, layers: Any) -> None:
-    half = layers.DynamicGRUV2(HIDDEN, tf.float16, is_training=False)(tf.constant(X))
+def test_the_layer_casts_its_input_and_trains(tf: Any, layers: Any) -> None:
+    half = layers.DynamicRNN(HIDDEN, tf.float16, is_training=False)(tf.constant(X))
     assert {one.dtype for one in half} == {tf.float16}
     y = layers.DynamicRNN(HIDDEN, tf.float32)(tf.constant(X))[0]
     loss = tf.reduce_mean(tf.square(y - 0.5))

@@ -185,13 +185,13 @@ def test_a_mask_of_bits_is_what_it_is_used_for(tf: Any) -> None:
 def test_the_library_has_each_operator_under_both_names(tf: Any) -> None:
     gen = module("npu_bridge.helper.helper").get_gen_ops()
     for name in (
-        *("dynamic_gru_v2", "dynamic_augru", "dynamic_rnn_v2", "npu_init", "lars_v2", "lars"),
-        *("hcom_all_to_all_vc", "basic_lstm_cell", "drop_out_gen_mask", "random_choice_with_mask"),
+        *("dynamic_rnn", "dynamic_rnn_v2", "npu_init", "lars_v2", "lars"),
+        *("hcom_all_to_all_vc", "drop_out_gen_mask", "random_choice_with_mask"),
     ):
         assert inspect.isroutine(getattr(gen, name)), name
-    assert gen.DynamicGruV2 is gen.dynamic_gru_v2
+    assert gen.DynamicRnnV2 is gen.dynamic_rnn_v2
     assert gen.HcomAllToAllVC is gen.hcom_all_to_all_vc
-    for name in ("npu_get_float_status", "gelu_grad", "get_shape", "NpuGetFloatStatusV2"):
+    for name in ("gelu_grad", "get_shape", "dynamic_gru_v2", "NpuGetFloatStatusV2"):
         with pytest.raises(UnsupportedError, match=rf"npu_bridge\._tf_adapter\.{name} was used"):
             getattr(gen, name)()
 

@@ -3,7 +3,7 @@
 import json
 import zlib
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import numpy as np
 import pytest
@@ -230,58 +230,11 @@ def test_the_loss_scale_optimizer_wants_an_optimizer_and_a_scale_of_one_at_least
         managers.FixedLossScaleManager(0.5)
 
 
-def test_with_sharding_this_rank_updates_its_part_and_gets_the_others(
-    tf: Any, two: Equals, monkeypatch: Any
-) -> None:
-    monkeypatch.setattr(two, "reduce", reduced_from(two), raising=False)
-    first = tf.get_variable("first", [2], tf.float32, tf.ones_initializer(), use_resource=True)
-    second = tf.get_variable("second", [2], tf.float32, tf.ones_initializer(), use_resource=True)
-    made = optimizers.NPUDistributedOptimizer(tf.train.GradientDescentOptimizer(0.25), True)
-    step = made.minimize(tf.reduce_sum(first * first + second * second))
-    values = trained(tf, step, [first, second])
-    # The other rank does what this one does: its variable is still what it was.
-    np.testing.assert_allclose(values, [[0.5, 0.5], [1.0, 1.0]])
-    assert [call.name for call in two.calls if call.name == "broadcast"] == ["broadcast"] * 2
-
-
-def test_with_sharding_all_ranks_get_the_variables_in_one_order(
-    tf: Any, two: Equals, monkeypatch: Any
-) -> None:
-    sent: List[Any] = []
-
-    def broadcast(tensors: Any, **arguments: Any) -> List[Any]:
-        sent.extend(tensors)
-        return list(tensors)
-
-    monkeypatch.setattr(two, "reduce", reduced_from(two), raising=False)
-    monkeypatch.setattr(two, "broadcast", broadcast)
-    pair = [tf.get_variable(name, initializer=1.0, use_resource=True) for name in "ab"]
-    made = optimizers.NPUDistributedOptimizer(tf.train.GradientDescentOptimizer(0.25), True)
-    made.minimize(pair[0] * pair[1])
-    needed, waiting = set(), [sent[1].op]
-    while waiting:
-        operation = waiting.pop()
-        needed.add(operation)
-        before = {tensor.op for tensor in operation.inputs} | set(operation.control_inputs)
-        waiting += before - needed
-    assert sent[0].op in needed
-
-
-def reduced_from(two: Equals) -> Any:
-    def reduce(
-        tensor: Any, reduction: str, root_rank: int, fusion: int, fusion_id: int, group: str
-    ) -> Any:
-        return two.allreduce(tensor, reduction, fusion, fusion_id, group)
-
-    return reduce
-
-
-def test_sharding_is_refused_where_the_device_is_not_the_rank(
-    tf: Any, two: Equals, monkeypatch: Any
-) -> None:
-    monkeypatch.setenv("RANK_ID", "1")
-    with pytest.raises(UnsupportedError, match="take DEVICE_ID=0 for the rank, but RANK_ID=1"):
-        optimizers.reduce(tf.constant([1.0]), 0)
+def test_weight_update_sharding_is_refused_by_name(tf: Any, two: Equals) -> None:
+    inner = tf.train.GradientDescentOptimizer(0.25)
+    with pytest.raises(UnsupportedError, match=r"^Weight update sharding .* only a device runs it"):
+        optimizers.NPUDistributedOptimizer(inner, True)
+    assert optimizers.NPUDistributedOptimizer(inner, is_weight_update_sharding=False)
 
 
 def test_any_optimizer_can_be_made_to_average(tf: Any, two: Equals) -> None:

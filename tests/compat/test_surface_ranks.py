@@ -46,12 +46,5 @@ def test_each_rank_is_told_its_own_after_init_resource(found: Any) -> None:
     assert [rank["rank"] for rank in found] == [[n, len(found)] for n in range(len(found))]
 
 
-def test_with_sharding_all_have_what_each_has_updated(found: Any) -> None:
-    size = len(found)
-    mean = 0.5 * sum(range(1, size + 1)) / size
-    for rank in found:
-        np.testing.assert_allclose(rank["sharded"], [1 - mean] * size, rtol=1e-6)
-
-
 def test_variables_that_are_broadcast_have_the_roots_values(found: Any) -> None:
     assert [rank["sent"] for rank in found] == [[2.0, 2.0]] * len(found)

@@ -189,41 +189,6 @@ def test_the_variables_of_the_devices_loop_are_local_and_made_once(tf: Any) -> N
     assert one not in tf.global_variables()
 
 
-class Item:
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.root_rank_id = -1
-
-
-@pytest.mark.parametrize(
-    ("sizes", "ranks", "owners"),
-    [
-        ([5, 5, 5], 3, [0, 1, 2]),
-        ([4, 4, 4, 4], 2, [0, 0, 1, 1]),
-        ([9, 1, 1, 2, 4], 2, [0, 1, 1, 1, 1]),
-        ([1, 1, 1, 1, 8], 2, [0, 0, 0, 0, 1]),
-        ([3, 3, 2, 2, 2, 3], 3, [0, 0, 1, 1, 2, 2]),
-        ([1, 2, 1], 2, [0, 0, 1]),  # as much too much as it would be too little
-        ([7, 1], 1, [0, 0]),
-    ],
-)
-def test_gradients_are_divided_into_runs_of_about_one_size(
-    sizes: List[int], ranks: int, owners: List[int]
-) -> None:
-    found = util.fair_division([Item(size) for size in sizes], ranks)
-    assert [item.root_rank_id for item in found] == owners
-
-
-def test_what_the_vendors_cannot_divide_is_not_divided() -> None:
-    with pytest.raises(ZeroDivisionError, match="2 gradients are each larger"):
-        util.fair_division([Item(size) for size in (9, 1, 1, 1, 4)], 2)
-
-
-def test_more_ranks_than_gradients_cannot_be_served() -> None:
-    with pytest.raises(ValueError, match="1 gradients cannot be divided among 2 ranks"):
-        util.fair_division([Item(1)], 2)
-
-
 def test_marks_stand_on_the_operators(tf: Any) -> None:
     one = tf.constant([1.0], name="one")
     two = tf.identity(one, name="two")

@@ -73,20 +73,6 @@ with tf.Graph().as_default():
     names["close_session"](sess)
 
 with tf.Graph().as_default(), tf.Session() as sess:
-    parts = [
-        tf.get_variable(f"part{n}", [1], tf.float32, tf.ones_initializer(), use_resource=True)
-        for n in range(size)
-    ]
-    loss = tf.add_n([tf.reduce_sum(part * (rank + 1.0)) for part in parts])
-    sharding = names["NPUDistributedOptimizer"](
-        tf.train.GradientDescentOptimizer(0.5), is_weight_update_sharding=True
-    )
-    step = sharding.minimize(loss)
-    sess.run(tf.global_variables_initializer())
-    sess.run(step)
-    found["sharded"] = [float(part[0]) for part in sess.run(parts)]
-
-with tf.Graph().as_default(), tf.Session() as sess:
     sent = [
         tf.get_variable(f"sent{n}", initializer=[rank + 1.0], use_resource=bool(n))
         for n in range(2)

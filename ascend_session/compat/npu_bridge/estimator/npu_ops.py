@@ -1,4 +1,4 @@
-"""``npu_bridge.estimator.npu_ops``: the system's operators, dropout, LSTM, and optimizers' steps.
+"""``npu_bridge.estimator.npu_ops``: the system's operators, dropout, and optimizers' steps.
 
 Names and signatures are those of the newest release, and of the old ones where those had more.
 Source: npu_ops.py.
@@ -9,10 +9,9 @@ from typing import Any
 from tensorflow.python.framework import random_seed
 
 from ascend_session.backends import training_operators
-from ascend_session.compat import formulas, recurrent
+from ascend_session.compat import formulas
 from ascend_session.compat.npu_bridge.helper import helper
 from ascend_session.compat.operators import graph_only
-from ascend_session.compat.signatures import with_signature
 from ascend_session.compat.vendor_modules import mirror
 
 gen_npu_ops = helper.get_gen_ops()
@@ -22,11 +21,6 @@ DEFAULT_GRAPH_SEED = 87654321
 LARS = graph_only("tf.LARS")(formulas.lars)
 LARSV2 = graph_only("tf.LARSV2")(formulas.lars_v2)
 dropout = graph_only("npu_ops.dropout")(training_operators.dropout)
-basic_lstm_cell = graph_only("tf.basic_lstm_cell")(
-    with_signature(
-        "(x, h, c, w, b, keep_prob, forget_bias, state_is_tuple, activation, name=None)"
-    )(recurrent.basic_lstm_cell)
-)
 
 
 @graph_only("tf.NPUInit")
@@ -57,5 +51,5 @@ def get_seed(op_seed: Any) -> Any:
 
 
 __getattr__, __all__ = mirror(
-    globals(), "DEFAULT_GRAPH_SEED LARS LARSV2 NPUBasics basic_lstm_cell dropout gen_npu_ops"
+    globals(), "DEFAULT_GRAPH_SEED LARS LARSV2 NPUBasics dropout gen_npu_ops"
 )

@@ -7,7 +7,6 @@ that shows in the gradients, as on a device in Inf/NaN mode. Source: npu_optimiz
 from typing import Any, Dict, List, Optional, Sequence
 
 from ascend_session import hccl
-from ascend_session.compat.npu_bridge.estimator.npu import util
 from ascend_session.compat.npu_bridge.estimator.npu.npu_common import NPUBasics
 from ascend_session.compat.optimizers import (
     COMPUTE_GRADIENTS,
@@ -15,15 +14,13 @@ from ascend_session.compat.optimizers import (
     multiply_dense,
     note_local_gradients,
     note_wrapper,
-    own_pairs,
-    own_rank,
     rank_count,
-    sent_by_owners,
 )
 from ascend_session.compat.signatures import with_signature
 from ascend_session.compat.tensorflow_names import OptimizerV2
 from ascend_session.compat.tensorflow_names import tf as tf1
 from ascend_session.compat.vendor_modules import mirror
+from ascend_session.errors import UnsupportedError
 from ascend_session.training.gradients import is_slices
 from ascend_session.training.optimizer import WrappingOptimizer
 from ascend_session.vendor import WORLD_GROUP
@@ -43,23 +40,6 @@ def allreduce(tensor: Any, average: Any = True, old_average: Any = None) -> Any:
     if is_slices(tensor):
         return _gathered(tensor, size, average)
     return _mean(hccl.allreduce(tensor, "sum"), size, average)
-
-
-def reduce(
-    tensor: Any, root_rank: int, average: bool = True, fusion: int = 0, fusion_id: int = -1
-) -> Any:
-    """As `allreduce`, but only the root has the result.
-
-    Raises:
-        ValueError: If DEVICE_ID, which the vendor's takes for the rank, is not set.
-        UnsupportedError: If DEVICE_ID is not the rank.
-    """
-    size = NPUBasics("").size()
-    if is_slices(tensor):
-        return _gathered(tensor, size, average)
-    rank = own_rank()
-    total = hccl.reduce(tensor, "sum", root_rank, fusion, fusion_id)
-    return _mean(total, size, average) if rank == root_rank else total
 
 
 def _gathered(slices: Any, size: int, average: Any, group: str = WORLD_GROUP) -> Any:
@@ -137,9 +117,12 @@ class NPUDistributedOptimizer(WrappingOptimizer):
 
     Args:
         optimizer: A ``tf.train.Optimizer``.
-        is_weight_update_sharding: Whether each rank updates a part of the variables and sends them
-            to the others. Releases of 2020 have ``name`` here, so a str is taken as the name.
+        is_weight_update_sharding: Must be False. Releases of 2020 have ``name`` here, so a str is
+            taken as the name.
         name: Its name.
+
+    Raises:
+        UnsupportedError: For weight update sharding.
     """
 
     def __init__(
@@ -150,48 +133,29 @@ class NPUDistributedOptimizer(WrappingOptimizer):
     ) -> None:
         if isinstance(is_weight_update_sharding, str):
             name, is_weight_update_sharding = is_weight_update_sharding, False
-        self._optimizer = optimizer
-        self._is_weight_update_sharding = is_weight_update_sharding
+        if is_weight_update_sharding:
+            raise UnsupportedError(
+                "Weight update sharding (NPUDistributedOptimizer) was used, but only a device runs "
+                "it, and there is no Ascend processor here.",
+                hint="Leave is_weight_update_sharding out.",
+            )
         super().__init__(optimizer, None, name or f"Distributed{type(optimizer).__name__}")
         note_wrapper("NPUDistributedOptimizer")
 
     def compute_gradients(self, *args: Any, **kwargs: Any) -> List[Any]:
-        """Return the averaged gradients and their variables; see ``tf.train.Optimizer``.
-
-        Raises:
-            ValueError: With sharding, if there are fewer gradients than ranks.
-        """
+        """Return the averaged gradients and their variables; see ``tf.train.Optimizer``."""
         return super().compute_gradients(*args, **kwargs)
 
     def _average(self, pairs: Sequence[Any]) -> List[Any]:
-        if not self._is_weight_update_sharding:
-            return averaged_in_job(pairs, self.get_name())
-        size = rank_count()
-        if size <= 1:
-            return list(pairs)
-        util.add_grads_and_vars(pairs, size)
-        with tf1.name_scope(f"{self.get_name()}_Reduce_Weight_Update_Sharding"):
-            reduced = []
-            for gradient, variable in pairs:
-                if gradient is not None:
-                    gradient = reduce(gradient, util.get_gid_by_grad(gradient))
-                reduced.append((gradient, variable))
-            return reduced
+        return averaged_in_job(pairs, self.get_name())
 
     def apply_gradients(
         self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None
     ) -> Any:
-        """Apply gradients; with sharding only this rank's, and receive the others' variables."""
+        """Apply gradients with the wrapped optimizer."""
         pairs = list(grads_and_vars)
-        if rank_count() <= 1 or not self._is_weight_update_sharding:
-            note_local_gradients(pairs, "NPUDistributedOptimizer")
-            return super().apply_gradients(pairs, global_step, name)
-        own, gradients = own_pairs(pairs)
-        applied = self._optimizer.apply_gradients(own, global_step, name)
-        scope = f"{self.get_name()}_Broadcast_Weight_Update_Sharding"
-        with tf1.control_dependencies([applied]), tf1.name_scope(scope):
-            sent = sent_by_owners([variable for _, variable in pairs])
-        return tf1.group(applied, sent, *gradients)
+        note_local_gradients(pairs, "NPUDistributedOptimizer")
+        return super().apply_gradients(pairs, global_step, name)
 
 
 def npu_allreduce(

@@ -361,7 +361,5 @@ def set_op_tensor_max_size(tensor: Any, max_size: int) -> None:
 __getattr__, __all__ = mirror(
     globals(),
     "os six tf ops training_util variable_scope init_ops dtypes compat attr_value_pb2 "
-    "variable_pb2 resource_variable_ops GraphMemoryOptimizeConfig ExperimentalConfig "
-    "GradDivisionItem add_grads_and_vars fair_division get_all_grad_item get_gid_by_grad "
-    "get_gid_by_weight",
+    "variable_pb2 resource_variable_ops GraphMemoryOptimizeConfig ExperimentalConfig",
 )
