@@ -23,6 +23,7 @@ CLOSING_ORDER = (
     "exchange",
     "record",
     "report",
+    "models",
 )
 """Names for `on_close`, in the order in which they are closed at exit.
 
@@ -36,7 +37,10 @@ CLOSING_ORDER = (
 - ``record``: what the launcher reads about how this process ended, with all that came before.
 - ``report``: what the options of a script would do on a device. It comes after the exit handlers
   of the script, which may open sessions as well.
+- ``models``: the error that ends a job on the stub whose ranks hold different models.
 """
+
+_AFTER_SCRIPT = ("report", "models")  # these come after the exit handlers of the script
 
 _closers: Dict[str, Callable[[], None]] = {}
 _forgetters: List[Callable[[], None]] = []
@@ -47,8 +51,8 @@ def on_close(name: str, function: Callable[[], None]) -> None:
 
     What comes before it in that order and is still open is closed before it. Functions that others
     have given to `atexit` since then run earlier; those that they have given before run later, but
-    never after ``report``. All of these run, even if one of them raises. A forked child calls none
-    of its parent's.
+    never after ``report`` and ``models``. All of these run, even if one of them raises. A forked
+    child calls none of its parent's.
 
     Args:
         name: One of `CLOSING_ORDER`; a second function of that name replaces the first.
@@ -58,7 +62,7 @@ def on_close(name: str, function: Callable[[], None]) -> None:
         raise ValueError(f"{name!r} has no place in CLOSING_ORDER: {', '.join(CLOSING_ORDER)}.")
     _closers[name] = function
     place = CLOSING_ORDER.index(name)
-    if name != CLOSING_ORDER[-1]:
+    if name not in _AFTER_SCRIPT:
         atexit.register(_close, CLOSING_ORDER[: place + 1])
 
 

@@ -13,7 +13,7 @@
 | `FIRST_STEP_NAME` | `write_first_step`, for `training.progress` | `read_first_step` |
 | `STEP_NAME` | `write_step`, for `training.progress` | `read_step` |
 | `SESSIONS_NAME` | `compat.sessions` | the same, in rank 0 |
-| `MODELS_NAME` | `backends.exchange`, in the process of rank 0 | `read_models` |
+| `MODELS_NAME` | `write_models`, for rank 0 on the stub | `read_models` |
 
 The runner loads this file by its path before the program starts, and imports nothing with it that
 the program could have a module of its own for: `json` and `traceback` would stand in its place, or
@@ -42,8 +42,7 @@ PLOG_FOLDER, WORK_FOLDER = "plog", "work"
 RECORD_NAME, STACKS_NAME = "error.json", "stacks.log"
 PROCESS_PREFIX, PROCESS_SUFFIX = "process_", ".json"
 ABSENT_NAME, SESSIONS_NAME = "absent_ranks.json", "sessions.json"
-FIRST_STEP_NAME, STEP_NAME = "first_step", "step"
-MODELS_NAME = "models.json"
+FIRST_STEP_NAME, STEP_NAME, MODELS_NAME = "first_step", "step", "models.json"
 
 STACK_SIGNAL = int(__import__("_signal").SIGRTMIN) + 7  # signal itself is slow to load
 """Number of the signal that makes a rank write its stacks; it ends a program that has no runner."""
@@ -104,6 +103,24 @@ def read_first_step(folder: str) -> "Optional[int]":
 
 
 _MOST_MODELS_CHARACTERS = 1 << 20
+
+
+def write_models(folder: str, text: str) -> None:
+    """Write how the ranks' models compare, an object in JSON; ignore errors.
+
+    It has ``is_one_model`` (null if that is not known), ``error`` (null or a sentence) and
+    ``notes`` (a list of sentences).
+    """
+    path = os.path.join(folder, MODELS_NAME)
+    temporary = f"{path}.{os.getpid()}"
+    try:
+        with open(temporary, "wb") as file:
+            file.write(text.encode())
+        os.replace(temporary, path)
+    except OSError:
+        return
+
+
 _STEP_BYTES = 64  # a fixed length, so that a shorter record overwrites a longer one completely
 
 

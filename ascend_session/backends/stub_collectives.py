@@ -11,6 +11,7 @@ import weakref
 from typing import Any, Callable, Counter, Dict, List, Optional, Sequence, Tuple
 
 from ascend_session.backends._tensorflow import tf1
+from ascend_session.backends.averaging import mark_collective
 from ascend_session.backends.collectives import Shape, gather_shape, scatter_shape
 from ascend_session.backends.exchange import collectives
 from ascend_session.backends.exchange.communicator import Collective, Communicator
@@ -159,6 +160,7 @@ def receive(shape: Any, data_type: Any, sr_tag: int, src_rank: int, group: str) 
 
     results = [(carried, shape)]
     received = blocking_op("HcomReceive", [], _begin(describe, work), results)
+    mark_collective(received, "HcomReceive", group)
     return _from_bits(received[0], data_type)
 
 
@@ -203,6 +205,7 @@ def _collective(
     shapes: Sequence[Shape],
     gradient: str = NO_GRADIENT,
     of_shape: bool = True,
+    reduction: str = "",
 ) -> List[Any]:
     """Add a collective to the default graph.
 
@@ -215,6 +218,7 @@ def _collective(
         shapes: Shapes of its results; their dtypes are those of the inputs, in order.
         gradient: See `blocking_op`.
         of_shape: Whether the shapes have to be the same on all ranks.
+        reduction: How it reduces, if it does.
     """
     own_key = _next_key(group)
 
@@ -225,7 +229,9 @@ def _collective(
         return Operation(key, name, ranks, signature)
 
     results = [(tensor.dtype, tf1().TensorShape(shape)) for tensor, shape in zip(inputs, shapes)]
-    return blocking_op(kind, inputs, _begin(describe, work), results, gradient)
+    values = blocking_op(kind, inputs, _begin(describe, work), results, gradient)
+    mark_collective(values, kind, group, reduction)
+    return values
 
 
 def _begin(describe: Describe, work: Work) -> Function:
@@ -246,7 +252,9 @@ def _allreduce(tensors: Sequence[Any], reduction: str, group: str, gradient: str
     wide = [_widen(tensor) for tensor in tensors]
     shapes = [_as_list(tensor.shape) for tensor in tensors]
     what = _describe(f"allreduce {reduction}", [tensor.dtype for tensor in tensors])
-    reduced = _collective("HcomAllReduce", group, what, wide, work, shapes, gradient)
+    reduced = _collective(
+        "HcomAllReduce", group, what, wide, work, shapes, gradient, reduction=reduction
+    )
     return [tf1().cast(value, tensor.dtype) for value, tensor in zip(reduced, tensors)]
 
 

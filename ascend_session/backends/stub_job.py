@@ -10,9 +10,11 @@ from ascend_session.backends.collectives import Groups
 from ascend_session.backends.exchange.group import ProcessGroup, Rank
 from ascend_session.backends.exchange.rendezvous import Endpoint
 from ascend_session.backends.exchange.sentences import name_ranks
+from ascend_session.backends.model_report import ModelObserver
+from ascend_session.backends.tf_sessions import add_observer, remove_observer
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.machine import check_first_host, check_removed
-from ascend_session.cluster.variables import RENDEZVOUS, read_number
+from ascend_session.cluster.variables import RENDEZVOUS, is_independent, read_number
 from ascend_session.errors import CollectiveError, LifecycleError
 from ascend_session.process import on_fork
 from ascend_session.vendor import (
@@ -135,17 +137,25 @@ class StubJob:
         groups: The groups of this process.
     """
 
-    def __init__(self, job: Job, process_group: ProcessGroup) -> None:
+    def __init__(self, job: Job, process_group: ProcessGroup, is_compared: bool = False) -> None:
         self.process_group = process_group
         # A rank without others has exchanged no names of nodes.
         self.groups = StubGroups(job.rank, process_group.nodes or [""] * job.size)
+        self._models: Optional[ModelObserver] = None
+        if is_compared:
+            self._models = ModelObserver(process_group, self.groups)
+            add_observer(self._models)
 
     def close(self) -> None:
-        """Leave the job in order."""
+        """Leave the job in order, and report on this rank's model."""
         global _open
         if _open is self:
             _open = None
-        self.process_group.close()
+        report = None
+        if self._models is not None:
+            remove_observer(self._models)
+            report = self._models.make_report()
+        self.process_group.close(report)
 
 
 def find_open_job() -> Optional[StubJob]:
@@ -188,7 +198,7 @@ def open_job(job: Job, parameters: Mapping[str, Any], environ: Mapping[str, str]
     global _open
     process_group = _make_process_group(job, parameters, environ)
     process_group.open()
-    _open = StubJob(job, process_group)
+    _open = StubJob(job, process_group, job.size > 1 and not is_independent(environ))
     return _open
 
 

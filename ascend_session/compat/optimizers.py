@@ -8,13 +8,13 @@ extends.
 """
 
 import sys
-import zlib
 from typing import Any, Iterable, List, Optional, Sequence
 
 from ascend_session import hccl
+from ascend_session.backends.exchange.outcome import current_advice, set_advice
 from ascend_session.compat.sessions import session_log
 from ascend_session.compat.tensorflow_names import tf
-from ascend_session.training.gradients import distributed_gradients
+from ascend_session.training.gradients import average, distributed_gradients
 from ascend_session.training.local_gradients import describe_variables, find_local_gradients
 from ascend_session.user_code import user_line
 
@@ -50,15 +50,14 @@ def averaged_in_job(
 
     NPUBasics("").size()
     if variables is None:
-        variables = [variable for gradient, variable in given if gradient is not None]
-    with tf.control_dependencies([_record_first_values(variables)]):
         return distributed_gradients(given, name=name)
+    return average(given, name, variables=variables)
 
 
 def note_wrapper(name: str) -> None:
-    """Note for the report that the script has an optimizer that averages gradients."""
-    if name not in session_log().wrappers:
-        session_log().wrappers.append(name)
+    """Have advice on averaging name the optimizer that the script has for it."""
+    average_with = f"{name}, in whose compute_gradients and minimize they are averaged"
+    set_advice(current_advice()._replace(average=average_with))
 
 
 def note_local_gradients(pairs: Sequence[Any], wrapper: str) -> None:
@@ -81,31 +80,6 @@ def note_local_gradients(pairs: Sequence[Any], wrapper: str) -> None:
     )
     if sentence not in session_log().local_gradients:
         session_log().local_gradients.append(sentence)
-
-
-def _record_first_values(variables: Sequence[Any]) -> Any:
-    """Make an operation that writes down, once in a process, what the variables begin with.
-
-    Nothing is exchanged, so that no rank waits for another: rank 0 compares what all have written
-    at the end. By the time it has the first average, each rank has written.
-    """
-
-    def record(*values: Any) -> bool:
-        digest = 0
-        for value in values:
-            digest = zlib.crc32(value.tobytes(), digest)
-        log = session_log()
-        log.variables = digest
-        log.record()
-        return True
-
-    with tf.name_scope("ascend_session_first_values"), tf.device("/device:CPU:0"):
-        is_first = tf.numpy_function(lambda: session_log().variables is None, [], tf.bool)
-        return tf.cond(
-            is_first,
-            lambda: tf.numpy_function(record, [each.read_value() for each in variables], tf.bool),
-            lambda: tf.constant(False),
-        )
 
 
 def broadcast_values(variables: Sequence[Any], root_rank: Any) -> Any:

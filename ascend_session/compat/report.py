@@ -31,7 +31,6 @@ from typing import (
 
 from ascend_session.compat.advice import advise
 from ascend_session.compat.sessions import (
-    SessionLog,
     close_system,
     owns_system,
     session_log,
@@ -163,39 +162,15 @@ def _list_sessions(sessions: Sequence[Mapping[str, Any]], has_own: bool) -> List
 
 
 def compare_ranks(own: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> List[str]:
-    """Return sentences about the differences between ranks.
+    """Return sentences about options that differ in sessions that two ranks have opened.
 
     Args:
         own: The record of this rank (`sessions.SessionLog.as_dict`).
         others: The records of other ranks, as far as they have come.
     """
-    ranks = {record["rank"]: record for record in others}
-    return [*_compare_variables(own, ranks), *_compare_sessions(own, ranks)]
-
-
-def _compare_variables(
-    own: Mapping[str, Any], others: Mapping[int, Mapping[str, Any]]
-) -> List[str]:
-    """Report ranks that average gradients, but began with different variables."""
-    known = {rank: record.get("variables") for rank, record in others.items()}
-    digests = {rank: each for rank, each in known.items() if each is not None}
-    different = sorted(rank for rank, each in digests.items() if each != own["variables"])
-    if own["variables"] is None or not different:
-        return []
-    count = len({own["variables"], *digests.values()})
-    return [
-        f"{_name('Rank', different)} began with other variables than rank 0, and the optimizer "
-        f"averages gradients only: this job trains {count} different models. Give the session the "
-        "hook NPUBroadcastGlobalVariablesHook(0), or Keras the callback "
-        "NPUBroadcastGlobalVariablesCallback(0), or run npu_hook.broadcast_global_variables(0) "
-        "once, after the variables' initialisers."
-    ]
-
-
-def _compare_sessions(own: Mapping[str, Any], others: Mapping[int, Mapping[str, Any]]) -> List[str]:
-    """Report options that differ in sessions that both ranks have opened."""
     differences: Dict[Tuple[str, str, Tuple[int, ...]], Dict[int, str]] = {}
-    for rank, record in others.items():
+    for record in others:
+        rank = record["rank"]
         places: Dict[Tuple[str, str, str], List[int]] = {}
         for session, other in zip(own["sessions"], record["sessions"]):
             here, there = (
@@ -348,7 +323,7 @@ def watch_run(request: Mapping[str, str]) -> None:
     if _RunEnd.pid == -1:
         _RunEnd.reset(request)
         on_close("report", finish)
-        at_forced_end(functools.partial(_report, has_failed=True))
+        at_forced_end(_report)
     else:
         _RunEnd.request = {**_RunEnd.request, **request}
     watch_sessions(begin_in_fork)
@@ -381,7 +356,7 @@ def fail(error: BaseException, request: Mapping[str, str]) -> None:
     system = current_system()
     if system is not None and owns_system():
         system.fail(error)  # tells the other ranks before anything is closed
-    _report(has_failed=True)
+    _report()
     if isinstance(error, Terminated):
         finish()  # the signal ends the process before exit handlers run
 
@@ -436,7 +411,7 @@ def _describe_unread(request: Mapping[str, str]) -> List[str]:
     return sentences
 
 
-def _report(has_failed: bool = False) -> None:
+def _report() -> None:
     """Write the report of rank 0, once; do nothing in a forked process."""
     if not _RunEnd.is_due() or _RunEnd.is_reported:
         return
@@ -448,33 +423,11 @@ def _report(has_failed: bool = False) -> None:
     sessions = record["sessions"]
     others = [*_describe_unread(request), *compare_ranks(record, _read_records())]
     others += log.local_gradients
-    if log.separate_ranks and not has_failed:
-        others.append(_describe_separate_ranks(log.separate_ranks, log))
     report = build_report(sessions, others, log.has_own)
     _write_report(request, report, sessions)
     if sessions or "child" not in request:
         reason = request.get("reason")
         _show_report(report, f"this ran on the stub{': ' + reason if reason else ''}.")
-
-
-def _describe_separate_ranks(count: int, log: SessionLog) -> str:
-    """Report a rank that has exchanged nothing; advise what the script has not done yet."""
-    sentence = (
-        f"Rank 0 of {count} has exchanged nothing with other ranks. If it trains, it trains a "
-        "model of its own"
-    )
-    if log.local_gradients:  # which say what to do
-        return f"{sentence}."
-    if log.wrappers:
-        return (
-            f"{sentence}; for one model of all ranks, compute the gradients with "
-            f"{log.wrappers[0]}, which averages them in compute_gradients and minimize, and run "
-            "what it returns."
-        )
-    return (
-        f"{sentence}; for one model of all ranks, average the gradients: "
-        "npu_tf_optimizer(optimizer), for Keras npu_keras_optimizer(optimizer)."
-    )
 
 
 def _write_report(

@@ -27,7 +27,9 @@ from typing import Any, Callable, Dict, List, Mapping, MutableMapping, NamedTupl
 
 from ascend_session.backends import tf_sessions
 from ascend_session.backends._tensorflow import destroy, disown, is_running, tf1
-from ascend_session.backends.tf_sessions import SessionObserver, add_observer
+from ascend_session.backends.exchange.models import Advice
+from ascend_session.backends.exchange.outcome import set_advice
+from ascend_session.backends.tf_sessions import SessionObserver, add_observer, remove_observer
 from ascend_session.cluster.schedulers import read_identity
 from ascend_session.compat.typed_config import print_config
 from ascend_session.compat.verdicts import (
@@ -113,6 +115,7 @@ def _open_system(parameters: Mapping[str, Any]) -> AscendSystem:
         finally:
             _Opened.opener = None
     opened.warns_of_open_sessions = False  # the adapter ends with the process, and says nothing
+    remove_observer(opened.host_sessions)  # the report lists them
     _Opened.context, _Opened.pid = context, os.getpid()
     on_close("run", close_system)
     return opened
@@ -126,7 +129,6 @@ def close_system() -> None:
     """
     context, _Opened.context = _Opened.context, None
     if context is not None and _Opened.pid == os.getpid():
-        session_log().note_separate_ranks()
         context.__exit__(None, None, None)
 
 
@@ -214,21 +216,14 @@ class SessionLog:
 
     Attributes:
         sessions: All sessions so far.
-        variables: Digest of the variables before the first step with averaged gradients; None
-            before such a step.
         has_own: Whether the script has also opened sessions of this package.
-        separate_ranks: The number of ranks of the job if this one has exchanged nothing; else 0.
-        wrappers: The names of the optimizers that average gradients, in the order of making.
-        local_gradients: Sentences about gradients that were given to them without being averaged.
+        local_gradients: Sentences about gradients that an optimizer got without being averaged.
         pid: The process.
     """
 
     def __init__(self) -> None:
         self.sessions: List[WatchedSession] = []
-        self.variables: Optional[int] = None
         self.has_own = False
-        self.separate_ranks = 0
-        self.wrappers: List[str] = []
         self.local_gradients: List[str] = []
         self.pid = os.getpid()
         self._open: List[Any] = []
@@ -261,9 +256,8 @@ class SessionLog:
         self.record()
 
     def as_dict(self) -> Dict[str, Any]:
-        """Return the record for other ranks: ``rank``, ``sessions`` and ``variables``."""
-        sessions = [session.as_dict() for session in self.sessions]
-        return {"rank": _rank(), "sessions": sessions, "variables": self.variables}
+        """Return the record for other ranks: ``rank`` and ``sessions``."""
+        return {"rank": _rank(), "sessions": [session.as_dict() for session in self.sessions]}
 
     def record(self) -> None:
         """Write the record for the other ranks of this node, if this is a rank of a launch."""
@@ -327,14 +321,6 @@ class SessionLog:
             )
         return late
 
-    def note_separate_ranks(self) -> None:
-        """Note whether this rank of the job, which is about to end, has exchanged anything."""
-        from ascend_session.backends.stub_job import find_open_job
-
-        opened, job = current_system(), find_open_job()
-        if opened is not None and job is not None and opened.size > 1:
-            self.separate_ranks = 0 if job.process_group.completed else opened.size
-
     def open_sessions(self) -> List[Any]:
         """Return the offloaded sessions that are open, in the order of opening."""
         alive = [reference() for reference in self._open]
@@ -396,6 +382,13 @@ on_fork(_leave_parents_sessions)
 
 # Watching without a device ------------------------------------------------------------------------
 
+_ADVICE = Advice(
+    broadcast="the hook NPUBroadcastGlobalVariablesHook(0), for Keras the callback "
+    "NPUBroadcastGlobalVariablesCallback(0), or npu_hook.broadcast_global_variables(0) after the "
+    "variables' initialisers",
+    average="npu_tf_optimizer(optimizer), for Keras npu_keras_optimizer(optimizer)",
+)
+
 
 def watch_sessions(begin_in_fork: Callable[[], None]) -> None:
     """Check every session from now on; imports TensorFlow.
@@ -407,6 +400,7 @@ def watch_sessions(begin_in_fork: Callable[[], None]) -> None:
     if _Watch.observer is None:
         _Watch.observer = _OnStub()
         add_observer(_Watch.observer)
+        set_advice(_ADVICE)
 
 
 def _is_own_session() -> bool:

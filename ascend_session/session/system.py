@@ -58,6 +58,7 @@ from ascend_session.failures.graph_error import describe_error
 from ascend_session.failures.scanner import translate
 from ascend_session.process import on_close, on_fork
 from ascend_session.rank_folder import RANK_FOLDER
+from ascend_session.session.host_sessions import HostSessions
 from ascend_session.session.options import Options, checked
 from ascend_session.session.others import OtherSessions, close_before_device
 from ascend_session.session.signals import (
@@ -141,6 +142,7 @@ class AscendSystem:
         uses: Those that have not ended (`Use`), in the order of their beginning.
         warns_of_open_sessions: Whether sessions of others that are open when it closes are a
             mistake worth a warning.
+        host_sessions: Observes sessions that others make.
     """
 
     warns_of_open_sessions = True
@@ -164,6 +166,7 @@ class AscendSystem:
         self.pid = os.getpid()
         self._is_launched = bool(os.environ.get(RANK_FOLDER))
         self.uses: List[Use] = []
+        self.host_sessions = HostSessions()
         self._set_state(State.OPENING)
         self._failure: Optional[BaseException] = None  # which ends the last block
         self._closing = threading.RLock()  # garbage collection may leave a block meanwhile
@@ -370,6 +373,8 @@ class AscendSystem:
             self._opened.insert(0, ("noting that all is closed", member.leave))
         self._options.remember()
         self._record("initialize", self.backend)
+        add_observer(self.host_sessions)
+        self._opened.append(("observing sessions", partial(remove_observer, self.host_sessions)))
 
     def _unset_superseded(self) -> None:
         """Unset what a launcher has set for the script that started this rank, and is wrong here.

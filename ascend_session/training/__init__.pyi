@@ -1,6 +1,7 @@
 from .acceleration import TellMeStepOrLossHook as TellMeStepOrLossHook
 from .broadcast import BroadcastGlobalVariablesHook as BroadcastGlobalVariablesHook
 from .broadcast import broadcast_global_variables as broadcast_global_variables
+from .check_ranks import CheckRanksHook as CheckRanksHook
 from .estimators import estimator as estimator
 from .gradients import distributed_gradients as distributed_gradients
 from .loops import IterationsPerLoopHook as IterationsPerLoopHook

@@ -106,7 +106,8 @@ class BroadcastGlobalVariablesHook(_Hook):  # type: ignore[misc]
         self._operation = broadcast_global_variables(self._root_rank)
         self._fingerprints = None
         if size > 1:
-            self._fingerprints = hccl.allgather(tf1().constant([_fingerprint()], "int64"), size)
+            with tf1().name_scope("broadcast_global_variables"):
+                self._fingerprints = hccl.allgather(tf1().constant([_fingerprint()], "int64"), size)
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Compare the ranks' variables, then broadcast.

@@ -8,6 +8,7 @@ from typing import Any, List, Optional, Sequence
 
 from ascend_session import hccl
 from ascend_session.backends._tensorflow import tf1
+from ascend_session.backends.averaging import note_averaged
 from ascend_session.errors import UnsupportedError
 from ascend_session.session.graphs import graph_backend, job_size, note_size
 
@@ -40,11 +41,17 @@ def distributed_gradients(gradients: Sequence[Any], *, name: Optional[str] = Non
         return average(gradients, scope)
     if not all(pairs):
         raise TypeError("gradients must be all gradients, or all pairs of gradient and variable.")
-    means = average([gradient for gradient, _ in gradients], scope)
-    return [(mean, variable) for mean, (_, variable) in zip(means, gradients)]
+    variables = [variable for _, variable in gradients]
+    means = average([gradient for gradient, _ in gradients], scope, variables=variables)
+    return list(zip(means, variables))
 
 
-def average(gradients: Sequence[Any], name: str, last_after: Sequence[Any] = ()) -> List[Any]:
+def average(
+    gradients: Sequence[Any],
+    name: str,
+    last_after: Sequence[Any] = (),
+    variables: Sequence[Any] = (),
+) -> List[Any]:
     """Return the averages of gradients over all ranks; None stays None.
 
     Args:
@@ -52,6 +59,7 @@ def average(gradients: Sequence[Any], name: str, last_after: Sequence[Any] = ())
         name: The scope of the operators is ``{name}_Allreduce``: older adapters recognise graphs
             that train by such names (geop_npu.cc, AddNodeAttrs).
         last_after: Operations that the exchange of the last dense gradient waits for.
+        variables: The variables of the gradients, if they are known.
     """
     tf, size = tf1(), job_size("The mean of gradients")
     means = [
@@ -72,7 +80,9 @@ def average(gradients: Sequence[Any], name: str, last_after: Sequence[Any] = ())
                 sums = hccl.allreduce_many([means[place] for place in part], "sum") if part else []
             for place, total in zip(part, sums):
                 means[place] = total / tf.cast(size, total.dtype)
-        return [_mean_slices(mean, size) if is_slices(mean) else mean for mean in means]
+        means = [_mean_slices(mean, size) if is_slices(mean) else mean for mean in means]
+    note_averaged(means, variables)
+    return means
 
 
 def _mean_slices(slices: Any, size: int) -> Any:

@@ -197,8 +197,9 @@ class _DistributedTrain(WrappingOptimizer):
         waits: List[Any] = []
         if self._looks_early and size > 1:
             waits = self._overflow.look_early(gradients, size)
-        means = average(gradients, self.get_name(), waits)
-        return [(mean, variable) for mean, (_, variable) in zip(means, pairs)]
+        variables = [variable for _, variable in pairs]
+        means = average(gradients, self.get_name(), waits, variables)
+        return list(zip(means, variables))
 
     def _rank_count(self) -> int:
         return job_size("DistributedOptimizer")
@@ -226,7 +227,8 @@ class _DistributedKeras:
 
     def get_gradients(self, loss: Any, params: Sequence[Any]) -> List[Any]:
         """Return the averaged gradients of ``loss``; Keras calls it to build the training graph."""
-        return average(super().get_gradients(loss, params), self._scope)  # type: ignore[misc]
+        gradients = super().get_gradients(loss, params)  # type: ignore[misc]
+        return average(gradients, self._scope, variables=params)
 
     def apply_gradients(self, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
         """Apply gradients; warn of those that were visibly never averaged."""

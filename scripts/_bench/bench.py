@@ -9,7 +9,7 @@ from typing import Collection, Iterable, Iterator, Sequence
 
 from timing import Row
 
-PARTS = ("launching", "output", "collectives")
+PARTS = ("launching", "output", "collectives", "models")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -37,6 +37,7 @@ def measure(repeat: int, parts: Collection[str]) -> Iterator[Row]:
     """Measure one comparison after the other, each side ``repeat`` times."""
     from collectives import collectives
     from launching import launching
+    from models import models
     from output import showing
 
     if "launching" in parts:
@@ -45,6 +46,8 @@ def measure(repeat: int, parts: Collection[str]) -> Iterator[Row]:
         yield showing(min(repeat, 5))
     if "collectives" in parts:
         yield from collectives(repeat)
+    if "models" in parts:
+        yield from models(repeat)
 
 
 def show(rows: Iterable[Row]) -> int:

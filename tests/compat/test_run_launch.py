@@ -1,10 +1,12 @@
 """Ranks of a launch on the stub find the vendor's names, too."""
 
 from pathlib import Path
+from typing import Any, Dict
 
 import pytest
 
 from ascend_session import LaunchConfig, launch
+from ascend_session.rank_folder import read_models
 from tests.compat.run_scripts import PREFACE
 from tests.launched import launched
 
@@ -28,13 +30,20 @@ if rank in map(int, sys.argv[1:]):
 )
 
 
+def read_comparison(folder: Path) -> Dict[str, Any]:
+    """What rank 0 has written for the launcher about the models of all ranks."""
+    compared = read_models(str(folder))
+    assert compared is not None
+    return dict(zip(("is_one_model", "error", "notes"), compared))
+
+
 def test_ranks_reduce_and_one_report_says_how_they_differ(
     tmp_path: Path, forking_python: str
 ) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     script = str(tmp_path / "train.py")
     result = launched(script, 3, tmp_path, python=forking_python)
-    assert result.code == 0, result
+    assert [rank.status for rank in result.ranks] == [0, 0, 0], result
     folders = sorted(tmp_path.glob("ascend-logs/job_*/attempt_1/rank_*"))
     out = [(folder / "stdout.log").read_text() for folder in folders]
     assert [text.splitlines()[-1] for text in out] == [
@@ -44,10 +53,12 @@ def test_ranks_reduce_and_one_report_says_how_they_differ(
     assert "ascend-session: this ran on the stub" in first
     assert "Rank 2 differs in session 1: precision_mode is force_fp16 there" in first
     assert "Rank 1 differs" not in first
-    told = [line for line in first.splitlines() if "began with other variables" in line]
-    assert len(told) == 1
-    assert told[0].startswith("  Rank 1 began with other variables than rank 0")
-    assert "this job trains 2 different models" in told[0]
+    compared = read_comparison(folders[0])
+    assert compared["error"] == "the 3 ranks hold 2 different models: `variable` differs first."
+    [note] = compared["notes"]
+    assert note.startswith("rank 1 began with other variables than rank 0: `variable`;")
+    assert "NPUBroadcastGlobalVariablesHook(0)" in note
+    assert "other variables" not in first  # the launcher says it, once for all ranks
     assert not any("this ran on" in other for other in others)
 
 
@@ -58,12 +69,18 @@ def test_ranks_that_exchange_nothing_are_reported(
     optimizer = "tf.train.GradientDescentOptimizer(0.1)"
     wrapped = f"npu_tf_optimizer({optimizer})" if averages else optimizer
     text = SCRIPT.replace(f"NPUDistributedOptimizer({optimizer})", wrapped)
-    (tmp_path / "train.py").write_text(text.replace("session.run(total)[0]", "0"))
+    text = text.replace("session.run(total)[0]", "0").replace("float(rank % 2)", "0.0")
+    (tmp_path / "train.py").write_text(text)
     result = launched(str(tmp_path / "train.py"), 2, tmp_path, python=forking_python)
     assert result.code == 0, result
-    [report] = tmp_path.glob("ascend-logs/job_*/attempt_1/rank_0/stderr.log")
-    sentence = "Rank 0 of 2 has exchanged nothing with other ranks. If it trains, it trains a model"
-    assert (sentence in report.read_text()) is not averages
+    [folder] = tmp_path.glob("ascend-logs/job_*/attempt_1/rank_0")
+    compared = read_comparison(folder)
+    assert compared["error"] == ""
+    assert compared["is_one_model"] is (True if averages else None)
+    sentence = "the ranks exchanged nothing; if they train, they train 2 models."
+    said = [note for note in compared["notes"] if note.startswith(sentence)]
+    assert len(said) == (0 if averages else 1)
+    assert all("npu_tf_optimizer(optimizer)" in note for note in said)
 
 
 @pytest.mark.parametrize("wrapper", ["npu_tf_optimizer", "npu_distributed_optimizer_wrapper"])
@@ -89,8 +106,9 @@ step = optimizer.apply_gradients(zip(tf.clip_by_global_norm(gradients, 1.0)[0], 
     assert f"Optimizer.apply_gradients (train.py:{line + 1}) got gradients that were" in sentence
     assert "of 'variable': this job trains 2 different models." in sentence
     assert "npu_allreduce(tf.gradients(...))" in sentence
-    assert "Rank 0 of 2 has exchanged nothing with other ranks." in report
-    assert "npu_tf_optimizer(optimizer)" not in report  # which the script has
+    [note] = read_comparison(log.parent)["notes"]
+    assert note.startswith("the ranks exchanged nothing; if they train, they train 2 models.")
+    assert "npu_tf_optimizer(optimizer)" not in f"{note}{report}"  # which the script has
 
 
 def test_a_script_with_a_wrapper_that_averages_nothing_is_not_told_to_use_one(
@@ -107,8 +125,9 @@ step = tf.group(kept.assign(1.0), optimizer.apply_gradients([(kept.read_value(),
     assert result.code == 0, result
     [log] = tmp_path.glob("ascend-logs/job_*/attempt_1/rank_0/stderr.log")
     report = log.read_text()
-    assert "compute the gradients with NPUDistributedOptimizer, which averages them" in report
-    assert "npu_tf_optimizer(optimizer)" not in report
+    [note] = read_comparison(log.parent)["notes"]
+    assert "Average the gradients with NPUDistributedOptimizer, in whose compute_gradients" in note
+    assert "npu_tf_optimizer(optimizer)" not in f"{note}{report}"
     assert "never averaged" not in report
 
 

@@ -117,19 +117,13 @@ def test_a_terminal_gets_lines_that_fit() -> None:
     )
 
 
-def record(rank: int, sessions: Any = (), variables: Any = None) -> Dict[str, Any]:
-    return {"rank": rank, "sessions": sessions, "variables": variables}
+def record(rank: int, sessions: Any = ()) -> Dict[str, Any]:
+    return {"rank": rank, "sessions": sessions}
 
 
 def compared(own: Any, theirs: Dict[int, Any]) -> List[str]:
     """What is said of the sessions of ranks."""
     return compare_ranks(record(0, own), [record(*each) for each in theirs.items()])
-
-
-def compared_variables(own: Any, theirs: Dict[int, Any]) -> List[str]:
-    """What is said of the variables of ranks."""
-    others = [record(rank, variables=each) for rank, each in theirs.items()]
-    return compare_ranks(record(0, variables=own), others)
 
 
 @pytest.mark.parametrize(
@@ -162,15 +156,3 @@ def test_the_same_difference_in_several_sessions_is_told_once() -> None:
     assert compared(own, {1: theirs}) == [
         "Rank 1 differs in sessions 1-2: a is 2 there and 1 here."
     ]
-
-
-def test_ranks_that_begin_with_different_variables_are_told_so_once() -> None:
-    [sentence] = compared_variables(5, {1: 6, 2: 7, 3: 5, 4: None})
-    assert sentence.startswith("Ranks 1-2 began with other variables than rank 0")
-    assert "this job trains 3 different models" in sentence
-    assert "NPUBroadcastGlobalVariablesHook(0)" in sentence
-
-
-@pytest.mark.parametrize(("own", "theirs"), [(5, {1: 5}), (None, {1: None}), (5, {1: None})])
-def test_ranks_that_begin_with_the_same_variables_are_told_nothing(own: Any, theirs: Any) -> None:
-    assert compared_variables(own, theirs) == []

@@ -1,16 +1,13 @@
 """Optimizers, loss scaling and callbacks, in a job of which all ranks do what this one does."""
 
-import json
-import zlib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from ascend_session import AscendConfigWarning, UnsupportedError
+from ascend_session.backends.averaging import plan_run
 from tests.compat.surface import module, of_estimator
-from tests.compat.watching import unwatch_sessions
 from tests.training.conftest import Equals, equals
 
 optimizers = of_estimator("npu_optimizer")
@@ -246,18 +243,26 @@ def test_any_optimizer_can_be_made_to_average(tf: Any, two: Equals) -> None:
     assert [call.name for call in two.calls] == ["allreduce"]
 
 
-def test_what_variables_begin_with_is_written_down_once_before_the_first_average(
-    tf: Any, two: Equals, monkeypatch: Any, tmp_path: Path
+@pytest.mark.parametrize("way", ["optimizer", "wrapper", "loss scale", "keras"])
+def test_runs_of_the_vendors_optimizers_are_seen_to_average_a_variable(
+    tf: Any, two: Equals, way: str
 ) -> None:
-    monkeypatch.setenv("ASCEND_SESSION_RANK_FOLDER", str(tmp_path))
-    unwatch_sessions()  # what other tests have begun with is forgotten
     weight, loss = model(tf)
-    step = optimizers.NPUDistributedOptimizer(tf.train.GradientDescentOptimizer(0.25)).minimize(
-        loss
-    )
-    with tf.Session() as sess:
-        sess.run(tf.global_variables_initializer())
-        before = zlib.crc32(sess.run(weight).tobytes())
-        for _ in range(2):
-            sess.run(step)
-            assert json.loads((tmp_path / "sessions.json").read_text())["variables"] == before
+    inner = tf.train.GradientDescentOptimizer(0.25)
+    if way == "optimizer":
+        step = optimizers.NPUDistributedOptimizer(inner).minimize(loss)
+    elif way == "wrapper":
+        step = optimizers.npu_distributed_optimizer_wrapper(inner).minimize(loss)
+    elif way == "loss scale":
+        manager = managers.ExponentialUpdateLossScaleManager(2.0**8, 2)
+        step = optimizers.NPUOptimizer(
+            inner, manager, is_distributed=True, is_loss_scale=True
+        ).minimize(loss)
+    else:
+        legacy = getattr(tf.keras.optimizers, "legacy", tf.keras.optimizers)
+        distributed = optimizers.KerasDistributeOptimizer(legacy.SGD(0.25))
+        step = distributed.get_updates(loss, [weight])
+    graph = tf.get_default_graph()
+    plan = plan_run(graph, step if isinstance(step, list) else [step])
+    assert [each.name for each in plan.averaged] == [weight.name.partition(":")[0]]
+    assert not plan_run(graph, [loss.op]).averaged

@@ -10,4 +10,6 @@ Read it in this order:
 - `group`: one rank's part: it joins, exchanges tensors, leaves. `order` says which operator may
   run, and `memory` creates the shared memory through which large tensors pass.
 - `communicator` and `collectives`: HCCL's collectives, made of two: `share` and `all_reduce`.
+- `models`: what the ranks report about their variables as they leave, and how that compares.
+  `outcome`: what rank 0 does with the result.
 """

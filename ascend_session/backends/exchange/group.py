@@ -13,6 +13,7 @@ import weakref
 from typing import Any, Callable, Counter, Dict, Iterator, List, NamedTuple, Optional, Set
 
 from ascend_session.backends.exchange.memory import Buffers, map_shared_memory
+from ascend_session.backends.exchange.models import RankReport
 from ascend_session.backends.exchange.order import RunOrder
 from ascend_session.backends.exchange.rendezvous import Endpoint, connect
 from ascend_session.backends.exchange.sentences import rank_ended, rank_failed, rank_has_left
@@ -380,8 +381,12 @@ class ProcessGroup:
             self._fail(rank_failed(self.rank, reason))
         self._say_last({"kind": "fail", "reason": reason[:_REASON_LIMIT]})
 
-    def close(self) -> None:
-        """Leave the others in order, and wait for them up to 2 s."""
+    def close(self, report: Optional[RankReport] = None) -> None:
+        """Leave the others in order, and wait for them up to 2 s.
+
+        Args:
+            report: What this rank reports about its variables; nothing if None.
+        """
         self._receive_pending()
         with self._changed:
             is_open = self.state in _OPEN
@@ -389,7 +394,10 @@ class ProcessGroup:
                 self.state, self.reason = GroupState.LEFT, "This rank has closed its system."
                 self._changed.notify_all()
         if is_open:
-            self._say_last({"kind": "leave"})
+            for message in () if report is None else report.encode():
+                self._send(message)
+            has_updated = report is not None and report.has_updated
+            self._say_last({"kind": "leave", "has_updated": has_updated})
         self._disconnect()
 
     def forget(self) -> None:

@@ -8,6 +8,7 @@ Messages come in, messages go out; sockets, threads and clocks are in `server`. 
   the shared memory, of which there is one: transfers take turns.
 - ``step``: it has completed a step of the transfer. Once all have, each is sent ``step``.
 - ``finish``: it needs the shared memory no longer. Once no rank does, the next transfer begins.
+- ``variables``: a part of what it reports about its variables, before it leaves.
 - ``leave``: it ends its part in order. Once all have, each is sent ``over``.
 - ``time_out``: others did not join, or did not enter a collective, in time.
 - ``fail``: it cannot go on.
@@ -31,6 +32,7 @@ from typing import (
     Tuple,
 )
 
+from ascend_session.backends.exchange.models import RankReport, is_exchange
 from ascend_session.backends.exchange.reductions import check_plan, combine
 from ascend_session.backends.exchange.rendezvous import Endpoint, is_same_starter
 from ascend_session.backends.exchange.sentences import (
@@ -128,6 +130,8 @@ class Hub:
         outbox: Messages that the server has to send, and remove.
         ended: Why the job cannot go on; empty while it can.
         members: The ranks that have joined.
+        reports: What ranks report about their variables, by rank.
+        has_exchanged: Whether a collective has run that is more than a broadcast.
     """
 
     def __init__(
@@ -136,6 +140,8 @@ class Hub:
         self.outbox: List[OutgoingMessage] = []
         self.ended = ""
         self.members: Dict[int, Member] = {}
+        self.reports: Dict[int, RankReport] = collections.defaultdict(RankReport)
+        self.has_exchanged = False
         self._size = size
         self._endpoint = endpoint
         self._pid = pid
@@ -154,9 +160,14 @@ class Hub:
         return len(self.members) == self._size
 
     @property
+    def have_all_left(self) -> bool:
+        """Whether all ranks have ended their part in order."""
+        return len(self._left) == self._size and not self.ended
+
+    @property
     def is_over(self) -> bool:
         """Whether it cannot or need not go on."""
-        return bool(self.ended) or len(self._left) == self._size
+        return bool(self.ended) or self.have_all_left
 
     @property
     def is_needed(self) -> bool:
@@ -194,7 +205,10 @@ class Hub:
             self._step(rank)
         elif kind == "finish":
             self._finish(rank)
+        elif kind == "variables":
+            self.reports[rank].add(header)
         elif kind == "leave":
+            self.reports[rank].has_updated = header.get("has_updated") is True
             self._leave(rank)
         elif kind == "fail":
             self.end(rank_failed(rank, str(header["reason"])), rank)
@@ -395,6 +409,7 @@ class Hub:
         """Begin a collective that all of its ranks have entered."""
         entered = self._entered.pop(operation.key)
         self._completed[operation.key] += 1
+        self.has_exchanged = self.has_exchanged or is_exchange(operation)
         entries = [entered[rank] for rank in operation.ranks]
         sizes = [entry.size_bytes for entry in entries]
         if all(entry.is_small for entry in entries):

@@ -15,6 +15,7 @@ import threading
 import time
 from typing import Deque, Dict, List, Optional, Set, Tuple
 
+from ascend_session.backends.exchange import outcome
 from ascend_session.backends.exchange.hub import LOOK_S, Hub
 from ascend_session.backends.exchange.memory import create_shared_memory
 from ascend_session.backends.exchange.rendezvous import Endpoint, Listening, remove_abandoned
@@ -77,6 +78,7 @@ class Server:
         self._count = 0
         self._buffer = memoryview(bytearray(LARGEST))
         self._memory: Optional[int] = None
+        self._is_published = False
         self._selector = selectors.DefaultSelector()
         self.listening = Listening()
         _servers.add(self)  # a child that is forked from here on forgets it
@@ -86,6 +88,7 @@ class Server:
             self._close()
             raise
         on_close("exchange", _stop_listening)
+        on_close("models", outcome.settle)
         for listening in self.listening.sockets:
             self._selector.register(listening, selectors.EVENT_READ)
         threading.Thread(target=self._run, name="ascend-session-hub", daemon=True).start()
@@ -113,6 +116,9 @@ class Server:
                         self._accept(key.fileobj)  # type: ignore[arg-type]
                     elif key.data.number in self._clients:  # else it was dropped meanwhile
                         self._attend(key.data, mask)
+                    if self._hub.have_all_left and not self._is_published:
+                        self._is_published = True  # before any rank goes on
+                        outcome.publish(self._hub.reports, self._size, self._hub.has_exchanged)
                     if self._hub.outbox:
                         self._send_all()
                 if time.monotonic() - looked_at >= LOOK_S:

@@ -1,0 +1,394 @@
+"""Which variables of a graph the ranks average, and which updates a run makes.
+
+A variable counts as averaged in a run if the run needs the mean of its gradient, which is known in
+two ways. Optimizers of this package `note_averaged` pairs of a mean and its variable. For scripts
+that call collectives themselves, the value of each update is traced back: it has to depend on an
+allreduce or allgather, and on nothing else that may differ between ranks, such as data. What cannot
+be traced, as through a function or a variable, is unknown, and nothing is said about it.
+"""
+
+import logging
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    FrozenSet,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
+
+from ascend_session.backends._tensorflow import VARIABLES, tf1, walk_inputs
+from ascend_session.vendor import WORLD_GROUP
+
+_logger = logging.getLogger(__name__)
+
+_COLLECTIVE = "_ascend_session_collective"  # an attribute of operators: kind, reduction and group
+_AVERAGED = "_ascend_session_averaged"  # attributes of graphs
+_RUNS = "_ascend_session_runs"
+_TRACED = "_ascend_session_traced"
+
+_APPLIES = ("Apply", "ResourceApply", "SparseApply", "ResourceSparseApply")
+_SCATTERS = ("Scatter", "ResourceScatter")
+_ASSIGNS = ("Assign", "AssignVariableOp")
+_ADDS = ("AssignAdd", "AssignSub", "AssignAddVariableOp", "AssignSubVariableOp")
+_VALUES = ("grad", "delta", "updates", "value")  # inputs with what a variable is updated by
+_SWITCHES = ("Switch", "RefSwitch")
+_PASSING = ("Identity", "RefIdentity", "Enter", "RefEnter", "Merge", "RefMerge", *_SWITCHES)
+_LOOPS = ("NextIteration", "RefNextIteration", "Enter", "RefEnter")
+_HARMLESS = ("ReadVariableOp", "ResourceGather", "Print", "PrintV2", "Assert", "CheckNumerics")
+
+
+def mark_collective(tensors: Sequence[Any], kind: str, group: str, reduction: str = "") -> None:
+    """Mark the operator that gives these tensors as a collective, by the vendor's name of it."""
+    for operation in {id(tensor.op): tensor.op for tensor in tensors}.values():
+        value = tf1().AttrValue(s=f"{kind}/{reduction}/{group}".encode())
+        operation._set_attr(_COLLECTIVE, value)
+
+
+def note_averaged(means: Iterable[Any], variables: Iterable[Any]) -> None:
+    """Note that tensors are the means, over all ranks, of the gradients of variables.
+
+    Args:
+        means: Tensors, IndexedSlices or None.
+        variables: As many variables, or other objects, which are ignored.
+    """
+    for mean, variable in zip(means, variables):
+        holder = getattr(getattr(variable, "handle", variable), "op", None)
+        if mean is not None and getattr(holder, "type", "") in VARIABLES:
+            tensor = getattr(mean, "values", mean)
+            _attribute(tensor.graph, _AVERAGED, list).append((tensor.op, holder))
+
+
+class Variable(NamedTuple):
+    """A variable of a graph.
+
+    Attributes:
+        name: Its name.
+        read: A tensor of the graph with its value.
+        group: The group that averages its gradient.
+    """
+
+    name: str
+    read: Any
+    group: str = WORLD_GROUP
+
+
+class RunPlan(NamedTuple):
+    """What a run does with variables.
+
+    Attributes:
+        averaged: Those whose gradients it averages.
+        separate: Those that an optimizer updates with nothing that came through a collective.
+        equalized: The names of those that it sets to what a broadcast gives.
+        written: The names of all that it sets to another value than an optimizer's.
+        has_updates: Whether an optimizer updates any variable.
+        is_empty: Whether it computes nothing at all.
+    """
+
+    averaged: Tuple[Variable, ...] = ()
+    separate: Tuple[Variable, ...] = ()
+    equalized: FrozenSet[str] = frozenset()
+    written: FrozenSet[str] = frozenset()
+    has_updates: bool = False
+    is_empty: bool = False
+
+
+def plan_run(graph: Any, operations: Sequence[Any]) -> RunPlan:
+    """Find out what a run of these operations does; each is analysed once in a graph."""
+    plans: Dict[Any, RunPlan] = _attribute(graph, _RUNS, dict)
+    key = tuple(operations)
+    if key not in plans:
+        try:
+            plans[key] = _plan(graph, list(walk_inputs(*key)))
+        except Exception:  # no training may fail because it is looked at
+            _logger.debug("A run could not be analysed", exc_info=True)
+            plans[key] = RunPlan()
+    return plans[key]
+
+
+def _attribute(graph: Any, name: str, make: Callable[[], Any]) -> Any:
+    """Return an attribute of a graph, which is made if it is missing."""
+    if not hasattr(graph, name):
+        setattr(graph, name, make())
+    return getattr(graph, name)
+
+
+def find_updates(operations: Iterable[Any]) -> Iterator["Update"]:
+    """Yield the updates of variables among operations, initialisation among them."""
+    for operation in operations:
+        index = _value_index(operation)
+        holder = None if index is None else _find_holder(operation.inputs[0])
+        if holder is not None:
+            yield Update(operation, holder, operation.inputs[index])
+
+
+class Update(NamedTuple):
+    """An operator that updates a variable.
+
+    Attributes:
+        operation: The operator.
+        holder: The operator that holds the variable.
+        value: The tensor with the gradient or the new value.
+    """
+
+    operation: Any
+    holder: Any
+    value: Any
+
+
+def is_of_optimizer(update: Update, trainable: Set[Any]) -> bool:
+    """Return whether an optimizer may have made this update.
+
+    That is an operator for gradients, or another one that computes a trainable variable's new value
+    from its old one, as optimizers do that are written in Python.
+
+    Args:
+        update: The update.
+        trainable: The operators that hold trainable variables.
+    """
+    if update.operation.type.startswith(_APPLIES):
+        return True
+    if update.holder not in trainable:
+        return False
+    if update.operation.type in _ASSIGNS:
+        return update.holder in trace(update.value).variables
+    return True
+
+
+def trainable_holders(graph: Any) -> Set[Any]:
+    """Return the operators that hold the trainable variables of a graph."""
+    tf = tf1()
+    variables = graph.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES)
+    return {getattr(each, "handle", each).op for each in variables if hasattr(each, "op")}
+
+
+def has_updates_in_functions(graph: Any, operations: Iterable[Any]) -> bool:
+    """Return whether functions that these operations call have operators for gradients."""
+    names: List[str] = []
+    for operation in operations:
+        if _calls_function(operation):
+            names += _list_functions(operation.node_def)
+    seen: Set[str] = set()
+    while names:
+        name = names.pop()
+        if name in seen or not graph._is_function(name):
+            continue
+        seen.add(name)
+        for node in _body_of(graph._get_function(name)):
+            if node.op.startswith(_APPLIES):
+                return True
+            names += _list_functions(node)
+    return False
+
+
+def _plan(graph: Any, needed: List[Any]) -> RunPlan:
+    of_run = set(needed)
+    noted: Sequence[Tuple[Any, Any]] = getattr(graph, _AVERAGED, ())
+    averaged: Dict[Any, str] = {holder: WORLD_GROUP for mean, holder in noted if mean in of_run}
+    trainable = trainable_holders(graph)
+    separate: Set[Any] = set()
+    equalized, written = set(), set()
+    has_updates = bool(averaged)
+    for update in find_updates(needed):
+        source = trace(update.value)
+        if not is_of_optimizer(update, trainable):
+            written.add(update.holder.name)
+            if source.has_broadcast:
+                equalized.add(update.holder.name)
+            continue
+        has_updates = True
+        group = source.averaging_group(update.value)
+        if group is not None:
+            averaged.setdefault(update.holder, group)
+        elif not source.has_collective:
+            separate.add(update.holder)
+    return RunPlan(
+        _readable(averaged),
+        _readable({holder: WORLD_GROUP for holder in separate if holder not in averaged}),
+        frozenset(equalized),
+        frozenset(written),
+        has_updates or has_updates_in_functions(graph, needed),
+        all(operation.type == "NoOp" for operation in needed),
+    )
+
+
+def _readable(groups: Dict[Any, str]) -> Tuple[Variable, ...]:
+    """Return those variables that the graph can read already, in its order."""
+    pairs = [(holder, _find_read(holder), groups[holder]) for holder in groups]
+    pairs.sort(key=lambda pair: int(pair[0]._id))
+    return tuple(
+        Variable(holder.name, read, group) for holder, read, group in pairs if read is not None
+    )
+
+
+def _find_read(holder: Any) -> Any:
+    """Return a tensor of the graph with a variable's value; None if there is none."""
+    tensor = holder.outputs[0]
+    if holder.type != "VarHandleOp":
+        return tensor
+    for reader in tensor.consumers():
+        is_free = not reader.control_inputs and reader._get_control_flow_context() is None
+        if reader.type == "ReadVariableOp" and is_free:
+            return reader.outputs[0]
+    return None
+
+
+def _value_index(operation: Any) -> Optional[int]:
+    """Return which input has the gradient or new value; None if it updates no variable."""
+    kind = operation.type
+    if not (kind in _ASSIGNS or kind in _ADDS or kind.startswith((*_APPLIES, *_SCATTERS))):
+        return None
+    names = [argument.name for argument in operation.op_def.input_arg]
+    return next((names.index(name) for name in _VALUES if name in names), None)
+
+
+def _find_holder(tensor: Any) -> Any:
+    """Return the operator that holds the variable of a reference or handle, None if unknown."""
+    operation = tensor.op
+    while operation.type in _PASSING and operation.inputs:
+        operation = operation.inputs[0].op
+    return operation if operation.type in VARIABLES else None
+
+
+class Source(NamedTuple):
+    """What a tensor is computed from, up to the next collectives and variables.
+
+    Attributes:
+        means: Group and number of elements (None if unknown) of each allreduce and allgather.
+        variables: The operators that hold the variables that it reads.
+        has_broadcast: Whether a broadcast is among it.
+        has_collective: Whether any collective is among it, or may be: functions are not looked at.
+        has_own: Whether something that may differ between the ranks is among it.
+    """
+
+    means: FrozenSet[Tuple[str, Optional[int]]] = frozenset()
+    variables: FrozenSet[Any] = frozenset()
+    has_broadcast: bool = False
+    has_collective: bool = False
+    has_own: bool = False
+
+    def averaging_group(self, value: Any) -> Optional[str]:
+        """Return the group that has averaged ``value``; None if none has, or that is not certain.
+
+        An exchange of fewer numbers, such as a norm, is not the mean.
+        """
+        if self.has_own:
+            return None
+        size = value.shape.num_elements()
+        for group, count in sorted(self.means, key=str):
+            if size is None or count is None or count >= size:
+                return group
+        return None
+
+
+def trace(tensor: Any) -> Source:
+    """Find out what a tensor is computed from."""
+    known: Dict[Any, Source] = _attribute(tensor.graph, _TRACED, dict)
+    todo = [tensor.op]
+    opened: Set[Any] = set()
+    while todo:
+        operation = todo[-1]
+        before = [] if operation in known else [each.op for each in _inputs(operation)]
+        missing = [each for each in before if each not in known and each not in opened]
+        if missing and operation not in opened:
+            opened.add(operation)
+            todo += missing
+            continue
+        todo.pop()
+        if operation not in known:
+            sources = [known[each] for each in before if each in known]  # the others are in a loop
+            known[operation] = _join(operation, sources)
+    return known[tensor.op]
+
+
+def _inputs(operation: Any) -> List[Any]:
+    """Return the tensors whose values an operation's results are computed from."""
+    if _read_collective(operation) or operation.type in VARIABLES:
+        return []
+    if operation.type in _SWITCHES:
+        return [operation.inputs[0]]
+    inputs = list(operation.inputs)
+    if operation.type == "ReadVariableOp":  # right after an update of the same variable
+        updates = find_updates(operation.control_inputs)
+        holder = _find_holder(inputs[0])
+        inputs += [update.value for update in updates if update.holder is holder]
+    return inputs
+
+
+def _join(operation: Any, sources: Sequence[Source]) -> Source:
+    """Return what an operation's results are computed from."""
+    collective = _read_collective(operation)
+    if collective:
+        kind, reduction, group = collective
+        is_mean = (kind, reduction) in (("HcomAllReduce", "sum"), ("HcomAllGather", ""))
+        means = {(group, each.shape.num_elements()) for each in operation.outputs if is_mean}
+        return Source(
+            frozenset(means),
+            has_broadcast=kind == "HcomBroadcast",
+            has_collective=True,
+            has_own=not is_mean and kind != "HcomBroadcast",
+        )
+    if operation.type in VARIABLES:
+        return Source(variables=frozenset([operation]))
+    calls_function = _calls_function(operation)
+    return Source(
+        frozenset().union(*(each.means for each in sources)),
+        frozenset().union(*(each.variables for each in sources)),
+        any(each.has_broadcast for each in sources),
+        calls_function or any(each.has_collective for each in sources),
+        calls_function or _is_own(operation) or any(each.has_own for each in sources),
+    )
+
+
+def _is_own(operation: Any) -> bool:
+    """Return whether an operation gives something that may differ between ranks: data, chance."""
+    kind = operation.type
+    if kind.startswith("Placeholder"):
+        return bool(operation.outputs[0].shape.rank != 0)  # a scalar is a setting
+    if kind == "Const":
+        value = operation.get_attr("value")
+        is_number = tf1().as_dtype(value.dtype).is_floating
+        return is_number and len(value.tensor_content) > 8
+    if kind in _LOOPS:
+        return True
+    return bool(operation.op_def.is_stateful) and not (
+        kind in _HARMLESS or _value_index(operation) is not None
+    )
+
+
+def _calls_function(operation: Any) -> bool:
+    return any(each.type in ("func", "list(func)") for each in operation.op_def.attr)
+
+
+def _list_functions(node: Any) -> List[str]:
+    """Return the names of the functions that a ``NodeDef`` calls."""
+    names = []
+    for value in node.attr.values():
+        names += [value.func.name, *(each.name for each in value.list.func)]
+    return [name for name in names if name]
+
+
+def _body_of(function: Any) -> Any:
+    definition = getattr(function, "cached_definition", None) or function.definition
+    return definition.node_def
+
+
+def _read_collective(operation: Any) -> Optional[Tuple[str, str, str]]:
+    """Return kind, reduction and group of a collective; None for other operations."""
+    if operation.type == "IdentityN":  # the stub's end with one
+        try:
+            kind, reduction, group = operation.get_attr(_COLLECTIVE).decode().split("/", 2)
+        except ValueError:
+            return None
+        return kind, reduction, group
+    if not operation.type.startswith("Hcom"):
+        return None
+    names = operation.node_def.attr
+    reduction = names["reduction"].s.decode() if "reduction" in names else ""
+    return operation.type, reduction, names["group"].s.decode() if "group" in names else ""

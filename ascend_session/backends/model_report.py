@@ -1,0 +1,181 @@
+"""What this rank reports on the stub about its variables, so that the ranks' models are compared.
+
+Only sessions that ran steps with averaged gradients count. Their variables are read by operators
+that the graph has already: before the first such step, and at the end. The end is the closing of
+the session or of the system, or a run that overwrites the variables after the last step, as for an
+evaluation with other weights. The latest values of a variable replace earlier ones.
+"""
+
+import sys
+import threading
+import weakref
+from typing import Any, Callable, Dict, Iterable, List, MutableMapping, Set
+
+from ascend_session.backends._tensorflow import tf1
+from ascend_session.backends.averaging import RunPlan, Variable, plan_run
+from ascend_session.backends.collectives import Groups
+from ascend_session.backends.exchange.group import ProcessGroup
+from ascend_session.backends.exchange.models import RankReport, VariableSummary, summarize
+from ascend_session.backends.tf_sessions import SessionObserver, open_sessions
+from ascend_session.errors import AscendError
+
+_MOST_BYTES = 64 << 20  # that are read at once
+_CLOSING_THREAD = "SessionCloseThread"  # of TensorFlow: an exception ends a ``with`` block
+# With these a program ends a loop over its data, and goes on.
+_ENDS_OF_DATA = ("OutOfRangeError", "StopIteration", "GeneratorExit")
+
+
+class _Trained:
+    """What a session has trained.
+
+    Attributes:
+        averaged: Variables whose gradients it has averaged, by name.
+        separate: Variables that its optimizers have updated without averaging, by name.
+        is_read: Whether the variables were read since the last step.
+    """
+
+    def __init__(self) -> None:
+        self.averaged: Dict[str, Variable] = {}
+        self.separate: Dict[str, Variable] = {}
+        self.is_read = True
+
+    @property
+    def names(self) -> Set[str]:
+        """The names of all of them."""
+        return {*self.averaged, *self.separate}
+
+
+class ModelObserver(SessionObserver):
+    """Observes the sessions of this rank.
+
+    Args:
+        process_group: This rank and the others; once it has ended, after a failure or a signal, no
+            session is read.
+        groups: The groups of ranks.
+    """
+
+    def __init__(self, process_group: ProcessGroup, groups: Groups) -> None:
+        self._process_group = process_group
+        self._groups = groups
+        self._trained: MutableMapping[Any, _Trained] = weakref.WeakKeyDictionary()
+        self._begun: Dict[str, VariableSummary] = {}
+        self._averaged: Dict[str, VariableSummary] = {}
+        self._separate: Dict[str, VariableSummary] = {}
+        self._equalized: Dict[str, bool] = {}
+        self._has_run = self._has_updated = False
+        self._own = threading.local()  # runs that read variables
+
+    def before_run(self, session: Any, list_operations: Callable[[], List[Any]]) -> None:
+        """Note what a run does with variables; read those that it trains first or overwrites."""
+        if getattr(self._own, "is_reading", False):
+            return
+        plan = plan_run(session.graph, list_operations())
+        self._has_run = self._has_run or not plan.is_empty
+        self._has_updated = self._has_updated or plan.has_updates
+        self._equalized.update(dict.fromkeys(plan.equalized, True))
+        trained = self._trained.get(session)
+        is_step = plan.averaged or plan.separate
+        if is_step:
+            self._note_step(session, trained, plan)
+        elif trained is not None and not plan.written.isdisjoint(trained.names):
+            self._read(session)
+
+    def _note_step(self, session: Any, trained: Any, plan: RunPlan) -> None:
+        if trained is None:
+            trained = self._trained[session] = _Trained()
+        new = [each for each in plan.averaged if each.name not in trained.averaged]
+        if new:
+            unread = [each for each in new if each.name not in self._begun]
+            summaries = self._summarize(session, unread)
+            self._begun.update((each.name, each) for each in summaries)
+            for each in new:
+                trained.averaged[each.name] = each
+                self._averaged.pop(each.name, None)
+        for each in plan.separate:
+            if each.name not in trained.separate:
+                trained.separate[each.name] = each
+                self._separate.pop(each.name, None)
+        trained.is_read = False
+
+    def before_close(self, session: Any) -> None:
+        """Read the variables that a session has trained, unless an exception closes it."""
+        if threading.current_thread().name == _CLOSING_THREAD:
+            return
+        kind, error, _ = sys.exc_info()
+        is_exit = isinstance(error, SystemExit) and not error.code
+        if kind is None or is_exit or kind.__name__ in _ENDS_OF_DATA:
+            self._read(session)
+
+    def make_report(self) -> RankReport:
+        """Return the report of this rank, which is about to leave."""
+        for session in open_sessions():
+            if getattr(sys, "last_value", None) is None:
+                self._read(session)
+        report = RankReport()
+        report.begun = list(self._begun.values())
+        report.averaged = list(self._averaged.values())
+        report.separate = [
+            each
+            for name, each in self._separate.items()
+            if name in self._equalized and name not in self._averaged
+        ]
+        report.has_updated = self._has_updated or (not self._has_run and _has_computed_eagerly())
+        return report
+
+    def _read(self, session: Any) -> None:
+        """Read what a session has trained, unless that was done since its last step."""
+        trained = self._trained.get(session)
+        if trained is None or trained.is_read:
+            return
+        trained.is_read = True
+        equal = [each for name, each in trained.separate.items() if name in self._equalized]
+        for known, variables in (
+            (self._averaged, trained.averaged.values()),
+            (self._separate, equal),
+        ):
+            known.update((each.name, each) for each in self._summarize(session, variables))
+
+    def _summarize(self, session: Any, variables: Iterable[Variable]) -> List[VariableSummary]:
+        """Return summaries of variables; none where a variable is not initialised."""
+        summaries: List[VariableSummary] = []
+        if self._process_group.ended:
+            return summaries
+        self._own.is_reading = True
+        try:
+            for part in _split(variables):
+                values = session.run([each.read for each in part])
+                for variable, value in zip(part, values):
+                    dtype = variable.read.dtype.base_dtype.name
+                    size = self._groups.size(variable.group)
+                    ranks = tuple(
+                        self._groups.world_rank(variable.group, each) for each in range(size)
+                    )
+                    summaries.append(summarize(variable.name, dtype, ranks, value))
+        except (tf1().errors.OpError, RuntimeError, AscendError):
+            return []  # not initialised, or closed meanwhile
+        finally:
+            self._own.is_reading = False
+        return summaries
+
+
+def _split(variables: Iterable[Variable]) -> List[List[Variable]]:
+    """Split variables into parts that are read at once."""
+    parts: List[List[Variable]] = []
+    size = _MOST_BYTES
+    for variable in variables:
+        read = variable.read
+        own = (read.shape.num_elements() or 1) * read.dtype.base_dtype.size
+        if size + own > _MOST_BYTES:
+            parts.append([])
+            size = 0
+        parts[-1].append(variable)
+        size += own
+    return parts
+
+
+def _has_computed_eagerly() -> bool:
+    """Return whether TensorFlow has run operators outside of sessions."""
+    module: Any = sys.modules.get("tensorflow.python.eager.context")
+    context = getattr(module, "_context", None)
+    handle = getattr(context, "_context_handle", None)
+    return handle is not None and bool(module.executing_eagerly())

@@ -1,0 +1,125 @@
+"""What a job of the stub says about the models of its ranks, and where it says nothing."""
+
+import re
+from pathlib import Path
+from typing import Any, Dict
+
+import pytest
+
+from tests.rank_processes import Ranks
+
+_PROGRAM = Path(__file__).resolve().parent.parent / "ranks_programs" / "models.py"
+_HONEST = re.findall(r"^def (right\w*)\(", _PROGRAM.read_text(), re.MULTILINE)
+
+# Jobs in which no variable is compared, or not on all ranks.
+_UNKNOWN = (
+    "right_inference",
+    "right_learner_and_actors",
+    "right_mean_of_models",
+    "right_model_parallel",
+    "right_nothing",
+)
+
+
+def outcome(ranks: Ranks, case: str, size: int = 2, **variables: str) -> Dict[str, Any]:
+    first, *others = ranks.run("models", size, case, **variables)
+    assert {first.code, *(other.code for other in others)} == {0}, first.log
+    found = first.said[-1]
+    assert isinstance(found, dict)
+    assert "Warning" not in first.log
+    return found
+
+
+@pytest.mark.parametrize("case", _HONEST)
+def test_nothing_is_said_about_an_honest_script(ranks: Ranks, case: str) -> None:
+    size = 4 if case == "right_groups" else 2
+    found = outcome(ranks, case, size)
+    assert found == {
+        "is_one_model": None if case in _UNKNOWN else True,
+        "error": None,
+        "notes": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("case", "name"),
+    [
+        ("wrong", "net/first/kernel"),
+        ("wrong_by_hand", "net/first/kernel"),
+        ("wrong_keras", "dense/kernel"),
+        ("wrong_loss_scale", "net/first/kernel"),
+        ("wrong_python_optimizer", "net/first/kernel"),
+        ("wrong_restored", "net/first/kernel"),
+    ],
+)
+def test_different_models_are_an_error(ranks: Ranks, case: str, name: str) -> None:
+    found = outcome(ranks, case)
+    assert found["error"] == f"the 2 ranks hold 2 different models: `{name}` differs first."
+    assert found["is_one_model"] is False
+
+
+@pytest.mark.parametrize("case", ["wrong", "wrong_restored"])
+def test_a_rank_that_begins_with_other_variables_is_named(ranks: Ranks, case: str) -> None:
+    notes = outcome(ranks, case)["notes"]
+    if case == "wrong":
+        [note] = notes
+        assert note.startswith("rank 1 began with other variables than rank 0: `net/")
+    else:  # as a second session did
+        assert notes == []
+
+
+@pytest.mark.parametrize("case", ["wrong_plain_optimizer", "wrong_one_of_two_optimizers"])
+def test_gradients_that_nobody_averages_are_a_note(ranks: Ranks, case: str) -> None:
+    found = outcome(ranks, case)
+    assert (found["is_one_model"], found["error"]) == (None, None)
+    [note] = found["notes"]
+    if case == "wrong_plain_optimizer":
+        assert note.startswith("the ranks exchanged nothing; if they train, they train 2 models.")
+    else:
+        assert note.startswith("`discriminator/d/kernel` and `discriminator/d/bias`: equal on all")
+
+
+@pytest.mark.parametrize("case", ["wrong", "wrong_plain_optimizer"])
+def test_independent_ranks_are_not_compared(ranks: Ranks, case: str) -> None:
+    found = outcome(ranks, case, ASCEND_SESSION_INDEPENDENT="1")
+    assert found == {"is_one_model": None, "error": None, "notes": []}
+
+
+@pytest.mark.parametrize("case", ["wrong", "wrong_left_open"])
+def test_without_a_launcher_rank_0_says_it_and_exits_with_1(ranks: Ranks, case: str) -> None:
+    first, other = ranks.run("models", 2, case, "alone")
+    assert (first.code, other.code) == (1, 0)
+    error = (
+        "ascend-session: error: the 2 ranks hold 2 different models: `net/first/kernel` differs "
+        "first.\n"
+    )
+    assert first.log.endswith(error)
+    assert first.log.count("Rank 1 began with other variables than rank 0") == 1
+    assert "different models" not in other.log
+
+
+def test_without_a_launcher_one_model_is_no_news(ranks: Ranks) -> None:
+    first, other = ranks.run("models", 2, "right", "alone")
+    assert [(each.code, each.log) for each in (first, other)] == [(0, "")] * 2
+
+
+def test_after_an_exception_nothing_is_compared(ranks: Ranks) -> None:
+    first, _ = ranks.run("models", 2, "failing")
+    assert first.said == [None]
+
+
+def test_the_hook_fails_at_the_first_step_of_different_models(ranks: Ranks) -> None:
+    for rank in ranks.run("models", 2, "wrong_checked"):
+        assert rank.code == 1
+        assert rank.said == []
+        assert (
+            "CollectiveError: after step 1 the 2 ranks hold 2 different models: "
+            "`net/first/kernel` differs first." in rank.log
+        )
+
+
+def test_the_hook_finds_a_difference_that_comes_later(ranks: Ranks) -> None:
+    first, other = ranks.run("models", 2, "right_checked", "spoiled")
+    assert (first.code, other.code) == (1, 1)
+    assert first.said == [1, 2, 3, 4, 5]
+    assert "after step 6 the 2 ranks hold 2 different models" in first.log

@@ -1,0 +1,538 @@
+"""Ranks that train in all ways that people do; rank 0 says what becomes of the comparison.
+
+Those whose names begin with ``wrong`` end with different models, or may do so.
+"""
+
+import os
+import sys
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+from one_rank import RANK, SIZE, say
+
+from ascend_session import ascend_system, hccl, training
+from ascend_session.rank_folder import RANK_FOLDER, read_models
+
+FOLDER = os.environ[RANK_FOLDER]
+DATA = np.random.RandomState(RANK).rand(64, 3).astype(np.float32)
+STEPS = 4
+
+
+def inputs():
+    x = tf.placeholder(tf.float32, [None, 3])
+    return x, tf.reduce_sum(x, axis=1, keepdims=True)
+
+
+def batch(step=0):
+    return DATA[8 * (step % 8) :][:8]
+
+
+def layer(x, units, name, **settings):
+    kernel = tf.get_variable(f"{name}/kernel", [int(x.shape[-1]), units], **settings)
+    bias = tf.get_variable(f"{name}/bias", [units], initializer=tf.zeros_initializer(), **settings)
+    return tf.matmul(x, kernel) + bias
+
+
+def network(x, name="net"):
+    return layer(tf.nn.relu(layer(x, 5, f"{name}/first")), 1, f"{name}/last")
+
+
+def squares(difference):
+    return tf.reduce_mean(tf.square(difference))
+
+
+def distributed(rate=0.1, *manager):
+    return training.DistributedOptimizer(tf.train.GradientDescentOptimizer(rate), *manager)
+
+
+def train(session, x, *steps, count=STEPS):
+    for step in range(count):
+        for operation in steps:
+            session.run(operation, {x: batch(step)})
+
+
+def begin(session):
+    session.run(tf.global_variables_initializer())
+    session.run(tf.local_variables_initializer())
+
+
+def begin_alike(session, broadcast):
+    begin(session)
+    session.run(broadcast)
+
+
+def simple(optimizer=None, broadcasts=True, build=network):
+    """A plain loop."""
+    with ascend_system() as system:
+        x, y = inputs()
+        loss = squares(build(x) - y)
+        step = (optimizer or distributed()).minimize(loss)
+        broadcast = training.broadcast_global_variables(0)
+        with system.session() as session:
+            begin(session)
+            if broadcasts:
+                session.run(broadcast)
+            train(session, x, step)
+
+
+def right():
+    simple()
+
+
+def right_adam_with_hooks():
+    with ascend_system() as system:
+        x, y = inputs()
+        loss = squares(network(x) - y)
+        optimizer = training.DistributedOptimizer(tf.train.AdamOptimizer(0.01))
+        step = optimizer.minimize(loss, tf.train.get_or_create_global_step())
+        with tf.train.MonitoredTrainingSession(
+            system.target,
+            config=system.session_config(),
+            hooks=[training.BroadcastGlobalVariablesHook(0)],
+        ) as session:
+            train(session, x, step)
+
+
+def right_references():
+    tf.disable_resource_variables()
+    simple()
+
+
+def right_frozen():
+    """The first layer is neither trained nor equal."""
+    with ascend_system() as system:
+        x, y = inputs()
+        frozen = layer(x, 4, "frozen", trainable=False, collections=[tf.GraphKeys.LOCAL_VARIABLES])
+        step = distributed().minimize(squares(layer(frozen, 1, "last") - y))
+        broadcast = training.broadcast_global_variables(0)
+        with system.session() as session:
+            begin_alike(session, broadcast)
+            train(session, x, step)
+
+
+def right_batch_statistics():
+    """Each rank has moving averages of its own data, by TensorFlow's own layer."""
+    with ascend_system() as system:
+        x, y = inputs()
+        gamma = tf.get_variable("gamma", [3], initializer=tf.ones_initializer())
+        beta = tf.get_variable("beta", [3], initializer=tf.zeros_initializer())
+        average = tf.get_variable("moving_mean", [3], trainable=False)
+        mean, variance = tf.nn.moments(x, [0])
+        update = tf.assign_sub(average, 0.1 * (average - mean))
+        normal = tf.nn.batch_normalization(x, mean, variance, beta, gamma, 1e-3)
+        with tf.control_dependencies([update]):
+            step = distributed().minimize(squares(network(normal) - y))
+        broadcast = training.broadcast_global_variables(0)
+        with system.session() as session:
+            begin_alike(session, broadcast)
+            train(session, x, step)
+
+
+def right_loss_scale(first=2.0**32):
+    """The first steps overflow on all ranks."""
+    manager = training.ExponentialUpdateLossScaleManager(first, 2, 1, 2.0, 0.5)
+    simple(distributed(0.1, manager))
+
+
+def right_adam_with_loss_scale():
+    manager = training.ExponentialUpdateLossScaleManager(2.0**8, 2)
+    simple(training.DistributedOptimizer(tf.train.AdamOptimizer(0.01), manager))
+
+
+def right_accumulated():
+    """Gradients of two batches are averaged at once."""
+    with ascend_system() as system:
+        x, y = inputs()
+        loss = squares(network(x) - y)
+        variables = tf.trainable_variables()
+        local = [tf.Variable(tf.zeros(v.shape), trainable=False) for v in variables]
+        gradients = tf.gradients(loss, variables)
+        add = tf.group(*(tf.assign_add(a, g) for a, g in zip(local, gradients)))
+        means = training.distributed_gradients([each.read_value() for each in local])
+        apply = tf.train.GradientDescentOptimizer(0.1).apply_gradients(zip(means, variables))
+        with tf.control_dependencies([apply]):
+            clear = tf.group(*(tf.assign(each, tf.zeros_like(each)) for each in local))
+        broadcast = training.broadcast_global_variables(0)
+        with system.session() as session:
+            begin_alike(session, broadcast)
+            train(session, x, add, add, clear)
+
+
+def embedding(optimizer):
+    with ascend_system() as system:
+        rows = tf.placeholder(tf.int32, [4])
+        table = tf.get_variable("table", [10, 3])
+        step = optimizer.minimize(squares(tf.nn.embedding_lookup(table, rows) - 1.0))
+        broadcast = training.broadcast_global_variables(0)
+        with system.session() as session:
+            begin_alike(session, broadcast)
+            for number in range(STEPS):
+                session.run(step, {rows: np.arange(4) * (RANK + 1) % 10 + number % 2})
+
+
+def right_embedding():
+    embedding(distributed())
+
+
+def right_embedding_with_adam():
+    embedding(training.DistributedOptimizer(tf.train.AdamOptimizer(0.1)))
+
+
+def adversaries(of_discriminator, of_generator, is_local=False):
+    """A generator and a discriminator, each with an optimizer."""
+    with ascend_system() as system:
+        x, _ = inputs()
+        places = {"collections": [tf.GraphKeys.LOCAL_VARIABLES]} if is_local else {}
+        fake = layer(tf.random_normal([8, 2]), 3, "generator")
+        with tf.variable_scope("discriminator") as scope:
+            real = layer(x, 1, "d", **places)
+            scope.reuse_variables()
+            judged = layer(fake, 1, "d", **places)
+        every = [*tf.global_variables(), *tf.local_variables()]
+        own = {
+            name: [each for each in every if each.name.startswith(name)]
+            for name in ("generator", "discriminator")
+        }
+        steps = [
+            of_discriminator.minimize(
+                squares(real - 1.0) + squares(judged), var_list=own["discriminator"]
+            ),
+            of_generator.minimize(squares(judged - 1.0), var_list=own["generator"]),
+        ]
+        broadcast = training.broadcast_global_variables(0)
+        with system.session() as session:
+            begin_alike(session, broadcast)
+            train(session, x, *steps)
+
+
+def right_two_optimizers():
+    adversaries(distributed(0.01), distributed(0.02))
+
+
+def right_local_discriminator():
+    adversaries(tf.train.GradientDescentOptimizer(0.01), distributed(0.02), is_local=True)
+
+
+def wrong_one_of_two_optimizers():
+    adversaries(tf.train.GradientDescentOptimizer(0.01), distributed(0.02))
+
+
+def right_groups():
+    """Two tables, each on two ranks, which average its gradients; all average the last layer."""
+    with ascend_system() as system:
+        first = RANK - RANK % 2
+        hccl.create_group(f"pair_{first}", 2, [first, first + 1])
+        rows = tf.placeholder(tf.int32, [8])
+        x, y = inputs()
+        table = tf.get_variable(
+            "table",
+            [10, 3],
+            initializer=tf.random_uniform_initializer(seed=first),
+            collections=[tf.GraphKeys.LOCAL_VARIABLES],
+        )
+        values = tf.identity(table)
+        loss = squares(network(x + tf.gather(values, rows)) - y)
+        last = tf.trainable_variables()
+        means = training.distributed_gradients(tf.gradients(loss, last))
+        of_table = tf.convert_to_tensor(tf.gradients(loss, [values])[0])
+        of_table = hccl.allreduce(of_table, "sum", group=f"pair_{first}") / 2.0
+        means, _ = tf.clip_by_global_norm(means, 5.0)
+        optimizer = tf.train.GradientDescentOptimizer(0.1)
+        step = optimizer.apply_gradients([*zip(means, last), (of_table, table)])
+        broadcast = training.broadcast_global_variables(0)
+        with system.session() as session:
+            begin_alike(session, broadcast)
+            for number in range(STEPS):
+                session.run(step, {x: batch(number), rows: np.arange(8)})
+
+
+def right_model_parallel():
+    """Each rank has a table of its own; the norm for clipping is that of all."""
+    with ascend_system() as system:
+        x, y = inputs()
+        own = layer(x, 1, "own", collections=[tf.GraphKeys.LOCAL_VARIABLES])
+        variables = tf.local_variables()
+        gradients = tf.gradients(squares(own - y), variables)
+        norm = tf.sqrt(hccl.allreduce(tf.square(tf.global_norm(gradients)), "sum"))
+        clipped = [each * tf.minimum(1.0, 1.0 / norm) for each in gradients]
+        step = tf.train.GradientDescentOptimizer(0.1).apply_gradients(zip(clipped, variables))
+        with system.session() as session:
+            begin(session)
+            train(session, x, step)
+
+
+def right_learner_and_actors():
+    """Rank 0 trains and sends its variables; the others only compute."""
+    with ascend_system() as system:
+        x, y = inputs()
+        values = network(x)
+        step = tf.train.GradientDescentOptimizer(0.1).minimize(squares(values - y))
+        send = training.broadcast_global_variables(0)
+        with system.session() as session:
+            begin(session)
+            for number in range(STEPS):
+                session.run(send)
+                session.run(step if RANK == 0 else values, {x: batch(number)})
+
+
+def right_evaluated_by_rank_0():
+    """Rank 0 evaluates in between, with the averages of the variables in their place."""
+    with ascend_system() as system:
+        x, y = inputs()
+        loss = squares(network(x) - y)
+        variables = tf.trainable_variables()
+        step = distributed().minimize(loss)
+        averages = tf.train.ExponentialMovingAverage(0.5)
+        with tf.control_dependencies([step]):
+            step = averages.apply(variables)
+        kept = [tf.Variable(tf.zeros(v.shape), trainable=False) for v in variables]
+        keep = tf.group(*(tf.assign(k, v) for k, v in zip(kept, variables)))
+        swap = tf.group(*(tf.assign(v, averages.average(v)) for v in variables))
+        swap_back = tf.group(*(tf.assign(v, k) for k, v in zip(kept, variables)))
+        broadcast = training.broadcast_global_variables(0)
+        with system.session() as session:
+            begin_alike(session, broadcast)
+            for is_last in (False, True):
+                train(session, x, step)
+                if RANK == 0:
+                    session.run(keep)
+                    session.run(swap)
+                    session.run(loss, {x: batch()})
+                    if not is_last:
+                        session.run(swap_back)
+        if RANK == 0:
+            with system.session() as session:
+                begin(session)
+                session.run(loss, {x: batch()})
+
+
+def right_restored():
+    """Rank 0 restores a checkpoint."""
+    with ascend_system() as system:
+        x, y = inputs()
+        step = distributed().minimize(squares(network(x) - y))
+        saver, path = tf.train.Saver(sharded=False), os.path.join(FOLDER, "model")
+        broadcast = training.broadcast_global_variables(0)
+        for is_second in (False, True):
+            with system.session() as session:
+                begin(session)
+                if RANK == 0 and is_second:
+                    saver.restore(session, path)
+                session.run(broadcast)
+                train(session, x, step)
+                if RANK == 0:
+                    saver.save(session, path)
+
+
+def wrong_restored():
+    """As above, and nothing is broadcast after the second beginning."""
+    with ascend_system() as system:
+        x, y = inputs()
+        step = distributed().minimize(squares(network(x) - y))
+        saver, path = tf.train.Saver(sharded=False), os.path.join(FOLDER, "model")
+        broadcast = training.broadcast_global_variables(0)
+        with system.session() as session:
+            begin_alike(session, broadcast)
+            train(session, x, step)
+            saver.save(session, path)
+        with system.session() as session:
+            begin(session)
+            if RANK == 0:
+                saver.restore(session, path)
+            train(session, x, step)
+
+
+def right_by_hand():
+    by_hand(broadcasts=True)
+
+
+def wrong_by_hand():
+    by_hand(broadcasts=False)
+
+
+def by_hand(broadcasts):
+    with ascend_system() as system:
+        x, y = inputs()
+        loss = squares(network(x) - y)
+        optimizer = tf.train.AdamOptimizer(0.01)
+        pairs = optimizer.compute_gradients(loss)
+        step = optimizer.apply_gradients(
+            [(hccl.allreduce(gradient, "sum") / SIZE, variable) for gradient, variable in pairs]
+        )
+        broadcast = training.broadcast_global_variables(0)
+        with system.session() as session:
+            begin(session)
+            if broadcasts:
+                session.run(broadcast)
+            train(session, x, step)
+
+
+def python_optimizer(broadcasts):
+    """An optimizer that is written in Python assigns the variables."""
+    with ascend_system() as system:
+        x, y = inputs()
+        loss = squares(network(x) - y)
+        variables = tf.trainable_variables()
+        means = training.distributed_gradients(tf.gradients(loss, variables))
+        means, _ = tf.clip_by_global_norm(means, 1.0)
+        step = tf.group(*(tf.assign(v, v - 0.1 * m) for v, m in zip(variables, means)))
+        broadcast = training.broadcast_global_variables(0)
+        with system.session() as session:
+            begin(session)
+            if broadcasts:
+                session.run(broadcast)
+            train(session, x, step)
+
+
+def right_python_optimizer():
+    python_optimizer(broadcasts=True)
+
+
+def wrong_python_optimizer():
+    python_optimizer(broadcasts=False)
+
+
+def right_mean_of_models():
+    """Each rank trains alone; now and then they average their variables, but not at the end."""
+    with ascend_system() as system:
+        x, y = inputs()
+        step = tf.train.GradientDescentOptimizer(0.1).minimize(squares(network(x) - y))
+        variables = tf.trainable_variables()
+        average = tf.group(
+            *(tf.assign(v, hccl.allreduce(v + 0.0, "sum") / SIZE) for v in variables)
+        )
+        with system.session() as session:
+            begin(session)
+            train(session, x, step)
+            session.run(average)
+            train(session, x, step)
+
+
+def right_inference():
+    with ascend_system() as system:
+        x, _ = inputs()
+        values = network(x)
+        with system.session() as session:
+            begin(session)
+            train(session, x, values)
+
+
+def right_nothing():
+    with ascend_system():
+        pass
+
+
+def right_after_nan():
+    """All ranks' variables become NaN."""
+    simple(distributed(float("nan")))
+
+
+def right_loop():
+    """Several steps in a run."""
+    with ascend_system() as system:
+        total = tf.get_variable("total", [2])
+        step = distributed().minimize(tf.reduce_sum(total) * (RANK + 1.0))
+        broadcast = training.broadcast_global_variables(0)
+        with system.session() as session:
+            begin_alike(session, broadcast)
+            session.run(training.iterations_per_loop(session, step, 3))
+
+
+def right_keras():
+    keras(broadcasts=True)
+
+
+def wrong_keras():
+    keras(broadcasts=False)
+
+
+def keras(broadcasts):
+    with ascend_system() as system:
+        tf.keras.backend.set_session(tf.Session(config=system.session_config()))
+        optimizers = getattr(tf.keras.optimizers, "legacy", tf.keras.optimizers)
+        model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(3,))])
+        model.compile(training.DistributedOptimizer(optimizers.SGD(0.1)), "mse")
+        model.predict(DATA[:8])
+        if broadcasts:
+            session = tf.keras.backend.get_session()
+            session.run(training.broadcast_global_variables(0))
+        model.fit(DATA[:8], DATA[:8].sum(1), epochs=1, verbose=0)
+
+
+def wrong():
+    simple(broadcasts=False)
+
+
+def wrong_loss_scale():
+    manager = training.ExponentialUpdateLossScaleManager(2.0**8, 2)
+    simple(distributed(0.1, manager), broadcasts=False)
+
+
+def wrong_left_open():
+    """Nothing is closed, neither session nor system."""
+    system = ascend_system().open()
+    x, y = inputs()
+    step = distributed().minimize(squares(network(x) - y))
+    session = tf.Session(config=system.session_config())
+    begin(session)
+    train(session, x, step)
+    globals().update(session=session)
+
+
+def wrong_plain_optimizer():
+    simple(tf.train.GradientDescentOptimizer(0.1))
+
+
+def checked(broadcasts, optimizer=None):
+    """A hook compares after the first step and then every third."""
+    with ascend_system() as system:
+        x, y = inputs()
+        step = tf.train.get_or_create_global_step()
+        hooks = [training.CheckRanksHook(every=3)]
+        train_op = (optimizer or distributed()).minimize(squares(network(x) - y), step)
+        spoil = tf.assign(tf.trainable_variables()[0], tf.fill([3, 5], RANK * 1.0))
+        if broadcasts:
+            hooks.append(training.BroadcastGlobalVariablesHook(0))
+        with tf.train.MonitoredTrainingSession(config=system.session_config(), hooks=hooks) as sess:
+            for number in range(8):
+                sess.run(train_op, {x: batch(number)})
+                if RANK == 0:  # runs in which no step is made
+                    sess.run(y, {x: batch(number)})
+                if number == 3 and "spoiled" in sys.argv:
+                    sess.run(spoil)
+                say(int(sess.run(step)))
+
+
+def right_checked():
+    checked(broadcasts=True)
+
+
+def wrong_checked():
+    checked(broadcasts=False)
+
+
+def failing():
+    """Each rank's program fails after the training, and catches the exception."""
+    try:
+        with ascend_system() as system:
+            x, y = inputs()
+            step = distributed().minimize(squares(network(x) - y))
+            with system.session() as session:
+                begin(session)
+                train(session, x, step)
+                raise ValueError("interrupted")
+    except ValueError:
+        pass
+
+
+def outcome():
+    found = read_models(FOLDER)
+    return found and dict(zip(("is_one_model", "error", "notes"), found))
+
+
+os.makedirs(FOLDER, exist_ok=True)
+if "alone" in sys.argv:  # without our launcher
+    del os.environ[RANK_FOLDER]
+globals()[sys.argv[1]]()
+if RANK == 0 and "alone" not in sys.argv and sys.argv[1] != "wrong_left_open":
+    say(outcome())
