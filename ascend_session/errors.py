@@ -21,6 +21,7 @@ The tree (in brackets the builtin that each class also derives from)::
     AscendConfigWarning        [UserWarning]      an option does not do what it says
 """
 
+import contextlib
 import sys
 import warnings
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
@@ -196,3 +197,10 @@ def warn(message: str) -> None:
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(inside):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, AscendConfigWarning, stacklevel=level)
+    flush_stderr()
+
+
+def flush_stderr() -> None:
+    """Write what stderr has buffered: Python 3.7 would lose it if the device aborts the process."""
+    with contextlib.suppress(AttributeError, OSError, ValueError):  # it is closed, or there is none
+        sys.stderr.flush()

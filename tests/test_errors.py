@@ -4,6 +4,8 @@ import builtins
 import copy
 import pickle
 import re
+import subprocess
+import sys
 from typing import Any, Dict, List, Type
 
 import pytest
@@ -66,6 +68,14 @@ def test_the_problems_of_a_config_survive_as_well() -> None:
     again = pickle.loads(pickle.dumps(error))
     assert again.problems == error.problems
     assert isinstance(again.problems[0], Finding)
+
+
+def test_a_warning_is_shown_although_the_process_aborts() -> None:
+    program = "import os; from ascend_session.errors import warn; warn('No effect.'); os._exit(3)"
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert "AscendConfigWarning: No effect." in ended.stderr
+    assert ended.returncode == 3
 
 
 class TestConfigError:

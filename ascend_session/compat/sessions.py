@@ -43,7 +43,12 @@ from ascend_session.compat.verdicts import (
 )
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.hints import SIBLINGS
-from ascend_session.errors import AscendConfigWarning, ConfigError, LifecycleError
+from ascend_session.errors import (
+    AscendConfigWarning,
+    ConfigError,
+    LifecycleError,
+    flush_stderr,
+)
 from ascend_session.files import replace_file
 from ascend_session.findings import ERROR, Finding
 from ascend_session.process import on_close, on_fork
@@ -363,6 +368,7 @@ def write_json(path: str, data: Any) -> None:
         replace_file(path, f"{text}\n".encode())
     except OSError as error:
         sys.stderr.write(f"ascend-session: {path} could not be written: {error.strerror}.\n")
+        flush_stderr()
 
 
 def _leave_parents_sessions() -> None:
@@ -473,6 +479,7 @@ def _warn_of_stub(verdict: EntryVerdict, line: UserLine) -> None:
     for key, message in verdict.stub_effects.items():
         if key not in too_late:
             warnings.warn_explicit(message, AscendConfigWarning, line.file, line.number)
+    flush_stderr()
 
 
 def _system_target(values: Dict[str, Any], graph: Any) -> str:

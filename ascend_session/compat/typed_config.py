@@ -60,6 +60,7 @@ def print_config(proto: Any, verdict: EntryVerdict, line: UserLine) -> None:
     body = text if first is None else f"# The same as at {first}."
     with contextlib.suppress(AttributeError, OSError, ValueError):  # closed, or there is none
         sys.stderr.write(f"# AscendConfig of the session that {place} opens:\n{body}\n")
+        sys.stderr.flush()
 
 
 def write_config(proto: Any, verdict: EntryVerdict, source: Mapping[str, str]) -> str:

@@ -7,16 +7,19 @@ that the adapter aborts on); variable_placement: the manual's NPURunConfig Optio
 
 from typing import Any, Mapping, Optional
 
-from ascend_session.backends._tensorflow import operators_of_user, tf1
+from ascend_session.backends._tensorflow import operators_of_user, tf1, walk_inputs
 from ascend_session.config.grammars import accelerate
 from ascend_session.errors import LifecycleError, warn
 
 # Graph collections in which training helpers note what they have put into the graph: the loop
-# count they have applied, for how many ranks gradients are averaged, and whether an optimizer's
-# is_tailing_optimization is on (1) or off (0).
+# count they have applied, for how many ranks gradients are averaged, whether an optimizer's
+# is_tailing_optimization is on (1) or off (0), the names of the variables that a broadcast has, and
+# of those that optimizers for several ranks update.
 LOOPS_APPLIED = "ascend_session/iterations_per_loop"
 RANKS_OF_GRAPH = "ascend_session/ranks"
 TAILING = "ascend_session/is_tailing_optimization"
+BROADCAST = "ascend_session/broadcast"
+DISTRIBUTED = "ascend_session/distributed"
 
 # Operators of TensorFlow's version 1 control flow, which tf.cond and tf.while_loop leave behind.
 _V1_CONTROL_FLOW = frozenset(["Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch"])
@@ -77,6 +80,53 @@ def warn_of_unused_loops(graph: Any, parameters: Mapping[str, Any]) -> None:
             f"iterations_per_loop={loops} was set, but training.iterations_per_loop has not "
             "applied it to the graph: each run made a single step."
         )
+
+
+def warn_of_missed_variables(graph: Any) -> None:
+    """Warn of trainable variables of which each rank keeps its own values.
+
+    They were built after the only broadcast of the graph. Call it when the graph is complete:
+    finalized, or when its session has closed. A variable that something else than an optimizer for
+    several ranks updates is a rank's own on purpose, such as its part of a table.
+    """
+    tf = tf1()
+    covered = {tf.compat.as_str(name) for name in graph.get_collection(BROADCAST)}
+    if not covered:
+        return
+    distributed = {tf.compat.as_str(name) for name in graph.get_collection(DISTRIBUTED)}
+    missed = [
+        variable.op.name
+        for variable in graph.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES)
+        if variable.name not in covered
+        and (variable.name in distributed or not _is_updated(variable))
+    ]
+    if missed:
+        warn(
+            f"The broadcast of this graph was built before {missed[0]!r}"
+            f"{f' and {len(missed) - 1} more variables' if len(missed) > 1 else ''}, of which each "
+            "rank keeps the values that it began with. Build it when the model is complete: "
+            "training.broadcast_global_variables(0), or training.initialize(sess)."
+        )
+
+
+def _is_updated(variable: Any) -> bool:
+    """Return whether something may change a variable besides its initialiser and a restore."""
+    return any(
+        "Apply" in user.type
+        or "Scatter" in user.type
+        or user.type == "Switch"
+        or any(attr.type in ("func", "list(func)") for attr in user.op_def.attr)
+        or (
+            user.type.startswith("Assign")
+            and user is not variable.initializer
+            and not _is_restored(user)
+        )
+        for user in variable.op.outputs[0].consumers()
+    )
+
+
+def _is_restored(assignment: Any) -> bool:
+    return any(each.type.startswith("Restore") for each in walk_inputs(assignment))
 
 
 def check_tailing(tailing: bool, parameters: Mapping[str, Any], where: str) -> None:

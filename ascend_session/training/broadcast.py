@@ -17,6 +17,7 @@ from ascend_session import hccl
 from ascend_session.backends._tensorflow import graph_or_default, tf1
 from ascend_session.errors import CollectiveError, JobError, UnsupportedError
 from ascend_session.hccl._arguments import MOVED
+from ascend_session.session.conditions import BROADCAST, warn_of_missed_variables
 from ascend_session.session.graphs import job_size, note_size
 
 _Hook: Any = tf1().train.SessionRunHook
@@ -50,6 +51,7 @@ def broadcast_global_variables(root_rank: int) -> Any:
     by_dtype: Dict[str, List[Any]] = {}
     for variable in tf.global_variables():
         by_dtype.setdefault(_carrying_dtype(variable), []).append(variable)
+        graph.add_to_collection(BROADCAST, variable.name)
     with tf.name_scope("broadcast_global_variables"):
         assignments = []
         # One operation per dtype, as on the device, which merges variables of one dtype.
@@ -114,9 +116,14 @@ class BroadcastGlobalVariablesHook(_Hook):  # type: ignore[misc]
 
         Raises:
             CollectiveError: If a rank has other variables; on a device it would hang.
+
+        Warns:
+            AscendConfigWarning: If a later hook has added variables that are trained.
         """
         if self._fingerprints is None:
             return
+        if session.graph.finalized:
+            warn_of_missed_variables(session.graph)
         fingerprints = session.run(self._fingerprints)
         root_digest, root_count = fingerprints[self._root_rank]
         counts = [

@@ -9,7 +9,7 @@ from typing import Any, List, Optional, Sequence
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.errors import UnsupportedError, warn
-from ascend_session.session.conditions import TAILING, check_tailing
+from ascend_session.session.conditions import DISTRIBUTED, TAILING, check_tailing
 from ascend_session.session.graphs import job_size
 from ascend_session.session.system import current_system
 from ascend_session.training.gradients import Overflow, average, distributed_gradients, is_slices
@@ -188,7 +188,7 @@ class _DistributedTrain(WrappingOptimizer):
             AscendConfigWarning: If the gradients were visibly never averaged.
         """
         pairs = list(grads_and_vars)
-        _warn_of_local_gradients(pairs)
+        _check_applied(pairs)
         return super().apply_gradients(pairs, global_step, name)
 
     def _average(self, pairs: Sequence[Any]) -> List[Any]:
@@ -233,7 +233,7 @@ class _DistributedKeras:
     def apply_gradients(self, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
         """Apply gradients; warn of those that were visibly never averaged."""
         pairs = list(grads_and_vars)
-        _warn_of_local_gradients(pairs)
+        _check_applied(pairs)
         return super().apply_gradients(pairs, *args, **kwargs)  # type: ignore[misc]
 
     def _compute_gradients(self, *args: Any, **kwargs: Any) -> List[Any]:
@@ -242,9 +242,15 @@ class _DistributedKeras:
         return distributed_gradients(pairs, name=self._scope)
 
 
-def _warn_of_local_gradients(pairs: Sequence[Any]) -> None:
+def _check_applied(pairs: Sequence[Any]) -> None:
+    """Note the variables that are about to be updated; warn of gradients that are a rank's own."""
     size = job_size("DistributedOptimizer")
-    local = find_local_gradients(pairs) if size > 1 else []
+    if size == 1:
+        return
+    for gradient, variable in pairs:
+        if gradient is not None:
+            tf1().get_default_graph().add_to_collection(DISTRIBUTED, variable.name)
+    local = find_local_gradients(pairs)
     if local:
         warn(
             f"DistributedOptimizer.apply_gradients got gradients that were never averaged, of "

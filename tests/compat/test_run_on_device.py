@@ -20,7 +20,7 @@ first = tf.Session()
 first.run(begin)
 product = tf.matmul(tf.constant([[2.0]]), tf.constant([[3.0]]))
 second = tf.Session()
-print(second.run(product))
+print(second.run(product), flush=True)
 """
 
 CLOSING = """

@@ -229,6 +229,21 @@ def test_the_command_prints_each_configuration_once_with_its_place(
     assert head not in run_script(*run, python=forking_python).stderr
 
 
+def test_what_the_command_prints_is_there_although_the_process_aborts(
+    tmp_path: Any, forking_python: str
+) -> None:
+    script = (
+        "from npu_bridge.npu_init import *\n"
+        + PREFACE
+        + "tf.Session(config=options(enable_dump=True, dump_path='/tmp'))\nos._exit(3)\n"
+    )
+    variables = {PRINT_VARIABLE: "1"}
+    ended = run_script(tmp_path, script, python=forking_python, variables=variables)
+    assert ended.returncode == 3
+    assert "# AscendConfig of the session that train.py:" in ended.stderr
+    assert "AscendConfigWarning: enable_dump" in ended.stderr
+
+
 def test_of_a_job_rank_0_prints(monkeypatch: Any, capsys: Any) -> None:
     proto = base(deterministic=("i", 1))
     monkeypatch.setenv(PRINT_VARIABLE, "1")

@@ -78,7 +78,7 @@ def test_a_program_that_closes_everything_never_gets_stacks_in_its_files(tmp_pat
 import os
 os.closerange(3, 4096)
 file = open("own.txt", "w")
-print(file.fileno())
+print(file.fileno(), flush=True)
 file.flush()
 os.abort()
 """

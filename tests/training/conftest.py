@@ -4,11 +4,20 @@ from typing import Any, Iterator, List, NamedTuple
 
 import pytest
 
+from ascend_session.backends._tensorflow import own_operators
 from ascend_session.backends.base import Backend
 from ascend_session.backends.stub import StubBackend
 from ascend_session.session import graphs
 from tests.fake_host import FakeHost
 from tests.fake_host.vendor import Loaded, live_host, loaded
+
+
+def _operator(kind: str, result: Any) -> Any:
+    """The result behind an operator like the stub's, by which graphs are read."""
+    import tensorflow.compat.v1 as tf
+
+    with own_operators(tf.get_default_graph()):
+        return tf.identity_n([result], name=kind)[0]
 
 
 class Call(NamedTuple):
@@ -41,7 +50,7 @@ class Equals:
         """The tensor as often as there are ranks."""
         assert reduction == "sum"
         self._record("allreduce", [tensor], fusion, fusion_id)
-        return tensor * self._size
+        return _operator("HcomAllReduce", tensor * self._size)
 
     def allgather(
         self, tensor: Any, rank_size: int, group: str, fusion: int, fusion_id: int
@@ -50,7 +59,7 @@ class Equals:
         import tensorflow.compat.v1 as tf
 
         self._record("allgather", [tensor], fusion, fusion_id)
-        return tf.concat([tensor] * rank_size, 0)
+        return _operator("HcomAllGather", tf.concat([tensor] * rank_size, 0))
 
     def broadcast(
         self, tensors: Any, root_rank: int, fusion: int, fusion_id: int, group: str

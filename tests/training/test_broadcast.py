@@ -1,13 +1,26 @@
 """Which variables are broadcast, in which order, and when."""
 
+import warnings
 from pathlib import Path
 from typing import Any, List
 
 import numpy as np
 import pytest
 
-from ascend_session import CollectiveError, JobError, UnsupportedError, ascend_system
-from ascend_session.training import BroadcastGlobalVariablesHook, broadcast_global_variables
+from ascend_session import (
+    AscendConfigWarning,
+    CollectiveError,
+    JobError,
+    UnsupportedError,
+    ascend_session,
+    ascend_system,
+)
+from ascend_session.session import graphs
+from ascend_session.training import (
+    BroadcastGlobalVariablesHook,
+    DistributedOptimizer,
+    broadcast_global_variables,
+)
 from tests.training.conftest import Equals, equals, install
 
 
@@ -173,3 +186,87 @@ class TestHook:
                 weight = tf.get_variable("weight", initializer=1.0)
                 with tf.train.MonitoredTrainingSession(hooks=[hook]) as sess:
                     assert sess.run(weight) == 7.0
+
+
+def warnings_of(caught: Any) -> List[str]:
+    return [str(each.message) for each in caught if each.category is AscendConfigWarning]
+
+
+class TestMissedVariables:
+    def build(self, tf: Any, name: str, **options: Any) -> Any:
+        return tf.get_variable(name, initializer=tf.ones([3]), use_resource=True, **options)
+
+    def close(self, tf: Any) -> List[str]:
+        """The warnings when a session on the default graph closes."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with ascend_session():
+                pass
+        return warnings_of(caught)
+
+    @pytest.fixture(autouse=True)
+    def no_ranks(self, monkeypatch: Any, two: Equals) -> None:
+        """Graphs of two ranks are built, and closed in a system of one."""
+        monkeypatch.setattr(graphs, "RANKS_OF_GRAPH", "not compared")
+
+    def test_a_variable_that_is_built_after_the_broadcast_is_named(
+        self, tf: Any, monkeypatch: Any
+    ) -> None:
+        self.build(tf, "first")
+        broadcast_global_variables(0)
+        for name in ("second", "third"):
+            self.build(tf, name)
+        optimizer = DistributedOptimizer(tf.train.AdamOptimizer())
+        optimizer.minimize(tf.add_n([tf.reduce_sum(each) for each in tf.trainable_variables()]))
+        tf.train.Saver()
+        monkeypatch.setenv("RANK_SIZE", "1")
+        (said,) = self.close(tf)
+        assert said.startswith(
+            "The broadcast of this graph was built before 'second' and 1 more variables, of which "
+            "each rank keeps the values that it began with. Build it when the model is complete"
+        )
+
+    def test_one_that_nothing_updates_is_named_too(self, tf: Any, monkeypatch: Any) -> None:
+        first = self.build(tf, "first")
+        broadcast_global_variables(0)
+        DistributedOptimizer(tf.train.AdamOptimizer()).minimize(tf.reduce_sum(first))
+        self.build(tf, "second")
+        monkeypatch.setenv("RANK_SIZE", "1")
+        (said,) = self.close(tf)
+        assert "was built before 'second', of which" in said
+
+    @pytest.mark.parametrize(
+        "script", ["no broadcast", "second broadcast", "own part", "averages", "slots", "assigned"]
+    )
+    def test_honest_scripts_are_left_alone(self, tf: Any, monkeypatch: Any, script: str) -> None:
+        first = self.build(tf, "first")
+        if script != "no broadcast":
+            broadcast_global_variables(0)
+        optimizer = DistributedOptimizer(tf.train.AdamOptimizer())
+        optimizer.minimize(tf.reduce_sum(first * first), tf.train.get_or_create_global_step())
+        if script in ("no broadcast", "second broadcast", "own part", "assigned"):
+            second = self.build(tf, "second")
+        if script == "second broadcast":
+            broadcast_global_variables(0)
+        if script == "own part":
+            tf.train.AdamOptimizer(name="own").minimize(second, var_list=[second])
+        if script == "averages":
+            tf.train.ExponentialMovingAverage(0.9).apply([first])
+        if script == "assigned":
+            second.assign(tf.placeholder(tf.float32, [3]))
+        monkeypatch.setenv("RANK_SIZE", "1")
+        assert self.close(tf) == []
+
+    def test_a_hook_that_adds_a_trained_variable_is_seen_when_the_graph_is_finalized(
+        self, tf: Any
+    ) -> None:
+        class Late(tf.train.SessionRunHook):  # type: ignore[misc,name-defined]
+            def begin(hook) -> None:  # noqa: N805
+                self.build(tf, "late")
+
+        self.build(tf, "first")
+        with pytest.warns(AscendConfigWarning, match="was built before 'late'"):
+            with tf.train.MonitoredTrainingSession(
+                hooks=[BroadcastGlobalVariablesHook(), Late()]
+            ) as sess:
+                assert sess.graph.finalized
