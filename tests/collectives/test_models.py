@@ -36,7 +36,7 @@ def test_nothing_is_said_about_an_honest_script(ranks: Ranks, case: str) -> None
     found = outcome(ranks, case, size)
     assert found == {
         "is_one_model": None if case in _UNKNOWN else True,
-        "error": None,
+        "error": "",
         "notes": [],
     }
 
@@ -71,7 +71,7 @@ def test_a_rank_that_begins_with_other_variables_is_named(ranks: Ranks, case: st
 @pytest.mark.parametrize("case", ["wrong_plain_optimizer", "wrong_one_of_two_optimizers"])
 def test_gradients_that_nobody_averages_are_a_note(ranks: Ranks, case: str) -> None:
     found = outcome(ranks, case)
-    assert (found["is_one_model"], found["error"]) == (None, None)
+    assert (found["is_one_model"], found["error"]) == (None, "")
     [note] = found["notes"]
     if case == "wrong_plain_optimizer":
         assert note.startswith("the ranks exchanged nothing; if they train, they train 2 models.")
@@ -82,7 +82,7 @@ def test_gradients_that_nobody_averages_are_a_note(ranks: Ranks, case: str) -> N
 @pytest.mark.parametrize("case", ["wrong", "wrong_plain_optimizer"])
 def test_independent_ranks_are_not_compared(ranks: Ranks, case: str) -> None:
     found = outcome(ranks, case, ASCEND_SESSION_INDEPENDENT="1")
-    assert found == {"is_one_model": None, "error": None, "notes": []}
+    assert found == {"is_one_model": None, "error": "", "notes": []}
 
 
 @pytest.mark.parametrize("case", ["wrong", "wrong_left_open"])
