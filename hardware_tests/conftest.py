@@ -1,12 +1,14 @@
 """What every test on a device finds: needs that are looked at first, and a line that sums up."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any, Generator, Iterator, List, Optional
 
 import pytest
 
 from ascend_session import current_system, devices
+from ascend_session.failures.table import GE_FINALIZE_FAILED
 from hardware_tests import limits
 from hardware_tests.first_try import why_it_ends
 from hardware_tests.graph_mode import tensorflow_in_graph_mode
@@ -134,6 +136,17 @@ def tf(_tensorflow: Any) -> Iterator[Any]:
     """TensorFlow in graph mode, with an empty default graph of the test's own."""
     with _tensorflow.Graph().as_default():
         yield _tensorflow
+
+
+@pytest.fixture(autouse=True)
+def the_device_is_finalised(capfd: Any) -> Iterator[None]:
+    """The adapter only logs that GE could not be finalised (ge_plugin.cc, GeFinalize)."""
+    yield
+    output, log = capfd.readouterr()
+    sys.stdout.write(output)
+    sys.stderr.write(log)
+    lines = [line for line in log.splitlines() if GE_FINALIZE_FAILED in line]
+    assert lines == [], "the device was not finalised"
 
 
 @pytest.fixture(autouse=True)

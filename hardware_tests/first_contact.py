@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
+from ascend_session.failures.scanner import classify
+from ascend_session.failures.table import GE_FINALIZE_FAILED
 from hardware_tests import limits
 from hardware_tests.jobs import find_rank_table, why_no_job
 from hardware_tests.page import (
@@ -174,7 +176,7 @@ def _end(process: "subprocess.Popen[bytes]") -> bool:
 def _explain(folder: Path, code: Optional[int], limit_s: float) -> str:
     """Say why a step failed and what to do; empty if it did not fail."""
     if code == 0:
-        return ""
+        return _explain_shutdown(folder)
     if code is None:
         during = sorted({lines[-1]["begins"] for lines in _read_notes(folder) if lines})
         where = f" It was at: {', '.join(during)}." if during else ""
@@ -186,6 +188,17 @@ def _explain(folder: Path, code: Optional[int], limit_s: float) -> str:
         return "\n".join(dict.fromkeys(filter(None, lines)))
     last = (folder / "stderr").read_text(errors="replace").strip().splitlines()[-8:]
     return "\n".join([f"The launch ended with {code}.", *last])
+
+
+def _explain_shutdown(folder: Path) -> str:
+    """Say that GE was not finalised, which the adapter only logs; empty if it was."""
+    for log in sorted((folder / "logs").rglob("stderr.log")):
+        failures = classify(log.read_text(errors="replace"))
+        for failure in failures:
+            if failure.code == GE_FINALIZE_FAILED:
+                others = [each.line for each in failures if each is not failure]
+                return "\n".join([failure.line, *others, failure.advice])
+    return ""
 
 
 def _read_notes(folder: Path) -> List[List[Dict[str, Any]]]:

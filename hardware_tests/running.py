@@ -16,6 +16,7 @@ from pathlib import Path
 from subprocess import PIPE, Popen
 from typing import Any, Dict, Iterator, List, NamedTuple
 
+from ascend_session.failures.table import GE_FINALIZE_FAILED
 from hardware_tests import limits
 
 __all__ = [
@@ -151,6 +152,8 @@ def started(name: str, *arguments: str) -> Iterator[Program]:
             process.wait()
             process.stdin.close()
             program.close()
+            if GE_FINALIZE_FAILED in program.log():
+                sys.stderr.write(program.log())  # where conftest.py looks
 
 
 def run(name: str, *arguments: str) -> Ended:

@@ -19,6 +19,9 @@ It is one line in the text of the error that the rank's ``session.run`` raises.
 DIFFERENT_MODELS = "different_models"
 """Name of the failure of a job whose ranks end with 0, but hold different models."""
 
+GE_FINALIZE_FAILED = "[GePlugin] GE finalize failed"
+"""The adapter's only report of a shutdown that failed; the exit code does not show it."""
+
 
 def _row(
     failure_class: FailureClass,
@@ -716,6 +719,14 @@ ROWS: Tuple[Definition, ...] = (
         "says why; if there is none, read the process's own log (plog).",
         KnownText("[GePlugin] Initialize ge failed"),
         KnownText("GEInitialize failed"),
+        is_vague=True,
+    ),
+    _ambiguous(
+        "TFA ge_plugin.cc",
+        "The graph engine could not be finalised, so the device may still be held although the "
+        "program has exited. The code in the lines below, after 'Error Message is', says why. "
+        "Before the next job, look with 'npu-smi info' whether a process holds the device.",
+        KnownText(GE_FINALIZE_FAILED),
         is_vague=True,
     ),
     _ambiguous(

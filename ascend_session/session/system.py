@@ -483,8 +483,7 @@ class AscendSystem:
         if self._state is State.OPEN:
             self._set_state(State.CLOSING)
         self.signals.begin_unwinding()
-        holds_npus = self._backend.holds_npus
-        if self._failure is not None and holds_npus:
+        if self._failure is not None and self._backend.holds_npus:
             failed_calls = partial(self._backend.destroy_failed, self._failure)
             opened.append(("closing the sessions of failed calls", failed_calls))
         with _lock:
@@ -494,8 +493,7 @@ class AscendSystem:
             self._others.warn_of(others)
         self._failure = None
         opened += [("closing a session", use.close) for use in uses]
-        closers = [partial(close_before_device, each, holds_npus) for each in others]
-        opened += [("closing a session of others", closer) for closer in closers]
+        opened += [("closing a session", partial(self._close_other, each)) for each in others]
         failed = close_all(opened[::-1])
         try:
             for what, error in failed:
@@ -503,6 +501,9 @@ class AscendSystem:
         finally:
             failed += close_all(last)
         return failed
+
+    def _close_other(self, session: Any) -> None:
+        close_before_device(session, self._backend.holds_npus)
 
     def _shut_down_device(self) -> None:
         try:
@@ -519,7 +520,7 @@ class AscendSystem:
         uses = list(self.uses)
         closers += [("a session", use.interrupt) for use in uses]
         others = self._others.list_blocking([use.session for use in uses])
-        closers += [("a session of others", session.close) for session in others]
+        closers += [("a session", session.close) for session in others]
         close_at_once(closers, head_start_s=_ANSWER_S)
         if self.state is State.OPENING:
             self._backend.close()

@@ -61,7 +61,8 @@ CLASSES = {
     FailureClass.AMBIGUOUS: (
         "tsd client wait response fail; E39007; dcmi ret is -8005; 207020; 507051; 507052; "
         "507901; 507033; "
-        "[GePlugin] Initialize ge failed; GEInitialize failed; [GePlugin] Tdt host init failed; "
+        "[GePlugin] Initialize ge failed; GEInitialize failed; [GePlugin] GE finalize failed; "
+        "[GePlugin] Tdt host init failed; "
         "Initialize parser failed; E19999; EE9999; EH9999; EI9999; EZ9999; EZ9903; "
         "500000; 500001; 500002; 500003; 500004; 507000; 507001; 507011; EE1009; 0x91"
     ),
@@ -83,7 +84,7 @@ HELD = (
 VAGUE = (
     "E19999; EE9999; EH9999; EI9999; EZ9999; EZ9903; 500000; 500001; 500002; 500003; 500004; "
     "507000; 507001; 507011; EE1009; 0x91; E40021; E20001; E22001; "
-    "[GePlugin] Initialize ge failed; GEInitialize failed; "
+    "[GePlugin] Initialize ge failed; GEInitialize failed; [GePlugin] GE finalize failed; "
     "[GePlugin] Tdt host init failed; Initialize parser failed; 507899; "
     "[InitGroupStage][EnvConfig]; [InitGroupStage][RanktableConfig]; "
     "[InitGroupStage][RanktableCheck]; [InitGroupStage][RanktableDetect]; "

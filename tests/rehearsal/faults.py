@@ -64,6 +64,15 @@ FAULTS = (
         engine="shutdown",
     ),
     Fault(
+        "the graph engine is not finalised",
+        (
+            "life_cycle::test_the_device_opens_several_times_in_a_process",
+            "life_cycle::test_a_process_that_ends_inside_the_block_shuts_down",
+        ),
+        engine="finalize",
+        found_in="teardown",
+    ),
+    Fault(
         "what is computed once the device came up again is wrong",
         (
             "life_cycle::test_the_device_opens_several_times_in_a_process",

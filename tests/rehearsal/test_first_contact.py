@@ -127,6 +127,22 @@ def test_after_an_initialisation_that_aborts_nothing_else_is_run(tmp_path: Path)
 
 
 @with_adapter
+def test_a_shutdown_that_the_adapter_only_logs_as_failed_fails_its_step(tmp_path: Path) -> None:
+    with made_host(tmp_path, 1) as host:
+        contact = make_contact(host, tmp_path, faults="finalize")
+    assert contact.outcomes() == [
+        ("presence", "0", "passed"),
+        ("initialise", "0", "failed"),
+        *ended(ONE[1:], "not run"),
+        *ended([(name, "0") for name, _ in BOTH], "not run"),
+    ], contact.text
+    assert "[GePlugin] GE finalize failed, ret : 4294967295" in contact.text
+    assert "EE9999: Inner Error!" in contact.text
+    assert "look with 'npu-smi info' whether a process holds the device" in contact.text
+    assert contact.code == 1
+
+
+@with_adapter
 def test_an_initialisation_that_hangs_is_ended_and_leaves_no_process(tmp_path: Path) -> None:
     with made_host(tmp_path, 2) as host:
         contact = make_contact(host, tmp_path, "--time-limit", "20", faults="hang")

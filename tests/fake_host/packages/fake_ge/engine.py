@@ -8,7 +8,7 @@ import threading
 import time
 from typing import Any, Dict, List, Optional
 
-from fake_ge import destructor, nodes
+from fake_ge import destructor, log, nodes
 from fake_ge.environment import (
     Collectives,
     collectives,
@@ -30,6 +30,7 @@ __all__ = ["ENGINE", "Engine"]
 
 _SOURCE = "tf_adapter/util/ge_plugin.cc"
 _FAILED = "[GePlugin] Initialize ge failed, ret : 4294967295"
+_NOT_FINALISED = "[GePlugin] GE finalize failed, ret : 4294967295"
 
 
 class Engine:
@@ -105,6 +106,10 @@ class Engine:
                 left = _data_transfer()
                 for call in [*self._finalising(), *(left if with_data_transfer else [])]:
                     note(call)
+                code = fault("finalize", "EE9999")
+                if code is not None and not self.failure:
+                    # guides/facts/process.md#the-end-of-a-process: it only logs that
+                    log.write("E", said(_NOT_FINALISED, nested(code)), _SOURCE)
                 destructor.will_call(*([] if with_data_transfer else left))
                 nodes.release()
 

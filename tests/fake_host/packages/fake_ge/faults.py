@@ -16,6 +16,7 @@ KNOWN: Dict[str, str] = {
     "parser": "the parser does not start",
     "run": "an offloaded run fails with this code, default EZ9999",
     "shutdown": "the run of NPUShutdown raises InternalError, and GE stays up",
+    "finalize": "GEFinalize fails with this code, default EE9999, and only logs it; GE is down",
     "close": "closing a session raises InternalError after it was closed",
     "init-raises": "the run of NPUInit raises InternalError with this code, default EJ0001",
     "library": "the adapter's library cannot be loaded",
