@@ -25,6 +25,7 @@ AUDIT_RULES: Dict[str, str] = {
     "no-shutdown": "initialize_system is run and shutdown_system is not.",
     "shutdown-skipped": "An exception skips shutdown_system.",
     "loop-not-run": "The operation that set_iteration_per_loop returns is not used.",
+    "sharded-saver": "MonitoredTrainingSession makes a saver that the adapter may fail to run.",
     "loss-scale-alone": "Ranks do not tell each other of an overflow.",
     "unknown-argument": "NPURunConfig or one of its parts has no such argument.",
     "machine-path": "An option holds a path of one machine.",

@@ -332,6 +332,33 @@ def check_calls(script: Script) -> Iterator[Finding]:
         )
 
 
+def check_savers(script: Script) -> Iterator[Finding]:
+    """Report sessions with hooks that save with the sharded saver that they make themselves."""
+    tree = script.tree
+    calls = [node for node in tree.nodes(ast.Call) if script.is_npu]
+    names = {node.attr for node in tree.nodes(ast.Attribute)}
+    # Another saver, or a configuration with which a sharded one works.
+    if names & {"SAVERS", "constant_folding"} or any("mix_compile_mode" in x for x in script.lines):
+        return
+    for call in calls:
+        named = {each.arg: each.value for each in call.keywords}
+        folder = named.get("checkpoint_dir")
+        if len(call.args) > 2:
+            folder = call.args[2]
+        is_given = folder is not None and getattr(folder, "value", "") is not None
+        may_have_saver = len(call.args) > 3 or "scaffold" in named or None in named
+        if last_name(call.func) == "MonitoredTrainingSession" and is_given and not may_have_saver:
+            yield Finding(
+                WARNING,
+                "MonitoredTrainingSession makes a sharded saver, with which saving may fail on a "
+                'device: "uninitialized value" at save/SaveV2, depending on the installation.',
+                "Write scaffold=tf.train.Scaffold(saver=tf.train.Saver()).",
+                "sharded-saver",
+                place=script.place(call),
+                certain=False,
+            )
+
+
 def _is_unused(call: ast.Call, tree: SyntaxTree) -> bool:
     """Return whether the result of a call is never used."""
     above = tree.parent(call)

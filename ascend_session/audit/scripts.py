@@ -69,6 +69,7 @@ def _check_script(script: Script) -> List[Finding]:
         check_entry,
         check_inference,
         check_proto,
+        check_savers,
         check_systems,
         select_adapter_entries,
     )
@@ -88,6 +89,7 @@ def _check_script(script: Script) -> List[Finding]:
         findings += check_arguments_together(call)
     findings += check_systems(script)
     findings += check_calls(script)
+    findings += check_savers(script)
     findings += check_inference(entries, script)
     unread = [
         Finding(INFO, reason, rule="not-read", place=place) for place, reason in script.unread

@@ -825,16 +825,17 @@ ROWS: Tuple[Definition, ...] = (
             r"|(?:os\.fork\(\)|_execute_child)\n(?:[^\n]{0,200}\n){0,2}BlockingIOError: .Errno 11",
         ),
     ),
+    # TensorFlow
     _permanent(
-        "guides/facts/adapter.md#checkpoints",
-        "A saver has read a variable that nothing has initialised where it looks. On a device the "
-        "sharded savers that MonitoredTrainingSession and Estimator make may fail so: give them "
-        "one that is not sharded, tf.train.Scaffold(saver=tf.train.Saver()); `ascend-session "
-        "guide training` has other ways. With any other saver, run the initialisers first.",
+        "TFA om_partition_subgraphs_pass.cc; guides/facts/adapter.md#checkpoints",
+        "A checkpoint was to be saved before the variable had a value. If its initialiser has run, "
+        "the saver is sharded, as MonitoredTrainingSession and Estimator make theirs, which the "
+        "adapter may fail to run: use training.monitored_session(system, ...), or give the session "
+        "tf.train.Scaffold(saver=tf.train.Saver()) ('ascend-session guide training', Savers).",
         KnownText(
-            "/SaveV2",
+            "uninitialized value",
             "uninitialized value in SaveV2",
-            r"uninitialized value \S{1,200}\n[ \t]{0,8}\[\[(?:\{\{)?node [^\s}]{0,80}/SaveV2",
+            r"uninitialized value [^\n]{1,200}\n[^\n]{0,40}node [^\n]{0,200}SaveV2\b",
         ),
     ),
     # The stub

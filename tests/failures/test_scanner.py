@@ -196,3 +196,9 @@ def test_memory_does_not_grow_with_the_number_of_failures_in_a_block() -> None:
 )
 def test_a_program_that_does_without_a_vendors_package_has_not_failed_for_it(text: str) -> None:
     assert classify(text) == []
+
+
+def test_a_variable_without_a_value_that_is_read_and_not_saved_is_no_known_failure() -> None:
+    text = "Attempting to use uninitialized value weights\n\t [[{{node weights/read}}]]\n"
+    assert classify(text) == []
+    assert classify(f"{text}\t [[node save/SaveV2]]") == []

@@ -44,7 +44,10 @@ def obstacle(needed: List[Any], has_one_part: bool, folds: bool) -> Optional[Tup
         packs = [tensor.op for tensor in one.inputs if tensor.op.type == "Pack"]
         if one.type == "MergeV2Checkpoints" and any(len(pack.inputs) == 1 for pack in packs):
             variable = _saved(needed) or one.name
-            return "FailedPreconditionError", f"Attempting to use uninitialized value {variable}"
+            saves = [each.name for each in needed if each.type == "SaveV2"]
+            nodes = "".join(f"\n\t [[{{{{node {name}}}}}]]" for name in saves)
+            text = f"Attempting to use uninitialized value {variable}{nodes}"
+            return "FailedPreconditionError", text
         if one.type == "Pack" and len(one.inputs) == 1 and one.inputs[0].op.type in _ASKS:
             return "InternalError", "GeOp1_0GEOP::::DoRunAsync get output failed"
     return None
