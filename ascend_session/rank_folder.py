@@ -12,6 +12,7 @@
 | `name_waiting`, `ABSENT_NAME` | `cluster.member` | the same |
 | `FIRST_STEP_NAME` | `write_first_step`, for `training.progress` | `read_first_step` |
 | `STEP_NAME` | `write_step`, for `training.progress` | `read_step` |
+| `STOP_NAME` | `write_stop`, for the guardian | `read_stop` |
 | `SESSIONS_NAME` | `compat.sessions` | the same, in rank 0 |
 | `MODELS_NAME` | `write_models`, for rank 0 on the stub | `read_models` |
 
@@ -42,7 +43,8 @@ PLOG_FOLDER, WORK_FOLDER = "plog", "work"
 RECORD_NAME, STACKS_NAME = "error.json", "stacks.log"
 PROCESS_PREFIX, PROCESS_SUFFIX = "process_", ".json"
 ABSENT_NAME, SESSIONS_NAME = "absent_ranks.json", "sessions.json"
-FIRST_STEP_NAME, STEP_NAME, MODELS_NAME = "first_step", "step", "models.json"
+FIRST_STEP_NAME, STEP_NAME, STOP_NAME = "first_step", "step", "stop"
+MODELS_NAME = "models.json"
 
 STACK_SIGNAL = int(__import__("_signal").SIGRTMIN) + 7  # signal itself is slow to load
 """Number of the signal that makes a rank write its stacks; it ends a program that has no runner."""
@@ -175,6 +177,28 @@ def read_models(folder: str) -> "Optional[Tuple[Optional[bool], str, Tuple[str, 
         is_one_model, notes = found["is_one_model"], tuple(map(str, found["notes"]))
         return None if is_one_model is None else bool(is_one_model), found["error"] or "", notes
     except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+ONE_STOP_S = 1.0
+"""Seconds within which several SIGTERMs are one: schedulers send them to a process and its tree."""
+
+
+def write_stop(folder: str) -> None:
+    """Write when the guardian sends a rank the signal to stop, just before; ignore errors."""
+    try:
+        with open(os.path.join(folder, STOP_NAME), "w") as file:
+            file.write(f"{time.monotonic():.6f}\n")
+    except OSError:
+        return
+
+
+def read_stop(folder: str) -> "Optional[float]":
+    """Read when the guardian has sent the signal, from `time.monotonic`; None if it has not."""
+    try:
+        with open(os.path.join(folder, STOP_NAME)) as file:
+            return float(file.read(64))
+    except (OSError, ValueError):
         return None
 
 

@@ -62,9 +62,15 @@ class ErrorRecord(NamedTuple):
         return self.type[len(prefix) :] if self.type.startswith(prefix) else self.type
 
     @property
+    def is_termination(self) -> bool:
+        """True if it is what `session.signals` raises for SIGTERM."""
+        return self.type == "ascend_session.session.signals.Terminated"
+
+    @property
     def speaks_for_itself(self) -> bool:
-        """True if it is an exception of Python that no device can cause, such as a KeyError."""
-        return self.type not in _OPEN and _PYTHONS_OWN.fullmatch(self.type) is not None
+        """True if no device can cause it: a KeyError or the like of Python, or a SIGTERM."""
+        is_pythons_own = _PYTHONS_OWN.fullmatch(self.type) is not None
+        return self.is_termination or (self.type not in _OPEN and is_pythons_own)
 
 
 def read_record(folder: str) -> Optional[ErrorRecord]:

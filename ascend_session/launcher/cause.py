@@ -17,7 +17,7 @@ import re
 import resource
 import signal
 from dataclasses import replace
-from typing import TYPE_CHECKING, Iterable, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from ascend_session.cluster import member
 from ascend_session.failures.failure import Failure, FailureClass
@@ -35,6 +35,7 @@ from ascend_session.launcher.descriptions import (
     describe_failure,
     describe_guardian,
     describe_interrupt,
+    describe_killed,
     describe_left,
     describe_lost,
     describe_missing,
@@ -109,9 +110,7 @@ def find_cause(plan: "Plan", attempt: Attempt) -> Cause:
         sentence = describe_repeated(attempt.repeated, plan.size)
         return Cause(attempt.repeated.rank, _HIDDEN_FAILURE, sentence, advice=_START_ONCE)
     judge = _Judge(plan, attempt)
-    # Ranks that ended by the signal that the launcher got too did not fail by themselves.
-    by_signal = None if attempt.signal is None else -attempt.signal
-    if any(by_signal is None or rank.status != by_signal for rank in judge.failed):
+    if judge.failed:
         return judge.blame_rank()
     if attempt.stall:
         return judge.blame_stall(*attempt.stall)
@@ -129,6 +128,55 @@ def blame_background(event: "BackgroundEnded") -> Cause:
     code = event.status if event.status > 0 else 128 - event.status
     tail = tuple(_last_lines(event.output)) if os.path.isfile(event.output) else ()
     return Cause(event.rank, code, describe_background(event), advice=_WAIT, tail=tail)
+
+
+def find_stop_failures(plan: "Plan", attempt: Attempt) -> Dict[int, str]:
+    """Find the ranks that a signal to the launcher or the guardian has stopped, but not in order.
+
+    A rank may exit with any code that its program chooses, and may fail because others have exited
+    before it: neither is a failure.
+
+    Returns:
+        What went wrong, as a sentence, for each such rank.
+    """
+    cause = attempt.cause
+    if cause is None or cause.rank is not None or attempt.stall or attempt.guardian_died:
+        return {}
+    failures = {}
+    for rank in attempt.ranks:
+        planned = plan.of(rank.rank)
+        if rank.outcome != Outcome.STOPPED:
+            continue
+        if rank.status == -signal.SIGKILL and _was_killed(rank, attempt):
+            if not attempt.is_kill_asked:
+                failures[rank.rank] = describe_killed(rank, plan.config.grace)
+        elif _has_failed_while_stopping(rank, attempt.signal or signal.SIGTERM):
+            failures[rank.rank] = describe_end(rank, planned.cwd)
+    return failures
+
+
+def _was_killed(rank: RankResult, attempt: Attempt) -> bool:
+    ended = math.inf if rank.ended is None else rank.ended
+    return attempt.killed is not None and ended >= attempt.killed
+
+
+def _has_failed_while_stopping(rank: RankResult, number: int) -> bool:
+    """Tell whether a rank has failed after this signal, and not because others had exited."""
+    error, status = rank.error, rank.status or 0
+    if error is None:
+        numbers = (number, signal.SIGTERM)
+        expected = {0, *(-each for each in numbers), *(128 + each for each in numbers)}
+        if number == signal.SIGINT:
+            expected.add(1)  # Python 3.7 after a KeyboardInterrupt
+        return status not in expected
+    if error.is_termination or error.type == "KeyboardInterrupt" or error.failed_rank is not None:
+        return False
+    if error.type == "SystemExit":
+        return not error.message.lstrip("-").isdigit() and error.message not in ("True", "False")
+    if JOB_CANNOT_GO_ON in error.message:
+        return False
+    failure = _find_failure(_record_text(rank))
+    return failure is None or failure.is_own
 
 
 def find_first_failed(plan: "Plan", attempt: Attempt) -> Optional[int]:

@@ -85,6 +85,8 @@ def describe_end(rank: RankResult, folder: str) -> str:
     status, error = rank.status, rank.error
     if rank.outcome == Outcome.NOT_STARTED:
         return rank.trouble
+    if error is not None and error.is_termination:
+        return f"Rank {rank.rank} was ended by SIGTERM."
     if error is not None and error.type != "SystemExit":
         message = _first_line(error.message)
         operator = _describe_operator(error, folder)
@@ -163,6 +165,11 @@ def describe_interrupt(number: int) -> str:
     return f"The launcher was stopped by {signal_name(number)}{key}."
 
 
+def describe_killed(rank: RankResult, grace_s: float) -> str:
+    """Report a rank that did not exit after a signal had stopped the job."""
+    return f"Rank {rank.rank} had not exited after {grace_s:g} s and was killed."
+
+
 def describe_guardian(died: bool) -> str:
     """Report that the guardian was killed, or got a signal to end."""
     if died:
@@ -178,7 +185,9 @@ def describe_lost(rank: RankResult, ended: Sequence[JoinedProcess], count: int) 
     first = min(ended, key=_explains_less)
     others = sorted({process.rank for process in ended} - {first.rank, -1})
     kind, _, text = first.error.partition(": ")
-    if kind in ("SystemExit", "Terminated"):
+    if kind == "Terminated":
+        how = "was ended by SIGTERM"
+    elif kind == "SystemExit":
         how = f"ended with exit code {text}" if text.lstrip("-").isdigit() else f"ended: {text}"
     elif first.error:
         how = f"raised {first.error}"
@@ -287,7 +296,9 @@ def describe_exception(rank: int, error: ErrorRecord, folder: str) -> List[str]:
         Lines; none if the record has no frames.
     """
     head = f"Rank {rank} failed in"
-    if error.type == "SystemExit":  # what the program says itself is more than its text
+    if error.is_termination:
+        head = f"Rank {rank} got SIGTERM in"
+    if error.is_termination or error.type == "SystemExit":  # whose text says less than the log
         own = [n for n, frame in enumerate(error.frames, 1) if _is_users(frame, folder)]
         return _describe_frames(head, error.frames[: own[-1]], folder) if own else []
     if not error.frames:

@@ -18,7 +18,8 @@ Launcher and guardian send each other `marshal` values, each behind its length: 
 the same interpreter. The first message is the job, a dictionary that the supervisor makes. Then the
 launcher may send
 
-* ``("stop", signal)``: ask everyone to end, and end them after the job's grace;
+* ``("stop", signal, is_from_outside)``: ask everyone to exit (`stopping`), and kill them after the
+  job's grace; whether the launcher got SIGTERM itself;
 * ``("kill",)``: end everyone now;
 * ``("pass on", signal)``: send it to the processes that catch it;
 * ``("pause",)`` and ``("continue",)``: stop everyone, which ``paused`` answers, and let everyone go
@@ -37,9 +38,10 @@ import select
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Collection, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Collection, Dict, List, Optional, Set, Tuple
 
-from ascend_session.launcher.signals import ASKING, catches_signal
+from ascend_session.launcher.signals import ASKING, find_catchers
+from ascend_session.launcher.stopping import Stopping
 from ascend_session.rank_folder import RANK_FOLDER
 
 if TYPE_CHECKING:
@@ -160,6 +162,13 @@ def _list_descendants() -> List[Any]:
     return processes
 
 
+def _find_group(pid: int) -> int:
+    try:
+        return os.getpgid(pid)
+    except OSError:
+        return 0
+
+
 def _describe_processes(processes: List[Any]) -> List[str]:
     """Describe processes: the pid and the command of each."""
     import psutil
@@ -172,39 +181,6 @@ def _describe_processes(processes: List[Any]) -> List[str]:
         except psutil.Error:
             descriptions.append(str(process.pid))
     return descriptions
-
-
-def _terminate_outside(groups: Collection[int]) -> List[str]:
-    """Send SIGTERM to the descendants in none of the groups; return their descriptions."""
-    import psutil
-
-    processes = []
-    for process in _list_descendants():
-        with contextlib.suppress(OSError):
-            if os.getpgid(process.pid) in groups:
-                continue
-        processes.append(process)
-    descriptions = _describe_processes(processes)
-    for process in processes:
-        with contextlib.suppress(psutil.Error):
-            process.terminate()
-            process.resume()  # one that was stopped has to wake for it
-    return descriptions
-
-
-def _find_catchers(process: Any, number: int) -> List[Any]:
-    """Find what a signal to a process is meant for: itself, or the first below it to catch it.
-
-    A shell that does not is in the way of what it has started; what has started workers of its own
-    is meant itself.
-    """
-    import psutil
-
-    if catches_signal(process.pid, number):
-        return [process]
-    with contextlib.suppress(psutil.Error):
-        return [each for child in process.children() for each in _find_catchers(child, number)]
-    return []
 
 
 _LENGTH = 4  # bytes of a message's length
@@ -273,8 +249,11 @@ class MessageChannel:
         return select.POLLIN | (select.POLLOUT if self._unsent else 0)
 
 
-# How long ranks have to end, before the processes outside of their groups are looked for.
-_BEFORE_SWEEP_S = 0.02
+# How long processes have to exit, before those are looked for that are asked next.
+_BEFORE_SWEEP_S, _BETWEEN_SWEEPS_S = 0.02, 0.5
+# Seconds in which others get SIGTERM as well after one of these, if it is for every process of the
+# job: it comes to the guardian at once, but the launcher has to wake up and report its own.
+_UNTIL_ALL_S = {"launcher": 0.25, "rank": 0.25, "guardian": 1.0}
 _BETWEEN_KILLS_S, _LONGEST_BETWEEN_S = 0.05, 1.0
 # What SIGKILL does not end within this time waits for a device or a file server.
 _GIVE_UP_S = 30.0
@@ -302,14 +281,18 @@ class GuardedJob:
         self._ranks: List[Dict[str, Any]] = job["ranks"]
         self._grace: float = job["grace"]
         self._alive: Dict[int, Tuple[int, int]] = {}  # pid -> rank and its pipe
+        self._folders: Dict[int, str] = {}  # of all ranks that were started, by their pids
         self._has_failed = False
-        self._got_signal = False
+        self._got_signal = 0
+        self._terminated: Set[str] = set()  # who got SIGTERM from outside before ranks were asked
+        self._stopping: Optional[Stopping] = None
+        self._groups: Collection[int] = ()  # of the ranks that lived when they were asked
         self._is_stopping = False
         self._is_paused = False
         self._awaiting_since = math.inf  # ranks of a script
         self._has_reported_ranks = False
         self._has_swept = False  # when no rank lived any more
-        # "look", "background", "sweep", "kill" and "give up", and when
+        # "look", "background", "failure", "ask", "late", "sweep", "kill" and "give up", and when
         self._due: Dict[str, float] = {}
         self._between_kills = _BETWEEN_KILLS_S
         self._script_watch: Optional[ScriptWatch] = None
@@ -362,7 +345,7 @@ class GuardedJob:
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
 
         def note(number: int, frame: Any) -> None:
-            self._got_signal = True
+            self._got_signal = number
 
         for number in ASKING:
             signal.signal(number, note)
@@ -379,8 +362,8 @@ class GuardedJob:
             while self._is_paused and self._channel.is_open and not self._got_signal:
                 self._channel.wait(select.POLLIN, _BETWEEN_LOOKS_MS)
                 self._obey(self._channel.receive())
-            is_ending = self._got_signal or self._is_stopping or not self._channel.is_open
-            if self._has_failed or is_ending:
+            is_ending = bool(self._got_signal) or self._is_stopping or not self._channel.is_open
+            if self._has_failed or "failure" in self._due or is_ending:
                 break
             # This process goes to the CPUs first, and the child inherits them: so it is bound from
             # its first instruction, and one that cannot be is known at once.
@@ -401,6 +384,8 @@ class GuardedJob:
                 self._has_failed = True
                 break
             self._alive[pid] = number, pipe
+            folder = rank["environment"].get(RANK_FOLDER.encode(), b"")
+            self._folders[pid] = os.fsdecode(folder)
             self._channel.send(("start", number, pid, time.time()))
         _set_cpus(cpus_before)
         for rank in self._ranks:
@@ -416,14 +401,22 @@ class GuardedJob:
                 return False
             if not pid:
                 return True
+            now = time.monotonic()
             code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
             if not self._is_stopping:  # it may leave something running
-                self._due["background"] = time.monotonic()
+                self._due["background"] = now
+            if self._stopping is not None and "ask" not in self._due:
+                self._due["sweep"] = now + _BEFORE_SWEEP_S
             if pid not in self._alive:
                 self._note_background_end(pid, code)
             else:
                 rank, pipe = self._alive.pop(pid)
-                self._has_failed = self._has_failed or code != 0
+                if code in (-signal.SIGTERM, 128 + signal.SIGTERM):
+                    self._terminated.add("rank")
+                    if not self._is_stopping:  # perhaps no failure: others get SIGTERM, too
+                        self._due.setdefault("failure", now + _UNTIL_ALL_S["rank"])
+                else:
+                    self._has_failed = self._has_failed or code != 0
                 if self._script_watch is not None and not self._is_stopping:  # it may leave ranks
                     self._due["look"] = time.monotonic()
                 trouble = read_trouble(pipe)
@@ -436,24 +429,60 @@ class GuardedJob:
         """Do what is due."""
         if self._is_due("background"):
             self._look_at_background()
+        if self._got_signal == signal.SIGTERM:
+            self._terminated.add("guardian")
         if self._got_signal or not self._channel.is_open:
             self._stop(signal.SIGTERM, "told")
-        elif self._has_failed:
+        elif self._has_failed or self._is_due("failure"):
             self._stop(signal.SIGTERM, "failure")
-        elif not self._alive and not self._has_awaited_ranks() and not self._has_background():
+        elif not (
+            self._alive
+            or "failure" in self._due
+            or self._has_awaited_ranks()
+            or self._has_background()
+        ):
             self._stop(signal.SIGTERM, "left behind")
         if self._is_due("look"):
             self._look()
+        if "ask" in self._due:
+            self._ask_ranks()
+        if self._is_due("late"):
+            del self._due["late"]
+            self._due["sweep"] = time.monotonic()
         if not self._alive and self._is_stopping and not self._has_swept:
-            self._has_swept = True
             self._due.setdefault("sweep", time.monotonic() + _BEFORE_SWEEP_S)
         if self._is_due("sweep"):
-            del self._due["sweep"]
-            left = _terminate_outside(set(self._alive))
-            if left and not self._alive:
-                self._channel.send(("left_behind", tuple(left), time.time()))
+            self._sweep()
         if self._is_due("kill"):
             self._kill()
+
+    def _ask_ranks(self) -> None:
+        """Ask the ranks to exit once it is clear whether they got SIGTERM from outside as well.
+
+        A handler may be there for one, and break by the second. Nobody can see which signals a
+        process has got. But if two of launcher, guardian and ranks got one, all did.
+        """
+        assert self._stopping is not None
+        is_for_all = self._channel.is_open and len(self._terminated) > 1
+        if is_for_all or not self._channel.is_open or self._is_due("ask"):
+            del self._due["ask"]
+            self._stopping.ask_ranks(list(self._alive), is_for_all)
+            self._due["sweep"] = time.monotonic() + _BEFORE_SWEEP_S
+
+    def _sweep(self) -> None:
+        """Ask those to exit whose turn it is, and report what all ranks have left behind."""
+        del self._due["sweep"]
+        processes = _list_descendants()
+        if not self._alive and not self._has_swept:
+            self._has_swept = True
+            left = [each for each in processes if _find_group(each.pid) not in self._groups]
+            if left:
+                descriptions = tuple(_describe_processes(left))
+                self._channel.send(("left_behind", descriptions, time.time()))
+        if self._stopping is not None:
+            self._stopping.ask_next(processes)
+        if processes:
+            self._due["sweep"] = time.monotonic() + _BETWEEN_SWEEPS_S
 
     def _is_due(self, what: str) -> bool:
         return what in self._due and time.monotonic() >= self._due[what]
@@ -532,6 +561,8 @@ class GuardedJob:
     def _obey(self, messages: List[Any]) -> None:
         for message in messages:
             if message[0] == "stop":
+                if message[2]:
+                    self._terminated.add("launcher")
                 self._stop(message[1], "asked")
             elif message[0] == "kill":
                 self._due["kill"] = time.monotonic()
@@ -551,7 +582,7 @@ class GuardedJob:
 
         pids = []
         for child in psutil.Process().children():
-            for process in _find_catchers(child, number):
+            for process in find_catchers(child, number):
                 with contextlib.suppress(psutil.Error):
                     process.send_signal(number)
                     pids.append(process.pid)
@@ -567,15 +598,20 @@ class GuardedJob:
                 process.send_signal(number)
 
     def _stop(self, number: int, why: str) -> None:
-        """Ask every process of the job to end, once."""
+        """Ask every process of the job to exit, once."""
         if self._is_stopping:
             return
         self._is_stopping, self._is_paused = True, False
         # Before the signals, so that whoever ends later, ends because of them.
         self._channel.send(("stopping", why, time.time()))
-        self._signal_groups(number)
         now = time.monotonic()
-        self._due["sweep"] = now + _BEFORE_SWEEP_S
+        self._groups = set(self._alive)
+        self._stopping = Stopping(number, self._folders, self._grace)
+        is_terminated = number == signal.SIGTERM and why in ("asked", "told")
+        waits_s = [_UNTIL_ALL_S[who] for who in self._terminated] if is_terminated else []
+        self._due.pop("failure", None)
+        self._due["ask"] = now + min(waits_s, default=0.0)
+        self._due["late"] = self._stopping.late
         self._due.setdefault("kill", now + self._grace)
 
     def _kill(self) -> None:

@@ -20,6 +20,7 @@ import contextlib
 import fcntl
 import os
 import selectors
+import signal
 import termios
 import threading
 import time
@@ -334,6 +335,7 @@ class FailureFilter:
         self._folders = folders
         self._records: Dict[int, ErrorRecord] = {}
         self._reported: Set[int] = set()
+        self._with_traceback: Set[int] = set()  # ranks whose traceback has begun after a stop
         self._is_stopped = self._has_traceback = self._is_final = False
         self._next_look = 0.0
         self._lock = threading.Lock()
@@ -371,9 +373,16 @@ class FailureFilter:
                 self._look()
             record = self._records.get(rank)
             if self._is_stopped:  # what it writes besides, such as of a checkpoint, is shown
-                return chunk if stream != "stderr" or record is None else b""
+                if stream != "stderr" or record is None:
+                    return chunk
+                before, traceback, _ = chunk.partition(_TRACEBACK)
+                shown = b"" if rank in self._with_traceback else before
+                if traceback:
+                    self._with_traceback.add(rank)
+                return shown
             if self.first_failed is None:
-                return chunk
+                follows = record is not None and record.failed_rank is not None
+                return b"" if follows and stream == "stderr" else chunk
             if rank != self.first_failed:
                 return b"" if self._is_final or stream == "stderr" else chunk
             if not hides_traceback or stream != "stderr" or record is None:
@@ -391,10 +400,21 @@ class FailureFilter:
         record = self._records.get(rank)
         if self._is_stopped or record is None or record.failed_rank is None:
             return ""
+        if self.first_failed is None and self._is_terminated(record.failed_rank):
+            return ""  # perhaps all ranks were
         if rank in self._reported:
             return ""
         self._reported.add(rank)
         return f"rank {rank}: stopped, because rank {record.failed_rank} failed"
+
+    def _is_terminated(self, rank: int) -> bool:
+        """Tell whether a rank exits because of SIGTERM, which others may get as well."""
+        record = self._records.get(rank)
+        return (
+            record is not None
+            and record.failed_rank is None
+            and record.exit_code == 128 + signal.SIGTERM
+        )
 
     def _look(self) -> None:
         self._next_look = time.monotonic() + _LOOK_S
@@ -414,11 +434,11 @@ class FailureFilter:
                 self._records[rank] = record
         if self._is_final or self._is_stopped:
             return
-        # A rank that was asked to end tells no more of the cause than what it had heard before.
+        # A rank that was asked to exit reports no more of the cause than what it had heard before.
         failed = [
             rank
             for rank, record in self._records.items()
-            if record.failed_rank is not None or "Terminated" not in record.type
+            if not self._is_terminated(rank if record.failed_rank is None else record.failed_rank)
         ]
         self._is_final = any(self._records[rank].ends_program for rank in failed)
         self.first_failed = None

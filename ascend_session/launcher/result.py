@@ -51,6 +51,8 @@ class RankResult:
         stdout: File with its standard output; empty for the attached rank, which has none.
         stderr: File with its standard error, likewise.
         plog: Folder of the vendor's logs.
+        stop_failure: What went wrong after a signal had stopped the job, as a sentence, such as an
+            exception while it saved; empty if nothing did.
         start_errno: The error's number if it could not be started; not part of `as_dict`.
     """
 
@@ -65,6 +67,7 @@ class RankResult:
     stdout: str = ""
     stderr: str = ""
     plog: str = ""
+    stop_failure: str = ""
     start_errno: Optional[int] = None
 
     @property
@@ -148,6 +151,8 @@ class Attempt:
         stopped: When everyone was asked to end; None if nobody was.
         first_failed: The rank whose failure explained those of the others then, if that was clear.
         signal: The signal to the launcher because of which everyone was, or None.
+        killed: When what had not exited was killed; None if nothing was.
+        is_kill_asked: Whether that was because of a second signal, and not after the grace.
         stall: What the ranks were doing when they stalled, in sentences; empty if they did not.
         standing: Who waited for whom when ``signal`` came to a job that stood still, as parts of a
             sentence; else empty.
@@ -177,6 +182,8 @@ class Attempt:
     stopped: Optional[float] = None
     first_failed: Optional[int] = None
     signal: Optional[int] = None
+    killed: Optional[float] = None
+    is_kill_asked: bool = False
     stall: Tuple[str, ...] = ()
     standing: str = ""
     guardian_died: bool = False
@@ -297,7 +304,12 @@ def judge(plan: Plan, attempt: Attempt) -> None:
 
         attempt.cause = find_cause(plan, attempt)
     elif has_failed or _have_started_ranks(plan, attempt):
-        from ascend_session.launcher.cause import find_cause, find_lost, find_missing
+        from ascend_session.launcher.cause import (
+            find_cause,
+            find_lost,
+            find_missing,
+            find_stop_failures,
+        )
 
         lost = find_lost(plan, attempt)
         if attempt.awaited and attempt.stopped is not None:
@@ -307,6 +319,8 @@ def judge(plan: Plan, attempt: Attempt) -> None:
             attempt.cause = find_cause(plan, attempt)
             for number in attempt.cause.left:
                 attempt.of(number).outcome = Outcome.LEFT
+            for number, sentence in find_stop_failures(plan, attempt).items():
+                attempt.of(number).stop_failure = sentence
         elif lost:
             attempt.cause = lost.pop(0)
         else:
@@ -318,7 +332,8 @@ def judge_ranks(plan: Plan, attempt: Attempt) -> None:
     """Read what ranks have recorded of their end, and judge the outcome of each, so far.
 
     A rank that ended after everyone was asked to end is stopped, whatever its code, unless it had
-    recorded an exception before; and so is one whose failure follows from another rank's.
+    recorded an exception before; and so is one whose failure follows from another rank's, or that
+    ended by the signal that the launcher got too.
     """
     for planned, rank in zip(plan.ranks, attempt.ranks):
         rank.error = None
@@ -329,7 +344,7 @@ def judge_ranks(plan: Plan, attempt: Attempt) -> None:
             # What a child of the rank has left after the rank's own end has not ended it.
             if error is not None and (rank.ended is None or error.time <= rank.ended):
                 rank.error = error
-        rank.outcome = _judge_rank(rank, attempt.stopped)
+        rank.outcome = _judge_rank(rank, attempt)
         if rank.pid is None and not rank.trouble:
             rank.trouble = f"Rank {rank.rank} was not started, because the job was already ending."
     failed = {rank.rank for rank in attempt.ranks if rank.outcome == Outcome.FAILED}
@@ -360,10 +375,13 @@ def _have_started_ranks(plan: Plan, attempt: Attempt) -> bool:
     return bool(read_announced_size(planned.command, planned.cwd))
 
 
-def _judge_rank(rank: RankResult, stopped: Optional[float]) -> str:
+def _judge_rank(rank: RankResult, attempt: Attempt) -> str:
     if rank.pid is None:
         return Outcome.NOT_STARTED
-    limit = math.inf if stopped is None else stopped
+    # A signal for launcher and ranks may come to the ranks first.
+    if attempt.signal is not None and rank.status in (-attempt.signal, 128 + attempt.signal):
+        return Outcome.STOPPED
+    limit = math.inf if attempt.stopped is None else attempt.stopped
     failed_before = rank.error is not None and rank.error.time < limit
     ended_before = rank.ended is not None and rank.ended <= limit
     if not failed_before and not ended_before:

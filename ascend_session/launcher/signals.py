@@ -45,12 +45,56 @@ def signal_name(number: int) -> str:
 
 def catches_signal(pid: int, number: int) -> bool:
     """Tell whether a process has a handler for a signal; False if that is not known."""
+    return _is_in_mask(pid, "SigCgt", number)
+
+
+def ignores_signal(pid: int, number: int) -> bool:
+    """Tell whether a process ignores a signal; False if that is not known."""
+    return _is_in_mask(pid, "SigIgn", number)
+
+
+def blocks_signal(pid: int, number: int) -> bool:
+    """Tell whether a process's main thread blocks a signal, as before ``sigwait``."""
+    return _is_in_mask(pid, "SigBlk", number)
+
+
+def _is_in_mask(pid: int, name: str, number: int) -> bool:
     try:
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
-            caught = int(file.read().partition("\nSigCgt:")[2].split()[0], 16)
+            mask = int(file.read().partition(f"\n{name}:")[2].split()[0], 16)
     except (OSError, LookupError, ValueError):  # it has ended, or been hidden
         return False
-    return bool(caught >> (number - 1) & 1)
+    return bool(mask >> (number - 1) & 1)
+
+
+_SHELLS = ("ash", "bash", "busybox", "dash", "ksh", "mksh", "sh", "zsh")
+
+
+def is_shell(pid: int) -> bool:
+    """Tell whether a process is a shell; False if that is not known."""
+    try:
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe")) in _SHELLS
+    except OSError:
+        return False
+
+
+def find_catchers(process: Any, number: int) -> List[Any]:
+    """Find what a signal to a process is meant for: itself, or the first below it to catch it.
+
+    A shell that does not is in the way of what it has started; what has started workers of its own
+    is meant itself.
+
+    Args:
+        process: A `psutil.Process`.
+        number: The signal.
+    """
+    import psutil
+
+    if catches_signal(process.pid, number):
+        return [process]
+    with contextlib.suppress(psutil.Error):
+        return [each for child in process.children() for each in find_catchers(child, number)]
+    return []
 
 
 class Signals:

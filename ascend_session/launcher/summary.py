@@ -78,8 +78,15 @@ def summarize(
         lines += ["", style.emphasize(f"Last lines{whose}:", "dim")]
         lines += [f"  {line}" for line in cause.tail]
     why = "It is not known why." if cause is None else cause.said
-    by_user = cause is not None and cause.rank is None and cause.exit_code == 128 + signal.SIGINT
-    fate, color = ("was interrupted", "yellow") if by_user else ("failed", "red")
+    fate, color = "failed", "red"
+    stop_failures = [rank.stop_failure for rank in result.ranks if rank.stop_failure]
+    if stop_failures:
+        fate, why = "failed while stopping", f"{why} {stop_failures[0]}"
+    elif cause is not None and cause.rank is None:
+        if cause.exit_code == 128 + signal.SIGINT:
+            fate, color = "was interrupted", "yellow"
+        elif result.attempts[-1].signal is not None:
+            fate, color = "was stopped", "yellow"
     verdict = f"ascend-session: the job {fate}. {why}"
     lines += ["", style.emphasize(verdict, color, "bold")]
     return "\n".join([*lines, *_grid(list(_list_facts(result)), style)]) + "\n"
@@ -131,12 +138,28 @@ def _list_facts(result: LaunchResult) -> Iterator[Tuple[str, str]]:
     else:
         end = f"after {_format_seconds(result.attempts[-1].ended - result.attempts[0].started)}"
     yield "Exit code", f"{result.code}, {end}"
-    yield from _list_others(cause, ranks)
+    yield from _list_stop_failures(ranks)
+    yield from _list_others(cause, [rank for rank in ranks if not rank.stop_failure])
     if len(result.attempts) > 1:
         yield from _label_first("Attempts", _list_attempts(result.attempts))
     yield from _list_processes(result)
     yield from _label_first("Notes", result.notes)
     yield "All logs", _folder_of(result)
+
+
+def _list_stop_failures(ranks: Sequence[RankResult]) -> Iterator[Tuple[str, str]]:
+    """List what went wrong in ranks after a signal had stopped the job, and their logs."""
+    groups: Dict[str, List[RankResult]] = {}
+    for rank in ranks:
+        if rank.stop_failure:
+            text = rank.stop_failure.replace(f"Rank {rank.rank} ", "", 1)
+            groups.setdefault(text, []).append(rank)
+    items = []
+    for text, alike in groups.items():
+        numbers = format_ranges([rank.rank for rank in alike], ",")
+        items.append(f"rank{'' if len(alike) == 1 else 's'} {numbers}: {text}")
+        items += [rank.stderr for rank in alike[:1] if rank.stderr]
+    return _label_first("When stopped", items)
 
 
 def _describe_size(path: str) -> str:
@@ -188,6 +211,10 @@ def _describe_end(rank: RankResult) -> str:
         return ", exit code 0"
     if rank.outcome != Outcome.FAILED or rank.status is None:
         return ""
+    if rank.error is not None and rank.error.is_termination:
+        return ", by SIGTERM"
+    if rank.error is not None and rank.error.type == "SystemExit":
+        return f", exit code {rank.error.exit_code}"
     if rank.error is not None:  # the launcher may have ended it before it could end by itself
         return f", exit code {rank.error.exit_code} ({rank.error.type})"
     if rank.status < 0:

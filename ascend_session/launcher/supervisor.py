@@ -43,6 +43,7 @@ from ascend_session.launcher.events import (
     Ended,
     Event,
     FromGuardian,
+    Killing,
     LeftBehind,
     Located,
     NotBound,
@@ -64,7 +65,7 @@ from ascend_session.launcher.plan import Plan
 from ascend_session.launcher.pump import Pump
 from ascend_session.launcher.result import Attempt, judge_ranks
 from ascend_session.launcher.signals import ASKING, ASKING_WHERE, PASSED_ON, LentTerminal, Signals
-from ascend_session.rank_folder import RANK_FOLDER, read_first_step
+from ascend_session.rank_folder import ONE_STOP_S, RANK_FOLDER, read_first_step
 
 if TYPE_CHECKING:
     from ascend_session.launcher.stall import StallWatch
@@ -118,12 +119,13 @@ class GuardianProcess:
             "size": plan.size if plan.size == 1 or config.program is not None else 0,
             "folder": plan.ranks[0].folder,
         }
+        command = [sys.executable, "-S", "-m", _GUARDIAN]
         try:
             self._socket, theirs = socket.socketpair()
             with contextlib.ExitStack() as unless_started, theirs:
                 unless_started.callback(self._socket.close)
                 self._process = subprocess.Popen(
-                    [sys.executable, "-S", "-m", _GUARDIAN, str(theirs.fileno()), str(os.getpid())],
+                    [*command, str(theirs.fileno()), str(os.getpid()), *_list_words(plan)],
                     stdin=subprocess.DEVNULL if config.attach is None else None,
                     stdout=subprocess.DEVNULL,
                     cwd="/",  # where no module can hide one that it imports
@@ -171,9 +173,14 @@ class GuardianProcess:
             self.is_over = True
             yield Over((), time.time(), orderly=False)
 
-    def stop(self, number: int) -> None:
-        """Ask every process of the job to end, by this signal; after the grace they are ended."""
-        self._send(("stop", int(number)))
+    def stop(self, number: int, is_from_outside: bool = False) -> None:
+        """Ask every process of the job to exit; kill those that have not after the grace.
+
+        Args:
+            number: The signal to ask by.
+            is_from_outside: Whether this process got SIGTERM, and perhaps they did as well.
+        """
+        self._send(("stop", int(number), is_from_outside))
 
     def kill(self) -> None:
         """End every process of the job now."""
@@ -196,6 +203,15 @@ class GuardianProcess:
             self._process.send_signal(signal.SIGCONT)  # one that was stopped reads nothing
         self._channel.send(message)
         self._channel.flush(wait=True)
+
+
+def _list_words(plan: Plan) -> List[str]:
+    """List the words of the program, for ``ps`` and for whoever ends processes by their names.
+
+    What ``pkill -f train.py`` sends launcher and ranks, the guardian has to notice.
+    """
+    config = plan.config
+    return [config.script or config.module or config.program or "", *config.args]
 
 
 def _guardian_environment() -> Dict[str, str]:
@@ -304,6 +320,7 @@ class _Supervision:
     ) -> None:
         self._terminal = terminal
         self._interrupted_at = -AGAIN_S  # when SIGINT went to the attached rank
+        self._stopped_at = 0.0  # when the first signal came that stops the job
         self._plan = plan
         self._attempt = attempt
         self._guardian = guardian
@@ -368,15 +385,28 @@ class _Supervision:
                     os.killpg(pid, signal.SIGINT)  # as its terminal would
                 return
             self._attempt.signal = number
+            self._stopped_at = now
             if self._stall is not None:
                 self._attempt.standing = self._stall.describe_standing(self._attempt.running)
             self._output.filter.note_stop()
             # At a terminal, Ctrl-C means an interruption; whatever else comes means the end. A
             # debugger would go on after an interruption.
             is_interruption = number == signal.SIGINT and attached is None
-            self._guardian.stop(signal.SIGINT if is_interruption else signal.SIGTERM)
-        elif number in ASKING:  # the kernel repeats some others, such as SIGXCPU
+            self._guardian.stop(
+                signal.SIGINT if is_interruption else signal.SIGTERM, number == signal.SIGTERM
+            )
+        elif number in ASKING and not self._is_same_stop(number):
+            self._attempt.is_kill_asked = True
             self._guardian.kill()
+
+    def _is_same_stop(self, number: int) -> bool:
+        """Tell whether a signal belongs to the one that has stopped the job.
+
+        Schedulers send SIGTERM to several processes at once, of which one may pass it on, and
+        systemd sends SIGHUP with it. The kernel repeats others, such as SIGXCPU.
+        """
+        is_recent = time.monotonic() - self._stopped_at < ONE_STOP_S
+        return is_recent and {number, self._attempt.signal} <= {signal.SIGTERM, signal.SIGHUP}
 
     def _stop_with_ranks(self) -> None:
         """Stop this process, as the ranks are, until it is continued; then continue them."""
@@ -409,16 +439,21 @@ class _Supervision:
             rank.status, rank.ended = event.status, event.time
             if self._terminal is not None and event.rank == self._plan.config.attach:
                 self._terminal.take_back()
-            if event.status:
+            # Others may get SIGTERM as well; else the guardian stops them in a moment.
+            if event.status not in (0, -signal.SIGTERM, 128 + signal.SIGTERM):
                 self._output.filter.note_end(event.rank)
         elif isinstance(event, NotBound):
             attempt.not_bound += (event,)
         elif isinstance(event, Stopping) and event.why != "left behind":
             attempt.stopped = event.time
+            if event.why == "told":
+                self._output.filter.note_stop()
             if event.why == "failure":
                 background = attempt.background_failure
                 first = self._find_first_failed() if background is None else background.rank
                 event = event._replace(rank=first)
+        elif isinstance(event, Killing):
+            attempt.killed = event.time
         elif isinstance(event, ScriptRank):
             attempt.script_ranks += (event,)
         elif isinstance(event, Awaiting):

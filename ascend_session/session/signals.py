@@ -9,7 +9,7 @@ are left; after SIGTERM the process then ends by it. Where the main thread is wh
 - Opening or closing something, `deferring`: it is raised when all is opened or closed, and leaves
   the blocks around. What may take long while something opens is `interruptible`. A second signal
   says so and ends the process at once; Ctrl-C in an interactive Python is raised at once instead
-  while the system opens.
+  while the system opens. SIGTERMs within a second, and the launcher's, are one signal.
 - Blocked in TensorFlow: a handler runs between two bytecodes, so not now. But Python writes the
   number of the signal to the wakeup descriptor at once, and the handler writes there when it runs.
   The guard's thread reads both. If no handler has run after half a second, it closes the sessions,
@@ -41,6 +41,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 from ascend_session.backends._tensorflow import is_of_session
 from ascend_session.cluster.variables import GRACE, read_seconds
 from ascend_session.process import on_close, on_fork
+from ascend_session.rank_folder import ONE_STOP_S, RANK_FOLDER, read_stop
 from ascend_session.session.delivery import Delivery
 from ascend_session.user_code import user_line
 
@@ -146,6 +147,33 @@ def interruptible() -> Iterator[None]:
         _MainThread.is_interruptible = False
 
 
+class _Terminations:
+    """The SIGTERMs that this process has got, of which several may be one wish to stop it."""
+
+    def __init__(self) -> None:
+        self._first_s: Optional[float] = None
+        self._last_s = 0.0
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether one has come."""
+        return self._first_s is not None
+
+    def note(self) -> bool:
+        """Note one; return whether it asks for the end at once.
+
+        It does not within a second of the first, nor if it comes from the launcher's guardian.
+        """
+        now_s = time.monotonic()
+        before_s, self._last_s = self._last_s, now_s
+        if self._first_s is None:
+            self._first_s = now_s
+            return False
+        sent_s = read_stop(os.environ.get(RANK_FOLDER, ""))
+        is_from_launcher = sent_s is not None and before_s < sent_s <= now_s
+        return now_s - self._first_s > ONE_STOP_S and not is_from_launcher
+
+
 class SignalGuard:
     """Turns SIGINT and SIGTERM into an orderly shutdown.
 
@@ -172,6 +200,7 @@ class SignalGuard:
         self._unwinding = threading.Event()  # the system is being closed
         self._done = threading.Event()  # it is closed
         self._has_raised_term = False
+        self._terminations = _Terminations()
         # Of the guard's thread:
         self._noticed = threading.Event()  # the handler has run since sessions were closed
         self._is_attended = False  # sessions were closed
@@ -237,6 +266,8 @@ class SignalGuard:
             _guards.remove(self)
         # Last, and Ctrl-C at the end, since a signal cuts short what follows its default handler.
         for number, default in reversed(list(_DEFAULTS.items())):
+            if number == signal.SIGTERM and self._has_raised_term:
+                continue  # the process exits, and what the user still does then is not cut short
             if signal.getsignal(number) == self._handle:
                 signal.signal(number, default)
 
@@ -248,14 +279,21 @@ class SignalGuard:
         if writer is not None:
             with contextlib.suppress(OSError):
                 writer.send(bytes([_NOTICED]))
-        if self._done.is_set():  # another thread has closed the system
+        if self._done.is_set():  # and the process exits, or another thread has closed the system
+            if self._has_raised_term and number == signal.SIGTERM and not self._terminations.note():
+                return
+            self._has_raised_term = False
             self._restore()
             os.kill(os.getpid(), number)
             return
         error = KeyboardInterrupt() if number == signal.SIGINT else Terminated(number)
         if number == signal.SIGTERM:
+            # The thread sees when they come, this function only when Python calls it.
+            asks_again = writer is None and self._terminations.note()
             if self._has_raised_term:
-                _end_at_once(number)
+                if asks_again:
+                    _end_at_once(number)
+                return
             self._has_raised_term = self.is_terminating = True
             on_close("signal", self._end_by_term)
         is_second = _MainThread.deferred is not None
@@ -279,7 +317,7 @@ class SignalGuard:
         assert self._reader is not None
         unnoticed: List[int] = []
         until = 0.0
-        terms = 0
+        terminations = self._terminations
         with self._reader:
             while True:
                 remaining_s = max(until - time.monotonic(), 0.001)
@@ -303,8 +341,11 @@ class SignalGuard:
                         if is_interactive():
                             self._is_attended = False  # Python goes on
                     elif signal.getsignal(number) == self._handle and not self._done.is_set():
-                        terms += number == signal.SIGTERM
-                        if self._is_attended or terms > 1:
+                        is_repeated = number == signal.SIGTERM and terminations.has_begun
+                        asks_again = number == signal.SIGTERM and terminations.note()
+                        if is_repeated and not asks_again:
+                            continue
+                        if self._is_attended or asks_again:
                             _end_at_once(number)
                         self._receive(number)
                         until = until if unnoticed else time.monotonic() + _NOTICE_S

@@ -20,6 +20,7 @@ from ascend_session.launcher.cause import find_first_failed
 from ascend_session.launcher.rank_main import RUNNER
 from tests.launcher.situations import STOP, Situation, printed
 
+_TERMINATED = "ascend_session.session.signals.Terminated"
 NO_MEMORY, NO_ANSWER, NO_LINK = "EI0007", "EI0002", "EI0015"
 
 
@@ -541,3 +542,65 @@ def test_who_only_missed_others_is_no_cause_while_there_are_other_nodes(
     said = "The cause may be on another node: see what the launchers there say."
     assert cause.said.endswith(said) is (nodes == 2)
     assert (cause.failure_class is FailureClass.SECONDARY) is (nodes == 2)
+
+
+def _stop_failures(made: Situation, number: int = signal.SIGTERM) -> Dict[int, str]:
+    made.attempt.signal = number
+    assert made.cause().exit_code == 128 + number
+    return {rank.rank: rank.stop_failure for rank in made.attempt.ranks if rank.stop_failure}
+
+
+def test_what_fails_after_a_signal_to_the_launcher_is_reported(tmp_path: Path) -> None:
+    made = Situation(tmp_path, 5).stopped(0, 1, 2, 3, 4)
+    made.raised(1, "OSError", "[Errno 116] Stale file handle", STOP + 1)
+    made.raised(2, "SystemExit", "no space for the checkpoint", STOP + 1)
+    made.ended(3, -signal.SIGSEGV, STOP + 1)
+    made.ended(4, -signal.SIGKILL, STOP + 10)
+    made.attempt.killed = STOP + 10
+    assert _stop_failures(made) == {
+        1: "Rank 1 raised OSError: [Errno 116] Stale file handle.",
+        2: "Rank 2 ended with exit code 1: no space for the checkpoint.",
+        3: "Rank 3 was ended by signal 11 (SIGSEGV).",
+        4: "Rank 4 had not exited after 10 s and was killed.",
+    }
+    assert made.outcomes() == ("stopped",) * 5
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_ranks_that_exit_when_they_are_stopped_have_not_failed(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    made = Situation(tmp_path, 8).stopped(*range(8), status=-number)
+    made.ended(0, 0, STOP + 1).ended(1, 128 + number, STOP + 1)
+    made.raised(2, "SystemExit", "3", STOP + 1, code=3)  # a code that the program has chosen
+    made.raised(3, "KeyboardInterrupt", "", STOP + 1)
+    made.raised(4, _TERMINATED, "143", STOP + 1, code=143).ended(4, -signal.SIGTERM, STOP + 1)
+    # Others have exited before these, and so they could not go on.
+    made.raised(5, "RuntimeError", f"{JOB_CANNOT_GO_ON}rank 0 has left.", STOP + 1)
+    made.raised(6, "RuntimeError", "x", STOP + 1, failed_rank=5)
+    assert _stop_failures(made, number) == {}
+
+
+def test_ranks_that_somebody_kills_by_a_second_signal_have_not_failed(tmp_path: Path) -> None:
+    made = Situation(tmp_path, 2).stopped(0, 1, status=-signal.SIGKILL)
+    made.attempt.killed, made.attempt.is_kill_asked = STOP + 1, True
+    assert _stop_failures(made, signal.SIGINT) == {}
+
+
+@pytest.mark.parametrize("status", [-signal.SIGTERM, 128 + signal.SIGTERM])
+def test_a_rank_that_gets_the_launchers_signal_before_it_has_not_failed(
+    tmp_path: Path, status: int
+) -> None:
+    made = Situation(tmp_path, 2).stopped(1).ended(0, status, STOP - 0.1)
+    assert _stop_failures(made) == {}
+    assert made.attempt.cause.said == "The launcher was stopped by SIGTERM."
+    assert made.outcomes() == ("stopped", "stopped")
+
+
+def test_a_rank_that_sigterm_has_ended_is_described_without_our_exception(tmp_path: Path) -> None:
+    made = Situation(tmp_path, 2).stopped(0)
+    frames = [["train.py", 3, "<module>"], ["/x/site-packages/signals.py", 9, "_handle"]]
+    made.raised(1, _TERMINATED, "143", 12.0, code=143, frames=frames).ended(1, -15, 12.5)
+    cause = made.cause()
+    assert (cause.said, cause.exit_code) == ("Rank 1 was ended by SIGTERM.", 143)
+    assert cause.place == ("Rank 1 got SIGTERM in train.py:3 (<module>):",)

@@ -69,6 +69,7 @@ class Launcher:
 
 
 def command(folder: Path, ranks: int, *words: str) -> List[str]:
+    """The command that launches a program, which may follow more options."""
     call = [sys.executable, "-m", "ascend_session", "launch", "-n", str(ranks)]
     return [*call, "--log-dir", str(folder / "logs"), "--no-python", *words]
 
@@ -181,7 +182,7 @@ def test_every_signal_that_ends_a_process_ends_the_job_with_a_summary(
     said = launcher.process.communicate(timeout=PATIENCE)[0]
     assert launcher.process.returncode == 128 + number
     known = f"signal {number}" if name == "41" else signal.Signals(number).name
-    assert f"the job failed. The launcher was stopped by {known}." in said
+    assert f"the job was stopped. The launcher was stopped by {known}." in said
 
 
 def test_a_signal_that_the_kernel_repeats_gives_the_ranks_their_time(

@@ -196,3 +196,44 @@ def test_a_terminal_folds_sentences_but_no_paths_and_has_emphasis():
 def test_logs_that_are_empty_are_not_what_to_read() -> None:
     found = facts(summarize(failed(dataclasses.replace(CAUSE, tail=()))))
     assert found["What to do"] == ["Rank 1 wrote nothing: run its program alone, and look."]
+
+
+STOPPED = Cause(None, 143, "The launcher was stopped by SIGTERM.")
+
+
+def test_a_job_that_was_stopped_and_whose_ranks_exited_has_not_failed():
+    ranks = [rank(0, Outcome.STOPPED, 0), rank(1, Outcome.STOPPED, -15)]
+    text = summarize(result(attempt(ranks, STOPPED, signal=15), code=143))
+    assert "ascend-session: the job was stopped. The launcher was stopped by SIGTERM.\n" in text
+    assert "failed" not in text
+    assert facts(text)["Stopped"] == ["ranks 0-1"]
+
+
+def test_what_failed_while_the_job_was_stopped_stands_in_the_verdict_with_its_log():
+    ranks = [rank(number, Outcome.STOPPED, -9) for number in range(4)]
+    for each in ranks[:2]:
+        each.stop_failure = f"Rank {each.rank} raised OSError: no space."
+    ranks[2].stop_failure = "Rank 2 had not exited after 10 s and was killed."
+    text = summarize(result(attempt(ranks, STOPPED, signal=15), code=143))
+    verdict = (
+        "ascend-session: the job failed while stopping. The launcher was stopped by SIGTERM. "
+        "Rank 0 raised OSError: no space.\n"
+    )
+    assert verdict in text
+    found = facts(text)
+    assert found["When stopped"] == [
+        "ranks 0-1: raised OSError: no space.",
+        ranks[0].stderr,
+        "rank 2: had not exited after 10 s and was killed.",
+        ranks[2].stderr,
+    ]
+    assert found["Stopped"] == ["rank 3"]
+    assert found["Exit code"] == ["143, after 12.3 s"]
+
+
+def test_ranks_that_failed_too_are_described_without_the_exceptions_of_an_exit():
+    kinds = ("ascend_session.session.signals.Terminated", "SystemExit")
+    errors = [ErrorRecord(kind, "143", "", 0.0, 1, 143) for kind in kinds]
+    others = [rank(number, Outcome.FAILED, 143, error=e) for number, e in enumerate(errors, 2)]
+    found = facts(summarize(failed(CAUSE, *others)))
+    assert found["Failed too"] == ["rank 2, by SIGTERM", "rank 3, exit code 143"]

@@ -1,7 +1,11 @@
-"""Gets signals in the midst of closing; arguments: what closes, which signal, and how often."""
+"""Gets signals in the midst of closing; arguments: what closes, which signal, and how often.
+
+An optional argument is the number of seconds between two of them.
+"""
 
 import signal
 import sys
+import time
 from typing import Any
 
 from common import say
@@ -11,12 +15,15 @@ from ascend_session.backends.stub import StubBackend
 from tests.signals import signal_this_thread
 
 HOW, NAME, TIMES = sys.argv[1:4]
+BETWEEN_S = float(sys.argv[4]) if sys.argv[4:] else 0.0
 shut_down = StubBackend.shutdown
 
 
 def get_signals_and_shut_down(stub: Any) -> None:
-    for _ in range(int(TIMES)):
+    for number in range(int(TIMES)):
+        time.sleep(BETWEEN_S if number else 0)
         signal_this_thread(signal.Signals[NAME])
+    time.sleep(2 * BETWEEN_S)  # a shutdown that takes its time, in which the last one can end it
     shut_down(stub)
     say("shut down")
 

@@ -4,6 +4,7 @@ import re
 import signal
 import socket
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Callable, Iterator, List
@@ -18,6 +19,7 @@ from tests.signals import signal_this_thread
 TERMINATED = -signal.SIGTERM
 # From Python 3.8 on, an unhandled KeyboardInterrupt ends the process by the signal.
 INTERRUPTED = -signal.SIGINT if sys.version_info >= (3, 8) else 1
+LATER_S = 1.2  # after which a SIGTERM is another one
 AT_ONCE_S = 30.0  # what the programs wait for would end after a minute, or never
 OTHERS = ["in_a_session_of_others", "in_a_monitored_session", "in_a_session_on_the_host"]
 SIGNALS = pytest.mark.parametrize(
@@ -231,6 +233,7 @@ class TestTheMainThread:
             program.expect("ready")
             program.send(first)
             program.expect("unwinding")
+            time.sleep(LATER_S)
             program.send(signal.SIGTERM)
             ended = program.end()
         assert (ended.code, ended.lines) == (TERMINATED, []), ended.log
@@ -372,9 +375,20 @@ class TestClosing:
         self, programs: Host, how: str, number: int, code: int
     ) -> None:
         name = signal.Signals(number).name
-        ended = programs.run("closing", how, name, "2")
+        ended = programs.run("closing", how, name, "2", str(LATER_S))
         assert (ended.code, ended.lines) == (-number, []), ended.log
         assert f"Second signal ({name}): ending at once." in ended.log
+
+    def test_a_second_ctrl_c_does_so_however_soon_it_comes(self, programs: Host) -> None:
+        ended = programs.run("closing", "block", "SIGINT", "2")
+        assert (ended.code, ended.lines) == (-signal.SIGINT, []), ended.log
+
+    @pytest.mark.parametrize("how", ["block", "close()", "close() of the system", "exit"])
+    def test_sigterms_within_a_second_are_one(self, programs: Host, how: str) -> None:
+        ended = programs.run("closing", how, "SIGTERM", "3", "0.1")
+        assert ended.code == TERMINATED, ended.log
+        assert "shut down" in ended.lines
+        assert "Second signal" not in ended.log
 
 
 class TestASystemLeftOpen:

@@ -1,0 +1,145 @@
+"""The order in which the processes of a job are asked to exit: ranks first, their workers later.
+
+A rank that gets a signal may want to save, and needs its data workers for that. So only the ranks
+get it at once. What a rank has started gets SIGTERM when the rank has exited, and then belongs to
+the guardian; or 2 s before SIGKILL, if the rank takes so long.
+
+A rank may be a shell that runs the program. One without a trap exits by the signal, before its next
+command, and its commands are next, first those that catch the signal: in ``python train.py | tee``
+Python gets it, and tee when Python has exited. One with a trap runs that when its command has
+exited: so the command gets the signal, too. What it has started in the background does not, for
+passing the signal on is what the trap is for. The same goes for Ctrl-C,
+which a shell catches in any case while it waits.
+
+Somebody may send SIGTERM to all processes of a job (systemd, ``scancel``). Then nobody who has a
+handler for it gets another one from here.
+"""
+
+import os
+import signal
+import time
+from typing import Any, Dict, List, Mapping, Set
+
+from ascend_session.launcher.signals import (
+    blocks_signal,
+    catches_signal,
+    find_catchers,
+    ignores_signal,
+    is_shell,
+)
+from ascend_session.rank_folder import write_stop
+
+_LATE_S = 2.0  # before SIGKILL, in which workers can exit whose rank is still there
+
+
+class Stopping:
+    """Asks the processes below this one, the guardian, to exit.
+
+    Args:
+        number: The signal for the ranks, SIGTERM or SIGINT; all others get SIGTERM.
+        folders: The pid and the folder of each rank that was ever started.
+        grace_s: Seconds until SIGKILL.
+
+    Attributes:
+        late: When everyone gets the signal who has not had it, by `time.monotonic`.
+    """
+
+    def __init__(self, number: int, folders: Mapping[int, str], grace_s: float) -> None:
+        self.late = time.monotonic() + max(grace_s - _LATE_S, grace_s / 2)
+        self._number = number
+        self._folders = folders
+        self._shells = {pid for pid in folders if is_shell(pid)}
+        self._asked: Set[int] = set()
+        self._sent: Set[int] = set()  # those of them that got the signal from here
+        self._is_for_all = False
+        self._has_looked = False
+
+    def ask_ranks(self, alive: List[int], is_for_all: bool) -> None:
+        """Ask the ranks that live.
+
+        Args:
+            alive: Their pids.
+            is_for_all: Whether every process of the job has got SIGTERM from somebody else.
+        """
+        self._is_for_all = is_for_all and self._number == signal.SIGTERM
+        for pid in alive:
+            self._ask(pid, self._number)
+
+    def ask_next(self, processes: List[Any]) -> None:
+        """Ask those of the living processes below this one whose turn it is."""
+        if time.monotonic() >= self.late:
+            for process in processes:
+                if process.pid not in self._sent:
+                    self._is_for_all = False
+                    self._ask(process.pid, signal.SIGTERM)
+            return
+        found = self._find_next(processes)
+        while found:
+            for process in found:
+                is_command = self._number == signal.SIGINT and _session(process.pid) in self._shells
+                catches = is_command and catches_signal(process.pid, signal.SIGINT)
+                self._ask(process.pid, signal.SIGINT if catches else signal.SIGTERM)
+            # Below a shell that was asked just now may be a command that it waits for.
+            found = [] if self._has_looked else self._find_next(processes)
+        self._has_looked = True
+
+    def _find_next(self, processes: List[Any]) -> List[Any]:
+        """Find the processes above which nobody is left who was asked, but for shells."""
+        children: Dict[int, List[Any]] = {}
+        for process in processes:
+            children.setdefault(_parent(process), []).append(process)
+        groups: Dict[int, List[Any]] = {}
+        busy: Set[int] = set()  # sessions of those who were asked and live
+        todo = list(children.get(os.getpid(), []))
+        while todo:
+            process = todo.pop()
+            session = _session(process.pid)
+            if process.pid not in self._asked:
+                groups.setdefault(session, []).append(process)
+            elif not self._has_looked and is_shell(process.pid):
+                below = children.get(process.pid, [])
+                todo += [each for each in below if not _is_in_background(each.pid)]
+            else:
+                busy.add(session)
+        found: List[Any] = []
+        for session, group in groups.items():
+            # What has left its rank's session may belong to any rank.
+            if session in busy or (busy and session not in self._folders):
+                continue
+            found += [each for each in group if find_catchers(each, self._number)] or group
+        return found
+
+    def _ask(self, pid: int, number: int) -> None:
+        self._asked.add(pid)
+        if self._is_for_all and (catches_signal(pid, number) or blocks_signal(pid, number)):
+            return
+        self._sent.add(pid)
+        if pid in self._folders:
+            write_stop(self._folders[pid])
+        for each in (number, signal.SIGCONT):  # one that was stopped has to wake for it
+            try:
+                os.kill(pid, each)
+            except (ProcessLookupError, PermissionError):  # has exited, or runs as another user
+                continue
+
+
+def _is_in_background(pid: int) -> bool:
+    """Tell whether a shell has started a process with ``&``, which has it ignore both signals."""
+    # Shells ignore SIGQUIT in any case, and Python has a handler of its own for SIGINT.
+    return ignores_signal(pid, signal.SIGINT if is_shell(pid) else signal.SIGQUIT)
+
+
+def _session(pid: int) -> int:
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return 0
+
+
+def _parent(process: Any) -> int:
+    import psutil
+
+    try:
+        return int(process.ppid())
+    except psutil.Error:
+        return 0
