@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Sequence
 
 from ascend_session import LaunchConfig, LaunchResult, launch
+from ascend_session.failures.table import GE_FINALIZE_FAILED
 from hardware_tests.collective_cases import section_of, split_section, tolerance
 from hardware_tests.running import environment_of_programs
 
@@ -55,11 +56,13 @@ class Answers:
     Attributes:
         ranks: The number of ranks.
         code: The exit code of the first launch that failed; 0 if none did.
+        unfinalised: What the adapter logged of devices that it could not finalise.
     """
 
     def __init__(self, ranks: int) -> None:
         self.ranks = ranks
         self.code = 0
+        self.unfinalised: List[str] = []
         self._jobs: List[_Job] = []
 
     def add(self, result: LaunchResult, parts: Sequence[str]) -> List[str]:
@@ -70,6 +73,8 @@ class Answers:
         job = _Job(result, parts)
         self._jobs.append(job)
         self.code = self.code or result.code
+        logs = "\n".join(_end_of(rank.stderr) for rank in result.ranks)
+        self.unfinalised += [line for line in logs.splitlines() if GE_FINALIZE_FAILED in line]
         if job.failed_part is None:
             return []
         following = list(parts).index(job.failed_part) + 1

@@ -61,6 +61,7 @@ class CollectiveContract:
     def test_the_job_ends_well(self, answers: Answers) -> None:
         assert answers.problems("end", range(answers.ranks)) == {}
         assert answers.code == 0
+        assert answers.unfinalised == []
 
     @pytest.mark.parametrize("check", reductions("allreduce"))
     def test_allreduce_is_the_reduction_on_each_rank(self, answers: Answers, check: str) -> None:

@@ -29,6 +29,7 @@ from typing import (
     Tuple,
 )
 
+from ascend_session.backends.stub import StubBackend
 from ascend_session.compat.advice import advise
 from ascend_session.compat.sessions import (
     close_system,
@@ -40,8 +41,13 @@ from ascend_session.compat.sessions import (
 )
 from ascend_session.process import on_close
 from ascend_session.rank_folder import RANK_FOLDER, SESSIONS_NAME
-from ascend_session.session.signals import Terminated, at_forced_end, log_failures
-from ascend_session.session.system import current_system, has_opened_system
+from ascend_session.session.signals import (
+    SignalGuard,
+    Terminated,
+    at_forced_end,
+    log_failures,
+)
+from ascend_session.session.system import current_system, has_opened_system, interrupt
 from ascend_session.text import format_ranges
 from ascend_session.user_code import UserLine
 
@@ -287,18 +293,23 @@ class _RunEnd:
         pid: The process that has a report to write; -1 if there is none, or all is done.
         request: The arguments of `watch_run`.
         is_reported: Whether the report is written.
+        guard: Has signals end the script by an exception, so that the report is written.
         advice: The advice on the exception that ends the script.
     """
 
     pid = -1
     request: Mapping[str, str] = {}
     is_reported = False
+    guard: Optional[SignalGuard] = None
     advice: Sequence[str] = ()
 
     @classmethod
     def reset(cls, request: Optional[Mapping[str, str]] = None) -> None:
         cls.pid = -1 if request is None else os.getpid()
         cls.request, cls.is_reported, cls.advice = request or {}, False, ()
+        guard, cls.guard = cls.guard, None
+        if guard is not None:
+            guard.remove()
 
     @classmethod
     def is_due(cls) -> bool:
@@ -324,6 +335,10 @@ def watch_run(request: Mapping[str, str]) -> None:
         _RunEnd.reset(request)
         on_close("report", finish)
         at_forced_end(_report)
+        if "child" not in request:
+            _RunEnd.guard = SignalGuard(interrupt, finish)
+            _RunEnd.guard.install()
+            _RunEnd.guard.watch(StubBackend.interrupted_run_s)
     else:
         _RunEnd.request = {**_RunEnd.request, **request}
     watch_sessions(begin_in_fork)
@@ -366,6 +381,8 @@ def finish() -> None:
     if not _RunEnd.is_due():
         return
     _report()
+    if _RunEnd.guard is not None:
+        _RunEnd.guard.begin_unwinding()
     try:
         close_system()
     except Exception as error:

@@ -48,7 +48,7 @@ from ascend_session.backends._tensorflow import (
     refuse_sessions,
 )
 from ascend_session.backends.base import Backend
-from ascend_session.backends.tf_sessions import add_observer, remove_observer
+from ascend_session.backends.tf_sessions import add_observer, open_sessions, remove_observer
 from ascend_session.cluster import member
 from ascend_session.cluster.job import Job
 from ascend_session.config.ascend_config import AscendConfig
@@ -601,6 +601,15 @@ def refuse_after_fork() -> None:
         )
     if _initialised_in is not None and _initialised_in != os.getpid():
         raise error_after_fork(_initialised_in)
+
+
+def interrupt(signal_name: str) -> None:
+    """Close the sessions of this process so that runs end, whoever has opened them."""
+    system = _current
+    if system is not None and system.state is not State.ABANDONED:
+        system._interrupt(signal_name)
+    else:
+        close_at_once([("a session", session.close) for session in open_sessions()])
 
 
 def _make_way(system: AscendSystem) -> None:

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any, List
 
@@ -195,6 +196,65 @@ def test_a_signal_ends_it_after_the_system_was_closed(run: Any) -> None:
     ended = run(script)
     assert ended.returncode == -signal.SIGTERM, ended.stderr
     assert report_of(ended)
+
+
+SIGNALLED = {
+    "before any session": "signal_me(); signal.pause()",
+    "after all sessions": "tf.Session(config=options()).close(); signal_me(); signal.pause()",
+    "in a run on the host": (
+        "threading.Timer(1, signal_me).start()\n"
+        "tf.Session().run(tf.queue.FIFOQueue(1, tf.float32).dequeue())"
+    ),
+    "in a run of the first offloaded session": (
+        "s = tf.Session(config=options())\n"
+        "threading.Timer(1, signal_me).start()\n"
+        "s.run(tf.queue.FIFOQueue(1, tf.float32).dequeue())"
+    ),
+}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda each: each.name)
+@pytest.mark.parametrize("when", SIGNALLED)
+def test_a_signal_at_any_time_leaves_the_blocks_and_the_report(
+    run: Any, when: str, number: int
+) -> None:
+    script = (
+        NPU
+        + "import signal, threading\n"
+        + f"def signal_me(): os.kill(os.getpid(), {int(number)})\n"
+        + "try:\n"
+        + textwrap.indent(SIGNALLED[when], "    ")
+        + "\nfinally: print('saved')\n"
+    )
+    ended = run(script)
+    assert ended.returncode in (-number, 1), ended.stderr
+    assert (ended.returncode == 1) <= (number == signal.SIGINT)
+    assert ended.stdout.split() == ["saved"]
+    assert len(report_of(ended)) > 1
+    assert ("KeyboardInterrupt" in ended.stderr) == (number == signal.SIGINT)
+
+
+def test_a_worker_that_is_terminated_ends_at_once_and_reports_nothing(run: Any) -> None:
+    script = (
+        NPU
+        + "import multiprocessing, time\n"
+        + "worker = multiprocessing.get_context('fork').Process(target=time.sleep, args=[60])\n"
+        + "worker.start(); worker.terminate(); worker.join(); print(worker.exitcode)\n"
+    )
+    ended = run(script)
+    assert ended.stdout.split() == ["-15"], ended.stderr
+    assert ended.stderr.count("this ran on the stub") == 1
+
+
+def test_a_handler_of_the_script_is_in_charge(run: Any) -> None:
+    script = (
+        NPU
+        + "import signal\n"
+        + "signal.signal(signal.SIGTERM, lambda *_: print('mine'))\n"
+        + "with tf.Session(config=options()): os.kill(os.getpid(), signal.SIGTERM)\n"
+    )
+    ended = run(script)
+    assert (ended.returncode, ended.stdout.split()) == (0, ["mine"]), ended.stderr
 
 
 def test_what_ends_the_run_on_a_device_ends_it_here(run: Any) -> None:
