@@ -63,9 +63,12 @@ def name_user(pid: int) -> str:
 
 
 def note_use() -> None:
-    """Record that this process uses this package, if a launch has started it; ignore errors."""
+    """Record that this process below a rank uses this package; ignore errors.
+
+    The rank itself leads its session, and needs no such file.
+    """
     folder = os.environ.get(RANK_FOLDER)
-    if folder and os.path.isdir(folder):
+    if folder and os.getsid(0) != os.getpid() and os.path.isdir(folder):
         try:
             open(os.path.join(folder, name_user(os.getpid())), "w").close()
         except OSError:

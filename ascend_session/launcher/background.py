@@ -15,6 +15,7 @@ import re
 import time
 from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Set
 
+from ascend_session.cluster.script_rank import is_rank_of_script
 from ascend_session.launcher.script_ranks import (
     DEEPEST,
     SHELLS,
@@ -43,12 +44,14 @@ class Training(NamedTuple):
         pid: The process that the guardian has adopted: the training, or a program around it.
         command: The command of the training.
         output: What its standard error goes to.
+        is_script_rank: True for a rank that a script has started, which notes itself how it ends.
     """
 
     rank: int
     pid: int
     command: str
     output: str
+    is_script_rank: bool
 
 
 class _Kind(enum.IntEnum):
@@ -72,7 +75,7 @@ class BackgroundWatch:
         self._ranks = {folder: rank for rank, folder in enumerate(folders)}
         self._announced: Set[int] = set()
         self._living: Set[int] = set()
-        self._most = _Kind.OTHER
+        self._kinds: Set[_Kind] = set()
         self._exited = self._last_training = time.monotonic()
 
     def look(self, adopted: Iterable[int], alive: Iterable[int]) -> None:
@@ -85,26 +88,26 @@ class BackgroundWatch:
         now, running = time.monotonic(), set(alive)
         if running:
             self._exited = now
-        self._living, self._most = set(), _Kind.OTHER
+        self._living, self._kinds = set(), set()
         for pid in adopted:
             rank = self._ranks.get(read_environ(pid).get(RANK_FOLDER, ""))
             if rank in running or (rank is None and running):
                 continue
             kind, process = _examine_tree(pid)
-            self._most = max(self._most, kind)
+            self._kinds.add(kind)
             if kind is _Kind.TRAINING:
                 self._living.add(pid)
                 if pid not in self.trainings:
                     self.trainings[pid] = _describe(rank or 0, pid, process)
-        if self._most is _Kind.TRAINING or running:
+        if self._living or running:
             self._last_training = now
 
     @property
     def is_waiting(self) -> bool:
         """Whether a training runs, or what the ranks left may become one."""
-        waits_s = {_Kind.SHORT: _MOMENT_S, _Kind.STARTING: _IMPORT_S}.get(self._most, 0.0)
-        is_short = time.monotonic() - self._last_training < waits_s
-        return self._most is _Kind.TRAINING or is_short
+        most = max(self._kinds, default=_Kind.OTHER)
+        waits_s = {_Kind.SHORT: _MOMENT_S, _Kind.STARTING: _IMPORT_S}.get(most, 0.0)
+        return bool(self._living) or time.monotonic() - self._last_training < waits_s
 
     def next_look(self) -> float:
         """Give the time of the next look, as `time.monotonic` counts."""
@@ -113,7 +116,7 @@ class BackgroundWatch:
     def take_new(self) -> List[Training]:
         """Return the trainings that nobody was told of, once it is clear which there are."""
         since_s = time.monotonic() - self._exited
-        is_clear = self._most is not _Kind.STARTING or since_s > _IMPORT_S
+        is_clear = _Kind.STARTING not in self._kinds or since_s > _IMPORT_S
         new = sorted(self._living - self._announced)
         if not is_clear or since_s < _EXIT_S:
             return []
@@ -135,7 +138,8 @@ def _describe(rank: int, pid: int, process: int) -> Training:
     output = ""
     with contextlib.suppress(OSError):
         output = os.readlink(f"/proc/{process}/fd/2")
-    return Training(rank, pid, words.decode("utf-8", "backslashreplace"), output)
+    command = words.decode("utf-8", "backslashreplace")
+    return Training(rank, pid, command, output, is_rank_of_script(read_environ(process)))
 
 
 class _Found(NamedTuple):

@@ -554,9 +554,11 @@ class GuardedJob:
             return
         # A script may have stopped it at its own end.
         was_stopped = status in _STOPPED and not self._background.is_announced(pid)
-        if not was_stopped:
-            self._has_failed = self._has_failed or status != 0
-            self._channel.send(("background_exit", *training, status, time.time()))
+        if was_stopped or training.is_script_rank:
+            return
+        self._has_failed = self._has_failed or status != 0
+        event = (training.rank, pid, training.command, training.output, status, time.time())
+        self._channel.send(("background_exit", *event))
 
     def _obey(self, messages: List[Any]) -> None:
         for message in messages:

@@ -107,6 +107,17 @@ def test_a_training_in_the_background_that_fails_fails_the_job(
     assert any("train.py 0" in words for words in result.attempts[0].swept)
 
 
+def test_a_rank_of_a_script_that_is_waited_for_says_itself_how_it_failed(tmp_path: Path) -> None:
+    code = f"{_LOADED}\nif sys.argv[1] == '1': time.sleep(2); raise ValueError('no data')"
+    script = f"export RANK_SIZE=2\nfor RANK_ID in 0 1; do export RANK_ID; {_LEAVE}done"
+    result, seen = _launch(tmp_path, script, code)
+    assert result.code == 1
+    assert result.cause is not None
+    assert "rank 1 raised ValueError: no data" in result.cause.said
+    assert [event for event in seen if isinstance(event, events.Awaiting)]
+    assert not _awaited(seen)
+
+
 def test_the_next_program_of_a_shell_in_the_background_is_waited_for(tmp_path: Path) -> None:
     script = "for i in 1 2; do $PYTHON train.py; $PYTHON -c 'print(1)'; done > log 2>&1 &"
     code = _LOADED + "time.sleep(1)\nprint('trained')"
