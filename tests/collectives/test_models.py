@@ -26,7 +26,7 @@ def outcome(ranks: Ranks, case: str, size: int = 2, **variables: str) -> Dict[st
     assert {first.code, *(other.code for other in others)} == {0}, first.log
     found = first.said[-1]
     assert isinstance(found, dict)
-    assert "Warning" not in first.log
+    assert "AscendConfigWarning" not in first.log
     return found
 
 

@@ -5,12 +5,13 @@ Those whose names begin with ``wrong`` end with different models, or may do so.
 
 import os
 import sys
+import warnings
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 from one_rank import RANK, SIZE, say
 
-from ascend_session import ascend_system, hccl, training
+from ascend_session import AscendConfig, ascend_system, hccl, training
 from ascend_session.rank_folder import RANK_FOLDER, read_models
 
 FOLDER = os.environ[RANK_FOLDER]
@@ -148,7 +149,7 @@ def right_accumulated():
         local = [tf.Variable(tf.zeros(v.shape), trainable=False) for v in variables]
         gradients = tf.gradients(loss, variables)
         add = tf.group(*(tf.assign_add(a, g) for a, g in zip(local, gradients)))
-        means = training.distributed_gradients([each.read_value() for each in local])
+        means = training.distributed_gradients([each / 2.0 for each in local])
         apply = tf.train.GradientDescentOptimizer(0.1).apply_gradients(zip(means, variables))
         with tf.control_dependencies([apply]):
             clear = tf.group(*(tf.assign(each, tf.zeros_like(each)) for each in local))
@@ -429,7 +430,10 @@ def right_after_nan():
 
 def right_loop():
     """Several steps in a run."""
-    with ascend_system() as system:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the stub's loop is on the host
+        opening = ascend_system(AscendConfig(iterations_per_loop=3))
+    with opening as system:
         total = tf.get_variable("total", [2])
         step = distributed().minimize(tf.reduce_sum(total) * (RANK + 1.0))
         broadcast = training.broadcast_global_variables(0)
