@@ -22,7 +22,8 @@ class CheckedTable(NamedTuple):
 
     Attributes:
         table: The table; None if it could not be read.
-        findings: Violations of HCCL's rules, or why it could not be read.
+        findings: Violations of HCCL's rules, or why it could not be read; one that is "not checked"
+            for a table that only HCCL reads.
     """
 
     table: Optional[RankTable]
@@ -46,7 +47,7 @@ def read_table(path: str, family: Optional[str], environ: Mapping[str, str]) -> 
         table = RankTable.read(path, family)
     except JobError as error:
         findings = list(_about(path, error.findings))
-        if not errors_of(findings):
+        if not findings:
             findings = [Finding(ERROR, error.message, error.hint, rule=TABLE)]
         return CheckedTable(None, tuple(findings))
     except OSError as error:

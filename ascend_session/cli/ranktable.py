@@ -199,7 +199,7 @@ def check(
 )
 @FORCE
 def convert(old: str, output: Optional[str], to: str, force: bool) -> None:
-    """Convert a rank table of any format to version 1.0 or 1.2.
+    """Convert a rank table of version 1.0 or 1.2 to the other.
 
     The status of the table OLD must be "completed".
 
@@ -208,7 +208,7 @@ def convert(old: str, output: Optional[str], to: str, force: bool) -> None:
         ascend-session ranktable convert --to 1.2 old.json -o hccl.json
     """
     from ascend_session.cluster.rank_table import RankTable
-    from ascend_session.cluster.rank_table.contents import COMPLETED, TEMPLATE_2
+    from ascend_session.cluster.rank_table.contents import COMPLETED
 
     with exit_on_error():
         table = RankTable.read(old)
@@ -216,12 +216,6 @@ def convert(old: str, output: Optional[str], to: str, force: bool) -> None:
             raise JobError(
                 f"{old} is not complete yet: its status is {table.status!r}, not {COMPLETED!r}.",
                 hint="Wait for it with `ascend-session ranktable check --wait 10m`.",
-            )
-        if table.format == TEMPLATE_2:
-            complain(
-                "Ranks are numbered as HCCL does, by server_id and device_id. Processes that had "
-                "only POD_NAME now need RANK_ID.",
-                severity=INFO,
             )
         _write(table, to, output, force)
 
@@ -450,7 +444,7 @@ class _WaitDisplay:
 
 
 def _show_report(report: TableReport) -> None:
-    words = [_describe_format(report.format)] if report.format else []
+    words = [f"version {report.format}"] if report.format else []
     if report.table is not None:
         words.append(format_count(len(report.table.servers), "server"))
         words.append(format_count(report.table.size, "rank"))
@@ -467,16 +461,8 @@ def _show_report(report: TableReport) -> None:
             show_finding(finding._replace(message=finding.message[within.end() :]), within[1])
 
 
-def _describe_format(name: str) -> str:
-    from ascend_session.cluster.rank_table.contents import TEMPLATE_2, V1_0, V1_2
-
-    if name in (V1_0, V1_2):
-        return f"version {name}"
-    return name if name == TEMPLATE_2 else f'the old "{name}" format'
-
-
 def _show_ranks(table: "RankTable") -> None:
-    form = _describe_format(table.format)
+    form = f"version {table.format}"
     show_facts([("file", table.name), ("format", form), ("status", table.status)])
     pods = {server.server_id: server.super_pod_id or "-" for server in table.servers}
     columns: List[Tuple[str, Callable[[TableDevice], Optional[object]]]] = [
@@ -486,7 +472,6 @@ def _show_ranks(table: "RankTable") -> None:
         ("ADDRESS", lambda device: ",".join(device.device_ip)),
         ("PORT", lambda device: device.device_port),
         ("HOST", lambda device: device.host_ip),
-        ("POD", lambda device: device.pod_name),
         ("SUPERPOD", lambda device: pods[device.server_id] if device.super_device_id else None),
         ("SDID", lambda device: device.super_device_id),
     ]

@@ -1,7 +1,7 @@
 """Kubernetes: the rank table mounted in a pod, and this pod's rank in it.
 
 Mind-cluster's ascend-operator mounts the table. It names servers by the addresses of their hosts,
-which pods get as XDL_IP or HOST_IP. In template 2 a pod finds itself by POD_NAME (HCOMM,
+which pods get as XDL_IP or HOST_IP. In a former layout HCCL finds a pod by POD_NAME (HCOMM,
 topoinfo_ranktableStandard.cc). See guides/facts/rank_tables.md#makers-of-rank-tables.
 """
 

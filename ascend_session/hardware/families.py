@@ -22,11 +22,11 @@ _FAMILIES = (
 # separate rings, and 2 or 4 devices stay in one of them (guides/facts/launch.md#sizes-of-a-job).
 # There is no device above 7 (HCOMM, GetSingleDevice in topoinfo_ranktableConcise.cc).
 _JOB_SIZES = (1, 2, 4, 8)
-_RING, _SERVER = 4, 8  # devices
+SERVER_DEVICES = 8  # of one server, or of the half of an A2 server that HCCS connects
+_RING = 4  # devices
 # The sets of four devices that HCCL accepts (HCOMM, CheckServerInnerRankInfo in topoinfo_parse.cc).
 _FOURS = ("0123", "4567", "0145", "0246", "0347", "1256", "1357", "2367")
-_MOST_DEVICES = {DUO: 32, A2: 16, A3: 16}  # per server; 8 for all other products
-_HALF = 8  # devices of an A2 server with 16 that HCCS connects
+_MOST_DEVICES = {DUO: 32, A2: 16, A3: 16}  # per server
 
 
 def family(name: str) -> Optional[str]:
@@ -53,7 +53,11 @@ def most_devices(product: Optional[str]) -> int:
 
     Source: HCOMM, GetSingleDevice in topoinfo_ranktableConcise.cc.
     """
-    return max(_MOST_DEVICES.values()) if product is None else _MOST_DEVICES.get(product, _SERVER)
+    return (
+        max(_MOST_DEVICES.values())
+        if product is None
+        else _MOST_DEVICES.get(product, SERVER_DEVICES)
+    )
 
 
 def has_nic(product: Optional[str]) -> bool:
@@ -105,9 +109,9 @@ def find_half_fault(physical: Sequence[int]) -> str:
     Source: HCOMM, CheckSingleServerComm in hccl_communicator_host.cc; HCCL manual,
     HCCL_INTRA_PCIE_ENABLE.md.
     """
-    first = sorted(int(number) for number in physical if number < _HALF)
-    second = sorted(int(number) for number in physical if number >= _HALF)
-    if not first or not second or [number + _HALF for number in first] == second:
+    first = sorted(int(number) for number in physical if number < SERVER_DEVICES)
+    second = sorted(int(number) for number in physical if number >= SERVER_DEVICES)
+    if not first or not second or [number + SERVER_DEVICES for number in first] == second:
         return ""
     return (
         "A job on one A2 server that uses both 0-7 and 8-15 has the same devices of each, n and "
@@ -123,4 +127,4 @@ def suggest_devices(physical: Sequence[int]) -> str:
 
 
 def _is_other_product(physical: Sequence[int]) -> bool:
-    return not physical or any(int(number) >= _SERVER for number in physical)
+    return not physical or any(int(number) >= SERVER_DEVICES for number in physical)

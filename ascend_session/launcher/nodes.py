@@ -32,7 +32,7 @@ from ascend_session.cluster.schedulers import (
     read_schedulers,
 )
 from ascend_session.errors import ConfigError, JobError, PreflightError
-from ascend_session.findings import ERROR, Finding
+from ascend_session.findings import ERROR, Finding, errors_of
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.decided import UNDECIDED, Decided, Request, decision
 from ascend_session.spelling import option
@@ -234,7 +234,7 @@ def _check_one_machine(
     check_removed(environ)
     if claim is not None and claim.hosts is not None:
         check_first_host(claim.hosts[1], claim.name, environ)
-    elif table is not None and table.nodes[0].address and not table.is_own_pod(environ):
+    elif table is not None and table.nodes[0].address:
         check_first_host(table.nodes[0].address, f"the rank table {table.path}", environ)
 
 
@@ -301,13 +301,14 @@ def _read_table(
     )
     try:
         nodes = read_nodes(path, environ)
-    except JobError:
-        if not is_sure:
+    except JobError as error:
+        is_for_hccl_only = bool(error.findings) and not errors_of(error.findings)
+        if not is_sure or (is_for_hccl_only and (has_several_nodes or not is_mounted)):
             return None
         if has_several_nodes or is_mounted or may_have_several_nodes(path):
             raise  # or half a job would be planned as a whole one
         return None
-    if not is_sure and not nodes.is_own_pod(environ):
+    if not is_sure:
         return None
     # On devices the preflight compares the table of one server with the options.
     is_of_job = not backend.needs_rank_table and (is_mounted or path == config.rank_table)
@@ -322,13 +323,12 @@ def _find_table(
 ) -> Optional[str]:
     """Find the file of the table that counts, which may not be there; None without one.
 
-    On the stub an inherited table of other machines does not count, and one beside ``POD_NAME``
-    only if it has that pod.
+    On the stub an inherited table of other machines does not count.
     """
     if config.no_rank_table:
         return None
     may_count = _counts_if_inherited(environ, backend, has_several_nodes)
-    inherited = environ.get("RANK_TABLE_FILE") if may_count or environ.get("POD_NAME") else None
+    inherited = environ.get("RANK_TABLE_FILE") if may_count else None
     return config.rank_table or inherited or find_mounted_table(environ)
 
 

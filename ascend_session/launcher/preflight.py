@@ -143,12 +143,15 @@ def _check_files(job: Decisions) -> List[Finding]:
     if job.cwd is not None and config.module is not None and config.python is None:
         findings += check_module(config.module, job.cwd, job.variables)
     if not job.holds_npus:  # on devices `preflight_npu` does it
-        findings += errors_of(_check_table(job))
+        findings += _check_table(job)
     return findings
 
 
 def _check_table(job: Decisions) -> List[Finding]:
-    """Check the rank table of a job that does not run on devices of this host."""
+    """Check the rank table of a job that does not run on devices of this host.
+
+    On the stub, only what HCCL would refuse counts, and that only HCCL reads the table.
+    """
     if job.rank_table is None:
         return []
     from ascend_session.checks.tables import check_table, read_table
@@ -157,6 +160,8 @@ def _check_table(job: Decisions) -> List[Finding]:
     product = None if assumed is None else assumed.product
     read = read_table(job.rank_table, product, job.variables)
     findings = list(read.findings)
+    if assumed is None and (read.table is not None or errors_of(findings)):
+        return errors_of(findings)
     if assumed is not None and read.table is not None:
         from ascend_session.hardware.device_report import DeviceReport
 

@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from tests.checks.healthy import Healthy
+from tests.cluster.rank_table.tables import lab, template_2
 
 
 @pytest.fixture
@@ -50,6 +51,20 @@ def test_a_warning_is_a_note(program, healthy):
     called = program(*_words(healthy), **healthy.environ)
     assert called.code == 0, called.err
     assert "ascend-session: Not checked. The health of device(s) 0-3: npu-smi, which" in called.err
+
+
+@pytest.mark.parametrize("made", [lab, template_2])
+@pytest.mark.parametrize("backend", ["npu", "stub"])
+def test_a_job_with_a_table_of_a_former_layout_starts_with_one_note(
+    program, healthy, made, backend
+):
+    healthy.table.write_text(json.dumps(made()))
+    words = _words(healthy, "-n", "4", "--backend", backend)
+    called = program(*words, **healthy.environ)
+    assert called.code == 0, called.err
+    (note,) = (line for line in called.err.splitlines() if "table.json" in line)
+    assert note.startswith("ascend-session: Not checked. ")
+    assert note.endswith("launch a job of several servers with --nnodes and --node-rank.")
 
 
 @pytest.mark.parametrize(("time", "seconds"), [("10m", 600), ("1h2m3s", 3723)])

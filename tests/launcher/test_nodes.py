@@ -47,25 +47,6 @@ def uneven(own: int) -> str:
     return table({names[0]: first, names[1]: {3: "192.168.2.1"}})
 
 
-def pods(*names: str) -> str:
-    """A table of template 2: pods of two devices each."""
-    instances = [
-        {
-            "pod_name": name,
-            "server_id": f"192.0.2.{200 + number}",
-            "devices": [
-                {"device_id": str(device), "device_ip": f"192.168.{number}.{device + 1}"}
-                for device in range(2)
-            ],
-        }
-        for number, name in enumerate(names)
-    ]
-    group = {"group_name": "hccl_world_group", "instance_count": str(len(names))}
-    group["device_count"] = str(2 * len(names))
-    found = {"status": "completed", "group_count": "1"}
-    return json.dumps({**found, "group_list": [{**group, "instance_list": instances}]})
-
-
 NOBODYS = table(
     {
         "node_0": {0: "192.168.1.1", 1: "192.168.1.2"},
@@ -351,24 +332,17 @@ class TestTables:
         assert made.size == 4
         assert not any("ignored" in note for note in made.notes)
 
-    @pytest.mark.parametrize("number", [0, 1])
-    def test_a_pod_finds_its_entry_in_the_table_that_is_set(
-        self, bench: Bench, number: int
+    @pytest.mark.parametrize("layout", [{}, {"deploy_mode": "lab"}])
+    def test_a_table_of_a_former_layout_is_left_to_hccl(
+        self, bench: Bench, layout: Dict[str, str]
     ) -> None:
-        bench.table.write_text(pods("job-0", "job-1"))
-        bench.environ.update(RANK_TABLE_FILE=str(bench.table), POD_NAME=f"job-{number}")
-        made = bench.plan()
-        assert [rank.rank for rank in made.ranks] == [2 * number, 2 * number + 1]
-        assert f"job-{number} is POD_NAME" in made.notes[0]
-
-    def test_a_pod_that_is_not_in_the_table_that_is_set_is_a_job_of_its_own(
-        self, bench: Bench
-    ) -> None:
-        bench.table.write_text(pods("job-0", "job-1"))
-        bench.environ.update(RANK_TABLE_FILE=str(bench.table), POD_NAME="another")
-        made = bench.plan(processes=2)
-        assert (made.nodes.count, made.size) == (1, 2)
-        assert "is ignored" in made.notes[0]
+        bench.nodes(range(8))
+        bench.table.write_text(json.dumps({"status": "completed", "group_list": [], **layout}))
+        alone = bench.with_table(processes=2)
+        assert (alone.nodes.count, alone.size) == (1, 2)
+        assert alone.ranks[0].environment["RANK_TABLE_FILE"] == str(bench.table)
+        second = bench.with_table(processes=2, nnodes=2, node_rank=1)
+        assert [rank.rank for rank in second.ranks] == [2, 3]
 
 
 class TestKubernetes:
@@ -429,10 +403,9 @@ class TestKubernetes:
         with pytest.raises(ConfigError, match="number of this node is missing"):
             pod.plan()
 
-    def test_pods_of_the_old_template_are_known_by_their_names(self, pod: Bench) -> None:
+    def test_a_mounted_table_of_a_former_layout_needs_the_number_of_nodes(self, pod: Bench) -> None:
         mounted = Path(pod.environ["ASCEND_SESSION_HOST_ROOT"], MOUNTED.lstrip("/"))
-        mounted.write_text(pods("job-worker-0", "job-worker-1"))
-        pod.environ.update(POD_NAME="job-worker-1")
-        made = pod.plan()
-        assert [rank.rank for rank in made.ranks] == [2, 3]
-        assert "job-worker-1 is POD_NAME" in made.notes[0]
+        mounted.write_text(json.dumps({"status": "completed", "group_list": []}))
+        with pytest.raises(JobError, match="the former layout 'template 2'"):
+            pod.plan(processes=2)
+        assert pod.plan(processes=2, nnodes=2, node_rank=1).size == 4

@@ -61,19 +61,3 @@ def test_pods_of_one_machine_that_know_their_hosts_meet(root: Path, forking_pyth
     mount(root, {"version": "1.0", "server_count": "2", "server_list": servers})
     first, second = met(root, [{"HOST_IP": host} for host in _HOSTS], python=forking_python)
     assert first + second == [[rank, 3, [0, 1, 2]] for rank in range(3)]
-
-
-def test_pods_of_one_machine_that_know_their_names_meet(root: Path, forking_python: str) -> None:
-    instances = [
-        {
-            "pod_name": f"job-{number}",
-            "server_id": f"192.0.2.{number + 1}",
-            "devices": [{"device_id": "0", "device_ip": f"192.168.{number}.1"}],
-        }
-        for number in range(2)
-    ]
-    group = {"group_name": "hccl_world_group", "instance_count": "2", "device_count": "2"}
-    mount(root, {"group_count": "1", "group_list": [{**group, "instance_list": instances}]})
-    pods = [{"POD_NAME": f"job-{number}"} for number in range(2)]
-    first, second = met(root, pods, python=forking_python)
-    assert first + second == [[0, 2, [0, 1]], [1, 2, [0, 1]]]

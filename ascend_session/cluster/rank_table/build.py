@@ -112,7 +112,7 @@ def number_ranks(servers: Sequence[TableServer]) -> Tuple[TableServer, ...]:
         name, host_ip = server.server_id, server.host_ip
         devices = sorted(server.devices, key=lambda device: device.rank_id)
         renumbered = tuple(
-            device._replace(rank_id=next(ranks), server_id=name, host_ip=host_ip, pod_name=None)
+            device._replace(rank_id=next(ranks), server_id=name, host_ip=host_ip)
             for device in devices
         )
         numbered.append(server._replace(devices=renumbered))

@@ -5,11 +5,9 @@ from typing import Iterator, NamedTuple, Optional, Tuple
 
 from ascend_session.findings import Finding
 from ascend_session.ids import PhysicalDeviceId
-from ascend_session.text import shorten
 
 COMPLETED, INITIALIZING = "completed", "initializing"
-V1_0, V1_2, TEMPLATE_2, LAB = "1.0", "1.2", "template 2", "lab"
-_LONGEST_NAME = 64  # characters of a server_id in messages
+V1_0, V1_2 = "1.0", "1.2"
 
 Spot = Tuple[int, int]
 """A position in a table: index of the server, and of the device in it."""
@@ -32,7 +30,6 @@ class TableDevice(NamedTuple):
         host_port: Port on the server for this device.
         net_position: ``device`` or ``host``: the network interface that is used.
         net_protocol: ``rdma`` or ``tcp``.
-        pod_name: Its pod, in template 2, where a pod finds its ranks by this name.
     """
 
     rank_id: int
@@ -48,7 +45,6 @@ class TableDevice(NamedTuple):
     host_port: Optional[int] = None
     net_position: Optional[str] = None
     net_protocol: Optional[str] = None
-    pod_name: Optional[str] = None
 
 
 class TableServer(NamedTuple):
@@ -72,7 +68,7 @@ class Contents:
     """A parsed rank table.
 
     Attributes:
-        format: ``1.0``, ``1.2``, ``template 2`` or ``lab``.
+        format: ``1.0`` or ``1.2``.
         status: ``completed``, or ``initializing`` while it is being filled in.
         servers: The servers, in the order of the table. A wrong field has a value if its meaning
             is clear.
@@ -107,15 +103,10 @@ class Contents:
                 yield (number, index), device
 
     def locate(self, spot: Spot, key: str) -> str:
-        """Return the place of a device's field: a JSON path, or words for the older formats."""
+        """Return the JSON path of a device's field."""
         server, device = spot
-        place = self.locate_server(server)
-        if self.format in (V1_0, V1_2):
-            return f"{place}.device[{device}].{key}"
-        return f"{place}, device {self.servers[server].devices[device].device_id}, {key}"
+        return f"{self.locate_server(server)}.device[{device}].{key}"
 
     def locate_server(self, index: int) -> str:
-        """Return the place of a server: a JSON path, or words for the older formats."""
-        if self.format in (V1_0, V1_2):
-            return f"server_list[{index}]"
-        return f"server {shorten(self.servers[index].server_id, _LONGEST_NAME)}"
+        """Return the JSON path of a server."""
+        return f"server_list[{index}]"

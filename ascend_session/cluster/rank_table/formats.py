@@ -1,23 +1,15 @@
-"""Parse a table's JSON in any of its four formats.
-
-Versions 1.0 and 1.2 have ``server_list[].device[]``. The two older formats have
-``group_list[].instance_list[].devices[]`` and no version; all groups are one job. Template 2 has
-pods (``pod_name``), by which a rank finds itself, and no ranks: HCCL numbers the devices by
-server_id and device_id. The "lab" variant has ``deploy_mode``, and one device with its rank in each
-instance.
+"""Parse a table's JSON, of version 1.0 or 1.2; other layouts are named, and not checked.
 
 Source: HCOMM, topoinfo_ranktableConcise.cc (GetSingleDevice, GetSingleSuperPod,
 GetSingleSuperPodSever) and topoinfo_ranktableStandard.cc; for other versions HCCL's manual,
 cluster_info_config.
 """
 
-from itertools import groupby
 from typing import AbstractSet, Any, Dict, List, Optional
 
 from ascend_session.cluster.rank_table.contents import (
     COMPLETED,
-    LAB,
-    TEMPLATE_2,
+    INITIALIZING,
     V1_0,
     V1_2,
     Contents,
@@ -29,16 +21,14 @@ from ascend_session.cluster.rank_table.table_file import parse_json
 from ascend_session.errors import JobError
 from ascend_session.findings import ERROR, NOT_CHECKED, WARNING, Finding
 from ascend_session.ids import PhysicalDeviceId
-from ascend_session.vendor import A3, A5, DUO
+from ascend_session.spelling import option
+from ascend_session.vendor import A3, A5
 
 _OTHER_VERSIONS = {
     "1.1": "jobs of processors and host CPUs together",
     "2.0": "A5 (950), with rank_list and a topology file",
 }
-_KNOWN_VERSIONS = (
-    "Versions 1.0 and 1.2 are read here, and the older formats, which have a group_list and no "
-    "version."
-)
+_KNOWN_VERSIONS = "Versions 1.0 and 1.2 are read here."
 
 
 A3_ONLY = " Only A3 reads superpods."  # ends messages that are "not checked"
@@ -71,12 +61,7 @@ def parse_table(name: str, text: str, family: Optional[str] = None) -> Contents:
         )
     table = JsonObject(value, "", Faults(findings))
     kind = _find_format(name, table, family)
-    if kind == LAB:
-        servers = _read_lab(table, family)
-    elif kind == TEMPLATE_2:
-        servers = _read_template_2(table)
-    else:
-        servers = _read_server_list(table, kind == V1_2, rate_super_pods(family))
+    servers = _read_server_list(table, kind == V1_2, rate_super_pods(family))
     status = table.text("status")
     # A missing status is an error already; the rules need not report it again.
     status = COMPLETED if status is None else status
@@ -86,14 +71,21 @@ def parse_table(name: str, text: str, family: Optional[str] = None) -> Contents:
 
 def _find_format(name: str, table: JsonObject, family: Optional[str]) -> str:
     keys = table.value
+    if "version" not in keys and keys.get("status") == INITIALIZING:
+        return V1_0  # it has not been filled in yet
+    if "version" not in keys and "group_list" in keys:
+        layout = "lab" if "deploy_mode" in keys else "template 2"
+        message = f"has a group_list and no version: the former layout {layout!r}, which only HCCL "
+        message += f"reads. {_KNOWN_VERSIONS}"
+        hint = "Make a new one with `ascend-session ranktable make`, or launch a job of several "
+        hint += f"servers with {option('nnodes')} and {option('node_rank')}."
+        finding = Finding(NOT_CHECKED, message, hint, rule="version")
+        raise JobError(f"{name}: {message}", hint=hint, findings=[finding])
     if "version" not in keys:
-        if "group_list" not in keys and "server_list" in keys:
-            raise JobError(
-                f"{name}: has a server_list but no version, so that HCCL reads it as template 2, "
-                "and refuses it.",
-                hint='Write "version": "1.0".',
-            )
-        return LAB if "deploy_mode" in keys else TEMPLATE_2
+        raise JobError(
+            f"{name}: has no version, and no group_list as tables without one; HCCL refuses it.",
+            hint='Write "version": "1.0".',
+        )
     version = table.text("version")
     if version in _OTHER_VERSIONS:
         message = f"has version {version}, which is for {_OTHER_VERSIONS[version]}. "
@@ -248,184 +240,3 @@ def _read_super_pods(table: JsonObject, server_ids: AbstractSet[str]) -> Dict[st
                 message = f"is {describe(server_id)}, which the table's own server_list has not."
                 server.refuse("pod server", "server_id", message)
     return pod_of
-
-
-# The older formats
-
-_LARGEST_DEVICE, _WHOLE = 7, 8
-_LONGEST_NAME = 127  # bytes
-_PER_SERVER = (1, 2, 4, 8, 16)
-
-_GROUPS_TOP = ("status", "group_count", "group_list")
-_LAB_TOP = (*_GROUPS_TOP, "deploy_mode", "para_plane_nic_location")
-_GROUP = ("group_name", "instance_count", "instance_list")
-_INSTANCE = ("server_id", "devices")
-_OTHER_TOOLS_OF_GROUPS = (
-    "board_id",
-    "chip_info",
-    "para_plane_nic_name",
-    "para_plane_nic_num",
-    "pod_name",
-    "server_list",
-)
-
-
-def _read_template_2(table: JsonObject) -> List[TableServer]:
-    """Read the servers in the order of their ids; devices get the ranks that HCCL gives them."""
-    table.report_unread(_GROUPS_TOP, _OTHER_TOOLS_OF_GROUPS)
-    devices: List[TableDevice] = []
-    pods: Dict[str, str] = {}
-    lone: List[JsonObject] = []  # groups of one instance, in which HCCL reads no address
-    for group in _read_groups(table):
-        group.report_unread((*_GROUP, "device_count"), _OTHER_TOOLS_OF_GROUPS)
-        instances = _read_instances(group)
-        lone += [group] if len(instances) == 1 else []
-        device_count = 0
-        for instance in instances:
-            instance.report_unread((*_INSTANCE, "pod_name"), _OTHER_TOOLS_OF_GROUPS)
-            pod_name = _read_name(instance, "pod_name", pods)
-            listed = instance.objects("devices")
-            device_count += len(listed)
-            server_id = _read_server_id(instance)
-            for each in listed:
-                device = _read_grouped_device(each, server_id, len(instances) > 1)
-                if device is None:
-                    continue
-                if int(device.device_id) > _LARGEST_DEVICE:
-                    message = f"is {device.device_id}; in this format HCCL takes 0 to "
-                    message += f"{_LARGEST_DEVICE}."
-                    each.refuse("large device_id", "device_id", message)
-                devices.append(device._replace(pod_name=pod_name))
-        _read_count(group, "device_count", device_count, "devices")
-    # Ranks as HCCL gives them: servers by the bytes of their ids, devices by number.
-    devices.sort(key=lambda each: (each.server_id.encode(), int(each.device_id)))
-    devices = [device._replace(rank_id=rank) for rank, device in enumerate(devices)]
-    servers = [
-        TableServer(server_id, tuple(of_server))
-        for server_id, of_server in groupby(devices, key=lambda each: each.server_id)
-    ]
-    if len(servers) > 1:
-        _check_lone_groups(lone, all(len(server.devices) == _WHOLE for server in servers))
-    return servers
-
-
-def _check_lone_groups(lone: List[JsonObject], are_whole: bool) -> None:
-    """Report groups of one instance in a job of several servers.
-
-    Source: HCOMM, GetCloudDevList, and CheckAndAssignNicInfo, which looks at servers of 8 devices.
-    """
-    message = "is one instance, of which HCCL reads no address, so that other servers cannot meet "
-    message += f"it{f'; with servers of {_WHOLE} devices it refuses that' if are_whole else ''}."
-    for group in lone:
-        report = group.refuse if are_whole else group.warn
-        report("lone group", "instance_list", message, "List all instances in one group.")
-
-
-def _read_lab(table: JsonObject, family: Optional[str]) -> List[TableServer]:
-    """Read the servers in the order in which their first device stands in the table."""
-    table.report_unread(_LAB_TOP, _OTHER_TOOLS_OF_GROUPS)
-    location = table.text("para_plane_nic_location")
-    if location not in ("device", None):
-        message = f"is {describe(location)}; HCCL takes 'device' only."
-        table.refuse("location", "para_plane_nic_location", message)
-    devices_of: Dict[str, List[TableDevice]] = {}
-    server_counts: List[Optional[int]] = []
-    for group in _read_groups(table):
-        group.report_unread((*_GROUP, "device_num", "server_num"), _OTHER_TOOLS_OF_GROUPS)
-        instances = _read_instances(group)
-        device_count = _read_count(group, "device_num", len(instances), "instances")
-        count = None if family == DUO else device_count  # HCCL does not compare it on 310P
-        server_counts.append(_read_server_count(group, count))
-        for instance in instances:
-            instance.report_unread((*_INSTANCE, "rank_id"), _OTHER_TOOLS_OF_GROUPS)
-            device = _read_lab_device(instance)
-            if device is None:
-                table.faults.is_complete = False
-            else:
-                devices_of.setdefault(device.server_id, []).append(device)
-    server_count = sum(count or 0 for count in server_counts)
-    is_known = table.faults.is_complete and None not in server_counts
-    if is_known and server_count != len(devices_of):
-        message = f"is {server_count} in all groups, but the instances name {len(devices_of)} by "
-        table.refuse("servers", "server_num", f"{message}server_id.")
-    return [TableServer(server_id, tuple(devices)) for server_id, devices in devices_of.items()]
-
-
-def _read_server_count(group: JsonObject, device_count: Optional[int]) -> Optional[int]:
-    """Read server_num, the number of servers in a group."""
-    count = group.number("server_num")
-    if count == 0:
-        group.refuse("no server", "server_num", "is 0; HCCL refuses that.")
-    elif device_count is not None and count and device_count / count not in _PER_SERVER:
-        message = f"is {device_count} on {count} servers; HCCL takes 1, 2, 4, 8 or 16 for each."
-        group.refuse("average", "device_num", message)
-    return count
-
-
-def _read_lab_device(instance: JsonObject) -> Optional[TableDevice]:
-    """Read the only device of an instance; None without a valid rank_id and device_id."""
-    objects = instance.objects("devices")
-    if len(objects) > 1:
-        message = f"has {len(objects)} devices; an instance has one rank_id and so one device."
-        instance.refuse("one device", "devices", message)
-        instance.faults.is_complete = False
-    server_id = _read_server_id(instance)
-    rank_id = instance.number("rank_id")
-    device = _read_grouped_device(objects[0], server_id, True) if objects else None
-    return None if device is None or rank_id is None else device._replace(rank_id=rank_id)
-
-
-def _read_groups(table: JsonObject) -> List[JsonObject]:
-    groups = table.objects("group_list")
-    _read_count(table, "group_count", len(groups), "groups")
-    names: Dict[str, str] = {}
-    for group in groups:
-        _read_name(group, "group_name", names)
-    return groups
-
-
-def _read_instances(group: JsonObject) -> List[JsonObject]:
-    instances = group.objects("instance_list")
-    _read_count(group, "instance_count", len(instances), "instances")
-    return instances
-
-
-def _read_grouped_device(
-    device: JsonObject, server_id: str, needs_address: bool
-) -> Optional[TableDevice]:
-    """Read a device without its rank; ``needs_address`` if HCCL reads its address."""
-    device.report_unread(("device_id", "device_ip"), (*_OTHER_TOOLS_OF_GROUPS, "rank_id"))
-    device_id = device.number("device_id")
-    if needs_address and "device_ip" not in device.value:
-        device.refuse("no device_ip", "device_ip", "is missing; HCCL needs it.")
-    holder = device if needs_address else device.lenient()
-    addresses = holder.addresses("device_ip", several=False)
-    if device_id is None:
-        device.faults.is_complete = False
-        return None
-    return TableDevice(0, PhysicalDeviceId(device_id), server_id, addresses)
-
-
-def _read_count(holder: JsonObject, key: str, actual: int, kind: str) -> Optional[int]:
-    """Read a count, and report it if it is not the ``actual`` one."""
-    count = holder.number(key)
-    if count is not None and count != actual:
-        holder.refuse(f"count {key}", key, f"is {count}, but there are {actual} {kind}.")
-    return count
-
-
-def _read_name(holder: JsonObject, key: str, seen: Dict[str, str]) -> Optional[str]:
-    """Read a name that must be unique; ``seen`` maps earlier names to their places."""
-    name = holder.text(key)
-    if name is None:
-        return None
-    if name == "" and key == "pod_name":
-        holder.refuse("empty pod_name", key, "is empty; no rank can find itself by that.")
-    if name in seen:
-        message = f"is {describe(name)}, as is {seen[name]}; HCCL takes a {key} once."
-        holder.refuse(f"{key} twice", key, message)
-    elif len(name.encode()) > _LONGEST_NAME:
-        message = f"is {describe(name)}, longer than {_LONGEST_NAME} bytes."
-        holder.refuse(f"long {key}", key, message)
-    seen.setdefault(name, holder.path(key))
-    return name

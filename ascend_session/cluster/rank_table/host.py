@@ -15,10 +15,9 @@ from ascend_session.cluster.rank_table.table_file import read_text
 from ascend_session.errors import JobError
 from ascend_session.findings import ERROR, INFO, NOT_CHECKED, WARNING, Finding
 from ascend_session.hardware.device_report import Device, DeviceReport
+from ascend_session.hardware.families import SERVER_DEVICES
 from ascend_session.ids import PhysicalDeviceId
 from ascend_session.vendor import A2, A3, address_family
-
-_MESH_SIZE = 8  # devices of an A2 server that HCCS connects with each other
 
 
 def find_host_names() -> List[str]:
@@ -36,10 +35,10 @@ def find_host_names() -> List[str]:
 
 
 class TableNode(NamedTuple):
-    """A server of a table, or in template 2 a pod.
+    """A server of a table.
 
     Attributes:
-        name: Its server_id or pod_name.
+        name: Its server_id.
         address: Its IP address; empty if the table does not have it.
         devices: Its devices, in order of rank.
         evidence: Why this node is this host, as in ``10.0.0.7 is POD_IP``; empty if it may not be.
@@ -76,12 +75,6 @@ class TableNodes(NamedTuple):
         """The number of ranks."""
         return sum(len(node.devices) for node in self.nodes)
 
-    def is_own_pod(self, environ: Mapping[str, str]) -> bool:
-        """Return whether this node is a pod of template 2, found by ``POD_NAME``."""
-        pod_name = environ.get("POD_NAME")
-        own = None if self.own is None else self.nodes[self.own]
-        return own is not None and bool(pod_name) and own.devices[0].pod_name == pod_name
-
 
 def read_nodes(path: str, environ: Mapping[str, str]) -> TableNodes:
     """Read the nodes of a table, and find out which one this host is.
@@ -114,9 +107,9 @@ def find_nodes(table: RankTable, environ: Mapping[str, str]) -> TableNodes:
     nodes = []
     for name, devices in _group_devices(table).items():
         first = devices[0]
-        known = [name] if first.pod_name else [first.server_id, first.host_ip or ""]
+        known = (name, first.host_ip or "")
         evidence = next((f"{each} is {names[each]}" for each in known if each in names), "")
-        address = first.host_ip or (first.server_id if is_address(first.server_id) else "")
+        address = first.host_ip or (name if is_address(name) else "")
         nodes.append(TableNode(name, address, tuple(devices), evidence))
     nodes.sort(key=lambda node: node.first_rank)
     for node in nodes:
@@ -140,13 +133,13 @@ def may_have_several_nodes(path: str) -> bool:
         contents = parse_table(path, read_text(path))
     except JobError:
         return False
-    return len(contents.servers) > 1 or len(_group_devices(contents)) > 1
+    return len(contents.servers) > 1
 
 
 def _group_devices(table: Contents) -> Dict[str, List[TableDevice]]:
     groups: Dict[str, List[TableDevice]] = {}
     for device in table.devices:
-        groups.setdefault(device.pod_name or device.server_id, []).append(device)
+        groups.setdefault(device.server_id, []).append(device)
     return groups
 
 
@@ -278,7 +271,7 @@ def _uses_device_addresses(table: Contents, family: Optional[str]) -> bool:
         pods = {server.super_pod_id for server in table.servers}
         return len(table.servers) > 1 and (len(pods) > 1 or None in pods)
     if family == A2:
-        meshes = {int(device.device_id) // _MESH_SIZE for device in table.devices}
+        meshes = {int(device.device_id) // SERVER_DEVICES for device in table.devices}
         return len(table.servers) > 1 or len(meshes) > 1
     return True
 

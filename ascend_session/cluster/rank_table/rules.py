@@ -13,8 +13,6 @@ from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, 
 from ascend_session.cluster.rank_table.contents import (
     COMPLETED,
     INITIALIZING,
-    LAB,
-    TEMPLATE_2,
     V1_2,
     Contents,
     Spot,
@@ -33,6 +31,7 @@ from ascend_session.findings import (
     sort_by_severity,
 )
 from ascend_session.hardware.families import (
+    SERVER_DEVICES,
     find_count_fault,
     find_four_fault,
     find_half_fault,
@@ -42,7 +41,6 @@ from ascend_session.hardware.families import (
 from ascend_session.text import printable
 from ascend_session.vendor import A2, A3, A5, DUO, TRAINING, address_family
 
-_SERVER = 8  # devices of a server; other products have more
 _MOST_RANKS_NAMED = 8  # in a message
 _INVALID_SDID = str(0xFFFFFFFF)  # HCCL treats it as missing
 
@@ -147,14 +145,11 @@ def check_rules(
     with_roce = uses_roce(environ or {})
     if table.status != INITIALIZING:
         findings += [*_check_servers(table), *_check_devices(table)]
-        # HCCL reads no addresses in template 2 with one instance.
-        is_one_pod = len({device.pod_name for device in table.devices}) == 1
-        if table.format != TEMPLATE_2 or not is_one_pod:
-            findings += [*_check_repeated_addresses(table), *_check_address_counts(table)]
-            if len(table.servers) > 1:
-                findings += [*_check_address_kinds(table), *_check_subnets(table)]
-            findings += _check_missing_addresses(table, family, with_roce)
-            findings += [*_check_host_network(table), *_check_interfaces(table, family)]
+        findings += [*_check_repeated_addresses(table), *_check_address_counts(table)]
+        if len(table.servers) > 1:
+            findings += [*_check_address_kinds(table), *_check_subnets(table)]
+        findings += _check_missing_addresses(table, family, with_roce)
+        findings += [*_check_host_network(table), *_check_interfaces(table, family)]
         if table.is_complete:
             findings += [*_check_emptiness(table), *_check_ranks(table), *_check_grouping(table)]
             findings += _check_order(table)
@@ -340,15 +335,13 @@ def _check_order(table: Contents) -> _Findings:
 
 def _check_repeated_addresses(table: Contents) -> _Findings:
     """Check that no address occurs twice; HCCL compares the texts, so ``::1`` is not ``0::1``."""
-    is_read = not any(remark.rule == "lone group" for remark in table.remarks)
-    reason = "HCCL takes an address once" if is_read else "two devices cannot have one address"
     seen: Dict[str, Spot] = {}
     alike: Dict[bytes, str] = {}
     for spot, device in table.iterate():
         for address in device.device_ip:
             if address in seen:
                 first = table.locate(seen[address], "device_ip")
-                message = f"is {address}, as is {first}; {reason}."
+                message = f"is {address}, as is {first}; HCCL takes an address once."
                 place = table.locate(spot, "device_ip")
                 yield make_finding(ERROR, "address twice", place, message)
                 continue
@@ -474,7 +467,7 @@ def _check_interfaces(table: Contents, family: Optional[str]) -> _Findings:
     servers = table.servers
     pods = {server.super_pod_id for server in servers if family in (None, A3)}
     is_one_pod = len(pods) == 1 and None not in pods
-    is_whole = table.size == _SERVER * len(servers)
+    is_whole = table.size == SERVER_DEVICES * len(servers)
     if len(servers) < 2 or is_one_pod or not is_whole or _uses_host_network(table):
         return
     addressed = [
@@ -483,13 +476,13 @@ def _check_interfaces(table: Contents, family: Optional[str]) -> _Findings:
     ]
     for index, (server, own) in enumerate(zip(servers, addressed)):
         name = server.server_id
-        if len(server.devices) != _SERVER:
+        if len(server.devices) != SERVER_DEVICES:
             continue
         if trim(name) != name:
             message = f"is {name!r}; of a server of 8 devices HCCL refuses blanks at its ends."
             place, hint = f"server_list[{index}].server_id", f'Write "{trim(name)}".'
             yield make_finding(ERROR, "interfaces", place, message, hint)
-        elif family not in (None, A3) or len(own) == _SERVER:
+        elif family not in (None, A3) or len(own) == SERVER_DEVICES:
             continue  # on other products each missing address is an error
         elif server.host_ip is not None:
             continue  # it stands for the addresses of all devices
@@ -511,12 +504,7 @@ def _check_product(table: Contents, family: Optional[str]) -> _Findings:
         message = f"is version {table.format}, but {family} takes version 2.0 only."
         yield make_finding(ERROR, "product", "version", message)
         return
-    if table.format in (TEMPLATE_2, LAB) and family not in (None, TRAINING):
-        message = f"The {table.format} format is for {TRAINING}, not for {family}."
-        hint = "`ascend-session ranktable convert` writes 1.0."
-        yield make_finding(WARNING, "format", "", message, hint)
-    if table.format != TEMPLATE_2:  # `formats` checks the limit that it has on all products
-        yield from _check_device_ids(table, family)
+    yield from _check_device_ids(table, family)
     yield from _check_device_counts(table, family)
     if family in (TRAINING, None):
         yield from _check_rings(table, family)
@@ -531,7 +519,7 @@ def _check_device_ids(table: Contents, family: Optional[str]) -> _Findings:
                 f"is {physical}, but on {family or 'any product'} HCCL takes 0 to {limit - 1}."
             )
             yield make_finding(ERROR, "device_id", table.locate(spot, "device_id"), message)
-        elif family is None and physical >= _SERVER:
+        elif family is None and physical >= SERVER_DEVICES:
             is_large = physical >= most_devices(A2)
             products = "only 310P takes" if is_large else "only A2, A3 and 310P take"
             message = f"is {physical}, which {products}."

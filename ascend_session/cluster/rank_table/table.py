@@ -62,7 +62,7 @@ class RankTable(Contents):
 
     @classmethod
     def read(cls, path: str, family: Optional[str] = None) -> "RankTable":
-        """Read a file of version 1.0, 1.2, template 2 or the "lab" variant.
+        """Read a file of version 1.0 or 1.2.
 
         The fields are checked, but not how they fit together: `check` does that. Of a table at
         "initializing" only the fields that are there are read.

@@ -1,9 +1,9 @@
 """What HCCL's loader takes, step by step in its own order, so that our rules can be held to it.
 
 Source: guides/facts/rank_tables.md#rules-for-a-rank-table (HCOMM:
-topoinfo_ranktableParser.cc, topoinfo_ranktableConcise.cc, topoinfo_ranktableStandard.cc, config.cc,
-topoinfo_parse.cc, hccl_communicator_attrs.cc and hccl_communicator_host.cc). It stops at the first
-fault, as the loader does, and knows nothing of the product's own code.
+topoinfo_ranktableParser.cc, topoinfo_ranktableConcise.cc, config.cc, topoinfo_parse.cc,
+hccl_communicator_attrs.cc and hccl_communicator_host.cc). It stops at the first fault, as the
+loader does, and knows nothing of the product's own code.
 """
 
 import re
@@ -36,15 +36,11 @@ def load(table: Any, product: Optional[str]) -> None:
 def _load(table: Any, product: Optional[str]) -> None:
     if _text(table, "status") != "completed":
         raise RefusedError("it is waited for")
-    if "version" not in table:
-        ranks = _lab(table, product) if "deploy_mode" in table else _cloud(table)
-        count = _servers_of_standard(table, ranks)
-    else:
-        version = _text(table, "version")
-        if version not in ("1.0", "1.2"):
-            raise RefusedError("version")
-        ranks = _concise(table, version, product)
-        count = len(table["server_list"])
+    version = _text(table, "version")
+    if version not in ("1.0", "1.2"):
+        raise RefusedError("version")
+    ranks = _concise(table, version, product)
+    count = len(table["server_list"])
     ranks.sort(key=lambda one: one["rank"])
     if [one["rank"] for one in ranks] != list(range(len(ranks))):
         raise RefusedError("rank ids")
@@ -224,114 +220,6 @@ def _families(ranks: List[Dict[str, Any]]) -> None:
     for kinds in ([one["host"] for one in ranks], [ip for one in ranks for ip in one["ips"]]):
         if len({kind for kind in kinds if kind is not None}) > 1:
             raise RefusedError("two kinds of addresses")
-
-
-def _cloud(table: Dict[str, Any]) -> List[Dict[str, Any]]:
-    found: List[Dict[str, Any]] = []
-    pods: Set[str] = set()
-    addresses: Set[str] = set()
-    for group in _groups(table):
-        wanted = _number(_text(group, "instance_count"))
-        devices_wanted = _number(_text(group, "device_count"))
-        instances = _json(group, "instance_list")
-        if 0 in (wanted, devices_wanted) or wanted != _size(instances):
-            raise RefusedError("instance_count")
-        counted = 0
-        for index in range(_size(instances)):
-            instance = _member(instances, index)
-            server_id = _server_id(instance)
-            devices = _json(instance, "devices")
-            pod = _text(instance, "pod_name")
-            if pod in pods or not 0 < len(pod.encode()) <= 127:
-                raise RefusedError("pod_name")
-            pods.add(pod)
-            for place in range(_size(devices)):
-                device = _member(devices, place)
-                physical = _number(_text(device, "device_id"))
-                if physical > 7:
-                    raise RefusedError("device_id")
-                ip = _only_ip(device, addresses) if _size(instances) > 1 else None
-                found.append(_standard(0, ip, server_id, physical))
-            counted += _size(devices)
-        if counted != devices_wanted:
-            raise RefusedError("device_count")
-    found.sort(key=lambda one: (one["server"].encode(), one["physical"]))
-    for rank, one in enumerate(found):
-        one["rank"] = rank
-    return found
-
-
-def _lab(table: Dict[str, Any], product: Optional[str]) -> List[Dict[str, Any]]:
-    if _text(table, "para_plane_nic_location") != "device":
-        raise RefusedError("para_plane_nic_location")
-    found: List[Dict[str, Any]] = []
-    addresses: Set[str] = set()
-    for group in _groups(table):
-        wanted = _number(_text(group, "instance_count"))
-        devices_wanted = _number(_text(group, "device_num"))
-        servers = _number(_text(group, "server_num"))
-        if 0 in (wanted, devices_wanted, servers) or wanted != devices_wanted:
-            raise RefusedError("counts")
-        if product != DUO and devices_wanted / servers not in (1, 2, 4, 8, 16):
-            raise RefusedError("average")
-        instances = _json(group, "instance_list")
-        counted = 0
-        for index in range(_size(instances)):
-            instance = _member(instances, index)
-            server_id = _server_id(instance)
-            devices = _json(instance, "devices")
-            rank = _text(instance, "rank_id")
-            for place in range(_size(devices)):
-                device = _member(devices, place)
-                physical = _number(_text(device, "device_id"))
-                if product not in (DUO, A2, A3) and physical > 7:
-                    raise RefusedError("device_id")
-                ip = _only_ip(device, addresses)
-                found.append(_standard(_number(rank), ip, server_id, physical))
-                rank = ""  # as in the loader: only the first device of an instance has one
-            counted += _size(devices)
-        if wanted != _size(instances) or wanted != counted:
-            raise RefusedError("instance_count")
-    return found
-
-
-def _groups(table: Dict[str, Any]) -> List[Any]:
-    count = _number(_text(table, "group_count"))
-    groups = _json(table, "group_list")
-    if count == 0 or count != _size(groups):
-        raise RefusedError("group_count")
-    names = [_text(_member(groups, index), "group_name") for index in range(_size(groups))]
-    if len(set(names)) != len(names) or any(len(name.encode()) > 127 for name in names):
-        raise RefusedError("group_name")
-    return [_member(groups, index) for index in range(_size(groups))]
-
-
-def _servers_of_standard(table: Dict[str, Any], ranks: List[Dict[str, Any]]) -> int:
-    if "deploy_mode" in table:
-        return sum(_number(group["server_num"]) for group in table["group_list"])
-    return len({one["server"] for one in ranks})
-
-
-def _standard(rank: int, ip: Optional[int], server: str, physical: int) -> Dict[str, Any]:
-    own = {"server": server, "physical": physical, "host": None, "on_host": False}
-    return {"rank": rank, "ips": [ip], **own}
-
-
-def _only_ip(device: Any, addresses: Set[str]) -> Optional[int]:
-    text = _text(device, "device_ip")
-    if text == "":
-        return None
-    if text in addresses:
-        raise RefusedError("address twice")
-    addresses.add(text)
-    return _device_address(text)
-
-
-def _server_id(instance: Any) -> str:
-    text = _text(instance, "server_id")
-    if not 0 < len(text.encode()) <= 64:
-        raise RefusedError("server_id")
-    return text
 
 
 def _text(holder: Any, key: str) -> str:

@@ -55,63 +55,19 @@ def v1_2(servers: int = 4, devices: int = 4) -> Dict[str, Any]:
 
 
 def template_2() -> Dict[str, Any]:
-    """Template 2, whose containers stand in another order than their servers."""
+    """A table of a former layout, with pods."""
+    devices = [{"device_id": "0", "device_ip": "192.168.1.7"}]
+    instance = {"pod_name": "tf-bae41", "server_id": "node_0", "devices": devices}
     return {
         "status": "completed",
         "group_count": "1",
-        "group_list": [
-            {
-                "group_name": "hccl_world_group",
-                "instance_count": "2",
-                "device_count": "3",
-                "instance_list": [
-                    {
-                        "pod_name": "tf-tbdf1",
-                        "server_id": "node_1",
-                        "devices": [
-                            {"device_id": "3", "device_ip": "192.168.1.9"},
-                            {"device_id": "1", "device_ip": "192.168.1.8"},
-                        ],
-                    },
-                    {
-                        "pod_name": "tf-bae41",
-                        "server_id": "node_0",
-                        "devices": [{"device_id": "0", "device_ip": "192.168.1.7"}],
-                    },
-                ],
-            }
-        ],
+        "group_list": [{"instance_list": [instance]}],
     }
 
 
-def lab(devices: int = 2) -> Dict[str, Any]:
-    """The "lab" variant."""
-    return {
-        "board_id": "0x002f",
-        "chip_info": "910",
-        "deploy_mode": "lab",
-        "group_count": "1",
-        "group_list": [
-            {
-                "device_num": str(devices),
-                "server_num": "1",
-                "group_name": "",
-                "instance_count": str(devices),
-                "instance_list": [
-                    {
-                        "devices": [{"device_id": str(n), "device_ip": f"192.168.{100 + n}.101"}],
-                        "rank_id": str(n),
-                        "server_id": "10.155.111.140",
-                    }
-                    for n in range(devices)
-                ],
-            }
-        ],
-        "para_plane_nic_location": "device",
-        "para_plane_nic_name": [f"eth{n}" for n in range(devices)],
-        "para_plane_nic_num": str(devices),
-        "status": "completed",
-    }
+def lab() -> Dict[str, Any]:
+    """A table of the layout before that."""
+    return {**template_2(), "deploy_mode": "lab", "para_plane_nic_location": "device"}
 
 
 def device(table: Dict[str, Any], server: int = 0, index: int = 0) -> Dict[str, Any]:

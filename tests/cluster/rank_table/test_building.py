@@ -7,7 +7,7 @@ from ascend_session.cluster.rank_table import TableDevice, TableServer
 from ascend_session.hardware.device_report import Device, DeviceReport
 from ascend_session.hardware.families import family
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
-from tests.cluster.rank_table.tables import parsed, template_2, v1_0, v1_2
+from tests.cluster.rank_table.tables import parsed, v1_0, v1_2
 
 TRAINING, A2 = family("910A"), family("910B")
 NODES = {
@@ -167,23 +167,21 @@ def test_tables_of_servers_become_one_with_ranks_that_go_on():
     assert RankTable.merge([*tables[::-1]]).devices[0].server_id == "node_1"
 
 
-def test_merging_keeps_the_order_of_ranks_and_takes_every_format():
+def test_merging_keeps_the_order_of_ranks():
     mixed = v1_0(servers=1, devices=3)
     for number, own in enumerate(mixed["server_list"][0]["device"]):
         own["rank_id"] = str(2 - number)
         own["device_ip"] = f"10.9.9.{number}"
     mixed["server_list"][0]["server_id"] = "x"
-    table = RankTable.merge([parsed(mixed), parsed(template_2())])
+    table = RankTable.merge([parsed(mixed), parsed(v1_0(servers=1))])
     assert table.format == "1.0"
     assert [(d.server_id, int(d.device_id)) for d in table.devices] == [
         ("x", 2),
         ("x", 1),
         ("x", 0),
         ("node_0", 0),
-        ("node_1", 1),
-        ("node_1", 3),
+        ("node_0", 1),
     ]
-    assert {d.pod_name for d in table.devices} == {None}
 
 
 def test_superpods_stay_when_all_tables_have_them():

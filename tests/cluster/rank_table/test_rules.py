@@ -9,7 +9,7 @@ import pytest
 from ascend_session import JobError, RankTable
 from ascend_session.cluster.rank_table import TableServer
 from ascend_session.hardware.families import family
-from tests.cluster.rank_table.tables import device, lab, parsed, template_2, v1_0, v1_2
+from tests.cluster.rank_table.tables import device, parsed, v1_0, v1_2
 
 TRAINING, A2, A3 = family("910A"), family("910B"), family("910C")
 DUO, A5 = family("310P3"), family("950")
@@ -598,28 +598,6 @@ def test_a_device_for_each_of_sixteen_ranks_is_fine_on_a2_and_a3():
         assert table.findings(product) == []
 
 
-def test_the_older_formats_are_for_the_training_series():
-    for table in (template_2(), lab()):
-        assert not [s for s in found(table, TRAINING) if "format is for" in s[2]]
-        assert [one[0] for one in found(table, A2) if "format is for" in one[2]] == ["warning"]
-
-
-def test_addresses_of_a_single_instance_of_template_2_are_not_read_by_hccl():
-    table = template_2()
-    group = table["group_list"][0]
-    group.update(instance_count="1", device_count="2", instance_list=group["instance_list"][:1])
-    for own in group["instance_list"][0]["devices"]:
-        own["device_ip"] = "192.168.1.9"
-    assert parsed(table).problems() == []
-
-
-def test_duplicates_in_the_lab_variant_are_named_in_words():
-    table = lab()
-    table["group_list"][0]["instance_list"][1]["devices"][0]["device_id"] = "0"
-    [only] = parsed(table).problems()
-    assert only.place == "server 10.155.111.140, device 0, device_id"
-
-
 def test_all_problems_are_in_one_error_each_with_its_place():
     table = v1_0()
     device(table, 0, 1)["rank_id"] = "0"
@@ -660,32 +638,6 @@ def test_a_product_may_be_called_by_any_of_its_names(name):
 def test_a_product_that_is_none_is_an_error(name):
     with pytest.raises(JobError, match="is not a known product"):
         parsed(v1_0()).findings(name)
-
-
-def test_an_address_twice_where_hccl_reads_none_is_refused_for_its_own_sake():
-    table = {
-        "status": "completed",
-        "group_count": "2",
-        "group_list": [
-            {
-                "group_name": name,
-                "instance_count": "1",
-                "device_count": "1",
-                "instance_list": [
-                    {
-                        "pod_name": name,
-                        "server_id": name,
-                        "devices": [{"device_id": "0", "device_ip": "10.0.0.1"}],
-                    }
-                ],
-            }
-            for name in ("a", "b")
-        ],
-    }
-    errors = [one for one in found(table) if one[0] == "error"]
-    assert [one[2] for one in errors] == [
-        "is 10.0.0.1, as is server a, device 0, device_ip; two devices cannot have one address."
-    ]
 
 
 def notes(table):

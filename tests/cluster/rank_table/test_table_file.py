@@ -71,10 +71,8 @@ def test_nesting_without_end_is_an_error_and_no_traceback(file):
         message = refused(file(content)).message
         assert "is nested more deeply" in message or "ends in the middle" in message
     deep = '{"status": "completed", "x": ' + "[" * 5000 + "]" * 5000 + "}"
-    assert (
-        "nested more deeply" in refused(file(deep)).message
-        or "group_list" in refused(file(deep)).message
-    )
+    message = refused(file(deep)).message
+    assert "nested more deeply" in message or "has no version" in message
 
 
 def test_a_number_of_very_many_digits_is_an_error_of_its_field_or_no_json(file):

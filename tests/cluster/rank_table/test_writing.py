@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from ascend_session import JobError, RankTable
-from tests.cluster.rank_table.tables import lab, parsed, template_2, v1_0, v1_2
+from tests.cluster.rank_table.tables import parsed, v1_0, v1_2
 
 
 @pytest.fixture
@@ -41,31 +41,6 @@ def test_version_1_0_of_a_table_of_1_2_has_no_superpods():
     assert written["version"] == "1.0"
     assert "super_pod_list" not in written
     assert "super_device_id" not in json.dumps(written)
-
-
-@pytest.mark.parametrize("old", [template_2, lab])
-def test_older_formats_become_1_0(old, target):
-    table = parsed(old())
-    table.write(str(target))
-    again = RankTable.read(str(target))
-    assert again.format == "1.0"
-    assert [(d.rank_id, d.device_id, d.device_ip) for d in again.devices] == [
-        (d.rank_id, d.device_id, d.device_ip) for d in table.devices
-    ]
-    assert again.problems() == []
-
-
-def test_what_hccl_would_refuse_of_the_new_format_is_not_written(target):
-    table = template_2()
-    group = table["group_list"][0]
-    group.update(instance_count="1", device_count="2", instance_list=group["instance_list"][:1])
-    for own in group["instance_list"][0]["devices"]:
-        own["device_ip"] = "10.0.0.1"  # which HCCL does not read there
-    read = parsed(table)
-    assert read.problems() == []
-    with pytest.raises(JobError, match=r"device\[1\].device_ip: is 10.0.0.1, as is"):
-        read.write(str(target))
-    assert left(target) == []
 
 
 def test_version_1_2_of_a_table_without_superpods_is_refused_with_what_is_missing():
