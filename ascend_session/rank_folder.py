@@ -65,10 +65,12 @@ def name_user(pid: int) -> str:
 def note_use() -> None:
     """Record that this process below a rank uses this package; ignore errors.
 
-    The rank itself leads its session, and needs no such file.
+    Neither the rank itself, which leads its session, nor a process with TensorFlow needs the file.
     """
     folder = os.environ.get(RANK_FOLDER)
-    if folder and os.getsid(0) != os.getpid() and os.path.isdir(folder):
+    if not folder or os.getsid(0) == os.getpid() or "tensorflow" in sys.modules:
+        return
+    if os.path.isdir(folder):
         try:
             open(os.path.join(folder, name_user(os.getpid())), "w").close()
         except OSError:

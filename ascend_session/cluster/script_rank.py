@@ -66,7 +66,9 @@ def note_start() -> None:
 def note_import() -> None:
     """Record that this process imports one of the vendor's packages, so it is a rank."""
     folder = os.environ.get(_FOLDER, "")
-    if os.path.isdir(folder) and os.getsid(0) != os.getpid():  # as rank_folder.note_use
+    # As rank_folder.note_use, which this module cannot import.
+    is_known = os.getsid(0) == os.getpid() or "tensorflow" in sys.modules
+    if os.path.isdir(folder) and not is_known:
         _replace_text(os.path.join(folder, f"{USER}{os.getpid()}"), "")
     launched = os.environ.get(_LAUNCHED, "").split()
     number = "RANK_ID=" + os.environ.get("RANK_ID", "")
