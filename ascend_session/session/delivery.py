@@ -7,8 +7,9 @@ silence, and the program goes on as if there had been no signal.
 So all frames are traced after the exception is raised. What happens next in one of them shows where
 it is:
 
-- It arrives there, Python's event "exception". The frame may handle it, for as long as it likes. It
-  is caught if the frame goes on and handles no exception any more.
+- It arrives there, Python's event "exception". The frame may handle it, for as long as it likes;
+  but what goes on for long is no longer traced, which would slow it down. It is caught if the frame
+  goes on and handles no exception any more.
 - The frame inside has returned: there it was caught.
 - The frame inside was left by an exception, but none arrives here, or one that code in C has made
   of it: it was lost in between, and is raised here.
@@ -22,6 +23,8 @@ from traceback import walk_stack
 from types import FrameType
 from typing import Any, Optional
 
+_EVENTS = 5000  # of Python's tracing, while it is handled: some milliseconds
+
 
 class Delivery:
     """Raises an exception, and follows it from there to the frame that catches it."""
@@ -30,6 +33,7 @@ class Delivery:
         self._error: Optional[BaseException] = error
         self._arrived_in: Optional[FrameType] = None  # the outermost frame that it has reached
         self._is_handled = False  # by that frame
+        self._events_left = _EVENTS
         self._was_left = True  # whether an exception has left the frame inside
         self._is_returning = False  # whether a frame has come to its `return`
 
@@ -47,9 +51,10 @@ class Delivery:
         """Raise the exception in a frame that has called others, when it goes on."""
         for each, _ in walk_stack(frame):
             each.f_trace, each.f_trace_opcodes = self._observe, True
-        sys.settrace(_ignore)
+        sys.settrace(self._count)
 
     def _observe(self, frame: FrameType, event: str, argument: Any) -> Any:
+        self._count(frame)
         error = self._error
         if error is None:
             return None
@@ -71,6 +76,12 @@ class Delivery:
             self._stop(frame)
             raise error
         return self._observe
+
+    def _count(self, frame: FrameType, *event: Any) -> None:
+        """Count an event; as a trace function, trace none of the functions that are called."""
+        self._events_left -= self._is_handled
+        if self._events_left <= 0:
+            self._stop(frame)
 
     def _look_at_handler(self, frame: FrameType) -> None:
         if self._is_made_of_it(sys.exc_info()[1]):
@@ -94,9 +105,5 @@ class Delivery:
 
 def _is_traced_by_others(frame: FrameType) -> bool:
     functions = {each.f_trace for each, _ in walk_stack(frame)} | {sys.gettrace()}
-    others = functions - {None, _ignore}
-    return not all(isinstance(getattr(each, "__self__", None), Delivery) for each in others)
-
-
-def _ignore(*event: Any) -> None:
-    """Trace no function that is called from now on."""
+    owners = (getattr(each, "__self__", None) for each in functions - {None})
+    return not all(isinstance(each, Delivery) for each in owners)

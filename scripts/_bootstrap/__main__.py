@@ -77,6 +77,7 @@ def main(arguments: List[str], environ: Mapping[str, str]) -> int:
             print(_find(arguments[1], environ).executable)
             return 0
         if arguments[0] == "clean":
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # which Python ignores
             os.execvpe(arguments[1], arguments[1:], own_environment(environ))
         command, environment = _command(arguments, environ)
         sys.stdout.flush()

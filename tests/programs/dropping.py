@@ -60,16 +60,16 @@ def handle_long() -> None:
         with contextlib.suppress(ZeroDivisionError):
             1 / 0  # noqa: B018
         sorted(range(100), key=lambda number: -number)
-    say("handled")
+    say(f"handled, traced: {sys.gettrace() is not None}")
 
 
 @contextlib.contextmanager
-def cleaning_up() -> Iterator[None]:
-    """Take long to leave the block."""
+def cleaning_up(clean_up: Callable[[], None]) -> Iterator[None]:
+    """Do something when the block is left."""
     try:
         yield
     finally:
-        handle_long()
+        clean_up()
 
 
 class CleaningUp:
@@ -100,7 +100,7 @@ def in_del_and_clean_up() -> None:
 
 def in_del_after_cleaning_up() -> None:
     def clean_up() -> None:
-        with cleaning_up():
+        with cleaning_up(lambda: say("cleaned up")):
             send()
 
     call_in_del(clean_up)
@@ -175,7 +175,7 @@ def raised_as_another_error() -> None:
 
 
 def left_with_suppress() -> None:
-    with contextlib.suppress(BaseException), cleaning_up(), CleaningUp():
+    with contextlib.suppress(BaseException), cleaning_up(handle_long), CleaningUp():
         send()
 
 

@@ -8,6 +8,7 @@ import pytest
 from tests.running import Host
 from tests.session.test_interrupt import SIGNALS
 
+HANDLED = "handled, traced: False"
 ENDED = "ended, traced: False"
 
 
@@ -18,8 +19,8 @@ ENDED = "ended, traced: False"
         ("in_del", []),
         ("in_del_of_a_generator", []),
         ("in_del_which_makes_another_error", []),
-        ("in_del_after_cleaning_up", ["handled"]),
-        ("in_del_and_clean_up", ["handled", "handled"]),
+        ("in_del_after_cleaning_up", ["cleaned up"]),
+        ("in_del_and_clean_up", [HANDLED, HANDLED]),
     ],
 )
 def test_an_exception_that_is_dropped_is_raised_where_the_code_was_called(
@@ -45,10 +46,10 @@ def test_so_is_one_that_a_callback_of_a_library_drops(
     [
         ("caught_in_del", ["went on"]),
         ("caught_in_c_by_a_function_that_returns", ["went on"]),
-        ("caught_and_kept", ["handled", "1"]),
+        ("caught_and_kept", [HANDLED, "1"]),
         ("caught_by_a_generator_that_goes_on", ["[1, 2]"]),
         ("raised_as_another_error", ["interrupted"]),
-        ("left_with_suppress", ["handled", "handled"]),
+        ("left_with_suppress", [HANDLED, HANDLED]),
     ],
 )
 def test_one_that_the_program_has_caught_does_not_come_again(
