@@ -8,11 +8,12 @@ A rank may be a shell that runs the program. One without a trap exits by the sig
 command, and its commands are next, first those that catch the signal: in ``python train.py | tee``
 Python gets it, and tee when Python has exited. One with a trap runs that when its command has
 exited: so the command gets the signal, too. What it has started in the background does not, for
-passing the signal on is what the trap is for. The same goes for Ctrl-C,
-which a shell catches in any case while it waits.
+passing the signal on is what the trap is for. Ctrl-C goes the same way: a shell that waits for a
+command catches it in any case.
 
 Somebody may send SIGTERM to all processes of a job (systemd, ``scancel``). Then nobody who has a
-handler for it gets another one from here.
+handler for it gets another one from here, unless the grace is almost over: it may be that somebody
+has sent it to launcher and guardian only.
 """
 
 import os
