@@ -12,6 +12,8 @@ package registers.
 import atexit
 import contextlib
 import os
+import signal
+import threading
 from typing import Callable, Dict, List, Sequence
 
 CLOSING_ORDER = (
@@ -44,6 +46,7 @@ _AFTER_SCRIPT = ("report", "models")  # these come after the exit handlers of th
 
 _closers: Dict[str, Callable[[], None]] = {}
 _forgetters: List[Callable[[], None]] = []
+_forking = threading.local()  # the signal mask of a thread that forks
 
 
 def on_close(name: str, function: Callable[[], None]) -> None:
@@ -101,12 +104,29 @@ def _close(names: Sequence[str]) -> None:
                 stack.callback(_closers.pop(name))
 
 
+def _block_signals() -> None:
+    """Keep signals from a child until it has forgotten its parent's handlers and descriptors.
+
+    Python writes the number of a signal to the wakeup descriptor, at the other end of which the
+    parent would take it for its own.
+    """
+    signals = {signal.SIGINT, signal.SIGTERM}
+    _forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+
+
+def _unblock_signals() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, _forking.mask)
+
+
 def _forget_in_child() -> None:
     _closers.clear()
     with contextlib.ExitStack() as stack:
+        stack.callback(_unblock_signals)
         for forget in reversed(_forgetters):
             stack.callback(forget)
 
 
 atexit.register(_close, CLOSING_ORDER)  # what is left after all others
-os.register_at_fork(after_in_child=_forget_in_child)
+os.register_at_fork(
+    before=_block_signals, after_in_parent=_unblock_signals, after_in_child=_forget_in_child
+)
