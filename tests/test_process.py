@@ -149,6 +149,7 @@ def test_a_forked_child_forgets_everything_even_if_one_function_fails():
         "process.on_fork(lambda: print('forgotten', flush=True))\n"
         "child = os.fork()\n"
         "if child == 0:\n"
+        "    sys.stderr.flush()\n"
         "    os._exit(0)\n"
         "os.waitpid(child, 0)\n"
     )

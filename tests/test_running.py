@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from variables import own_environment
-
 TOP = str(Path(__file__).resolve().parents[1])
 
 # As a run of tests behind ``&`` and under ``nohup`` whose terminal then goes away.
@@ -56,7 +54,7 @@ def test_programs_have_none_of_the_variables_of_this_machine() -> None:
     program = [sys.executable, "-c", "import os; print(*os.environ)"]
     names = subprocess.check_output(program, text=True).split()
     assert "PATH" in names
-    assert set(names) - {"LC_CTYPE"} == set(own_environment(dict.fromkeys(names, "")))
+    assert not {"PYTHONUNBUFFERED", "COLUMNS", "RUST_BACKTRACE"}.intersection(names)
 
 
 @pytest.mark.parametrize("workers", ["0", "1"])

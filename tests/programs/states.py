@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor, TimeoutError
 from typing import Any, Callable
 
@@ -18,6 +19,7 @@ from common import say, works  # noqa: E402  (the environment comes first)
 
 from ascend_session import AscendError, LifecycleError, ascend_system, current_system  # noqa: E402
 from ascend_session.backends import backend_class  # noqa: E402
+from ascend_session.rank_folder import ONE_STOP_S  # noqa: E402
 from tests.signals import signal_this_thread  # noqa: E402
 
 NAME, EVENT, STATE = sys.argv[1:4]
@@ -127,7 +129,9 @@ def get_two_signals() -> None:
     try:
         get_signal()
     finally:
+        time.sleep(1.2 * ONE_STOP_S)  # SIGTERMs within that time are one
         get_signal()
+        threading.Event().wait(60)  # for the end
 
 
 def run_event(event: Callable[[], None]) -> None:
