@@ -169,8 +169,8 @@ def compare_models(
     if not has_exchanged and len(updating) > 1 and not averaged:
         notes.append(
             f"the ranks exchanged nothing; if they train, they train {size} models. Average the "
-            f"gradients with {advice.average}; if the ranks are meant to be independent, set "
-            "ASCEND_SESSION_INDEPENDENT=1."
+            f"gradients with {advice.average}; if the ranks are meant to be independent, launch "
+            "them with --independent, or set ASCEND_SESSION_INDEPENDENT=1."
         )
         separate = []
     else:
