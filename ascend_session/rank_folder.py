@@ -45,6 +45,7 @@ PROCESS_PREFIX, PROCESS_SUFFIX = "process_", ".json"
 ABSENT_NAME, SESSIONS_NAME = "absent_ranks.json", "sessions.json"
 FIRST_STEP_NAME, STEP_NAME, STOP_NAME = "first_step", "step", "stop"
 MODELS_NAME = "models.json"
+_USER_PREFIX, _WAITING_PREFIX = "uses_", "waiting_"
 
 STACK_SIGNAL = int(__import__("_signal").SIGRTMIN) + 7  # signal itself is slow to load
 """Number of the signal that makes a rank write its stacks; it ends a program that has no runner."""
@@ -59,7 +60,7 @@ def name_process(pid: int) -> str:
 
 def name_user(pid: int) -> str:
     """Name the empty file of a process that has used this package or imported the vendor's."""
-    return f"uses_{pid}"
+    return f"{_USER_PREFIX}{pid}"
 
 
 def note_use() -> None:
@@ -79,7 +80,7 @@ def note_use() -> None:
 
 def name_waiting(pid: int) -> str:
     """Name the file that exists while a process waits for other ranks to join."""
-    return f"waiting_{pid}"
+    return f"{_WAITING_PREFIX}{pid}"
 
 
 def name_stacks(pid: int) -> str:
@@ -87,16 +88,26 @@ def name_stacks(pid: int) -> str:
     return f"stacks_{pid}.log"
 
 
-def write_first_step(folder: str, step: int) -> None:
-    """Write the first global step of rank 0; ignore errors."""
-    path = os.path.join(folder, FIRST_STEP_NAME)
+def is_log(name: str) -> bool:
+    """Return whether a file may be a log; it is not if it only holds the state of a process."""
+    states = (STACKS_NAME, FIRST_STEP_NAME, STEP_NAME, STOP_NAME)
+    return name not in states and not name.startswith((_USER_PREFIX, _WAITING_PREFIX))
+
+
+def _replace_file(path: str, text: str) -> None:
+    """Write a file that others see whole or not at all; ignore errors."""
     temporary = f"{path}.{os.getpid()}"
     try:
         with open(temporary, "wb") as file:
-            file.write(str(int(step)).encode())
+            file.write(text.encode())
         os.replace(temporary, path)
     except OSError:
         return
+
+
+def write_first_step(folder: str, step: int) -> None:
+    """Write the first global step of rank 0; ignore errors."""
+    _replace_file(os.path.join(folder, FIRST_STEP_NAME), str(int(step)))
 
 
 def read_first_step(folder: str) -> "Optional[int]":
@@ -118,14 +129,7 @@ def write_models(folder: str, text: str) -> None:
     It has ``is_one_model`` (null if that is not known), ``error`` (null or a sentence) and
     ``notes`` (a list of sentences).
     """
-    path = os.path.join(folder, MODELS_NAME)
-    temporary = f"{path}.{os.getpid()}"
-    try:
-        with open(temporary, "wb") as file:
-            file.write(text.encode())
-        os.replace(temporary, path)
-    except OSError:
-        return
+    _replace_file(os.path.join(folder, MODELS_NAME), text)
 
 
 _STEP_BYTES = 64  # a fixed length, so that a shorter record overwrites a longer one completely

@@ -15,7 +15,7 @@ from ascend_session.failures.peers import Peer, find_peers
 from ascend_session.failures.record import ErrorRecord, read_record
 from ascend_session.failures.scanner import classify
 from ascend_session.files import read_end
-from ascend_session.rank_folder import MODELS_NAME, RECORD_NAME, STACKS_NAME, read_models
+from ascend_session.rank_folder import MODELS_NAME, RECORD_NAME, is_log, read_models
 
 _MOST_BYTES = 16 << 20  # read from the end of one log, which takes about three seconds
 _ALL_BYTES = 64 << 20  # read from all logs together
@@ -182,7 +182,7 @@ def find_logs(folder: str) -> List[str]:
 
 def _is_log(name: str) -> bool:
     unrotated = re.sub(r"\.[0-9]{1,6}$", "", name)
-    return os.path.splitext(unrotated)[1].lower() in _SUFFIXES and name != STACKS_NAME
+    return os.path.splitext(unrotated)[1].lower() in _SUFFIXES and is_log(name)
 
 
 def _choose_job(folder: str) -> str:

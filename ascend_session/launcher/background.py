@@ -13,26 +13,30 @@ import enum
 import os
 import re
 import time
-from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Set
+from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ascend_session.cluster.script_rank import is_rank_of_script
 from ascend_session.launcher.script_ranks import (
     DEEPEST,
-    SHELLS,
+    LARGEST_SHARE,
     list_children,
+    read_activity,
     read_environ,
     read_process_file,
 )
+from ascend_session.launcher.signals import SHELLS
 from ascend_session.rank_folder import RANK_FOLDER, name_user
 
 _LOOK_S = 0.2
 _EXIT_S = 1.0  # that a process may take to exit when its rank has; later it was left behind
 _MOMENT_S = 1.0  # that a shell, or a program that has just started, has to start a Python
 _IMPORT_S = 30.0  # that a Python which has just started has to load TensorFlow
+_QUIET_S = 3.0  # without any CPU time or page fault, in which it loads nothing
 _LIBRARIES = re.compile(rb"/(?:lib|_pywrap_)tensorflow|/npu_(?:bridge|device)/")
 _SERVERS = re.compile(r"(?:tensorboard|jupyter(?:-?\w+)?|ipykernel(?:_launcher)?)(?:\.\w+)?")
 _WORKERS = b"from multiprocessing."  # in the command that starts them, except for forked ones
 _FORKED = 0x40  # PF_FORKNOEXEC of the kernel's sched.h, in field 9 of /proc/PID/stat
+_EXITED = (b"Z", b"X")  # states there
 _LISTENS = "0A"  # TCP_LISTEN in /proc/PID/net/tcp
 
 
@@ -58,9 +62,14 @@ class _Kind(enum.IntEnum):
     """What a process may be, by increasing reason to wait for it."""
 
     OTHER = 0
-    SHORT = 1  # a shell or a program that has just started
-    STARTING = 2  # a Python that has just started
+    SHORT = 1  # a shell, or a program that has just started
+    STARTING = 2  # a Python that has just started, and works
     TRAINING = 3
+
+
+class _Found(NamedTuple):
+    kind: _Kind
+    pid: int
 
 
 class BackgroundWatch:
@@ -77,6 +86,8 @@ class BackgroundWatch:
         self._living: Set[int] = set()
         self._kinds: Set[_Kind] = set()
         self._exited = self._last_training = time.monotonic()
+        self._activity: Dict[int, Tuple[str, float]] = {}  # of a young Python, and since when
+        self._look_s = 0.0  # of CPU time that the last look took
 
     def look(self, adopted: Iterable[int], alive: Iterable[int]) -> None:
         """Look at the adopted processes, of whose ranks at least one has exited.
@@ -85,7 +96,7 @@ class BackgroundWatch:
             adopted: Their pids.
             alive: The ranks that have not exited, whose processes are not looked at.
         """
-        now, running = time.monotonic(), set(alive)
+        began, now, running = time.process_time(), time.monotonic(), set(alive)
         if running:
             self._exited = now
         self._living, self._kinds = set(), set()
@@ -93,7 +104,7 @@ class BackgroundWatch:
             rank = self._ranks.get(read_environ(pid).get(RANK_FOLDER, ""))
             if rank in running or (rank is None and running):
                 continue
-            kind, process = _examine_tree(pid)
+            kind, process = self._examine_tree(pid)
             self._kinds.add(kind)
             if kind is _Kind.TRAINING:
                 self._living.add(pid)
@@ -101,6 +112,7 @@ class BackgroundWatch:
                     self.trainings[pid] = _describe(rank or 0, pid, process)
         if self._living or running:
             self._last_training = now
+        self._look_s = time.process_time() - began
 
     @property
     def is_waiting(self) -> bool:
@@ -111,7 +123,9 @@ class BackgroundWatch:
 
     def next_look(self) -> float:
         """Give the time of the next look, as `time.monotonic` counts."""
-        return time.monotonic() + _LOOK_S
+        is_soon = self._kinds & {_Kind.SHORT, _Kind.STARTING}
+        pause_s = 0.0 if is_soon else self._look_s / LARGEST_SHARE
+        return time.monotonic() + max(_LOOK_S, pause_s)
 
     def take_new(self) -> List[Training]:
         """Return the trainings that nobody was told of, once it is clear which there are."""
@@ -132,6 +146,43 @@ class BackgroundWatch:
         """Return whether `take_new` has returned this training."""
         return pid in self._announced
 
+    def _examine_tree(self, pid: int, depth: int = 0) -> _Found:
+        """Find the process below this one, or itself, that there is most reason to wait for."""
+        stat = read_process_file(pid, "stat").rpartition(b")")[2].split()
+        command = read_process_file(pid, "cmdline")
+        if not stat or stat[0] in _EXITED:
+            return _Found(_Kind.OTHER, pid)
+        if not command:  # it is just starting its program, or exiting
+            return _Found(_Kind.SHORT, pid)
+        name = _read_program(pid)
+        is_python = name.startswith("python")
+        is_worker = is_python and (int(stat[6]) & _FORKED or _WORKERS in command)
+        if is_worker or _is_server(command, is_python):
+            return _Found(_Kind.OTHER, pid)
+        age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(stat[19]) / os.sysconf("SC_CLK_TCK")
+        kind = _Kind.OTHER
+        if _has_loaded(pid):
+            kind = _Kind.TRAINING
+        elif is_python and age_s < _IMPORT_S and self._works(pid, stat[0]):
+            kind = _Kind.STARTING
+        elif name in SHELLS or age_s < _MOMENT_S:
+            kind = _Kind.SHORT
+        found = [_Found(kind, pid)]
+        if kind is not _Kind.TRAINING and depth < DEEPEST:
+            found += [self._examine_tree(child, depth + 1) for child in list_children(pid)]
+        most = max(found, key=lambda each: each.kind)
+        # Last, for the kernel takes milliseconds to list the ports of a host.
+        return _Found(_Kind.OTHER, pid) if most.kind > _Kind.SHORT and _listens(pid) else most
+
+    def _works(self, pid: int, state: bytes) -> bool:
+        """Return whether a process has lately done anything, or waits for a CPU or a disk."""
+        now, activity = time.monotonic(), read_activity(pid)
+        before, since = self._activity.get(pid, ("", now))
+        if activity != before or state in (b"R", b"D"):
+            since = now
+        self._activity[pid] = activity, since
+        return now - since < _QUIET_S
+
 
 def _describe(rank: int, pid: int, process: int) -> Training:
     words = read_process_file(process, "cmdline").rstrip(b"\0").replace(b"\0", b" ")
@@ -140,36 +191,6 @@ def _describe(rank: int, pid: int, process: int) -> Training:
         output = os.readlink(f"/proc/{process}/fd/2")
     command = words.decode("utf-8", "backslashreplace")
     return Training(rank, pid, command, output, is_rank_of_script(read_environ(process)))
-
-
-class _Found(NamedTuple):
-    kind: _Kind
-    pid: int
-
-
-def _examine_tree(pid: int, depth: int = 0) -> _Found:
-    """Find the process below this one, or itself, that there is most reason to wait for."""
-    stat = read_process_file(pid, "stat").rpartition(b")")[2].split()
-    command = read_process_file(pid, "cmdline")
-    if not stat or not command:  # it has just exited
-        return _Found(_Kind.OTHER, pid)
-    name = _read_program(pid)
-    is_python = name.startswith("python")
-    is_worker = is_python and (int(stat[6]) & _FORKED or _WORKERS in command)
-    if is_worker or _serves(pid, command, is_python):
-        return _Found(_Kind.OTHER, pid)
-    age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(stat[19]) / os.sysconf("SC_CLK_TCK")
-    kind = _Kind.OTHER
-    if _has_loaded(pid):
-        kind = _Kind.TRAINING
-    elif is_python and age_s < _IMPORT_S:
-        kind = _Kind.STARTING
-    elif name in SHELLS or age_s < _MOMENT_S:
-        kind = _Kind.SHORT
-    found = [_Found(kind, pid)]
-    if kind is not _Kind.TRAINING and depth < DEEPEST:
-        found += [_examine_tree(child, depth + 1) for child in list_children(pid)]
-    return max(found, key=lambda each: each.kind)
 
 
 def _read_program(pid: int) -> str:
@@ -187,17 +208,17 @@ def _has_loaded(pid: int) -> bool:
     return os.path.exists(os.path.join(folder, name_user(pid)))
 
 
-def _serves(pid: int, command: bytes, is_python: bool) -> bool:
-    """Return whether a process is a known server, or listens on a port of its own choice."""
+def _is_server(command: bytes, is_python: bool) -> bool:
+    """Return whether this is the command of a known server."""
     words = os.fsdecode(command).rstrip("\0").split("\0")
     program = words[0]
     if is_python:
         program = next((word for word in words[1:] if not word.startswith("-")), "")
-    return bool(_SERVERS.fullmatch(os.path.basename(program)) or _list_own_ports(pid))
+    return bool(_SERVERS.fullmatch(os.path.basename(program)))
 
 
-def _list_own_ports(pid: int) -> Set[int]:
-    """List the TCP ports that a process listens on, except those where ranks find each other."""
+def _listens(pid: int) -> bool:
+    """Return whether a process listens on a TCP port, but for those where ranks find each other."""
     inodes = set()
     with contextlib.suppress(OSError):
         for fd in os.listdir(f"/proc/{pid}/fd"):
@@ -210,9 +231,9 @@ def _list_own_ports(pid: int) -> Set[int]:
             if fields[3] == _LISTENS and f"socket:[{fields[9]}]" in inodes:
                 ports.add(int(fields[1].rpartition(":")[2], 16))
     if not ports:
-        return ports
+        return False
     from ascend_session.checks.network import list_hccl_ports
 
     environ = read_environ(pid)
     chief = environ.get("CM_CHIEF_PORT", "")
-    return ports - {*list_hccl_ports(environ), int(chief) if chief.isdecimal() else 0}
+    return bool(ports - {*list_hccl_ports(environ), int(chief) if chief.isdecimal() else 0})

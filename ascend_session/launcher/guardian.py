@@ -40,7 +40,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Collection, Dict, List, Optional, Set, Tuple
 
-from ascend_session.launcher.signals import ASKING, find_catchers
+from ascend_session.launcher.signals import ASKING, TERMINATED, find_catchers, group_by_parent
 from ascend_session.launcher.stopping import Stopping
 from ascend_session.rank_folder import RANK_FOLDER
 
@@ -259,8 +259,6 @@ _BETWEEN_KILLS_S, _LONGEST_BETWEEN_S = 0.05, 1.0
 _GIVE_UP_S = 30.0
 # After that, a process was left behind, and is not one that is just exiting.
 _NOTE_S = 1.0
-_STOPPED = (-signal.SIGTERM, 128 + signal.SIGTERM)  # status of what somebody has stopped
-_RANK_FOLDER = os.fsencode(RANK_FOLDER)
 _BETWEEN_LOOKS_MS = 1000  # for a signal, while the start of the other ranks has to wait
 _LONGEST_WAIT_S = 3600.0  # poll(2) takes no more than 24 days
 
@@ -346,6 +344,8 @@ class GuardedJob:
 
         def note(number: int, frame: Any) -> None:
             self._got_signal = number
+            if number == signal.SIGTERM:
+                self._terminated.add("guardian")
 
         for number in ASKING:
             signal.signal(number, note)
@@ -384,8 +384,7 @@ class GuardedJob:
                 self._has_failed = True
                 break
             self._alive[pid] = number, pipe
-            folder = rank["environment"].get(RANK_FOLDER.encode(), b"")
-            self._folders[pid] = os.fsdecode(folder)
+            self._folders[pid] = _folder_of(rank)
             self._channel.send(("start", number, pid, time.time()))
         _set_cpus(cpus_before)
         for rank in self._ranks:
@@ -403,34 +402,40 @@ class GuardedJob:
                 return True
             now = time.monotonic()
             code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-            if not self._is_stopping:  # it may leave something running
-                self._due["background"] = now
             if self._stopping is not None and "ask" not in self._due:
                 self._due["sweep"] = now + _BEFORE_SWEEP_S
-            if pid not in self._alive:
-                self._note_background_end(pid, code)
+            if pid in self._alive:
+                self._note_rank_end(*self._alive.pop(pid), code)
             else:
-                rank, pipe = self._alive.pop(pid)
-                if code in (-signal.SIGTERM, 128 + signal.SIGTERM):
-                    self._terminated.add("rank")
-                    if not self._is_stopping:  # perhaps no failure: others get SIGTERM, too
-                        self._due.setdefault("failure", now + _UNTIL_ALL_S["rank"])
-                else:
-                    self._has_failed = self._has_failed or code != 0
-                if self._script_watch is not None and not self._is_stopping:  # it may leave ranks
-                    self._due["look"] = time.monotonic()
-                trouble = read_trouble(pipe)
-                if trouble is None:
-                    self._channel.send(("exit", rank, code, time.time()))
-                else:
-                    self._channel.send(("not_started", rank, *trouble, time.time()))
+                self._note_background_end(pid, code)
+            # It may have left something running; other ranks are not kept waiting for that look.
+            if not self._is_stopping and not (self._alive and "background" in self._due):
+                self._due["background"] = now
+
+    def _note_rank_end(self, rank: int, pipe: int, status: int) -> None:
+        """Report the exit of a rank."""
+        self._note_status(status)
+        if self._script_watch is not None and not self._is_stopping:  # it may leave ranks
+            self._due["look"] = time.monotonic()
+        trouble = read_trouble(pipe)
+        if trouble is None:
+            self._channel.send(("exit", rank, status, time.time()))
+        else:
+            self._channel.send(("not_started", rank, *trouble, time.time()))
+
+    def _note_status(self, status: int) -> None:
+        """Note the exit status of a rank, or of a training in the background."""
+        if status not in TERMINATED:
+            self._has_failed = self._has_failed or status != 0
+            return
+        self._terminated.add("rank")
+        if not self._is_stopping:  # perhaps no failure: others get SIGTERM, too
+            self._due.setdefault("failure", time.monotonic() + _UNTIL_ALL_S["rank"])
 
     def _act(self) -> None:
         """Do what is due."""
         if self._is_due("background"):
             self._look_at_background()
-        if self._got_signal == signal.SIGTERM:
-            self._terminated.add("guardian")
         if self._got_signal or not self._channel.is_open:
             self._stop(signal.SIGTERM, "told")
         elif self._has_failed or self._is_due("failure"):
@@ -531,8 +536,7 @@ class GuardedJob:
         if self._background is None:
             from ascend_session.launcher.background import BackgroundWatch
 
-            names = (rank["environment"].get(_RANK_FOLDER, b"") for rank in self._ranks)
-            self._background = BackgroundWatch([os.fsdecode(name) for name in names])
+            self._background = BackgroundWatch([_folder_of(rank) for rank in self._ranks])
         self._background.look(adopted, (rank for rank, _ in self._alive.values()))
         if adopted:
             self._due["background"] = self._background.next_look()
@@ -553,10 +557,10 @@ class GuardedJob:
         if training is None or self._background is None or self._is_stopping:
             return
         # A script may have stopped it at its own end.
-        was_stopped = status in _STOPPED and not self._background.is_announced(pid)
+        was_stopped = status in TERMINATED and not self._background.is_announced(pid)
         if was_stopped or training.is_script_rank:
             return
-        self._has_failed = self._has_failed or status != 0
+        self._note_status(status)
         event = (training.rank, pid, training.command, training.output, status, time.time())
         self._channel.send(("background_exit", *event))
 
@@ -583,8 +587,9 @@ class GuardedJob:
         import psutil
 
         pids = []
-        for child in psutil.Process().children():
-            for process in find_catchers(child, number):
+        children = group_by_parent(_list_descendants())
+        for child in children.get(os.getpid(), []):
+            for process in find_catchers(child, number, children):
                 with contextlib.suppress(psutil.Error):
                     process.send_signal(number)
                     pids.append(process.pid)
@@ -603,6 +608,8 @@ class GuardedJob:
         """Ask every process of the job to exit, once."""
         if self._is_stopping:
             return
+        if self._is_paused:  # ranks may need their workers to exit
+            self._signal_all(signal.SIGCONT)
         self._is_stopping, self._is_paused = True, False
         # Before the signals, so that whoever ends later, ends because of them.
         self._channel.send(("stopping", why, time.time()))
@@ -610,9 +617,10 @@ class GuardedJob:
         self._groups = set(self._alive)
         self._stopping = Stopping(number, self._folders, self._grace)
         is_terminated = number == signal.SIGTERM and why in ("asked", "told")
-        waits_s = [_UNTIL_ALL_S[who] for who in self._terminated] if is_terminated else []
+        waits_s = [_UNTIL_ALL_S[who] for who in tuple(self._terminated)] if is_terminated else []
         self._due.pop("failure", None)
-        self._due["ask"] = now + min(waits_s, default=0.0)
+        # Before "late", however short the grace is, or they would get two signals.
+        self._due["ask"] = now + min(*waits_s, self._grace / 4) if waits_s else now
         self._due["late"] = self._stopping.late
         self._due.setdefault("kill", now + self._grace)
 
@@ -646,6 +654,10 @@ class GuardedJob:
             return None
         wait_s = min(self._due.values()) - time.monotonic()
         return min(max(0.0, wait_s), _LONGEST_WAIT_S) * 1000 + 1
+
+
+def _folder_of(rank: Dict[str, Any]) -> str:
+    return os.fsdecode(rank["environment"].get(os.fsencode(RANK_FOLDER), b""))
 
 
 def _set_cpus(cpus: Collection[int]) -> None:

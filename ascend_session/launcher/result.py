@@ -295,11 +295,14 @@ def judge(plan: Plan, attempt: Attempt) -> None:
     """
     judge_ranks(plan, attempt)
     has_failed = any(rank.outcome != Outcome.SUCCEEDED for rank in attempt.ranks)
-    if attempt.background_failure is not None:
+    # Then the job still waited for what its ranks had left.
+    was_stopped = attempt.stopped is not None and not has_failed
+    failure = attempt.background_failure
+    if failure is not None and not _is_by_signal(failure.status, attempt):
         from ascend_session.launcher.cause import blame_background
 
-        attempt.cause = blame_background(attempt.background_failure)
-    elif attempt.background and attempt.stopped is not None:
+        attempt.cause = blame_background(failure)
+    elif failure is not None or was_stopped:
         from ascend_session.launcher.cause import find_cause
 
         attempt.cause = find_cause(plan, attempt)
@@ -312,9 +315,6 @@ def judge(plan: Plan, attempt: Attempt) -> None:
         )
 
         lost = find_lost(plan, attempt)
-        if attempt.awaited and attempt.stopped is not None:
-            lost = []  # they were asked to end
-            has_failed = True
         if has_failed:
             attempt.cause = find_cause(plan, attempt)
             for number in attempt.cause.left:
@@ -375,11 +375,15 @@ def _have_started_ranks(plan: Plan, attempt: Attempt) -> bool:
     return bool(read_announced_size(planned.command, planned.cwd))
 
 
+def _is_by_signal(status: Optional[int], attempt: Attempt) -> bool:
+    """Return whether a process ended by the launcher's signal, which may have come to it first."""
+    return attempt.signal is not None and status in (-attempt.signal, 128 + attempt.signal)
+
+
 def _judge_rank(rank: RankResult, attempt: Attempt) -> str:
     if rank.pid is None:
         return Outcome.NOT_STARTED
-    # A signal for launcher and ranks may come to the ranks first.
-    if attempt.signal is not None and rank.status in (-attempt.signal, 128 + attempt.signal):
+    if _is_by_signal(rank.status, attempt):
         return Outcome.STOPPED
     limit = math.inf if attempt.stopped is None else attempt.stopped
     failed_before = rank.error is not None and rank.error.time < limit

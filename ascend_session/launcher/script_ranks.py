@@ -19,10 +19,10 @@ import time
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ascend_session.cluster.script_rank import PROCESS, is_alone, is_rank_of_script
+from ascend_session.launcher.signals import SHELLS
 
 _Seen = Tuple[int, str, str, str]  # pid, RANK_ID, command and what standard error goes to
 
-SHELLS = ("ash", "bash", "busybox", "dash", "ksh", "sh", "zsh")
 # A program that cannot start its own one lives for milliseconds.
 _OFTEN_S, _REGULARLY_S, _BEGIN_S = 0.02, 0.2, 20.0
 # By then most scripts have started their ranks. Those of a late one import TensorFlow, which takes
@@ -31,7 +31,7 @@ _RARELY_S, _REPEATS_RARELY_S = 2.0, 5.0
 _SHELL_S = 1.0  # that a shell which a script leaves behind has to start a rank
 DEEPEST = 20
 _READERS = ("tail", "tee")  # which go on as long as what they read, and start nothing
-_LARGEST_SHARE = 0.05  # of a CPU that looks take; one takes 0.1 ms for each process of the job
+LARGEST_SHARE = 0.05  # of a CPU that looks take; one takes 0.1 ms for each process of the job
 
 
 def _pause_s(began: float, early_s: float, later_s: float) -> float:
@@ -59,7 +59,7 @@ class ScriptWatch:
     def next_look(self) -> float:
         """Give the time of the next look, as `time.monotonic` counts."""
         pause_s = _REGULARLY_S if self._is_over else _pause_s(self._began, _OFTEN_S, _RARELY_S)
-        return time.monotonic() + max(pause_s, self._look_s / _LARGEST_SHARE)
+        return time.monotonic() + max(pause_s, self._look_s / LARGEST_SHARE)
 
     def find_new(self) -> List[_Seen]:
         """Find the ranks that were not there before."""
@@ -99,7 +99,7 @@ class ScriptWatch:
                 ranks.add(environ["RANK_ID"])
                 sizes.add(environ["RANK_SIZE"])
             if name in SHELLS:
-                activity.append((pid, _read_activity(pid)))
+                activity.append((pid, read_activity(pid)))
             elif name not in _READERS and not (is_rank and self._is_idle(pid, name)):
                 return []
         is_quiet, self._activity = activity == self._activity, activity
@@ -225,7 +225,7 @@ def _walk(pid: int, depth: int = 0) -> Iterator[Tuple[int, str, Dict[str, str]]]
             yield from _walk(child, depth + 1)
 
 
-def _read_activity(pid: int) -> str:
+def read_activity(pid: int) -> str:
     """Read page faults and CPU time of a process and of what it has waited for.
 
     A shell that starts anything has more of them. Source: proc(5), fields 10 to 17 of ``stat``

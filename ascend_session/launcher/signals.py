@@ -5,7 +5,7 @@ import os
 import signal
 import termios
 from _thread import get_ident
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
 
 PASSED_ON = (signal.SIGUSR1, signal.SIGUSR2)
 """Signals that mean something to the ranks that catch them, and nothing to the launcher."""
@@ -15,6 +15,9 @@ ASKING_WHERE = signal.SIGQUIT
 
 ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 """Signals by which a person or a program asks a process to end."""
+
+TERMINATED = (-signal.SIGTERM, 128 + signal.SIGTERM)
+"""Exit status of a process that SIGTERM has ended, and of a shell around it."""
 
 # Those that end a process as well, unless it does something about them. What a fault raises in the
 # process itself is not among them, nor are SIGPIPE and SIGXFSZ, which Python ignores.
@@ -67,18 +70,18 @@ def _is_in_mask(pid: int, name: str, number: int) -> bool:
     return bool(mask >> (number - 1) & 1)
 
 
-_SHELLS = ("ash", "bash", "busybox", "dash", "ksh", "mksh", "sh", "zsh")
+SHELLS = ("ash", "bash", "busybox", "dash", "ksh", "mksh", "sh", "zsh")
 
 
 def is_shell(pid: int) -> bool:
     """Tell whether a process is a shell; False if that is not known."""
     try:
-        return os.path.basename(os.readlink(f"/proc/{pid}/exe")) in _SHELLS
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe")) in SHELLS
     except OSError:
         return False
 
 
-def find_catchers(process: Any, number: int) -> List[Any]:
+def find_catchers(process: Any, number: int, children: Mapping[int, List[Any]]) -> List[Any]:
     """Find what a signal to a process is meant for: itself, or the first below it to catch it.
 
     A shell that does not is in the way of what it has started; what has started workers of its own
@@ -87,14 +90,23 @@ def find_catchers(process: Any, number: int) -> List[Any]:
     Args:
         process: A `psutil.Process`.
         number: The signal.
+        children: The result of `group_by_parent` for this process and those below it.
     """
-    import psutil
-
     if catches_signal(process.pid, number):
         return [process]
-    with contextlib.suppress(psutil.Error):
-        return [each for child in process.children() for each in find_catchers(child, number)]
-    return []
+    below = children.get(process.pid, [])
+    return [each for child in below for each in find_catchers(child, number, children)]
+
+
+def group_by_parent(processes: Iterable[Any]) -> Dict[int, List[Any]]:
+    """Group processes by the pid of their parent: psutil would read all of the host's for each."""
+    import psutil
+
+    children: Dict[int, List[Any]] = {}
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            children.setdefault(process.ppid(), []).append(process)
+    return children
 
 
 class Signals:

@@ -25,6 +25,7 @@ from ascend_session.launcher.signals import (
     blocks_signal,
     catches_signal,
     find_catchers,
+    group_by_parent,
     ignores_signal,
     is_shell,
 )
@@ -86,9 +87,7 @@ class Stopping:
 
     def _find_next(self, processes: List[Any]) -> List[Any]:
         """Find the processes above which nobody is left who was asked, but for shells."""
-        children: Dict[int, List[Any]] = {}
-        for process in processes:
-            children.setdefault(_parent(process), []).append(process)
+        children = group_by_parent(processes)
         groups: Dict[int, List[Any]] = {}
         busy: Set[int] = set()  # sessions of those who were asked and live
         todo = list(children.get(os.getpid(), []))
@@ -107,7 +106,8 @@ class Stopping:
             # What has left its rank's session may belong to any rank.
             if session in busy or (busy and session not in self._folders):
                 continue
-            found += [each for each in group if find_catchers(each, self._number)] or group
+            catching = [each for each in group if find_catchers(each, self._number, children)]
+            found += catching or group
         return found
 
     def _ask(self, pid: int, number: int) -> None:
@@ -134,13 +134,4 @@ def _session(pid: int) -> int:
     try:
         return os.getsid(pid)
     except OSError:
-        return 0
-
-
-def _parent(process: Any) -> int:
-    import psutil
-
-    try:
-        return int(process.ppid())
-    except psutil.Error:
         return 0

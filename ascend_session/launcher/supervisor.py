@@ -64,7 +64,14 @@ from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan
 from ascend_session.launcher.pump import Pump
 from ascend_session.launcher.result import Attempt, judge_ranks
-from ascend_session.launcher.signals import ASKING, ASKING_WHERE, PASSED_ON, LentTerminal, Signals
+from ascend_session.launcher.signals import (
+    ASKING,
+    ASKING_WHERE,
+    PASSED_ON,
+    TERMINATED,
+    LentTerminal,
+    Signals,
+)
 from ascend_session.rank_folder import ONE_STOP_S, RANK_FOLDER, read_first_step
 
 if TYPE_CHECKING:
@@ -440,7 +447,7 @@ class _Supervision:
             if self._terminal is not None and event.rank == self._plan.config.attach:
                 self._terminal.take_back()
             # Others may get SIGTERM as well; else the guardian stops them in a moment.
-            if event.status not in (0, -signal.SIGTERM, 128 + signal.SIGTERM):
+            if event.status not in (0, *TERMINATED):
                 self._output.filter.note_end(event.rank)
         elif isinstance(event, NotBound):
             attempt.not_bound += (event,)

@@ -1,16 +1,19 @@
 """Trainings that a script leaves running in the background, and what else it may leave."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, List, Tuple
+from typing import Any, Iterator, List, Tuple
 
+import psutil
 import pytest
 
 from ascend_session import LaunchConfig, LaunchResult, launch
 from ascend_session.launcher import events
+from tests.waiting import wait_until
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PATIENCE = 240.0
@@ -232,7 +235,15 @@ def test_a_training_that_writes_now_and_then_is_no_stall(tmp_path: Path) -> None
     assert result.ok, result.cause
 
 
-def test_ctrl_c_ends_the_wait_and_the_note_names_the_process(tmp_path: Path) -> None:
+def test_a_young_python_that_only_waits_does_not_delay_the_end(tmp_path: Path) -> None:
+    result, _ = _launch(tmp_path, _LEAVE, "import signal; signal.pause()")
+    assert result.ok, result.cause
+    assert result.attempts[0].ended - result.attempts[0].started < 20  # not the 30 s of an import
+
+
+@pytest.fixture
+def launched(tmp_path: Path) -> Iterator[Any]:
+    """A launcher, about to wait for a training that its script has left in the background."""
     (tmp_path / "libtensorflow_framework.so.1").write_bytes(b"\x7fELF")
     (tmp_path / "train.py").write_text(f"{_LOADED}signal.pause()")
     script = tmp_path / "train.sh"
@@ -249,15 +260,51 @@ def test_ctrl_c_ends_the_wait_and_the_note_names_the_process(tmp_path: Path) -> 
         start_new_session=True,
     )
     assert launcher.stderr is not None
-    try:
-        note = next(line for line in launcher.stderr if "in the background" in line)
-        assert "rank 0 left process " in note
-        assert f"({sys.executable} train.py) running" in note
-        launcher.send_signal(signal.SIGINT)
-        summary = launcher.stderr.read()
-        assert launcher.wait(_PATIENCE) == 130, summary
-    finally:
-        launcher.kill()
-        launcher.wait()
-        launcher.stderr.close()
+    yield launcher
+    launcher.kill()
+    launcher.wait()
+    launcher.stderr.close()
+
+
+def test_ctrl_c_ends_the_wait_and_the_note_names_the_process(launched: Any) -> None:
+    note = next(line for line in launched.stderr if "in the background" in line)
+    assert "rank 0 left process " in note
+    assert f"({sys.executable} train.py) running" in note
+    launched.send_signal(signal.SIGINT)
+    summary = launched.stderr.read()
+    assert launched.wait(_PATIENCE) == 130, summary
     assert "SIGINT" in summary
+
+
+def _is_left(launcher: int) -> bool:
+    for guardian in psutil.Process(launcher).children():
+        for process in guardian.children():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if "train.py" in process.cmdline():
+                    return True
+    return False
+
+
+def test_a_signal_before_the_note_is_no_success(launched: Any) -> None:
+    wait_until(lambda: _is_left(launched.pid))
+    launched.terminate()
+    summary = launched.stderr.read()
+    assert launched.wait(_PATIENCE) == 128 + signal.SIGTERM
+    assert "the job was stopped. The launcher was stopped by SIGTERM." in summary
+
+
+def test_sigterm_to_every_process_is_no_failure_of_a_training_that_gets_it_first(
+    launched: Any,
+) -> None:
+    assert any("in the background" in line for line in launched.stderr)
+    launcher = psutil.Process(launched.pid)
+    (training,) = launcher.children()[0].children()
+    launcher.suspend()
+    wait_until(lambda: launcher.status() == psutil.STATUS_STOPPED)
+    launcher.terminate()  # which it gets when it continues
+    training.terminate()
+    wait_until(lambda: not psutil.pid_exists(training.pid))
+    launcher.resume()
+    summary = launched.stderr.read()
+    assert launched.wait(_PATIENCE) == 128 + signal.SIGTERM
+    assert "the job was stopped. The launcher was stopped by SIGTERM." in summary

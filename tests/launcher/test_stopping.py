@@ -13,7 +13,8 @@ import pytest
 
 from ascend_session.launcher.rank_main import RUNNER
 from tests.launcher.supervised import PATIENCE, alive
-from tests.launcher.test_signals import _RANK, Launcher
+from tests.launcher.test_signals import _RANK, Launcher, await_state
+from tests.waiting import wait_until
 
 _TERM, _INT = signal.SIGTERM, signal.SIGINT
 
@@ -314,6 +315,35 @@ def test_a_signal_to_the_guardian_alone_stops_the_job(
     finish(launcher)
     assert launcher.gate.lines(2) == [["0", "results"], ["1", "results"]]
     assert launcher.process.returncode == 128 + _TERM
+
+
+def test_below_a_short_grace_a_rank_gets_one_signal(
+    start: Start, script: Callable[[str], str]
+) -> None:
+    program = script(
+        "got = []\nsignal.signal(signal.SIGTERM, lambda *_: got.append(1))\ntell('ready')\n"
+        "while not got: time.sleep(0.02)\n"
+        "time.sleep(1.2)\ntell(len(got))\n"
+    )
+    launcher = start(1, "--grace", "2", sys.executable, program)
+    launcher.gate.lines(1)
+    (guardian,) = psutil.Process(launcher.process.pid).children()
+    guardian.terminate()
+    finish(launcher)
+    assert launcher.gate.lines(1) == [["0", "1"]]
+
+
+def test_a_job_that_is_paused_can_save_when_its_launcher_is_killed(
+    start: Start, script: Callable[[str], str]
+) -> None:
+    launcher = start(1, sys.executable, script(_TRAIN + _WORKERS["process"]))
+    assert launcher.gate.lines(1) == [["0", "ready"]]
+    _, *ranks = tree(launcher)[1:]
+    launcher.process.send_signal(signal.SIGTSTP)
+    await_state([launcher.process.pid, *ranks], psutil.STATUS_STOPPED)
+    launcher.process.kill()
+    assert launcher.gate.lines(1) == [["0", "saved"]]
+    wait_until(lambda: not alive(ranks))
 
 
 def test_sigterms_to_the_launcher_within_a_second_are_one_and_a_later_one_kills(
