@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from traceback import walk_stack, walk_tb
+from traceback import walk_stack
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Collection, ContextManager, Dict, Iterator, List, Optional
 
@@ -157,31 +157,6 @@ def destroy(session: Any) -> None:
     session.close()
     if not is_running(session):
         session.__del__()
-
-
-def destroy_failed(error: BaseException, spared: Optional[Any]) -> None:
-    """Close and free each ``tf.Session`` in a local variable of an exception's tracebacks.
-
-    A traceback keeps, for example, a session whose first run failed while
-    MonitoredTrainingSession created it. On a device it has to go before the shutdown.
-
-    Args:
-        error: The exception; its causes and contexts are searched as well.
-        spared: A session that is still needed.
-    """
-    chain: List[BaseException] = []
-    links: List[Optional[BaseException]] = [error]
-    while links:
-        link = links.pop()
-        if link is not None and not any(link is known for known in chain):
-            chain.append(link)
-            links += [link.__cause__, link.__context__]
-    session_types = (tf1().Session, tf1().InteractiveSession)
-    for frame, _ in (each for link in chain for each in walk_tb(link.__traceback__)):
-        for value in list(frame.f_locals.values()):
-            is_session = isinstance(value, session_types) and value is not spared
-            if is_session and getattr(value, "_session", None) is not None:
-                destroy(value)
 
 
 def is_running(session: Any) -> bool:

@@ -86,6 +86,8 @@ class RunPlan(NamedTuple):
         averaged: Those whose gradients it averages.
         separate: Those that an optimizer updates with nothing that came through a collective.
         equalized: The names of those that it sets to what a broadcast gives.
+        mixed: The names of those that it sets to a mean of values, as where each rank trains alone
+            and the models are averaged now and then.
         written: The names of all that it sets to another value than an optimizer's.
         has_updates: Whether an optimizer updates any variable.
         is_empty: Whether it computes nothing at all.
@@ -94,6 +96,7 @@ class RunPlan(NamedTuple):
     averaged: Tuple[Variable, ...] = ()
     separate: Tuple[Variable, ...] = ()
     equalized: FrozenSet[str] = frozenset()
+    mixed: FrozenSet[str] = frozenset()
     written: FrozenSet[str] = frozenset()
     has_updates: bool = False
     is_empty: bool = False
@@ -193,7 +196,7 @@ def _plan(graph: Any, needed: List[Any]) -> RunPlan:
     averaged: Dict[Any, str] = {holder: WORLD_GROUP for mean, holder in noted if mean in of_run}
     trainable = trainable_holders(graph)
     separate: Set[Any] = set()
-    equalized, written = set(), set()
+    equalized, mixed, written = set(), set(), set()
     has_updates = bool(averaged)
     for update in find_updates(needed):
         source = trace(update.value)
@@ -201,6 +204,8 @@ def _plan(graph: Any, needed: List[Any]) -> RunPlan:
             written.add(update.holder.name)
             if source.has_broadcast:
                 equalized.add(update.holder.name)
+            if source.means:
+                mixed.add(update.holder.name)
             continue
         has_updates = True
         group = source.averaging_group(update.value)
@@ -212,6 +217,7 @@ def _plan(graph: Any, needed: List[Any]) -> RunPlan:
         _readable(averaged),
         _readable({holder: WORLD_GROUP for holder in separate if holder not in averaged}),
         frozenset(equalized),
+        frozenset(mixed),
         frozenset(written),
         has_updates or has_updates_in_functions(graph, needed),
         all(operation.type == "NoOp" for operation in needed),

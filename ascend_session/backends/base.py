@@ -23,7 +23,7 @@ from typing import (
     Tuple,
 )
 
-from ascend_session.backends._tensorflow import destroy, destroy_failed, disown, tf1
+from ascend_session.backends._tensorflow import destroy, disown, tf1
 from ascend_session.backends.collectives import Groups
 from ascend_session.cluster.job import Job
 from ascend_session.errors import LifecycleError, UnsupportedError
@@ -340,10 +340,6 @@ class Backend(abc.ABC):
             reason: The reason, for messages of other ranks.
             error: The exception that is the reason, if it is one.
         """
-
-    def destroy_failed(self, error: BaseException) -> None:
-        """Close and free the sessions in an exception's tracebacks, except the system's."""
-        destroy_failed(error, self._system_session)
 
     def shutdown(self) -> None:
         """Run the shutdown op, unless the system session is closed and the device down with it."""

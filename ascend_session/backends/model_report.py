@@ -61,7 +61,8 @@ class ModelObserver(SessionObserver):
         self._begun: Dict[str, VariableSummary] = {}
         self._averaged: Dict[str, VariableSummary] = {}
         self._separate: Dict[str, VariableSummary] = {}
-        self._equalized: Dict[str, bool] = {}
+        self._equalized: Set[str] = set()
+        self._mixed: Set[str] = set()
         self._has_run = self._has_updated = False
         self._own = threading.local()  # runs that read variables
 
@@ -72,7 +73,8 @@ class ModelObserver(SessionObserver):
         plan = plan_run(session.graph, list_operations())
         self._has_run = self._has_run or not plan.is_empty
         self._has_updated = self._has_updated or plan.has_updates
-        self._equalized.update(dict.fromkeys(plan.equalized, True))
+        self._equalized.update(plan.equalized)
+        self._mixed.update(plan.mixed)
         trained = self._trained.get(session)
         is_step = plan.averaged or plan.separate
         if is_step:
@@ -83,19 +85,23 @@ class ModelObserver(SessionObserver):
     def _note_step(self, session: Any, trained: Any, plan: RunPlan) -> None:
         if trained is None:
             trained = self._trained[session] = _Trained()
+        if trained.is_read:  # what was read is no longer so
+            self._forget(trained.names)
         new = [each for each in plan.averaged if each.name not in trained.averaged]
         if new:
             unread = [each for each in new if each.name not in self._begun]
             summaries = self._summarize(session, unread)
             self._begun.update((each.name, each) for each in summaries)
-            for each in new:
-                trained.averaged[each.name] = each
-                self._averaged.pop(each.name, None)
-        for each in plan.separate:
-            if each.name not in trained.separate:
-                trained.separate[each.name] = each
-                self._separate.pop(each.name, None)
+            trained.averaged.update((each.name, each) for each in new)
+        separate = [each for each in plan.separate if each.name not in trained.separate]
+        trained.separate.update((each.name, each) for each in separate)
+        self._forget(each.name for each in (*new, *separate))
         trained.is_read = False
+
+    def _forget(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._averaged.pop(name, None)
+            self._separate.pop(name, None)
 
     def before_close(self, session: Any) -> None:
         """Read the variables that a session has trained, unless an exception closes it."""
@@ -114,11 +120,8 @@ class ModelObserver(SessionObserver):
         report = RankReport()
         report.begun = list(self._begun.values())
         report.averaged = list(self._averaged.values())
-        report.separate = [
-            each
-            for name, each in self._separate.items()
-            if name in self._equalized and name not in self._averaged
-        ]
+        expected = self._equalized - self._mixed - self._averaged.keys()
+        report.separate = [each for name, each in self._separate.items() if name in expected]
         report.has_updated = self._has_updated or (not self._has_run and _has_computed_eagerly())
         return report
 

@@ -29,7 +29,7 @@ from ascend_session.backends import tf_sessions
 from ascend_session.backends._tensorflow import destroy, disown, is_running, tf1
 from ascend_session.backends.exchange.models import Advice
 from ascend_session.backends.exchange.outcome import set_advice
-from ascend_session.backends.tf_sessions import SessionObserver, add_observer, remove_observer
+from ascend_session.backends.tf_sessions import SessionObserver, add_observer
 from ascend_session.cluster.schedulers import read_identity
 from ascend_session.compat.typed_config import print_config
 from ascend_session.compat.verdicts import (
@@ -119,8 +119,7 @@ def _open_system(parameters: Mapping[str, Any]) -> AscendSystem:
             opened: AscendSystem = context.__enter__()
         finally:
             _Opened.opener = None
-    opened.warns_of_open_sessions = False  # the adapter ends with the process, and says nothing
-    remove_observer(opened.host_sessions)  # the report lists them
+    opened.others.warns = False  # the report lists them, and the adapter ends with the process
     _Opened.context, _Opened.pid = context, os.getpid()
     on_close("run", close_system)
     return opened

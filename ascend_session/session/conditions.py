@@ -8,18 +8,18 @@ that the adapter aborts on); variable_placement: the manual's NPURunConfig Optio
 from typing import Any, Mapping, Optional
 
 from ascend_session.backends._tensorflow import operators_of_user, tf1, walk_inputs
+from ascend_session.backends.averaging import plan_run
 from ascend_session.config.grammars import accelerate
 from ascend_session.errors import LifecycleError, warn
+from ascend_session.vendor import WORLD_GROUP
 
 # Graph collections in which training helpers note what they have put into the graph: the loop
 # count they have applied, for how many ranks gradients are averaged, whether an optimizer's
-# is_tailing_optimization is on (1) or off (0), the names of the variables that a broadcast has, and
-# of those that optimizers for several ranks update.
+# is_tailing_optimization is on (1) or off (0), and the names of the variables that a broadcast has.
 LOOPS_APPLIED = "ascend_session/iterations_per_loop"
 RANKS_OF_GRAPH = "ascend_session/ranks"
 TAILING = "ascend_session/is_tailing_optimization"
 BROADCAST = "ascend_session/broadcast"
-DISTRIBUTED = "ascend_session/distributed"
 
 # Operators of TensorFlow's version 1 control flow, which tf.cond and tf.while_loop leave behind.
 _V1_CONTROL_FLOW = frozenset(["Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch"])
@@ -86,19 +86,20 @@ def warn_of_missed_variables(graph: Any) -> None:
     """Warn of trainable variables of which each rank keeps its own values.
 
     They were built after the only broadcast of the graph. Call it when the graph is complete:
-    finalized, or when its session has closed. A variable that something else than an optimizer for
-    several ranks updates is a rank's own on purpose, such as its part of a table.
+    finalized, or when its session has closed. A variable that is updated by anything but means of
+    all ranks is a rank's own on purpose, such as its part of a table.
     """
     tf = tf1()
     covered = {tf.compat.as_str(name) for name in graph.get_collection(BROADCAST)}
     if not covered:
         return
-    distributed = {tf.compat.as_str(name) for name in graph.get_collection(DISTRIBUTED)}
+    plan = plan_run(graph, graph.get_operations())
+    averaged = {each.name for each in plan.averaged if each.group == WORLD_GROUP}
     missed = [
         variable.op.name
         for variable in graph.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES)
         if variable.name not in covered
-        and (variable.name in distributed or not _is_updated(variable))
+        and (variable.op.name in averaged or not _is_updated(variable))
     ]
     if missed:
         warn(

@@ -1,17 +1,21 @@
 """Sessions on the system's device that other code opens, as MonitoredTrainingSession does.
 
-Their proto has an NpuOptimizer entry, as `AscendSystem.session_config` gives it; a device leaves
-all others on the host, and so does this module, unless they block a main thread that a signal
-needs. A signal closes them as it closes the system's own sessions, and on a device they are closed
-before it is shut down. On the stub nothing is lost if one stays open, so it does.
+Their proto has an NpuOptimizer entry, as `AscendSystem.session_config` gives it. A signal closes
+them as it closes the system's own sessions, and on a device they are closed before it is shut down.
+On the stub nothing is lost if one stays open, so it does.
+
+The adapter leaves sessions without the entry on the host, and nothing says so. Those that only
+read, initialise, save or evaluate may be meant so; one that trains is worth a warning. They are
+closed only where they block a main thread that a signal needs.
 """
 
 import contextlib
 import logging
 import sys
 import threading
+import warnings
 import weakref
-from typing import Any, Callable, Iterator, List, MutableMapping, Optional
+from typing import Any, Callable, Iterator, List, Optional
 
 from ascend_session.backends._tensorflow import (
     destroy,
@@ -19,8 +23,10 @@ from ascend_session.backends._tensorflow import (
     find_runs,
     is_running,
 )
+from ascend_session.backends.averaging import plan_run
 from ascend_session.backends.tf_sessions import SessionObserver, open_sessions
 from ascend_session.config.entry import ENTRY_NAME
+from ascend_session.errors import AscendConfigWarning
 from ascend_session.session.signals import log
 from ascend_session.user_code import UserLine, user_line
 
@@ -30,37 +36,69 @@ _WAIT_S = 5.0  # after which closing a session says what it waits for
 
 
 class OtherSessions(SessionObserver):
-    """The sessions that have been opened on the device while the system was open, with their lines.
+    """The sessions that have been opened while the system was open, with their lines.
 
     Those that the system makes itself are among them.
+
+    Attributes:
+        warns: Whether sessions that train on the host, or are open when the system closes, are
+            mistakes worth a warning.
     """
 
     def __init__(self) -> None:
-        self._lines: MutableMapping[Any, Optional[UserLine]] = weakref.WeakKeyDictionary()
+        self.warns = True
+        self._has_warned_of_host = False  # one warning is enough
+        # The lines by the sessions.
+        self._on_device: weakref.WeakKeyDictionary[Any, Optional[UserLine]]
+        self._on_host: weakref.WeakKeyDictionary[Any, Optional[UserLine]]
+        self._on_device, self._on_host = weakref.WeakKeyDictionary(), weakref.WeakKeyDictionary()
 
     def open(
         self, create: Callable[..., None], session: Any, target: Any, graph: Any, config: Any
     ) -> None:
-        """Open a session, and note where the user's code does so if it is on the device."""
+        """Open a session, and note where the user's code does so."""
         create(session, target, graph, config)
         optimizers = session._config.graph_options.rewrite_options.custom_optimizers
-        if any(each.name == ENTRY_NAME for each in optimizers):
-            self._lines[session] = user_line(sys._getframe())
+        is_on_device = any(each.name == ENTRY_NAME for each in optimizers)
+        lines = self._on_device if is_on_device else self._on_host
+        lines[session] = user_line(sys._getframe())
 
-    def list_open(self, own: List[Any]) -> List[Any]:
-        """List those that are open, in the order of opening, without the system's ``own``."""
-        return [each for each in _without(open_sessions(), own) if each in self._lines]
+    def before_run(self, session: Any, list_operations: Callable[[], List[Any]]) -> None:
+        """Warn once of a session on the host that runs an optimizer's update."""
+        if self._has_warned_of_host or session not in self._on_host or not self.warns:
+            return
+        if plan_run(session.graph, list_operations()).has_updates:
+            self._has_warned_of_host = True
+            line = self._on_host[session] or UserLine(sys.argv[0], 1)
+            warnings.warn_explicit(
+                f"The session that is opened at {line} trains, but it has none of the system's "
+                "options: on a device it computes on the host. Use system.session(), or give it "
+                "config=system.session_config().",
+                AscendConfigWarning,
+                line.file,
+                line.number,
+            )
+
+    def list_alive(self, own: List[Any]) -> List[Any]:
+        """List those on the device that are not freed, in the order of opening, without ``own``.
+
+        A closed one lives on as long as something refers to it, such as an exception's traceback.
+        """
+        sessions = [reference() for reference in self._on_device.keyrefs()]
+        alive = [each for each in sessions if each is not None and each._session is not None]
+        return _without(alive, own)
 
     def list_blocking(self, own: List[Any]) -> List[Any]:
-        """List those that are open, and the one on the host that blocks the main thread."""
+        """List those on the device that are open, and the one that blocks the main thread."""
         main = threading.main_thread().ident
         sessions = _without(open_sessions(), own)
-        return [each for each in sessions if each in self._lines or main in find_runs(each)]
+        return [each for each in sessions if each in self._on_device or main in find_runs(each)]
 
     def warn_of(self, sessions: List[Any]) -> None:
-        """Warn of sessions that are open when the system closes, but not of the one of Keras."""
-        for session in _without(sessions, [find_keras_session()]):
-            line = self._lines.get(session)
+        """Warn of those that are open when the system closes, but not of the one of Keras."""
+        left_open = [each for each in sessions if self.warns and not each._closed]
+        for session in _without(left_open, [find_keras_session()]):
+            line = self._on_device.get(session)
             log(
                 _logger.warning,
                 "The session%s is still open although its Ascend system closes: on a device its "

@@ -58,7 +58,6 @@ from ascend_session.failures.graph_error import describe_error
 from ascend_session.failures.scanner import translate
 from ascend_session.process import on_close, on_fork
 from ascend_session.rank_folder import RANK_FOLDER
-from ascend_session.session.host_sessions import HostSessions
 from ascend_session.session.options import Options, checked
 from ascend_session.session.others import OtherSessions, close_before_device
 from ascend_session.session.signals import (
@@ -140,12 +139,9 @@ class AscendSystem:
         local_size: Number of processes of the job on this server.
         device_id: Logical id of its own device (``ASCEND_DEVICE_ID``, ``DEVICE_ID``, else 0).
         uses: Those that have not ended (`Use`), in the order of their beginning.
-        warns_of_open_sessions: Whether sessions of others that are open when it closes are a
-            mistake worth a warning.
-        host_sessions: Observes sessions that others make.
+        others: The sessions that others have opened.
     """
 
-    warns_of_open_sessions = True
     backend: str
     backend_reason: str
     choice: backends.Choice
@@ -166,17 +162,16 @@ class AscendSystem:
         self.pid = os.getpid()
         self._is_launched = bool(os.environ.get(RANK_FOLDER))
         self.uses: List[Use] = []
-        self.host_sessions = HostSessions()
         self._set_state(State.OPENING)
         self._failure: Optional[BaseException] = None  # which ends the last block
         self._closing = threading.RLock()  # garbage collection may leave a block meanwhile
         self.signals = SignalGuard(self._interrupt, _shut_down)
-        self._others = OtherSessions()
+        self.others = OtherSessions()
         # What is open besides the sessions; `close` closes the latest first.
         self._opened: List[Closer] = []
         # What comes after all of them, in this order; empty once that has begun.
         self._last_closers: List[Closer] = [
-            ("observing sessions", partial(remove_observer, self._others)),
+            ("observing sessions", partial(remove_observer, self.others)),
             ("making way for another system", partial(_make_way, self)),
             ("giving the signals back", self.signals.remove),
         ]
@@ -343,7 +338,7 @@ class AscendSystem:
         try:
             self._initialize(wait_s, probe)
             self._set_place(self._backend.confirm_job(self.job))
-            add_observer(self._others)
+            add_observer(self.others)
             on_close("system", _close_at_exit)
             self._set_state(State.OPEN)
         except AscendError:
@@ -373,8 +368,6 @@ class AscendSystem:
             self._opened.insert(0, ("noting that all is closed", member.leave))
         self._options.remember()
         self._record("initialize", self.backend)
-        add_observer(self.host_sessions)
-        self._opened.append(("observing sessions", partial(remove_observer, self.host_sessions)))
 
     def _unset_superseded(self) -> None:
         """Unset what a launcher has set for the script that started this rank, and is wrong here.
@@ -483,14 +476,11 @@ class AscendSystem:
         if self._state is State.OPEN:
             self._set_state(State.CLOSING)
         self.signals.begin_unwinding()
-        if self._failure is not None and self._backend.holds_npus:
-            failed_calls = partial(self._backend.destroy_failed, self._failure)
-            opened.append(("closing the sessions of failed calls", failed_calls))
         with _lock:
             uses = list(self.uses)
-        others = self._others.list_open([use.session for use in uses])
-        if self.warns_of_open_sessions and self._failure is None:
-            self._others.warn_of(others)
+        others = self.others.list_alive([use.session for use in uses])
+        if self._failure is None:
+            self.others.warn_of(others)
         self._failure = None
         opened += [("closing a session", use.close) for use in uses]
         opened += [("closing a session", partial(self._close_other, each)) for each in others]
@@ -519,7 +509,7 @@ class AscendSystem:
         closers: List[Closer] = [("the ranks", partial(self._backend.interrupt, reason))]
         uses = list(self.uses)
         closers += [("a session", use.interrupt) for use in uses]
-        others = self._others.list_blocking([use.session for use in uses])
+        others = self.others.list_blocking([use.session for use in uses])
         closers += [("a session", session.close) for session in others]
         close_at_once(closers, head_start_s=_ANSWER_S)
         if self.state is State.OPENING:
@@ -528,7 +518,7 @@ class AscendSystem:
     def abandon(self) -> None:
         """Have a forked process leave alone what belongs to its parent."""
         self._opened, self._last_closers = [], []
-        remove_observer(self._others)
+        remove_observer(self.others)
         self._closing = threading.RLock()  # another thread may have held the other one
         for use in self.uses:
             if use.session is not None:
@@ -625,7 +615,7 @@ def _shut_down() -> None:
     """Close what is open where nobody is left to catch what fails."""
     system = current_system()
     if system is not None:
-        system.warns_of_open_sessions = False
+        system.others.warns = False
         log_failures(system.close())
 
 

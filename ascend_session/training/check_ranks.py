@@ -27,8 +27,8 @@ class CheckRanksHook(_Hook):  # type: ignore[misc]
     """Compares the variables whose gradients all ranks average, and fails if they differ.
 
     It compares after the first step and then every so many steps, by one allgather of five numbers
-    for each variable. All ranks need the hook. The steps are those of the global step, which all
-    ranks have to increase alike.
+    for each variable of a known shape. All ranks need the hook. The steps are those of the global
+    step, which all ranks have to increase alike.
 
     Args:
         every: Number of steps between two comparisons, at least 1.
@@ -55,7 +55,11 @@ class CheckRanksHook(_Hook):  # type: ignore[misc]
         self._step = tf.train.get_global_step()
         self._stride = max([1, *graph.get_collection(LOOPS_APPLIED)])
         plan = plan_run(graph, graph.get_operations())
-        self._variables = [each for each in plan.averaged if each.group == WORLD_GROUP]
+        self._variables = [
+            each
+            for each in plan.averaged
+            if each.group == WORLD_GROUP and each.read.shape.is_fully_defined()
+        ]
         if self._step is None or not self._variables:
             what = "no global step" if self._step is None else "no gradient that all ranks average"
             warn(f"CheckRanksHook compares nothing: the graph has {what}.")
@@ -98,6 +102,8 @@ class CheckRanksHook(_Hook):  # type: ignore[misc]
             reports[rank] = RankReport()
             for variable, (square, *sums) in zip(self._variables, rows.tolist()):
                 dtype = variable.read.dtype.base_dtype.name
+                if dtype == "float64":
+                    dtype = "float32"  # in which the numbers were computed
                 size = variable.read.shape.num_elements() or 1
                 # NaN and Inf show in all of these numbers: only whether they do is compared.
                 is_finite = all(map(math.isfinite, (square, *sums)))

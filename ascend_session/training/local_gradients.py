@@ -34,22 +34,22 @@ def find_local_gradients(pairs: Sequence[Any]) -> List[Any]:
     """Return the variables of gradients that were visibly never averaged.
 
     Args:
-        pairs: Gradients, which may be None or IndexedSlices, with their variables.
+        pairs: Gradients with their variables. What is no tensor of a graph is not followed.
 
     Returns:
         None of them if a gradient was exchanged: then the script knows which are local.
     """
-    operations = {
-        variable.name: getattr(gradient, "values", gradient).op
-        for gradient, variable in pairs
-        if gradient is not None
-    }
-    flows = _follow(list(operations.values()))
-    found = [flows[operation] for operation in operations.values()]
-    if any(flow & _Flow.EXCHANGED for flow in found):
+    operations = [
+        getattr(getattr(gradient, "values", gradient), "op", None) for gradient, _ in pairs
+    ]
+    flows = _follow([operation for operation in operations if operation is not None])
+    if any(flow & _Flow.EXCHANGED for flow in map(flows.get, operations) if flow):
         return []
-    local = [name for name, each in operations.items() if flows[each] == _Flow.FROM_LOSS]
-    return [variable for _, variable in pairs if variable.name in local]
+    return [
+        variable
+        for operation, (_, variable) in zip(operations, pairs)
+        if flows.get(operation) == _Flow.FROM_LOSS
+    ]
 
 
 def describe_variables(variables: Sequence[Any]) -> str:

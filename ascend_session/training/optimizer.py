@@ -9,7 +9,7 @@ from typing import Any, List, Optional, Sequence
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.errors import UnsupportedError, warn
-from ascend_session.session.conditions import DISTRIBUTED, TAILING, check_tailing
+from ascend_session.session.conditions import TAILING, check_tailing
 from ascend_session.session.graphs import job_size
 from ascend_session.session.system import current_system
 from ascend_session.training.gradients import Overflow, average, distributed_gradients, is_slices
@@ -243,14 +243,9 @@ class _DistributedKeras:
 
 
 def _check_applied(pairs: Sequence[Any]) -> None:
-    """Note the variables that are about to be updated; warn of gradients that are a rank's own."""
+    """Warn of gradients that are a rank's own."""
     size = job_size("DistributedOptimizer")
-    if size == 1:
-        return
-    for gradient, variable in pairs:
-        if gradient is not None:
-            tf1().get_default_graph().add_to_collection(DISTRIBUTED, variable.name)
-    local = find_local_gradients(pairs)
+    local = find_local_gradients(pairs) if size > 1 else []
     if local:
         warn(
             f"DistributedOptimizer.apply_gradients got gradients that were never averaged, of "

@@ -356,6 +356,14 @@ class TestFailures:
             assert failed.value.__traceback__ is not None  # it keeps the session
             assert life(ge.calls)[-3:] == ["GESessionDestroy", "GEFinalize", "NPUShutdown"]
 
+    def test_so_is_one_that_others_have_closed_and_still_refer_to(self, tf: Any, host: Any) -> None:
+        with loaded(host) as ge:
+            with ascend_system() as system:
+                with tf.Session(system.target, config=system.session_config()) as session:
+                    session.run(product(tf))
+            assert session._closed
+            assert life(ge.calls)[-3:] == ["GESessionDestroy", "GEFinalize", "NPUShutdown"]
+
     def test_a_failing_shutdown_is_said_with_everything_closed(self, tf: Any, host: Any) -> None:
         with loaded(host, faults="shutdown") as ge:
             with pytest.raises(ShutdownError, match="shutdown_system"):

@@ -13,9 +13,11 @@ _HONEST = re.findall(r"^def (right\w*)\(", _PROGRAM.read_text(), re.MULTILINE)
 
 # Jobs in which no variable is compared, or not on all ranks.
 _UNKNOWN = (
+    "right_closed_by_a_handler",
     "right_inference",
     "right_learner_and_actors",
     "right_mean_of_models",
+    "right_mean_of_models_at_last",
     "right_model_parallel",
     "right_nothing",
 )

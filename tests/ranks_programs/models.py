@@ -409,6 +409,43 @@ def right_mean_of_models():
             train(session, x, step)
 
 
+def right_mean_of_models_at_last():
+    """As above, from the same beginning and to the same end."""
+    with ascend_system() as system:
+        x, y = inputs()
+        step = tf.train.GradientDescentOptimizer(0.1).minimize(squares(network(x) - y))
+        variables = tf.trainable_variables()
+        average = tf.group(
+            *(tf.assign(v, hccl.allreduce(v + 0.0, "sum") / SIZE) for v in variables)
+        )
+        broadcast = training.broadcast_global_variables(0)
+        with system.session() as session:
+            begin_alike(session, broadcast)
+            train(session, x, step)
+            session.run(average)
+
+
+def right_closed_by_a_handler():
+    """Variables are overwritten in between; rank 1 closes its session while it handles an error."""
+    with ascend_system() as system:
+        x, y = inputs()
+        step = distributed().minimize(squares(network(x) - y))
+        variables = tf.trainable_variables()
+        halve = [tf.assign(v, tf.fill(v.shape, 0.5)) for v in variables]
+        broadcast = training.broadcast_global_variables(0)
+        session = tf.Session(system.target, config=system.session_config())
+        begin_alike(session, broadcast)
+        train(session, x, step)
+        session.run(halve)
+        train(session, x, step)
+        try:
+            raise KeyError("expected")
+        except KeyError:
+            if RANK == 1:
+                session.close()
+        session.close()
+
+
 def right_inference():
     with ascend_system() as system:
         x, _ = inputs()
@@ -509,6 +546,31 @@ def checked(broadcasts, optimizer=None):
 
 def right_checked():
     checked(broadcasts=True)
+
+
+def right_checked_shapes():
+    """The hook, with a variable whose shape TensorFlow does not know, and one of float64."""
+    with ascend_system() as system:
+        x, _ = inputs()
+        free = tf.get_variable(
+            "free", initializer=tf.placeholder_with_default([1.0], None), validate_shape=False
+        )
+        exact = tf.get_variable("exact", initializer=tf.constant([RANK * 1e-9 + 1], tf.float64))
+        product = tf.reduce_sum(x) * tf.reduce_sum(free) * tf.cast(tf.reduce_sum(exact), tf.float32)
+        [mean, other] = training.distributed_gradients(
+            [tf.reshape(each, [1]) for each in (product, product)]
+        )
+        step = tf.group(
+            tf.assign(free, free - mean, validate_shape=False),
+            tf.assign_sub(exact, tf.cast(other, tf.float64) * 1e-6),
+            tf.assign_add(tf.train.get_or_create_global_step(), 1),
+        )
+        with tf.train.MonitoredTrainingSession(
+            system.target,
+            config=system.session_config(),
+            hooks=[training.CheckRanksHook(every=1)],
+        ) as session:
+            train(session, x, step)
 
 
 def wrong_checked():

@@ -121,10 +121,10 @@ class TestARunInAnotherThread:
                 session.run(operation)
 
         handler = Handler()
-        logging.getLogger("ascend_session").addHandler(handler)
+        logging.getLogger().addHandler(handler)  # after the one of caplog
         operation = tf.py_func(wait, [], tf.double)
         yield lambda session: start(session, operation)
-        logging.getLogger("ascend_session").removeHandler(handler)
+        logging.getLogger().removeHandler(handler)
         for thread in threads:
             thread.join(60)
         assert told.is_set()

@@ -4,6 +4,7 @@ import re
 import warnings
 from typing import Any, Callable, Dict, List
 
+import numpy as np
 import pytest
 
 from ascend_session import AscendConfigWarning, hccl
@@ -198,6 +199,26 @@ def fed(tf: Any) -> None:
     net.apply([tf.placeholder(tf.float32, each.shape) for each in net.variables])
 
 
+def constant(tf: Any) -> None:
+    """Gradients that are no tensors: TensorFlow takes arrays and variables as well."""
+    net = Net(tf)
+    array = np.ones(net.kernel.shape, np.float32)
+    net.apply([array, tf.get_variable("kept", [3])])
+
+
+def computed_eagerly(tf: Any) -> None:
+    from tensorflow.python.eager import context
+
+    keras = getattr(tf.keras.optimizers, "legacy", tf.keras.optimizers)
+    with context.eager_mode():
+        weight = tf.Variable([1.0, 2.0], use_resource=True)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(weight * weight)
+        pairs = [(tape.gradient(loss, weight), weight)]
+        DistributedOptimizer(keras.SGD(0.5)).apply_gradients(pairs)
+        assert weight.numpy().tolist() == [0.0, 0.0]
+
+
 def averaged_in_python(tf: Any) -> None:
     net = Net(tf)
     means = []
@@ -270,6 +291,8 @@ HONEST: Dict[str, Any] = {
         accumulated_and_local,
         kept_and_regularised,
         fed,
+        constant,
+        computed_eagerly,
         averaged_in_python,
         averaged_in_a_condition,
         frozen,
