@@ -344,12 +344,20 @@ def _join(operation: Any, sources: Sequence[Source]) -> Source:
         return Source(variables=frozenset([operation]))
     calls_function = _calls_function(operation)
     return Source(
-        frozenset().union(*(each.means for each in sources)),
-        frozenset().union(*(each.variables for each in sources)),
+        _unite([each.means for each in sources]),
+        _unite([each.variables for each in sources]),
         any(each.has_broadcast for each in sources),
         calls_function or any(each.has_collective for each in sources),
         calls_function or _is_own(operation) or any(each.has_own for each in sources),
     )
+
+
+def _unite(sets: Sequence[FrozenSet[Any]]) -> FrozenSet[Any]:
+    """Return the union; the largest set itself where that is all, so that operations share it."""
+    largest = max(sets, key=len, default=frozenset())
+    if all(each is largest or each <= largest for each in sets):
+        return largest
+    return largest.union(*sets)
 
 
 def _is_own(operation: Any) -> bool:
