@@ -41,7 +41,7 @@ def publish(reports: Mapping[int, RankReport], size: int, has_exchanged: bool) -
     global _comparison
     earlier, new = _comparison, compare_models(reports, size, has_exchanged, _advice)
     notes = tuple(dict.fromkeys([*earlier.notes, *new.notes]))
-    latest = earlier if new.is_one_model is None else new
+    latest = earlier if earlier.error or new.is_one_model is None else new
     _comparison = latest._replace(notes=notes)
     folder = os.environ.get(RANK_FOLDER)
     if folder:
