@@ -108,7 +108,8 @@ def plan_run(graph: Any, operations: Sequence[Any]) -> RunPlan:
     key = tuple(operations)
     if key not in plans:
         try:
-            plans[key] = _plan(graph, list(walk_inputs(*key)))
+            needed = sorted(walk_inputs(*key), key=lambda each: int(each._id))
+            plans[key] = _plan(graph, needed)
         except Exception:  # no training may fail because it is looked at
             _logger.debug("A run could not be analysed", exc_info=True)
             plans[key] = RunPlan()
