@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any, Dict, List, Sequence
 
 from ascend_session import LaunchConfig, LaunchResult, launch
-from ascend_session.failures.table import GE_FINALIZE_FAILED
 from hardware_tests.collective_cases import section_of, split_section, tolerance
-from hardware_tests.running import environment_of_programs
+from hardware_tests.running import GE_FINALIZE_FAILED, environment_of_programs
 
 __all__ = ["Answers", "answers_of"]
 

@@ -8,12 +8,11 @@ from typing import Any, Generator, Iterator, List, Optional
 import pytest
 
 from ascend_session import current_system, devices
-from ascend_session.failures.table import GE_FINALIZE_FAILED
 from hardware_tests import limits
 from hardware_tests.first_try import why_it_ends
 from hardware_tests.graph_mode import tensorflow_in_graph_mode
 from hardware_tests.needs import MARKER, missing_for, needs_packages
-from hardware_tests.running import LEFTOVER, stop_ignoring_signals
+from hardware_tests.running import GE_FINALIZE_FAILED, LEFTOVER, stop_ignoring_signals
 from hardware_tests.summary import Tally
 
 pytest.register_assert_rewrite(

@@ -7,14 +7,13 @@ After a step that failed none is run on the same devices.
 
 import contextlib
 import json
+import re
 import signal
 import subprocess
 import time
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from ascend_session.failures.scanner import classify
-from ascend_session.failures.table import GE_FINALIZE_FAILED
 from hardware_tests import limits
 from hardware_tests.jobs import find_rank_table, why_no_job
 from hardware_tests.page import (
@@ -28,13 +27,14 @@ from hardware_tests.page import (
     look_at_machine,
     name_devices,
 )
-from hardware_tests.running import environment_of_programs
+from hardware_tests.running import GE_FINALIZE_FAILED, environment_of_programs
 
 __all__ = ["make_contact"]
 
 _PROGRAM = Path(__file__).resolve().parent / "programs" / "contact.py"
 _ON_ONE = ("initialise", "graph", "shutdown")
 _ON_ALL = ("initialise", "graph", "allreduce", "shutdown")
+_ERROR_CODE = re.compile(r"\bE[A-Z0-9]\d{4}\b")  # guides/facts/failures.md
 _END_S = 15.0  # for a launcher to end its ranks, besides their own grace
 
 
@@ -193,11 +193,12 @@ def _explain(folder: Path, code: Optional[int], limit_s: float) -> str:
 def _explain_shutdown(folder: Path) -> str:
     """Say that GE was not finalised, which the adapter only logs; empty if it was."""
     for log in sorted((folder / "logs").rglob("stderr.log")):
-        failures = classify(log.read_text(errors="replace"))
-        for failure in failures:
-            if failure.code == GE_FINALIZE_FAILED:
-                others = [each.line for each in failures if each is not failure]
-                return "\n".join([failure.line, *others, failure.advice])
+        lines = log.read_text(errors="replace").splitlines()
+        failed = [line for line in lines if GE_FINALIZE_FAILED in line]
+        if failed:
+            codes = [line for line in lines if _ERROR_CODE.search(line) and line not in failed]
+            advice = "Then look with 'npu-smi info' whether a process holds the device."
+            return "\n".join([*failed, *codes, advice])
     return ""
 
 

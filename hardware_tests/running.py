@@ -16,10 +16,10 @@ from pathlib import Path
 from subprocess import PIPE, Popen
 from typing import Any, Dict, Iterator, List, NamedTuple
 
-from ascend_session.failures.table import GE_FINALIZE_FAILED
 from hardware_tests import limits
 
 __all__ = [
+    "GE_FINALIZE_FAILED",
     "LEFTOVER",
     "Ended",
     "Program",
@@ -35,6 +35,9 @@ _HERE = Path(__file__).resolve().parent
 LEFTOVER = re.compile(
     r"(RANK|CM|LOCAL)_.*|TF_CONFIG|HELP_CLUSTER|NPU_COLLECT_PATH|PROFILING_(MODE|OPTIONS)|AOE_MODE"
 )
+GE_FINALIZE_FAILED = "[GePlugin] GE finalize failed"
+"""What the adapter logs of a shutdown that failed, and no exit code shows (ge_plugin.cc)."""
+
 _MARK = "@ "
 _PATIENCE = 2.0  # seconds for the rest of the output of a program that has ended
 
