@@ -251,16 +251,6 @@ class TestTheMainThread:
         assert ended.events[-2:] == ["session close", "shutdown"]
 
 
-class TestEachLine:
-    @pytest.mark.parametrize("how", ["once", "nested", "fan_out", "twice"])
-    def test_ctrl_c_at_any_line_of_the_package_leaves_nothing_behind(
-        self, programs: Host, how: str
-    ) -> None:
-        with programs.start("each_line", how, patience=600) as program:
-            ended = program.end()
-        assert (ended.code, ended.lines) == (0, ["many lines True"]), ended.log[-4000:]
-
-
 class TestHandlers:
     def test_default_handlers_are_taken_over_and_given_back(self, tf: Any) -> None:
         before = handlers()
