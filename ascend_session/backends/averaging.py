@@ -3,8 +3,9 @@
 A variable counts as averaged in a run if the run needs the mean of its gradient, which is known in
 two ways. Optimizers of this package `note_averaged` pairs of a mean and its variable. For scripts
 that call collectives themselves, the value of each update is traced back: it has to depend on an
-allreduce or allgather, and on nothing else that may differ between ranks, such as data. What cannot
-be traced, as through a function or a variable, is unknown, and nothing is said about it.
+allreduce or allgather, and on nothing else that may differ between ranks, such as data. A mean of
+the variable's own values is none of its gradient: the ranks may train alone between such means.
+What cannot be traced, as through a function or a variable, is unknown: nothing is said about it.
 """
 
 import logging
@@ -41,6 +42,7 @@ _VALUES = ("grad", "delta", "updates", "value")  # inputs with what a variable i
 _SWITCHES = ("Switch", "RefSwitch")
 _PASSING = ("Identity", "RefIdentity", "Enter", "RefEnter", "Merge", "RefMerge", *_SWITCHES)
 _LOOPS = ("NextIteration", "RefNextIteration", "Enter", "RefEnter")
+_MOST_PLANS = 1000  # of a graph that are kept; TensorFlow, too, keeps something for each
 _HARMLESS = ("ReadVariableOp", "ResourceGather", "Print", "PrintV2", "Assert", "CheckNumerics")
 
 
@@ -86,8 +88,8 @@ class RunPlan(NamedTuple):
         averaged: Those whose gradients it averages.
         separate: Those that an optimizer updates with nothing that came through a collective.
         equalized: The names of those that it sets to what a broadcast gives.
-        mixed: The names of those that it sets to a mean of values, as where each rank trains alone
-            and the models are averaged now and then.
+        mixed: The names of those whose values it averages, as where each rank trains alone and the
+            models are averaged now and then, or elastically.
         written: The names of all that it sets to another value than an optimizer's.
         has_updates: Whether an optimizer updates any variable.
         is_empty: Whether it computes nothing at all.
@@ -109,10 +111,13 @@ def plan_run(graph: Any, operations: Sequence[Any]) -> RunPlan:
     if key not in plans:
         try:
             needed = sorted(walk_inputs(*key), key=lambda each: int(each._id))
-            plans[key] = _plan(graph, needed)
+            plan = _plan(graph, needed)
         except Exception:  # no training may fail because it is looked at
             _logger.debug("A run could not be analysed", exc_info=True)
-            plans[key] = RunPlan()
+            plan = RunPlan()
+        if len(plans) >= _MOST_PLANS:
+            plans.clear()
+        plans[key] = plan
     return plans[key]
 
 
@@ -197,10 +202,13 @@ def _plan(graph: Any, needed: List[Any]) -> RunPlan:
     averaged: Dict[Any, str] = {holder: WORLD_GROUP for mean, holder in noted if mean in of_run}
     trainable = trainable_holders(graph)
     separate: Set[Any] = set()
-    equalized, mixed, written = set(), set(), set()
+    equalized: Set[str] = set()
+    mixed: Set[str] = set()
+    written: Set[str] = set()
     has_updates = bool(averaged)
     for update in find_updates(needed):
         source = trace(update.value)
+        mixed.update(holder.name for holder in source.mixed)
         if not is_of_optimizer(update, trainable):
             written.add(update.holder.name)
             if source.has_broadcast:
@@ -209,6 +217,8 @@ def _plan(graph: Any, needed: List[Any]) -> RunPlan:
                 mixed.add(update.holder.name)
             continue
         has_updates = True
+        if update.holder in source.mixed:
+            continue
         group = source.averaging_group(update.value)
         if group is not None:
             averaged.setdefault(update.holder, group)
@@ -268,6 +278,8 @@ class Source(NamedTuple):
 
     Attributes:
         means: Group and number of elements (None if unknown) of each allreduce and allgather.
+        mixed: The operators that hold variables whose values, and nothing but values of variables,
+            were exchanged.
         variables: The operators that hold the variables that it reads.
         has_broadcast: Whether a broadcast is among it.
         has_collective: Whether any collective is among it, or may be: functions are not looked at.
@@ -275,6 +287,7 @@ class Source(NamedTuple):
     """
 
     means: FrozenSet[Tuple[str, Optional[int]]] = frozenset()
+    mixed: FrozenSet[Any] = frozenset()
     variables: FrozenSet[Any] = frozenset()
     has_broadcast: bool = False
     has_collective: bool = False
@@ -337,6 +350,7 @@ def _join(operation: Any, sources: Sequence[Source]) -> Source:
         means = {(group, each.shape.num_elements()) for each in operation.outputs if is_mean}
         return Source(
             frozenset(means),
+            _find_mixed(operation) if is_mean else frozenset(),
             has_broadcast=kind == "HcomBroadcast",
             has_collective=True,
             has_own=not is_mean and kind != "HcomBroadcast",
@@ -346,11 +360,42 @@ def _join(operation: Any, sources: Sequence[Source]) -> Source:
     calls_function = _calls_function(operation)
     return Source(
         _unite([each.means for each in sources]),
+        _unite([each.mixed for each in sources]),
         _unite([each.variables for each in sources]),
         any(each.has_broadcast for each in sources),
         calls_function or any(each.has_collective for each in sources),
         calls_function or _is_own(operation) or any(each.has_own for each in sources),
     )
+
+
+def _find_mixed(collective: Any) -> FrozenSet[Any]:
+    """Return the holders of the variables whose values a collective exchanges.
+
+    There are none if anything else has a part in what it exchanges, such as data, or a gradient,
+    which ``tf.gradients`` begins with operators of a certain name.
+    """
+    inputs = list(collective.inputs)
+    if collective.type == "IdentityN":  # after the results
+        inputs = inputs[len(inputs) // 2 :]
+    todo = [tensor.op for tensor in inputs]
+    holders: Set[Any] = set()
+    seen: Set[Any] = set()
+    while todo:
+        operation = todo.pop()
+        if operation in seen:
+            continue
+        seen.add(operation)
+        is_gradient = operation.name.rpartition("/")[2].startswith("grad_ys_")
+        holder = operation if operation.type in VARIABLES else None
+        if _value_index(operation) is not None:
+            holder = _find_holder(operation.inputs[0])
+        if holder is not None:
+            holders.add(holder)
+        elif is_gradient or _calls_function(operation) or _is_own(operation):
+            return frozenset()
+        else:
+            todo += [tensor.op for tensor in operation.inputs]
+    return frozenset(holders)
 
 
 def _unite(sets: Sequence[FrozenSet[Any]]) -> FrozenSet[Any]:

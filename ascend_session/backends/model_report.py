@@ -2,8 +2,9 @@
 
 Only sessions that ran steps with averaged gradients count. Their variables are read by operators
 that the graph has already: before the first such step, and at the end. The end is the closing of
-the session or of the system, or a run that overwrites the variables after the last step, as for an
-evaluation with other weights. The latest values of a variable replace earlier ones.
+the session or of the system, a run that shuts the device down, or one that overwrites the variables
+after the last step, as for an evaluation with other weights. The latest values of a variable
+replace earlier ones.
 """
 
 import sys
@@ -70,7 +71,11 @@ class ModelObserver(SessionObserver):
         """Note what a run does with variables; read those that it trains first or overwrites."""
         if getattr(self._own, "is_reading", False):
             return
-        plan = plan_run(session.graph, list_operations())
+        operations = list_operations()
+        if any(map(_shuts_down, operations)):  # no session can be read after that
+            for other in open_sessions():
+                self._read(other)
+        plan = plan_run(session.graph, operations)
         self._has_run = self._has_run or not plan.is_empty
         self._has_updated = self._has_updated or plan.has_updates
         self._equalized.update(plan.equalized)
@@ -174,6 +179,13 @@ def _split(variables: Iterable[Variable]) -> List[List[Variable]]:
         parts[-1].append(variable)
         size += own
     return parts
+
+
+def _shuts_down(operation: Any) -> bool:
+    """Return whether an operation is the vendor's ``NPUShutdown``, or stands for it."""
+    kind = "NPUShutdown"
+    name = str(operation.name).rpartition("/")[2]
+    return kind in (operation.type, name.split("_")[0])
 
 
 def _has_computed_eagerly() -> bool:

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, Tuple
 
 import pytest
 
@@ -10,10 +10,24 @@ from tests.rank_processes import Ranks
 
 _PROGRAM = Path(__file__).resolve().parent.parent / "ranks_programs" / "models.py"
 _HONEST = re.findall(r"^def (right\w*)\(", _PROGRAM.read_text(), re.MULTILINE)
+# What only our own API has.
+_OWN = ("right_checked", "right_checked_shapes", "right_closed_by_a_handler", "right_loop")
+_HONEST_OF_VENDOR = [case for case in _HONEST if case not in _OWN]
+_ALL_HONEST = [
+    *((case,) for case in _HONEST),
+    *((case, "npu_bridge") for case in _HONEST_OF_VENDOR),
+]
+# What `run` reports of a script with which nothing is wrong.
+_REPORT = re.compile(
+    r"ascend-session: this ran on the stub\.\n"
+    r"(  (Sessions? [\d-]+ with|System opened).*\n)*"
+)
 
 # Jobs in which no variable is compared, or not on all ranks.
 _UNKNOWN = (
     "right_closed_by_a_handler",
+    "right_elastic_averaging",
+    "right_elastic_averaging_in_each_step",
     "right_inference",
     "right_learner_and_actors",
     "right_mean_of_models",
@@ -23,8 +37,8 @@ _UNKNOWN = (
 )
 
 
-def outcome(ranks: Ranks, case: str, size: int = 2) -> Dict[str, Any]:
-    first, *others = ranks.run("models", size, case)
+def outcome(ranks: Ranks, case: str, size: int = 2, *how: str) -> Dict[str, Any]:
+    first, *others = ranks.run("models", size, case, *how)
     assert {first.code, *(other.code for other in others)} == {0}, first.log
     found = first.said[-1]
     assert isinstance(found, dict)
@@ -32,15 +46,27 @@ def outcome(ranks: Ranks, case: str, size: int = 2) -> Dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("case", _HONEST)
-def test_nothing_is_said_about_an_honest_script(ranks: Ranks, case: str) -> None:
-    size = 4 if case == "right_groups" else 2
-    found = outcome(ranks, case, size)
-    assert found == {
-        "is_one_model": None if case in _UNKNOWN else True,
+@pytest.mark.parametrize("case", _ALL_HONEST, ids=" ".join)
+def test_nothing_is_said_about_an_honest_script(ranks: Ranks, case: Tuple[str, ...]) -> None:
+    found = ranks.run("models", 4 if case[0] == "right_groups" else 2, *case)
+    expected = {
+        "is_one_model": None if case[0] in _UNKNOWN else True,
         "error": "",
         "notes": [],
     }
+    assert found[0].said[-1] == expected
+    for rank in found:
+        assert rank.code == 0, rank.log
+        if "npu_bridge" in case:
+            assert _REPORT.fullmatch(rank.log) or not rank.log, rank.log
+        else:
+            assert rank.log == ""
+
+
+@pytest.mark.parametrize("api", ["own", "npu_bridge"])
+def test_a_job_of_eight_ranks_holds_one_model(ranks: Ranks, api: str) -> None:
+    found = outcome(ranks, "right_adam_with_hooks", 8, api)
+    assert found == {"is_one_model": True, "error": "", "notes": []}
 
 
 @pytest.mark.parametrize(
@@ -58,6 +84,15 @@ def test_different_models_are_an_error(ranks: Ranks, case: str, name: str) -> No
     found = outcome(ranks, case)
     assert found["error"] == f"the 2 ranks hold 2 different models: `{name}` differs first."
     assert found["is_one_model"] is False
+
+
+@pytest.mark.parametrize("size", [2, 8])
+def test_each_rank_of_its_own_is_a_model_of_its_own(ranks: Ranks, size: int) -> None:
+    found = outcome(ranks, "wrong", size)
+    assert found["error"].startswith(f"the {size} ranks hold {size} different models: ")
+    [note] = found["notes"]
+    others = "rank 1" if size == 2 else "ranks 1 to 7"
+    assert note.startswith(f"{others} began with other variables than rank 0: ")
 
 
 @pytest.mark.parametrize("case", ["wrong", "wrong_restored"])
@@ -106,6 +141,11 @@ def test_without_a_launcher_rank_0_says_it_and_exits_with_1(ranks: Ranks, case: 
 def test_without_a_launcher_one_model_is_no_news(ranks: Ranks) -> None:
     first, other = ranks.run("models", 2, "right", "alone")
     assert [(each.code, each.log) for each in (first, other)] == [(0, "")] * 2
+
+
+def test_sessions_that_are_open_when_the_device_is_shut_down_are_compared(ranks: Ranks) -> None:
+    found = outcome(ranks, "wrong_keras", 2, "npu_bridge")
+    assert found["error"] == "the 2 ranks hold 2 different models: `dense/kernel` differs first."
 
 
 def test_after_an_exception_nothing_is_compared(ranks: Ranks) -> None:

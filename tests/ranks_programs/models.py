@@ -1,8 +1,12 @@
 """Ranks that train in all ways that people do; rank 0 says what becomes of the comparison.
 
-Those whose names begin with ``wrong`` end with different models, or may do so.
+Those whose names begin with ``wrong`` end with different models, or may do so. The arguments are
+the name of a case, and how it runs: ``npu_bridge`` is with the vendor's API, ``alone`` without our
+launcher.
 """
 
+import atexit
+import contextlib
 import os
 import sys
 import warnings
@@ -13,6 +17,9 @@ from one_rank import RANK, SIZE, say
 
 from ascend_session import AscendConfig, ascend_system, hccl, training
 from ascend_session.rank_folder import RANK_FOLDER, read_models
+
+if "npu_bridge" in sys.argv:
+    from vendor_training import ascend_system, hccl, training
 
 FOLDER = os.environ[RANK_FOLDER]
 DATA = np.random.RandomState(RANK).rand(64, 3).astype(np.float32)
@@ -92,6 +99,20 @@ def right_adam_with_hooks():
             hooks=[training.BroadcastGlobalVariablesHook(0)],
         ) as session:
             train(session, x, step)
+
+
+def right_shuffled_data():
+    """Each rank reads data of its own in an order of its own, until they end."""
+    with ascend_system() as system:
+        data = tf.data.Dataset.from_tensor_slices(DATA).shuffle(64, seed=RANK).batch(8)
+        x = tf.data.make_one_shot_iterator(data).get_next()
+        step = distributed().minimize(squares(network(x) - tf.reduce_sum(x, 1, keepdims=True)))
+        broadcast = training.broadcast_global_variables(0)
+        with system.session() as session:
+            begin_alike(session, broadcast)
+            with contextlib.suppress(tf.errors.OutOfRangeError):
+                while True:
+                    session.run(step)
 
 
 def right_references():
@@ -191,7 +212,7 @@ def adversaries(of_discriminator, of_generator, is_local=False):
             judged = layer(fake, 1, "d", **places)
         every = [*tf.global_variables(), *tf.local_variables()]
         own = {
-            name: [each for each in every if each.name.startswith(name)]
+            name: [each for each in every if f"{name}/" in each.name]
             for name in ("generator", "discriminator")
         }
         steps = [
@@ -277,7 +298,34 @@ def right_learner_and_actors():
 
 
 def right_evaluated_by_rank_0():
-    """Rank 0 evaluates in between, with the averages of the variables in their place."""
+    """Rank 0 evaluates in between, and then in a session of its own."""
+    with ascend_system() as system:
+        x, y = inputs()
+        loss = squares(network(x) - y)
+        step = distributed().minimize(loss)
+        broadcast = training.broadcast_global_variables(0)
+        with system.session() as session:
+            begin_alike(session, broadcast)
+            for _ in range(2):
+                train(session, x, step)
+                if RANK == 0:
+                    session.run(loss, {x: batch()})
+        if RANK == 0:
+            with system.session() as session:
+                begin(session)
+                session.run(loss, {x: batch()})
+
+
+def right_ema_swaps_on_rank_0():
+    swap_averages(ranks=[0])
+
+
+def right_ema_swaps():
+    swap_averages(ranks=range(SIZE))
+
+
+def swap_averages(ranks):
+    """These ranks evaluate with the averages of the variables in their place, at last to stay."""
     with ascend_system() as system:
         x, y = inputs()
         loss = squares(network(x) - y)
@@ -293,18 +341,12 @@ def right_evaluated_by_rank_0():
         broadcast = training.broadcast_global_variables(0)
         with system.session() as session:
             begin_alike(session, broadcast)
-            for is_last in (False, True):
+            for after in ([swap_back], []):
                 train(session, x, step)
-                if RANK == 0:
-                    session.run(keep)
-                    session.run(swap)
+                if RANK in ranks:
+                    for operation in (keep, swap, *after):
+                        session.run(operation)
                     session.run(loss, {x: batch()})
-                    if not is_last:
-                        session.run(swap_back)
-        if RANK == 0:
-            with system.session() as session:
-                begin(session)
-                session.run(loss, {x: batch()})
 
 
 def right_restored():
@@ -344,85 +386,91 @@ def wrong_restored():
 
 
 def right_by_hand():
-    by_hand(broadcasts=True)
+    averaged_by_hand(adam_by_hand)
 
 
 def wrong_by_hand():
-    by_hand(broadcasts=False)
-
-
-def by_hand(broadcasts):
-    with ascend_system() as system:
-        x, y = inputs()
-        loss = squares(network(x) - y)
-        optimizer = tf.train.AdamOptimizer(0.01)
-        pairs = optimizer.compute_gradients(loss)
-        step = optimizer.apply_gradients(
-            [(hccl.allreduce(gradient, "sum") / SIZE, variable) for gradient, variable in pairs]
-        )
-        broadcast = training.broadcast_global_variables(0)
-        with system.session() as session:
-            begin(session)
-            if broadcasts:
-                session.run(broadcast)
-            train(session, x, step)
-
-
-def python_optimizer(broadcasts):
-    """An optimizer that is written in Python assigns the variables."""
-    with ascend_system() as system:
-        x, y = inputs()
-        loss = squares(network(x) - y)
-        variables = tf.trainable_variables()
-        means = training.distributed_gradients(tf.gradients(loss, variables))
-        means, _ = tf.clip_by_global_norm(means, 1.0)
-        step = tf.group(*(tf.assign(v, v - 0.1 * m) for v, m in zip(variables, means)))
-        broadcast = training.broadcast_global_variables(0)
-        with system.session() as session:
-            begin(session)
-            if broadcasts:
-                session.run(broadcast)
-            train(session, x, step)
+    averaged_by_hand(adam_by_hand, broadcasts=False)
 
 
 def right_python_optimizer():
-    python_optimizer(broadcasts=True)
+    averaged_by_hand(descend_in_python)
 
 
 def wrong_python_optimizer():
-    python_optimizer(broadcasts=False)
+    averaged_by_hand(descend_in_python, broadcasts=False)
+
+
+def averaged_by_hand(build_step, broadcasts=True):
+    with ascend_system() as system:
+        x, y = inputs()
+        step = build_step(squares(network(x) - y), tf.trainable_variables())
+        broadcast = training.broadcast_global_variables(0)
+        with system.session() as session:
+            begin(session)
+            if broadcasts:
+                session.run(broadcast)
+            train(session, x, step)
+
+
+def adam_by_hand(loss, variables):
+    optimizer = tf.train.AdamOptimizer(0.01)
+    pairs = optimizer.compute_gradients(loss, variables)
+    return optimizer.apply_gradients([(mean_of_ranks(each), variable) for each, variable in pairs])
+
+
+def descend_in_python(loss, variables):
+    """Assign the variables, as an optimizer does that is written in Python."""
+    means = training.distributed_gradients(tf.gradients(loss, variables))
+    means, _ = tf.clip_by_global_norm(means, 1.0)
+    return tf.group(*(tf.assign(v, v - 0.1 * m) for v, m in zip(variables, means)))
+
+
+def mean_of_ranks(tensor):
+    return hccl.allreduce(tensor, "sum") / SIZE
 
 
 def right_mean_of_models():
     """Each rank trains alone; now and then they average their variables, but not at the end."""
-    with ascend_system() as system:
-        x, y = inputs()
-        step = tf.train.GradientDescentOptimizer(0.1).minimize(squares(network(x) - y))
-        variables = tf.trainable_variables()
-        average = tf.group(
-            *(tf.assign(v, hccl.allreduce(v + 0.0, "sum") / SIZE) for v in variables)
-        )
-        with system.session() as session:
-            begin(session)
-            train(session, x, step)
-            session.run(average)
-            train(session, x, step)
+    mix_models(lambda v: tf.assign(v, mean_of_ranks(v + 0.0)), count=2)
 
 
 def right_mean_of_models_at_last():
     """As above, from the same beginning and to the same end."""
+    mix_models(lambda v: tf.assign(v, mean_of_ranks(v + 0.0)), broadcasts=True)
+
+
+def right_elastic_averaging():
+    """Each rank trains alone; now and then they move towards the mean of their variables."""
+    mix_models(lambda v: tf.assign_sub(v, 0.5 * (v - mean_of_ranks(v + 0.0))), True, count=2)
+
+
+def right_elastic_averaging_in_each_step():
+    """As above, right after each update, and by assignment."""
+
+    def move(v):
+        value = v.read_value() * 1.0
+        return tf.assign(v, value - 0.5 * (value - mean_of_ranks(value)))
+
+    mix_models(move, True, count=2, in_each_step=True)
+
+
+def mix_models(move, broadcasts=False, count=1, in_each_step=False):
     with ascend_system() as system:
         x, y = inputs()
         step = tf.train.GradientDescentOptimizer(0.1).minimize(squares(network(x) - y))
-        variables = tf.trainable_variables()
-        average = tf.group(
-            *(tf.assign(v, hccl.allreduce(v + 0.0, "sum") / SIZE) for v in variables)
-        )
+        with tf.control_dependencies([step] if in_each_step else []):
+            mix = tf.group(*(move(variable) for variable in tf.trainable_variables()))
         broadcast = training.broadcast_global_variables(0)
         with system.session() as session:
-            begin_alike(session, broadcast)
-            train(session, x, step)
-            session.run(average)
+            begin(session)
+            if broadcasts:
+                session.run(broadcast)
+            for _ in range(count):
+                train(session, x, step)
+                session.run(mix, {x: batch()})
+            if count > 1:
+                train(session, x, step)
 
 
 def right_closed_by_a_handler():
@@ -599,6 +647,6 @@ def outcome():
 os.makedirs(FOLDER, exist_ok=True)
 if "alone" in sys.argv:  # without our launcher
     del os.environ[RANK_FOLDER]
+elif RANK == 0:
+    atexit.register(lambda: say(outcome()))  # the last handler, after those of the systems
 globals()[sys.argv[1]]()
-if RANK == 0 and "alone" not in sys.argv and sys.argv[1] != "wrong_left_open":
-    say(outcome())
