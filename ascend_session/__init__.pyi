@@ -1,5 +1,6 @@
 from . import hccl as hccl
 from . import ops as ops
+from . import testing as testing
 from . import training as training
 from .cluster.rank_table import RankTable as RankTable
 from .config.ascend_config import AscendConfig as AscendConfig
@@ -23,6 +24,7 @@ from .errors import InitializationError as InitializationError
 from .errors import JobError as JobError
 from .errors import LifecycleError as LifecycleError
 from .errors import PreflightError as PreflightError
+from .errors import RanksTimeoutError as RanksTimeoutError
 from .errors import ResultError as ResultError
 from .errors import ShutdownError as ShutdownError
 from .errors import UnsupportedError as UnsupportedError

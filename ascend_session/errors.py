@@ -16,7 +16,8 @@ The tree (in brackets the builtin that each class also derives from)::
     ├── ResultError            [ValueError]       an AOE result file contains no results
     ├── AuditError             [ValueError]       the audit cannot read or write a file
     ├── UnsupportedError       [NotImplementedError]  this backend does not do that
-    └── DeviceTimeoutError     [TimeoutError]     a device did not become free in time
+    ├── DeviceTimeoutError     [TimeoutError]     a device did not become free in time
+    └── RanksTimeoutError      [TimeoutError]     the ranks of a test did not return in time
 
     AscendConfigWarning        [UserWarning]      an option does not do what it says
 """
@@ -184,6 +185,10 @@ class UnsupportedError(AscendError, NotImplementedError):
 
 class DeviceTimeoutError(AscendError, TimeoutError):
     """A device did not become free in the time given."""
+
+
+class RanksTimeoutError(AscendError, TimeoutError):
+    """The ranks of `testing.run_ranks` did not return in the time given."""
 
 
 class AscendConfigWarning(UserWarning):

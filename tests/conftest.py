@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from typing import Any, Dict, Iterator, List, Set, Union
 import psutil
 import pytest
 
+from ascend_session.testing.environment import find_job_variables
 from hardware_tests.graph_mode import tensorflow_in_graph_mode
 from hardware_tests.running import stop_ignoring_signals
 from tests.running import Host
@@ -27,13 +27,6 @@ stop_ignoring_signals()
 # What tests start has no other variables, whatever this machine, readline or pytest-xdist has set.
 for foreign in set(os.environ) - set(own_environment(os.environ)):
     del os.environ[foreign]
-
-# The variables that the product or the vendor's adapter reads.
-_READ = re.compile(
-    r"(ASCEND|RANK|CM|HCCL|PROFILING|STEP|TOTAL|LOSS|TARGET|LOCAL)_.*"
-    r"|DEVICE_ID|JOB_ID|AOE_MODE|NPU_COLLECT_PATH|TF_CONFIG"
-    r"|GE_USE_STATIC_MEMORY|ENABLE_DYNAMIC_SHAPE_MULTI_STREAM"
-)
 
 
 def pytest_sessionstart(session: Any) -> None:
@@ -54,15 +47,16 @@ def pytest_xdist_auto_num_workers(config: Any) -> int:
 
 
 @pytest.fixture(autouse=True)
-def environment_left_as_found() -> Iterator[None]:
+def environment_left_as_found(request: Any) -> Iterator[None]:
     """The environment has no variable that is read, and the test must not change it."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in _read_by_the_product():
-            patch.delenv(name)
+        if not request.config.pluginmanager.hasplugin("ascend_session_rank"):
+            for name in find_job_variables(os.environ):
+                patch.delenv(name)
         before = _variables()
         yield
         # What is new and not read is from libraries, which set variables when they are imported.
-        after = {n: v for n, v in _variables().items() if n in before or _READ.fullmatch(n)}
+        after = {**find_job_variables(os.environ), **{n: os.environ.get(n) for n in before}}
         assert after == before, "the test changed os.environ"
 
 
@@ -155,10 +149,6 @@ def _is_fork_that_ends(child: psutil.Process) -> bool:
 
 def _variables() -> Dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
-
-
-def _read_by_the_product() -> List[str]:
-    return [name for name in os.environ if _READ.fullmatch(name)]
 
 
 def _threads() -> List[threading.Thread]:

@@ -150,13 +150,16 @@ def _become(request: Any, descriptors: List[int]) -> None:
     if hasattr(sys, "orig_argv"):  # from Python 3.10 on
         sys.orig_argv = [sys.executable, *words]
     added = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    sys.path[:] = [os.getcwd() if module else os.path.dirname(words[0]), *added, *sys.path]
+    folder = os.getcwd() if module else os.path.dirname(os.path.abspath(words[0]))
+    sys.path[:] = [folder, *added, *sys.path]
     code: Any = None
     try:
         if module:
             runpy.run_module(module, run_name="__main__", alter_sys=True)
         else:
-            runpy.run_path(words[0], run_name="__main__")
+            # From Python 3.9 on a script knows its own path.
+            path = os.path.abspath(words[0]) if sys.version_info >= (3, 9) else words[0]
+            runpy.run_path(path, run_name="__main__")
     except SystemExit as end:
         code = end.code
     if not isinstance(code, (int, type(None))):

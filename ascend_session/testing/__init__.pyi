@@ -1,0 +1,1 @@
+from .ranks import run_ranks as run_ranks
