@@ -19,7 +19,7 @@ from ascend_session.config.entry import (
 )
 from ascend_session.config.names import REFUSED_BY_GE, unknown_key
 from ascend_session.config.option import keys_by_name, options_by_key
-from ascend_session.config.options import AdapterOptions
+from ascend_session.config.options import DEFAULT_PROFILING, AdapterOptions
 from ascend_session.config.proto import left_on
 from ascend_session.config.rules import RULES, RULES_OF_OPENING, paths
 from ascend_session.config.rules.rule import FlatOptions
@@ -87,12 +87,33 @@ def judge_entry(proto: Any, environ: Mapping[str, str]) -> EntryVerdict:
     _sort_problems(verdict, problems, [each for each in endings if each.ends.is_proven])
     if entries:
         _forgive_defaults(verdict, entries[-1].values)
+    if verdict.is_offloaded:
+        verdict.notes += _describe_replacements(verdict.values)
     rewriter = proto.graph_options.rewrite_options
     for name in ("memory_optimization", "remapping") if verdict.is_offloaded else ():
         note = left_on(name, getattr(rewriter, name), rewriter.optimizers)
         if note is not None:
             verdict.notes.append(note)
     return verdict
+
+
+def _describe_replacements(values: Mapping[str, Any]) -> Iterator[str]:
+    """Describe the options that the adapter passes to GE with another value.
+
+    Source: npu_attrs.cc; geop_npu.cc, CheckAndModifyPrecisionMode.
+    """
+    if values.get("profiling_options") == "" and values.get("profiling_mode") is True:
+        yield f"profiling_options is empty; the adapter takes its default, {DEFAULT_PROFILING}."
+    switch, mode = values.get("optimization_switch"), values.get("precision_mode")
+    if switch:
+        yield (
+            f"The adapter adds forbidden_close_pass:on to optimization_switch={switch!r}: passes "
+            "that must not be closed stay on."
+        )
+    if values.get("experimental_accelerate_train_mode") and mode:
+        yield (
+            f"precision_mode={mode!r} is replaced while accelerate_train_mode lowers the precision."
+        )
 
 
 class _Ending(NamedTuple):

@@ -19,6 +19,8 @@ from enum import Enum
 from typing import Any, Callable, Iterable, List, Mapping, NamedTuple, Optional
 
 from ascend_session.config.grammars import accelerate
+from ascend_session.config.grammars.profiling_options import takes_members
+from ascend_session.config.grammars.shapes import MOST_PROFILES, split_inputs
 from ascend_session.vendor import HOST_JOBS, read_int64
 
 DYNAMIC_DETAILS = ("dynamic_graph_execute_mode", "dynamic_inputs_shape_range")
@@ -209,8 +211,9 @@ def _takes_form(pattern: str) -> Callable[[str], bool]:
 
 _INPUT = "[^;]+:-?[0-9]+(,-?[0-9]+)*"
 _NUMBERS = "[0-9]+(,[0-9]+)*"
-_SIZE = r"\s*[+-]?[0-9]{1,18}(~[+-]?[0-9]{1,18})?\s*"
-_SHAPE = rf"[^:;\[\]]+:\[(\s*|{_SIZE}(,{_SIZE})*)\]"
+_SIZE = r"\s*([+-]?[0-9]{1,18}|(\+?[0-9]{1,18}|-0+)\s*~\s*(\+?[0-9]{1,18}|-0+))\s*"
+_SHAPE = rf"\[(\s*|{_SIZE}(,{_SIZE})*)\]"
+_SHAPES = rf"[^:;\[\]]+:{_SHAPE}(,{_SHAPE})*"
 
 # CheckAoeMode: empty text, which counts as unset
 takes_empty = _takes_form("")
@@ -220,14 +223,31 @@ takes_devices = _takes_form(_NUMBERS)
 takes_input_shape = _takes_form(f"{_INPUT}(;{_INPUT})*;?")
 # CheckDynamicDims: numbers, such as 2,2;4,4
 takes_dynamic_dims = _takes_form(f"{_NUMBERS}(;{_NUMBERS})*;?")
-# GE: the same, with a semicolon at the end
-takes_profiles = _takes_form(f"{_NUMBERS}(;{_NUMBERS})*;")
-# GE's ParseInputShapeRange: any whole numbers, in any order
-takes_shape_ranges = _takes_form(f"{_SHAPE}([;,]{_SHAPE})*")
-# CoreNumUtils; platform_utils.cc refuses "0|"
-takes_core_number = _takes_form(r"0|[1-9][0-9]{0,8}|([1-9][0-9]{0,8})?\|[0-9]{0,9}")
+# GE's ParseInputShapeRange: any whole numbers; in ranges, 0 or more, in any order
+takes_shape_ranges = _takes_form(f"{_SHAPES}([;,]{_SHAPES})*")
+# CoreNumUtils, which wants each number as it would write it; platform_utils.cc refuses "0|"
+takes_core_number = _takes_form(r"0|[1-9][0-9]{0,8}|([1-9][0-9]{0,8})?\|(0|[1-9][0-9]{0,8})?")
 # ParseAutoMultistreamParallelMode: numbers may begin with zeros
-takes_multistream_mode = _takes_form("(Weighted)?LoadBalance:0*([1-9]|[1-5][0-9]|6[0-4])")
+takes_multistream_mode = _takes_form(
+    "((Weighted)?LoadBalance|MainStream):0*([1-9]|[1-5][0-9]|6[0-4])"
+)
+
+
+def with_wrong_profiles(view: AdapterView) -> bool:
+    """Return whether GE refuses the profiles, of which it skips empty ones, and takes zeros."""
+    if not view.has_profiles():
+        return False
+    texts = re.split(";", str(view.own["dynamic_dims"]))
+    sizes = [[size for size in text.split(",") if size] for text in texts]
+    profiles = [tuple(map(read_int64, each)) for each in sizes if each]
+    dims = [dim for _, each in split_inputs(str(view.own["input_shape"])) for dim in each]
+    return not 2 <= len(profiles) == len(set(profiles)) <= MOST_PROFILES or any(
+        None in profile or len(profile) != dims.count("-1") for profile in profiles
+    )
+
+
+# The profiler: some of what the type refuses
+takes_profiling = takes_members
 
 
 def takes_dump_step(text: str) -> bool:

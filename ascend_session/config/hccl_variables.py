@@ -4,7 +4,8 @@ HCCL reads all of them when it makes a communicator, and ends the ranks (EI0001)
 value. For most of them an empty value is not unset, and blanks are part of the value.
 
 Source: HCOMM, externalinput.cc, env_config.cc and config_log.cc; for 950, which has its own reader,
-HCCL manual, hccl_env. guides/facts/launch.md#hccl-variables shows this table.
+base_config_legacy.h, env_func.cc and cfg_field.h in ascend950/framework/env_config. HCCL,
+alg_env_config.cc. guides/facts/launch.md#hccl-variables shows this table.
 """
 
 import os
@@ -45,13 +46,12 @@ class HcclVariable(NamedTuple):
 
     Attributes:
         name: The variable.
-        effect: What it does.
         taken: The values that HCCL accepts.
         taken_on: The values accepted on some products instead; None where the variable is not read.
+            The reader of A5 takes empty text for unset, and any number of zeros before a number.
     """
 
     name: str
-    effect: str
     taken: Taken
     taken_on: Mapping[str, Optional[Taken]] = {}
 
@@ -63,7 +63,11 @@ class HcclVariable(NamedTuple):
             product: The family of the devices; None if unknown, then one family that accepts is
                 enough.
         """
-        own = self.taken_on.get(product or "", self.taken if product != A5 else None)
+        if product == A5:
+            if text in ("", "EmptyString"):
+                return ""
+            text = text.lstrip("0") if re.fullmatch("[0-9]{11,}", text) else text
+        own = self.taken_on.get(product or "", self.taken)
         all_taken = [own] if product else [own, *self.taken_on.values()]
         if own is None or any(taken.matches(text) for taken in all_taken if taken is not None):
             return ""
@@ -76,7 +80,7 @@ def _words(pattern: str, words: str, flags: int = 0) -> Taken:
 
 def _number(first: int, last: int, words: str = "from {} to {}", factor: int = 1) -> Taken:
     def matches(text: str) -> bool:
-        number = parse_whole_number(text)
+        number = 0 if re.fullmatch("-0{1,9}", text) else parse_whole_number(text)
         return number is not None and first <= number <= last and number % factor == 0
 
     return Taken(matches, words.format(first, last))
@@ -93,6 +97,11 @@ def _seconds(least: str, longest_s: int) -> Taken:
 def _is_interface_list(text: str) -> bool:
     names = text[1:] if text.startswith("^") else text
     return all((names[1:] if names.startswith("=") else names).split(","))
+
+
+def _is_interface_list_950(text: str) -> bool:
+    names = text[1:] if text.startswith("^") else text
+    return re.match("=?(,|$)", names) is None
 
 
 _ALGORITHM = "(null|ring|pipeline|fullmesh|H-D_R|pairwise|NHR|NHR_V1|AHC|AHC_BROKE|NB|NA)"
@@ -135,13 +144,31 @@ def _is_retry_switch(text: str) -> bool:
 
 
 def _is_retry_setting(text: str) -> bool:
-    number = r"\s*([0-9]{1,9})"
+    number = r"\s*\+?([0-9]{1,9})"
     match = re.match(rf"MaxCnt:{number},\s*HoldTime:{number},\s*IntervalTime:{number}", text)
     numbers = [int(each) for each in match.groups()] if match else []
     return bool(numbers) and 1 <= numbers[0] <= 10 and max(numbers[1:]) <= 60000
 
 
-_SWITCH = _number(0, 1, "{} or {}")
+def _is_detection(text: str) -> bool:
+    """Return whether the times of HCCL_DFS_CONFIG are right; other items only lead to warnings."""
+    listed = text.replace(" ", "").lower()
+    for name, least, most in _DETECTION_TIMES:
+        value = listed.partition(name)[2].partition(",")[0] if name in listed else ""
+        match = re.match(r"\s*([+-]?[0-9]{1,19})", value, re.ASCII)  # the rest is not read
+        number = int(match[1]) if match else -1
+        if value and number != 0 and not least <= number <= most:
+            return False
+    return True
+
+
+_DETECTION_TIMES = (
+    ("connection_fault_detection_time:", 20, 7200),
+    ("task_monitor_interval:", 0, 7200000),
+)
+_DETECTION_950 = "(task_exception|cluster_heartbeat):(on|off)|inconsistent_check:(on|off|first)"
+
+_SWITCH = _words("(?=.{1,10}$)0*[01]", "0 or 1")
 _TRUE_FALSE = _words("true|false", "true or false", re.IGNORECASE)
 _STRICT = _words("true|false|strict", "true, false or strict", re.IGNORECASE)
 _PORTS = Taken(_is_port_list, "auto or ports from 1 to 65535, such as 50000-50015,50100")
@@ -153,121 +180,134 @@ _MODES_950 = _words(
     "AI_CPU, AICPU_TS, AICPU_CacheDisable, AIV, CCU_MS or CCU_SCHED",
 )
 _WAIT, _SHORT_WAIT = _seconds("from 0", _LONGEST_WAIT_S), _seconds("above 0", LONGEST_WAIT_ATLAS_S)
+_ONE_DIGIT = _words("[01]", "0 or 1")
+_DETOUR = _words("detour:[01]", "detour:0 or detour:1")
+_NOT_ON_A5: Dict[str, Optional[Taken]] = {A5: None}
+_ONLY_ON_A5: Dict[str, Optional[Taken]] = {TRAINING: None, A2: None, A3: None, DUO: None}
 
 HCCL_VARIABLES = (
     # Time and ports
     HcclVariable(
         "HCCL_CONNECT_TIMEOUT",
-        "time for ranks to connect",
         _number(120, 7200, "from {} to {} seconds"),
     ),
     HcclVariable(
         "HCCL_EXEC_TIMEOUT",
-        "time that a collective waits for other ranks",
         _WAIT,
-        {TRAINING: _SHORT_WAIT, DUO: _SHORT_WAIT, A5: _WAIT},
+        {TRAINING: _SHORT_WAIT, DUO: _SHORT_WAIT},
     ),
     HcclVariable(
         "HCCL_IF_BASE_PORT",
-        "first of 32 ports on the host",
         _number(1024, 65520, "a port from {} to {}"),
     ),
-    HcclVariable("HCCL_HOST_SOCKET_PORT_RANGE", "ports on the host", _PORTS, {DUO: None}),
-    HcclVariable("HCCL_NPU_SOCKET_PORT_RANGE", "ports on the devices", _PORTS, {DUO: None}),
+    HcclVariable("HCCL_HOST_SOCKET_PORT_RANGE", _PORTS, {DUO: None}),
+    HcclVariable("HCCL_NPU_SOCKET_PORT_RANGE", _PORTS, {DUO: None}),
     # Hosts
     HcclVariable(
         "HCCL_IF_IP",
-        "address of this host",
         Taken(lambda text: address_family(text) is not None, "an IPv4 or IPv6 address"),
     ),
     HcclVariable(
         "HCCL_SOCKET_IFNAME",
-        "network interfaces of this host",
         Taken(_is_interface_list, "names with single commas, such as eth0,eth1, =eth0 or ^docker"),
+        {A5: Taken(_is_interface_list_950, "names without a comma in front")},
     ),
-    HcclVariable(
-        "HCCL_SOCKET_FAMILY",
-        "IPv4 or IPv6",
-        _words("AF_INET6?", "AF_INET or AF_INET6"),
-    ),
+    HcclVariable("HCCL_SOCKET_FAMILY", _words("AF_INET6?", "AF_INET or AF_INET6")),
     HcclVariable(
         "HCCL_WHITELIST_DISABLE",
-        "0 lets only the hosts of a list connect",
         _words(r"(?=.{1,10}$)[ \t-\r]*(\+?0*1|[+-]?0+)(\D.*)?", "0 or 1", re.DOTALL),
+        {A5: _ONE_DIGIT},
     ),
     # Links
-    HcclVariable("HCCL_INTRA_PCIE_ENABLE", "PCIe between the devices of a server", _SWITCH),
-    HcclVariable("HCCL_INTRA_ROCE_ENABLE", "RoCE between the devices of a server", _SWITCH),
-    HcclVariable("HCCL_INTER_HCCS_DISABLE", "no HCCS between servers of a superpod", _TRUE_FALSE),
+    HcclVariable("HCCL_INTRA_PCIE_ENABLE", _SWITCH, _NOT_ON_A5),
+    HcclVariable("HCCL_INTRA_ROCE_ENABLE", _SWITCH, _NOT_ON_A5),
+    HcclVariable("HCCL_INTER_HCCS_DISABLE", _TRUE_FALSE, _NOT_ON_A5),
     HcclVariable(
         "HCCL_LOGIC_SUPERPOD_ID",
-        "the superpod that this server counts to",
-        _words(f".{{0,{_LONGEST_POD}}}", f"text of at most {_LONGEST_POD} characters", re.DOTALL),
+        Taken(
+            lambda text: len(os.fsencode(text)) <= _LONGEST_POD,
+            f"text of at most {_LONGEST_POD} bytes",
+        ),
+        _NOT_ON_A5,
     ),
-    HcclVariable(
-        "HCCL_RDMA_TC", "traffic class", _number(0, 255, "a multiple of 4 from {} to {}", 4)
-    ),
-    HcclVariable("HCCL_RDMA_SL", "service level", _number(0, 7)),
+    HcclVariable("HCCL_RDMA_TC", _number(0, 255, "a multiple of 4 from {} to {}", 4)),
+    HcclVariable("HCCL_RDMA_SL", _number(0, 7)),
     HcclVariable(
         "HCCL_RDMA_TIMEOUT",
-        "time until a packet is sent again, as a power of 2",
         _number(5, 24),
-        {A2: _number(5, 20), A3: _number(5, 20)},
+        {A2: _number(5, 20), A3: _number(5, 20), A5: _number(0, _LARGEST_NUMBER)},
     ),
-    HcclVariable("HCCL_RDMA_RETRY_CNT", "how often a packet is sent again", _number(1, 7)),
-    HcclVariable("HCCL_RDMA_QPS_PER_CONNECTION", "queue pairs of a connection", _number(1, 32)),
+    HcclVariable("HCCL_RDMA_RETRY_CNT", _number(1, 7)),
+    HcclVariable(
+        "HCCL_RDMA_QPS_PER_CONNECTION",
+        _number(1, 32),
+    ),
     HcclVariable(
         "HCCL_MULTI_QP_THRESHOLD",
-        "least data of a queue pair",
         _number(1, 8192, "from {} to {} KB"),
     ),
     HcclVariable(
         "HCCL_RDMA_QP_PORT_CONFIG_PATH",
-        "file with the ports of queue pairs",
         Taken(os.path.exists, "a file that exists"),
     ),
-    HcclVariable(
-        "HCCL_RDMA_PCIE_DIRECT_POST_NOSTRICT", "sends of small packets are faster", _TRUE_FALSE
-    ),
+    HcclVariable("HCCL_RDMA_PCIE_DIRECT_POST_NOSTRICT", _TRUE_FALSE, _NOT_ON_A5),
+    HcclVariable("HCCL_UB_MULTI_CHANNEL_NUM", _number(1, 16), _ONLY_ON_A5),
+    HcclVariable("HCCL_DETOUR", _DETOUR, _ONLY_ON_A5),
     # Collectives
     HcclVariable(
-        "HCCL_BUFFSIZE", "buffer of a group", _number(1, _LARGEST_NUMBER, "from {} to {} MB")
+        "HCCL_BUFFSIZE",
+        _number(1, _LARGEST_NUMBER, "from {} to {} MB"),
+        {A5: _words("[1-9][0-9]{0,18}", "from 1 MB")},
+    ),
+    HcclVariable(
+        "HCCL_ALG_MULTIPLE_DIMENSION_SPLIT_RATIO",
+        _words(r"[0-9]+(\.[0-9]+)?", "a number without sign, such as 0.5"),
     ),
     HcclVariable(
         "HCCL_ALGO",
-        "algorithms, of all collectives or of single ones",
         Taken(_is_algorithm, "such as level0:NA;level1:ring, or allreduce=level0:NA;level1:ring"),
+        _NOT_ON_A5,
     ),
-    HcclVariable(
-        "HCCL_OP_EXPANSION_MODE", "where collectives are unfolded", _MODES, {A5: _MODES_950}
-    ),
+    HcclVariable("HCCL_OP_EXPANSION_MODE", _MODES, {A5: _MODES_950}),
     HcclVariable(
         "HCCL_DETERMINISTIC",
-        "the same sum in each run",
         _STRICT,
-        {TRAINING: _TRUE_FALSE, DUO: _TRUE_FALSE},
+        {TRAINING: _TRUE_FALSE, DUO: _TRUE_FALSE, A5: None},
     ),
-    HcclVariable(
-        "HCCL_OP_RETRY_ENABLE",
-        "a collective that fails is run again",
-        Taken(_is_retry_switch, "such as L1:1,L2:0"),
-    ),
+    HcclVariable("HCCL_OP_RETRY_ENABLE", Taken(_is_retry_switch, "such as L1:1,L2:0"), _NOT_ON_A5),
     HcclVariable(
         "HCCL_OP_RETRY_PARAMS",
-        "how often, and after which time (ms)",
         Taken(_is_retry_setting, "such as MaxCnt:3,HoldTime:5000,IntervalTime:1000"),
+        _NOT_ON_A5,
     ),
     # Logs
-    HcclVariable("HCCL_DIAGNOSE_ENABLE", "more logs of a task that fails", _SWITCH),
-    HcclVariable("HCCL_ENTRY_LOG_ENABLE", "logs of each call", _words("[01]", "0 or 1")),
+    HcclVariable("HCCL_DIAGNOSE_ENABLE", _number(0, 1, "{} or {}"), _NOT_ON_A5),
+    HcclVariable("HCCL_ENTRY_LOG_ENABLE", _ONE_DIGIT),
+    HcclVariable(
+        "HCCL_DFS_CONFIG",
+        Taken(
+            _is_detection,
+            "such as connection_fault_detection_time:30,task_monitor_interval:0, the time 0 or "
+            "from 20 to 7200 (s), the interval from 0 to 7200000 (ms)",
+        ),
+        {
+            A5: Taken(
+                lambda text: re.fullmatch(
+                    f"({_DETECTION_950})(,({_DETECTION_950}))*", text.replace(" ", "")
+                ),
+                "task_exception or cluster_heartbeat with on or off, or inconsistent_check with "
+                "on, off or first, such as task_exception:on",
+            )
+        },
+    ),
     HcclVariable(
         "HCCL_DEBUG_CONFIG",
-        "more logs of these parts",
         _words(
             r"\^?,*((ALG|TASK|RESOURCE|AIV_OPS_EXC)(,+|$))*",
             "ALG, TASK or RESOURCE, with commas",
             re.IGNORECASE,
         ),
+        _NOT_ON_A5,
     ),
 )
 
@@ -302,10 +342,20 @@ def find_refusals(environ: Mapping[str, str], product: Optional[str] = None) -> 
     given = [variable for variable in HCCL_VARIABLES if variable.name in environ]
     reasons = {each.name: each.find_refusal(environ[each.name], product) for each in given}
     refused = {name: reason for name, reason in reasons.items() if reason}
-    if product != A5:
-        for name, reason in _find_wrong_pairs(environ):
-            refused.setdefault(name, reason)
+    pairs = _find_wrong_path(environ) if product == A5 else _find_wrong_pairs(environ)
+    for name, reason in pairs:
+        refused.setdefault(name, reason)
     return refused
+
+
+def _find_wrong_path(environ: Mapping[str, str]) -> Iterator[Tuple[str, str]]:
+    """Find a whitelist that the reader of A5 refuses.
+
+    Source: CheckFilePath and SetRealPath in ascend950/framework/env_config/env_func.cc.
+    """
+    path = environ.get(WHITELIST)
+    if environ.get("HCCL_WHITELIST_DISABLE") == "0" and path and not os.path.exists(path):
+        yield WHITELIST, "a file that exists"
 
 
 def _find_wrong_pairs(environ: Mapping[str, str]) -> Iterator[Tuple[str, str]]:

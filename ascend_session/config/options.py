@@ -54,7 +54,7 @@ class DynamicInputConfig(ConfigPart):
     """
 
     input_shape: Annotated[Optional[shapes.InputShape], Option("s", "graph", "Names and shapes of the inputs, with -1 marking the dimensions that vary by profile.", applies="online inference", ends=(Ends(ENTRY, takes=ends.takes_input_shape, when=AdapterView.has_profiles), Ends(GE, "ParseInputShape", is_proven=False)))] = None
-    dynamic_dims: Annotated[Optional[shapes.DynamicDims], Option("s", "graph", "Semicolon-separated profiles, each giving concrete values for the -1 dimensions in order.", applies="online inference", ends=(Ends(ENTRY, takes=ends.takes_dynamic_dims, when=AdapterView.has_profiles), Ends(GE, "option_utils.cc, CheckDynamicDimsOptions", takes=ends.takes_profiles)))] = None
+    dynamic_dims: Annotated[Optional[shapes.DynamicDims], Option("s", "graph", "Semicolon-separated profiles, each giving concrete values for the -1 dimensions in order.", applies="online inference", ends=(Ends(ENTRY, takes=ends.takes_dynamic_dims, when=AdapterView.has_profiles), Ends(GE, "multi_batch_options.cc, ParseDynamicSize and CheckDynamicParams", when=ends.with_wrong_profiles)))] = None
     dynamic_node_type: Annotated[Optional[types.Switch], Option("i", "graph", "Says whether the dynamic inputs come from the dataset (0) or from placeholders (1).", applies="online inference", ends=(Ends(ENTRY),))] = None
     compile_hybrid_mode: Annotated[Optional[types.Switch], Option("i", "graph", "Compiles a dynamic-shape fallback next to the profile graphs and picks at run time.", adapter=0, applies="online inference", ends=(Ends(ENTRY, when=AdapterView.has_profiles),))] = None
 
@@ -97,7 +97,7 @@ class ProfilingConfig(ConfigPart):
     """
 
     enable_profiling: Annotated[Optional[bool], Option("b", "init", "Turns profiling on for the whole process.", key="profiling_mode", adapter=False, pages=("initialize_system",))] = None
-    profiling_options: Annotated[Optional[ProfilingText], Option("s", "init", "JSON object selecting what profiling collects.", product=DEFAULT_PROFILING, pages=("initialize_system",), ends=(Ends(GE, "prof_acl_mgr.cpp, CheckGeOptionConfigInvalid", when=ends.while_on("profiling_mode")),))] = None
+    profiling_options: Annotated[Optional[ProfilingText], Option("s", "init", "JSON object selecting what profiling collects.", product=DEFAULT_PROFILING, pages=("initialize_system",), ends=(Ends(GE, "prof_acl_mgr.cpp, CheckGeOptionConfigInvalid", takes=ends.takes_profiling, when=ends.while_on("profiling_mode")),))] = None
 
 
 class GraphMemoryOptimizeConfig(ConfigPart):
@@ -222,7 +222,7 @@ class AdapterOptions(ConfigModel, whole=True):
     optypelist_for_implmode: Annotated[Optional[lists.CommaNames], Option("s", "init", "Operator types that op_select_implmode applies to.", deprecated=True, replacement="op_precision_mode", other_scopes=("session",), pages=("run_config", "initialize_system", "atc"))] = None
     dynamic_input: Annotated[Optional[bool], Option("b", "pass", "Marks the inputs as dynamic (older mechanism).", adapter=False, deprecated=True, replacement="compile_dynamic_mode / set_graph_exec_config", pages=("run_config",), left_out=True)] = None
     dynamic_graph_execute_mode: Annotated[Optional[Literal["dynamic_execute", "lazy_recompile"]], Option("s", "pass", "Execution mode for dynamic_input.", adapter="dynamic_execute", deprecated=True, pages=("run_config",), ends=(Ends(PASSES, when=ends.while_on("dynamic_input")),))] = None
-    dynamic_inputs_shape_range: Annotated[Optional[shapes.ShapeRange], Option("s", "pass", "Shape ranges of the dynamic inputs.", deprecated=True, pages=("run_config",), ends=(Ends(OFFLOAD, takes=ends.takes_range_groups, when=ends.with_ranges), Ends(GE, "graph_manager.cc, ParseInputShapeRange", takes=ends.takes_shape_ranges, when=ends.with_dynamic_ranges)))] = None
+    dynamic_inputs_shape_range: Annotated[Optional[shapes.ShapeRange], Option("s", "pass", "Shape ranges of the dynamic inputs.", deprecated=True, pages=("run_config",), ends=(Ends(OFFLOAD, takes=ends.takes_range_groups, when=ends.with_ranges), Ends(GE, "option_utils.cc, ParseInputShapeRange", takes=ends.takes_shape_ranges, when=ends.with_dynamic_ranges)))] = None
     enable_compress_weight: Annotated[Optional[bool], Option("b", "session", "Global weight compression.", adapter=False, always=True)] = None
     compress_weight_conf: Annotated[Optional[types.PathText], Option("s", "session", "List of nodes whose weights are compressed.")] = None
 

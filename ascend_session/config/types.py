@@ -109,7 +109,7 @@ def path_text(value: object) -> str:
     if not isinstance(path, str):
         raise wrong_type(path, "text, os.PathLike", "dump/step0")
     if not path:
-        raise UnusableError("it is empty (leave the option out to use the default)")
+        raise UnusableError("it is empty")
     if "\0" in path:
         raise UnusableError("a path has no NUL character in it")
     return path

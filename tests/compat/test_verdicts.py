@@ -34,6 +34,20 @@ PROGRESS = {"STEP_NOW": "0", "TOTAL_STEP": "10", "LOSS_NOW": "9.0", "TARGET_LOSS
 
 PROFILES = {"input_shape": "a:-1", "dynamic_dims": "1;2", "dynamic_node_type": 1}
 
+# JSON that the profiler refuses, and that it takes
+BAD = [
+    '{"output":"./","sys_cpu_freq":0}',
+    '{"output":"./","sys_lp_freq":101}',
+    '{"output":"./","task_memory":"x"}',
+    '{"output":"./","sys_mem_serviceflow":""}',
+    '{"output":"./","scale":"on"}',
+]
+TAKEN = [
+    '{"output":"./","storage_limit":"lots"}',
+    '{"output":"./","hccl":"on","hccl":"on"}',
+    '{"output":"./","task_time":"l3"}',
+]
+
 # The option, and an entry for which a device ends the run because of it; a tuple is a protobuf
 # field and its value
 ENDING: List[Tuple[str, Dict[str, Any]]] = [
@@ -91,6 +105,17 @@ ENDING: List[Tuple[str, Dict[str, Any]]] = [
     ("task_index", {"task_index": 2**31}),
     ("variable_use_1g_huge_page", {"variable_use_1g_huge_page": 2**32 + 3}),
     # What GE refuses
+    ("dynamic_dims", {**PROFILES, "dynamic_dims": "8;"}),
+    ("dynamic_dims", {**PROFILES, "dynamic_dims": "1,2;3;"}),
+    ("dynamic_dims", {**PROFILES, "dynamic_dims": "1;2;", "input_shape": "a:-1,-1"}),
+    ("dynamic_dims", {**PROFILES, "dynamic_dims": "1;2;1;"}),
+    ("aicore_num", {"aicore_num": "|01"}),
+    ("aicore_num", {"aicore_num": "24|048"}),
+    *[("profiling_options", {"profiling_mode": True, "profiling_options": text}) for text in BAD],
+    (
+        "dynamic_inputs_shape_range",
+        {"dynamic_input": True, "dynamic_inputs_shape_range": "data:[1~-1]"},
+    ),
     ("aicore_num", {"aicore_num": "x|1"}),
     ("aicore_num", {"aicore_num": "0|48"}),
     (
@@ -126,6 +151,13 @@ RUNNING: List[Dict[str, Any]] = [
     {"in_out_pair": "x", "use_off_line": False},
     {**PROFILES, "mix_compile_mode": True, "use_off_line": 1},
     {"aicore_num": "2", "use_off_line": False},
+    # Values that GE takes
+    {**PROFILES, "dynamic_dims": "45;00"},
+    {**PROFILES, "dynamic_dims": "1;2;"},
+    {"dynamic_input": True, "dynamic_inputs_shape_range": "data:[5~2],[1]"},
+    {"auto_multistream_parallel_mode": "MainStream:063"},
+    *[{"profiling_mode": True, "profiling_options": text} for text in TAKEN],
+    {"in_out_pair": ""},
     # Values that nobody looks at, or not all of
     {"compile_hybrid_mode": -2},
     {"local_device_list": "00"},
@@ -578,3 +610,18 @@ def test_the_same_values_written_by_hand_are() -> None:
     found = judged(dynamic_graph_execute_mode="dynamic_execute")
     assert "has no effect" in said(found.ignored)
     assert not found.defaults
+
+
+def test_what_the_adapter_replaces_is_noted() -> None:
+    options = {"optimization_switch": "PassA:on", "experimental_accelerate_train_mode": "fast|step"}
+    verdict = judged(**options, precision_mode="allow_fp32_to_fp16")
+    notes = "\n".join(verdict.notes)
+    assert "adds forbidden_close_pass:on to optimization_switch='PassA:on'" in notes
+    assert "precision_mode='allow_fp32_to_fp16' is replaced while accelerate_train_mode" in notes
+    empty = judged(profiling_mode=True, profiling_options="")
+    assert "profiling_options is empty; the adapter takes its default" in empty.notes[0]
+    assert not empty.refused
+    assert not judged(
+        profiling_mode=True, profiling_options='{"output":"./","host_sys_usage":""}'
+    ).refused
+    assert "forbidden" not in "".join(judged(precision_mode="allow_fp32_to_fp16").notes)

@@ -31,8 +31,8 @@ TAKEN: Dict[str, List[str]] = {
     "HCCL_INTRA_PCIE_ENABLE": ["1", "01"],
     "HCCL_INTRA_ROCE_ENABLE": ["1", "01"],
     "HCCL_INTER_HCCS_DISABLE": ["TRUE", "false", "True"],
-    "HCCL_LOGIC_SUPERPOD_ID": ["", "x" * 128],
-    "HCCL_RDMA_TC": ["0", "132", "252"],
+    "HCCL_LOGIC_SUPERPOD_ID": ["", "x" * 128, "é" * 64],
+    "HCCL_RDMA_TC": ["0", "132", "252", "-0"],
     "HCCL_RDMA_SL": ["0", "7"],
     "HCCL_RDMA_TIMEOUT": ["5", "20"],
     "HCCL_RDMA_RETRY_CNT": ["1", "7"],
@@ -50,8 +50,21 @@ TAKEN: Dict[str, List[str]] = {
     "HCCL_OP_EXPANSION_MODE": ["AI_CPU", "AIV", "HOST", "HOST_TS", "AICPU_CacheDisable"],
     "HCCL_DETERMINISTIC": ["true", "FALSE"],
     "HCCL_OP_RETRY_ENABLE": ["", "L1:1", "L0:0, L1:1, L2:0"],
-    "HCCL_OP_RETRY_PARAMS": ["MaxCnt:3,HoldTime:5000,IntervalTime:1000"],
-    "HCCL_DIAGNOSE_ENABLE": ["0", "1", "01"],
+    "HCCL_OP_RETRY_PARAMS": [
+        "MaxCnt:3,HoldTime:5000,IntervalTime:1000",
+        "MaxCnt:+3,HoldTime:5000,IntervalTime:1000",
+    ],
+    "HCCL_ALG_MULTIPLE_DIMENSION_SPLIT_RATIO": ["0", "0.5", "1", "2.75"],
+    "HCCL_DIAGNOSE_ENABLE": ["0", "1", "01", "-0"],
+    "HCCL_DFS_CONFIG": [
+        "",
+        "connection_fault_detection_time:0",
+        "connection_fault_detection_time:20, task_monitor_interval:7200000",
+        "Connection_Fault_Detection_Time:7200,cluster_heartbeat:maybe",
+        "connection_fault_detection_time:30s,inconsistent_check:off",
+        "connection_fault_detection_time:",
+        "unknown:1",
+    ],
     "HCCL_ENTRY_LOG_ENABLE": ["0", "1"],
     "HCCL_DEBUG_CONFIG": ["", "ALG", "^task,RESOURCE", "AIV_OPS_EXC"],
 }
@@ -66,7 +79,7 @@ REFUSED: Dict[str, List[str]] = {
     "HCCL_INTRA_PCIE_ENABLE": ["0", "2", "", "true"],
     "HCCL_INTRA_ROCE_ENABLE": ["0", "2", "", "true"],
     "HCCL_INTER_HCCS_DISABLE": ["1", "", "true "],
-    "HCCL_LOGIC_SUPERPOD_ID": ["x" * 129],
+    "HCCL_LOGIC_SUPERPOD_ID": ["x" * 129, "é" * 65],
     "HCCL_RDMA_TC": ["133", "256", ""],
     "HCCL_RDMA_SL": ["8", "-1"],
     "HCCL_RDMA_TIMEOUT": ["4", "25"],
@@ -90,9 +103,57 @@ REFUSED: Dict[str, List[str]] = {
     "HCCL_DETERMINISTIC": ["", "1", "yes"],
     "HCCL_OP_RETRY_ENABLE": ["1", "L3:1", "L1:1,L1:0", "L1:2", ",L1:1"],
     "HCCL_OP_RETRY_PARAMS": ["", "MaxCnt:11,HoldTime:1,IntervalTime:1", "3,5000,1000"],
+    "HCCL_ALG_MULTIPLE_DIMENSION_SPLIT_RATIO": ["", "half", "-0.5", ".5", "1.", "1e-1", " 1"],
     "HCCL_DIAGNOSE_ENABLE": ["2", ""],
+    "HCCL_DFS_CONFIG": [
+        "connection_fault_detection_time:10",
+        "cluster_heartbeat:on,connection_fault_detection_time:7201",
+        "connection_fault_detection_time:abc",
+        "task_monitor_interval:-1",
+        "task_monitor_interval:7200001",
+        "task_monitor_interval:x,connection_fault_detection_time:30",
+    ],
     "HCCL_ENTRY_LOG_ENABLE": ["2", "01", ""],
     "HCCL_DEBUG_CONFIG": ["foo", "ALGTASK"],
+}
+ONLY_ON_A5 = {"HCCL_UB_MULTI_CHANNEL_NUM", "HCCL_DETOUR"}
+TAKEN_ON_A5: Dict[str, List[str]] = {
+    "HCCL_CONNECT_TIMEOUT": ["", "00000000120", "7200"],
+    "HCCL_EXEC_TIMEOUT": ["", "00000000120", "0", "0.05"],
+    "HCCL_SOCKET_IFNAME": ["eth0,", "a,,b", "^=eth0"],
+    "HCCL_SOCKET_FAMILY": ["", "AF_INET6"],
+    "HCCL_WHITELIST_DISABLE": ["0", "1"],
+    "HCCL_RDMA_TIMEOUT": ["0", "31", "99"],
+    "HCCL_BUFFSIZE": ["1", "9999999999"],
+    "HCCL_DFS_CONFIG": ["", "task_exception: on,inconsistent_check:first"],
+    "HCCL_UB_MULTI_CHANNEL_NUM": ["1", "16"],
+    "HCCL_DETOUR": ["detour:0", "detour:1"],
+    "HCCL_ALGO": ["ring"],
+    "HCCL_INTRA_PCIE_ENABLE": ["0"],
+}
+REFUSED_ON_A5: Dict[str, List[str]] = {
+    "HCCL_CONNECT_TIMEOUT": ["10", "7201", " 600"],
+    "HCCL_EXEC_TIMEOUT": ["-1", "2147483648", "0.005"],
+    "HCCL_IF_BASE_PORT": ["80", "65521"],
+    "HCCL_IF_IP": ["localhost"],
+    "HCCL_SOCKET_IFNAME": [",eth0", "^", "=", "^="],
+    "HCCL_SOCKET_FAMILY": ["ipv4"],
+    "HCCL_WHITELIST_DISABLE": ["01", "1x", "2"],
+    "HCCL_NPU_SOCKET_PORT_RANGE": ["0-10", "60010-60000"],
+    "HCCL_RDMA_TC": ["133"],
+    "HCCL_RDMA_SL": ["8"],
+    "HCCL_RDMA_RETRY_CNT": ["0"],
+    "HCCL_RDMA_QPS_PER_CONNECTION": ["33"],
+    "HCCL_BUFFSIZE": ["200MB", "0"],
+    "HCCL_ENTRY_LOG_ENABLE": ["2"],
+    "HCCL_DFS_CONFIG": [
+        "connection_fault_detection_time:30",
+        "task_exception:On",
+        "task_exception:on,",
+        "task_exception",
+    ],
+    "HCCL_UB_MULTI_CHANNEL_NUM": ["0", "17"],
+    "HCCL_DETOUR": ["detour:2"],
 }
 PORTS = ["AUTO", "0-10", "60000-", "60010-60000", "1-10,5-20", "65530-65536", "a-b"]
 
@@ -113,9 +174,25 @@ def test_what_hccl_refuses_is_an_error(name: str, product: str) -> None:
     assert [text for text in REFUSED[name] if refused({name: text}, product) != [name]] == []
 
 
+@pytest.mark.parametrize("name", TAKEN_ON_A5)
+def test_what_the_reader_of_a5_takes_is_not_refused(name: str) -> None:
+    assert [text for text in TAKEN_ON_A5[name] if refused({name: text}, A5)] == []
+
+
+@pytest.mark.parametrize("name", REFUSED_ON_A5)
+def test_what_the_reader_of_a5_refuses_is_an_error(name: str) -> None:
+    assert [text for text in REFUSED_ON_A5[name] if refused({name: text}, A5) != [name]] == []
+
+
+def test_only_a5_refuses_a_whitelist_that_is_missing() -> None:
+    environ = {"HCCL_WHITELIST_DISABLE": "0", "HCCL_WHITELIST_FILE": "missing"}
+    assert refused(environ, A5) == ["HCCL_WHITELIST_FILE"]
+    assert refused(environ, A3) == refused({**environ, "HCCL_WHITELIST_FILE": "/"}, A5) == []
+
+
 def test_each_variable_has_values_that_are_taken() -> None:
     names = {variable.name for variable in HCCL_VARIABLES}
-    assert names - {"HCCL_NPU_SOCKET_PORT_RANGE"} == set(TAKEN)
+    assert names - {"HCCL_NPU_SOCKET_PORT_RANGE", *ONLY_ON_A5} == set(TAKEN)
 
 
 @pytest.mark.parametrize("name", ["HCCL_HOST_SOCKET_PORT_RANGE", "HCCL_NPU_SOCKET_PORT_RANGE"])
@@ -205,7 +282,7 @@ def row(variable: HcclVariable) -> str:
     words = [variable.taken.words]
     for product, taken in variable.taken_on.items():
         words.append(f"{taken.words} on {product}" if taken else f"not read on {product}")
-    return f"| `{variable.name}` | {'; '.join(words)} | {variable.effect} |"
+    return f"| `{variable.name}` | {'; '.join(words)} |"
 
 
 def test_the_page_of_facts_shows_the_table() -> None:

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from ascend_session import AscendConfig, ConfigError
 from tests.config.written import in_out_pair
 
 
@@ -103,3 +104,10 @@ def test_the_adapter_reads_back_what_was_given():
         text = in_out_pair(pairs)
         assert in_out_pair(text) == text
         assert as_the_adapter_reads(text) == pairs
+
+
+def test_empty_text_is_to_be_left_out_and_needs_no_mixed_computing():
+    with pytest.raises(ConfigError) as caught:
+        AscendConfig(in_out_pair="")
+    assert "leave the option out" in str(caught.value)
+    assert "mix_compile_mode" not in str(caught.value)

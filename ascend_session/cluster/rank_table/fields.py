@@ -134,7 +134,7 @@ class JsonObject:
             which = f"; {describe(wrong)} is" if len(parts) > 1 else ","
             message = f"is {describe(text)}{which} no IPv4 or IPv6 address."
             self.refuse(f"address {key}", key, message)
-        elif key == "device_ip" and any(map(is_unset, addresses)):
+        elif key in ("device_ip", "backup_device_ip") and any(map(is_unset, addresses)):
             message = f"is {describe(text)}; HCCL takes 0.0.0.0 for no address, and refuses it."
             self.refuse(f"address {key}", key, message)
         return addresses

@@ -19,7 +19,7 @@ from ascend_session.cluster.rank_table.contents import (
 from ascend_session.cluster.rank_table.fields import Faults, JsonObject, describe, is_unset
 from ascend_session.cluster.rank_table.table_file import parse_json
 from ascend_session.errors import JobError
-from ascend_session.findings import ERROR, NOT_CHECKED, WARNING, Finding
+from ascend_session.findings import ERROR, INFO, NOT_CHECKED, WARNING, Finding
 from ascend_session.ids import PhysicalDeviceId
 from ascend_session.spelling import option
 from ascend_session.vendor import A3, A5
@@ -200,7 +200,9 @@ def _read_rare(device: JsonObject, key: str) -> Any:
     # HCCL reads the virtual port only with a device_port, and the backup only if it retries
     # between superpods (see `rules.rate_backups`).
     is_backup = key.startswith("backup_")
-    if is_backup or (key == "device_vnic_port" and "device_port" not in device.value):
+    if key == "backup_device_port" and not device.value.get("backup_device_ip"):
+        device = device.lenient(INFO, " HCCL does not read it without a backup_device_ip.")
+    elif is_backup or (key == "device_vnic_port" and "device_port" not in device.value):
         device = device.lenient()
     if key.endswith("_port"):
         return device.port(key)

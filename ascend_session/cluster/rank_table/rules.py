@@ -72,6 +72,8 @@ _SOURCES = {
     "address alike": f"{_CONCISE}, GetSingleDeviceIp",
     "addresses": f"{_CONCISE}, GetSingleDeviceIp",
     "kind": f"{_CONFIG}, CheckRankIpFamily",
+    "backup twice": f"{_PARSER}, CheckUniqueAndInsertPool",
+    "backup owner": f"{_CONCISE}, VerifyBackupDeviceIpAndPort",
     "address wanted": _MANUAL,
     "address missing": f"{_CONCISE}, CheckNicDeployConsistence",
     "interfaces": f"{_TOPOLOGY}, CheckAndAssignNicInfo",
@@ -150,6 +152,7 @@ def check_rules(
             findings += [*_check_address_kinds(table), *_check_subnets(table)]
         findings += _check_missing_addresses(table, family, with_roce)
         findings += [*_check_host_network(table), *_check_interfaces(table, family)]
+        findings += _check_backups(table, _rate_backup(family, environ or {}))
         if table.is_complete:
             findings += [*_check_emptiness(table), *_check_ranks(table), *_check_grouping(table)]
             findings += _check_order(table)
@@ -171,18 +174,67 @@ def rate_backups(
 ) -> List[Finding]:
     """Turn faults of backup addresses into errors if HCCL reads them.
 
-    It does so on A3, to retry operators between superpods. Source: HCOMM,
-    topoinfo_ranktableConcise.cc, GetSingleBackupDeviceIp.
+    If the product is not known, they are not checked.
     """
-    is_read = (
-        family == A3
-        and environ.get("HCCL_OP_EXPANSION_MODE", "AI_CPU") == "AI_CPU"
-        and "L2:1" in environ.get("HCCL_OP_RETRY_ENABLE", "").replace(" ", "").split(",")
-    )
+    severity = _rate_backup(family, environ)
     return [
-        remark._replace(severity=ERROR) if is_read and remark.rule in _BACKUP_RULES else remark
+        remark._replace(severity=severity)
+        if severity and remark.rule in _BACKUP_RULES and remark.severity == WARNING
+        else remark
         for remark in remarks
     ]
+
+
+def _rate_backup(family: Optional[str], environ: Mapping[str, str]) -> Optional[str]:
+    """Return the severity of a fault of backup addresses that HCCL refuses; None if it reads none.
+
+    It reads them on A3, to retry operators between superpods, but for HOST as the mode of
+    HCCL_OP_EXPANSION_MODE. Source: HCOMM, topoinfo_ranktableConcise.cc, GetSingleBackupDeviceIp;
+    externalinput.cc, ParseOpExpansion.
+    """
+    levels = environ.get("HCCL_OP_RETRY_ENABLE", "").replace(" ", "").split(",")
+    if "L2:1" not in levels or environ.get("HCCL_OP_EXPANSION_MODE") == "HOST":
+        return None
+    return {A3: ERROR, None: NOT_CHECKED}.get(family)
+
+
+def _check_backups(table: Contents, severity: Optional[str]) -> _Findings:
+    """Check that each backup address occurs once, and is that of the NPU's other device.
+
+    Addresses that the table does not have are not compared (HCCL only warns of them).
+    """
+    note = " Only A3 reads it." if severity == NOT_CHECKED else ""
+    seen: Dict[str, Spot] = {}
+    for number, server in enumerate(table.servers) if severity else ():
+        owners = {
+            pack_address(address): device
+            for device in reversed(server.devices)
+            for address in device.device_ip
+        }
+        for index, device in enumerate(server.devices):
+            for address in dict.fromkeys(device.backup_device_ip):
+                place = table.locate((number, index), "backup_device_ip")
+                first = seen.setdefault(address, (number, index))
+                owner, own = owners.get(pack_address(address)), int(device.device_id)
+                port, rule = device.backup_device_port, "backup owner"
+                if first != (number, index) or device.backup_device_ip.count(address) > 1:
+                    other = table.locate(first, "backup_device_ip")
+                    message = f"is {address}, as is {other}; HCCL takes a backup address once."
+                    rule = "backup twice"
+                elif owner is None:
+                    continue
+                elif int(owner.device_id) == own:
+                    message = f"is {address}, an address of this very device; HCCL refuses that."
+                elif int(owner.device_id) != own ^ 1:
+                    message = f"is {address} of device {owner.device_id}; HCCL takes that of the "
+                    message += f"other device of this NPU, {own ^ 1}."
+                elif port is not None and port == owner.device_port:
+                    place = table.locate((number, index), "backup_device_port")
+                    message = f"is {port}, the device_port of device {owner.device_id}, whose "
+                    message += "address is the backup; HCCL refuses that."
+                else:
+                    continue
+                yield make_finding(str(severity), rule, place, message + note)
 
 
 def drop_consequences(

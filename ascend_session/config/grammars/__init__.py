@@ -66,6 +66,8 @@ class Grammar:
             return self.read(value)
         except UnusableError as error:
             right = self.example if error.example is None else error.example
+            if value == "":
+                raise refused(value, error.reason or "it is empty", right, LEFT_OUT) from None
             if error.reason is None:
                 raise wrong_type(value, self.forms, right) from None
             raise refused(value, error.reason, right) from None
@@ -105,12 +107,15 @@ def show_value(value: object, write: Callable[[object], str] = repr) -> str:
         return "..."
 
 
-def refused(given: object, reason: str, example: object) -> ValueError:
+LEFT_OUT = "leave the option out, or "
+
+
+def refused(given: object, reason: str, example: object, advice: str = "") -> ValueError:
     """Return the error for a value: the value, what is wrong with it, and an example."""
     quoted = show_value(given)
     if len(quoted) > _MOST_QUOTED:
         quoted = f"{quoted[:70]}...{quoted[-20:]}"
-    return ValueError(f"{quoted} cannot be used: {reason}; write for example {example!r}.")
+    return ValueError(f"{quoted} cannot be used: {reason}; {advice}write for example {example!r}.")
 
 
 def wrong_type(given: object, forms: str, example: object) -> ValueError:

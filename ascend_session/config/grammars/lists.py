@@ -59,7 +59,7 @@ def dump_step(value: object) -> str:
     if len(parts) > _MOST_STEPS:
         raise UnusableError(f"it has {len(parts)} items and the adapter takes at most 100")
     if not value:
-        raise UnusableError("it names no step (leave the option out to dump every step)")
+        raise UnusableError("it names no step, and without the option every step is dumped")
     for part in parts:
         if not part:
             raise UnusableError("a step is missing before or after a '|'")

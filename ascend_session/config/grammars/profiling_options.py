@@ -56,7 +56,7 @@ def _hertz(low: int, high: int, usual: int = 0) -> ProfilingMember:
 
 def _words_list(*words: str) -> ProfilingMember:
     def accepts(text: str) -> bool:
-        return all(word in words for word in text.split(","))
+        return not text or all(word in words for word in text.split(","))
 
     meaning = f"one or several of {', '.join(words)}, with commas between"
     return ProfilingMember("cpu,mem", meaning, accepts)
@@ -67,7 +67,8 @@ def _is_directory(text: str) -> bool:
 
 
 def _is_storage(text: str) -> bool:
-    return text.endswith("MB") and parse_whole(text[:-2], 1, 2**32 - 1) is not None
+    is_size = text.endswith("MB") and parse_whole(text[:-2], 1, 2**32 - 1) is not None
+    return is_size or not text
 
 
 def _is_metric(text: str) -> bool:
@@ -135,36 +136,30 @@ MEMBERS: Dict[str, ProfilingMember] = {
 }
 
 # GEOPTION_CONFIG_VECTOR in prof_acl_intf.h has them, some releases only; no manual describes them.
-UNDESCRIBED = (
-    "task_block",
-    "task_memory",
-    "task_tsfw",
-    "sys_cpu_freq",
-    "sys_lp_freq",
-    "sys_mem_serviceflow",
-    "optype",
-    "scale",
-)
+# Their values are those of param_validation.cpp.
+UNDESCRIBED: Dict[str, ProfilingMember] = {
+    "task_block": _words("on", "off", "all", unset=False),
+    "task_memory": _SWITCH,
+    "task_tsfw": _SWITCH,
+    "sys_cpu_freq": _hertz(1, 50),
+    "sys_lp_freq": _hertz(1, 100),
+    "sys_mem_serviceflow": ProfilingMember("on", "text that is not empty", bool),
+    "optype": ProfilingMember("MatMul", "an operator type", lambda text: True),
+}
+_KNOWN = {**MEMBERS, **UNDESCRIBED}
 
 
 def find_member_fault(name: object, value: object) -> Optional[Tuple[str, Dict[str, Any]]]:
-    """Return what is wrong with one member, in half a sentence, and an example; None if right.
-
-    The values of members that no manual describes are not judged.
-    """
+    """Return what is wrong with one member, in half a sentence, and an example; None if right."""
     if not isinstance(name, str):
         return f"{name!r} is not a member name (text is needed)", {"task_time": "on"}
-    member = MEMBERS.get(name)
-    if member is None and name not in UNDESCRIBED:
+    member = _KNOWN.get(name)
+    if member is None:
         is_other_case = name.lower() in MEMBERS
         meant = name.lower() if is_other_case else did_you_mean(name, list(MEMBERS), near=0.8)
         right = meant or "task_time"
         hint = f"did you mean {meant!r}?" if meant else "GE ends on one that it does not know"
         return f"there is no member {name!r} ({hint})", {right: MEMBERS[right].example}
-    if member is None:
-        if is_whole(value) or isinstance(value, str):
-            return None
-        return f"{name} is {value!r} and must be text or a whole number", {name: "on"}
     if member.is_number and not is_whole(value):
         meaning = f"a whole number without quotes, {member.meaning}"
         return f"{name} is {value!r} and must be {meaning}", {name: member.example}
@@ -181,7 +176,7 @@ def find_member_fault(name: object, value: object) -> Optional[Tuple[str, Dict[s
 def _with_numbers(members: Mapping[Any, Any]) -> Dict[Any, Any]:
     """Convert digits to the number that they stand for."""
     read = dict(members)
-    for name in (name for name, member in MEMBERS.items() if member.is_number and name in read):
+    for name in (name for name, member in _KNOWN.items() if member.is_number and name in read):
         if isinstance(read[name], str) and re.fullmatch("[1-9][0-9]{0,9}", read[name]):
             read[name] = int(read[name])
     return read
@@ -209,7 +204,7 @@ class ProfilingOptions:
     "on" or "off" (training_trace only "on"), levels also "l0", "l1" and "l2"; frequencies are in
     Hz, as int or digits; storage_limit has its unit ("200MB"). ``others`` takes the members that
     GE knows and no manual describes: task_block, task_memory, task_tsfw, sys_cpu_freq,
-    sys_lp_freq, sys_mem_serviceflow, optype and scale.
+    sys_lp_freq, sys_mem_serviceflow and optype.
 
     Raises:
         ValueError: With one sentence on the first member that is wrong.
@@ -246,7 +241,7 @@ class ProfilingOptions:
     ) -> None:
         given = dict(locals())
         members = _with_numbers({name: given[name] for name in MEMBERS if given[name] is not None})
-        for name, value in dict(others or {}).items():
+        for name, value in _with_numbers(others or {}).items():
             if name in members:
                 raise refused(others, f"the member {name!r} is given twice", {"task_tsfw": "on"})
             members[name] = value
@@ -303,8 +298,7 @@ _SCHEMA = {
         {
             "type": "object",
             "properties": {
-                **{name: member.schema for name, member in MEMBERS.items()},
-                **{name: {"type": ["string", "integer"]} for name in UNDESCRIBED},
+                **{name: member.schema for name, member in _KNOWN.items()},
             },
             "additionalProperties": False,
         },
@@ -363,6 +357,24 @@ def profiling_members(text: str) -> Dict[str, Any]:
     if fault is not None:
         raise UnusableError(fault[0], _write_json(fault[1]))
     return members
+
+
+def takes_members(text: str) -> bool:
+    """Return whether the profiler takes a text that `profiling_options` refuses.
+
+    Of a member that is given twice it keeps one, it only logs a wrong storage_limit, and newer
+    processors have the level l3 (ProfAclMgr and ParamValidation; the platform decides).
+    """
+    try:
+        members = dict(_parse_pairs(_check_text(text)))
+    except UnusableError:
+        return False
+    if isinstance(members.get("storage_limit"), str):
+        del members["storage_limit"]
+    for name in ("task_time", "task_trace"):
+        if members.get(name) == "l3":
+            del members[name]
+    return _find_fault(members) is None
 
 
 class _Pairs(List[Tuple[str, Any]]):

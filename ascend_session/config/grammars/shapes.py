@@ -1,8 +1,8 @@
 """Grammars of the options that give shapes: input_shape, dynamic_dims, dynamic_inputs_shape_range.
 
 Sources: CheckInputShape and CheckDynamicDims in npu_attrs.cc, ParseInputShapeRange in
-om_partition_subgraphs_pass.cc, GE's option_utils.cc (how the texts are read) and
-multi_batch_options.cc (what profiles may be); manual, NPURunConfig Options.
+om_partition_subgraphs_pass.cc, GE's option_utils.cc (how shapes and ranges are read)
+and multi_batch_options.cc (profiles); manual, NPURunConfig Options.
 """
 
 import re
@@ -24,7 +24,7 @@ from ascend_session.config.grammars import (
 )
 
 _FEWEST_PROFILES = 2
-_MOST_PROFILES = 256  # 100 on all but Ascend 950; which it is only the device knows
+MOST_PROFILES = 256  # 100 on all but Ascend 950; which it is only the device knows
 _LABELS = ("getnext", "data")
 _RANGE_EXAMPLE = {"getnext": [[128, (3, 5), -1]]}
 _SHAPES = r"\[[^\[\]]*\](,\[[^\[\]]*\])*"
@@ -86,7 +86,7 @@ def _write_inputs(value: object) -> str:
     return ";".join(f"{name}:{dims}" for name, dims in shapes.items())
 
 
-_PROFILES = list_of(list_of(COUNT, minItems=1), minItems=_FEWEST_PROFILES, maxItems=_MOST_PROFILES)
+_PROFILES = list_of(list_of(COUNT, minItems=1), minItems=_FEWEST_PROFILES, maxItems=MOST_PROFILES)
 
 
 @grammar("text, a list of lists of ints", "20,20,1,1;40,40,2,2", text_or(_PROFILES))
@@ -104,8 +104,8 @@ def dynamic_dims(value: object) -> str:
     for size in (size for profile in profiles for size in profile):
         if parse_whole(size, 1, INT64_MAX) is None:
             raise UnusableError(f"{size!r} is not a size (a whole number above 0, without blanks)")
-    if not _FEWEST_PROFILES <= len(profiles) <= _MOST_PROFILES:
-        limits = f"{_FEWEST_PROFILES} to {_MOST_PROFILES} are needed"
+    if not _FEWEST_PROFILES <= len(profiles) <= MOST_PROFILES:
+        limits = f"{_FEWEST_PROFILES} to {MOST_PROFILES} are needed"
         raise UnusableError(f"it has {len(profiles)} profiles, separated with ';', and {limits}")
     counts = sorted({len(profile) for profile in profiles})
     if len(counts) > 1:

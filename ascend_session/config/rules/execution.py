@@ -83,7 +83,8 @@ def _offloads_in_part_only(view: AdapterView) -> bool:
 @source("guides/facts/options.md#mixed-computing")
 def partial_offload_needs_mixed_computing(entry: FlatOptions) -> RuleFindings:
     """in_out_pair needs mix_compile_mode=True."""
-    if "in_out_pair" in entry and not entry.is_on("mix_compile_mode"):
+    is_given = "in_out_pair" in entry and not entry.is_empty("in_out_pair")
+    if is_given and not entry.is_on("mix_compile_mode"):
         yield error(
             f"in_out_pair needs {option('mix_compile_mode', True)}; the session fails without it."
         )
@@ -245,7 +246,7 @@ def profiling_options_that_ask_for_more(entry: FlatOptions) -> RuleFindings:
             'Add "training_trace":"on".',
         )
     limit = members.get("storage_limit", "200MB")
-    if int(limit[: -len("MB")]) < 200:
+    if limit and int(limit[: -len("MB")]) < 200:
         yield no_effect(
             f"profiling_options: {option('storage_limit', limit)} has no effect; the profiler "
             "takes '200MB' and more."

@@ -72,6 +72,10 @@ class FlatOptions(Mapping[str, Any]):
             return option(key, self._values[key])
         return option(key, "...", write=str)
 
+    def is_empty(self, key: str) -> bool:
+        """Return whether an option is empty text, also if its type refuses that."""
+        return key in self and self._values.get(key) == ""
+
     def is_on(self, key: str) -> bool:
         """Return whether a switch was set to True (unset switches are off in the adapter)."""
         return self.get(key) is True

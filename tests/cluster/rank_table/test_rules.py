@@ -528,10 +528,14 @@ RETRY = {"HCCL_OP_RETRY_ENABLE": "L0:0,L1:1,L2:1"}
         (A3, RETRY, "error"),
         (A3, {"HCCL_OP_RETRY_ENABLE": "L0:0, L1:1, L2:1"}, "error"),
         (A3, {**RETRY, "HCCL_OP_EXPANSION_MODE": "AI_CPU"}, "error"),
-        (A3, {**RETRY, "HCCL_OP_EXPANSION_MODE": "AIV"}, "warning"),
+        (A3, {**RETRY, "HCCL_OP_EXPANSION_MODE": "AIV"}, "error"),
+        (A3, {**RETRY, "HCCL_OP_EXPANSION_MODE": "HOST_TS"}, "error"),
+        (A3, {**RETRY, "HCCL_OP_EXPANSION_MODE": "HOST"}, "warning"),
         (A3, {"HCCL_OP_RETRY_ENABLE": "L0:0,L1:1,L2:0"}, "warning"),
         (A3, {}, "warning"),
         (A2, RETRY, "warning"),
+        (None, RETRY, "not checked"),
+        (None, {}, "warning"),
     ],
 )
 def test_backup_addresses_are_read_where_hccl_retries_between_superpods(product, environ, severity):
@@ -539,6 +543,47 @@ def test_backup_addresses_are_read_where_hccl_retries_between_superpods(product,
     device(table)["backup_device_ip"] = "x"
     found = [one.severity for one in parsed(table).findings(product, environ)]
     assert found == [severity]
+
+
+@pytest.mark.parametrize(
+    ("backups", "says"),
+    [
+        (["192.168.1.9", "192.168.1.9"], "[1].backup_device_ip: is 192.168.1.9, as is"),
+        (["10.9.0.1", "10.9.0.1"], "[1].backup_device_ip: is 10.9.0.1, as is"),
+        (["10.9.0.1,10.9.0.1", ""], "[0].backup_device_ip: is 10.9.0.1, as is"),
+        (["192.168.1.8", ""], "[0].backup_device_ip: is 192.168.1.8, an address of this very"),
+        (["0.0.0.0", ""], "[0].backup_device_ip: is the text '0.0.0.0'"),
+        (["192.168.1.10", ""], "[0].backup_device_ip: is 192.168.1.10 of device 2; HCCL takes"),
+        (["192.168.1.9", "192.168.1.8"], ""),
+        (["10.9.0.1", "10.9.0.2"], ""),
+    ],
+)
+def test_a_backup_is_another_address_of_the_same_npu(backups, says):
+    table = v1_0(servers=1, devices=4)
+    for index, backup in enumerate(backups):
+        device(table, 0, index)["backup_device_ip"] = backup
+    problems = [str(one) for one in parsed(table).problems(A3, RETRY)]
+    assert len(problems) == bool(says)
+    assert says in "".join(problems)
+    unknown = parsed(table).findings(None, RETRY)
+    assert {one.severity for one in unknown} <= {"not checked"}
+    assert bool(unknown) == bool(says)
+    assert parsed(table).problems(A3, {**RETRY, "HCCL_OP_EXPANSION_MODE": "HOST"}) == []
+
+
+@pytest.mark.parametrize(("port", "count"), [("16666", 1), ("16667", 0)])
+def test_the_port_of_a_backup_is_not_that_of_the_device_itself(port, count):
+    table = v1_0(servers=1)
+    device(table)["backup_device_ip"] = "192.168.1.9"
+    device(table)["backup_device_port"] = port
+    device(table, 0, 1)["device_port"] = "16666"
+    assert len(parsed(table).problems(A3, RETRY)) == count
+
+
+def test_the_port_of_a_backup_is_not_read_without_an_address():
+    table = v1_0(servers=1)
+    device(table)["backup_device_port"] = "x"
+    assert [one.severity for one in parsed(table).findings(A3, RETRY)] == ["info"]
 
 
 def test_one_server_needs_no_addresses_but_the_manual_wants_them_on_some_products():
