@@ -264,8 +264,7 @@ class SignalGuard:
             self._writer = None
         if self in _guards:
             _guards.remove(self)
-        # Last, and Ctrl-C at the end, since a signal cuts short what follows its default handler.
-        for number, default in reversed(list(_DEFAULTS.items())):
+        for number, default in _DEFAULTS.items():  # last, since a signal cuts short from then on
             if number == signal.SIGTERM and self._has_raised_term:
                 continue  # the process exits, and what the user still does then is not cut short
             if signal.getsignal(number) == self._handle:

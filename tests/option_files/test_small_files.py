@@ -59,6 +59,7 @@ def test_items_names_and_types_are_read() -> None:
         ("op_debug_config=oom\nop_debug_list=", "and goes on without it", OpDebugConfig(("oom",))),
         ("op_debug_list=a", "GE ignores op_debug_list", OpDebugConfig()),
         ("op_debug=oom", "GE skips this line", OpDebugConfig()),
+        ("#op_debug_config=oom", None, OpDebugConfig()),
         ("my op_debug_config=oom", "because the word occurs in it", OpDebugConfig(("oom",))),
     ],
 )  # fmt: skip
@@ -109,6 +110,7 @@ def test_debug_items_are_written_and_read_back() -> None:
         {"items": ("",)},
         {"items": ("\ud800",)},
         {"names": ("a",)},
+        {"types": ("Relu",)},
         {"items": ("oom",), "names": ("a::b",)},
         {"items": ("oom",), "types": ("op_debug_config",)},
     ],

@@ -126,7 +126,7 @@ class TestLoops:
     def test_a_one_shot_iterator_is_refused(self, tf: Any) -> None:
         tf.data.make_one_shot_iterator(tf.data.Dataset.range(3)).get_next()
         with pytest.raises(LifecycleError, match="one-shot iterator") as refused:
-            check_conditions(tf.get_default_graph(), {"iterations_per_loop": 10}, {})
+            check_conditions(tf.get_default_graph(), {"iterations_per_loop": 2}, {})
         assert "make_initializable_iterator" in str(refused.value.hint)
 
 

@@ -10,8 +10,10 @@ Reading the entry
     GE starts only with something offloaded or NPUInit    adapter.py; test_life
     without package or list all is on the CPU             operators.py; test_options, test_loading
 What a bad option does
-    aborts, exceptions                                    checks.py, running.py, acceleration.py;
-                                                          test_options, test_verdicts
+    aborts, exceptions                                    not modelled: this GE takes any option;
+                                                          recorded answers of the vendor's code are
+                                                          the judge (tests/compat/test_ge_cases.py,
+                                                          tests/compat/test_verdicts.py)
     ASCEND_DEVICE_ID, DEVICE_ID                           environment.py; test_options
     accepted: unknown names, wrong fields, above int32,
     jobs, two entries                                     entry.py; test_options

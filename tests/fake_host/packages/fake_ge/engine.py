@@ -3,7 +3,6 @@
 Source: guides/facts/process.md#life-of-ge-in-a-process; ge_plugin.cc.
 """
 
-import json
 import threading
 import time
 from typing import Any, Dict, List, Optional
@@ -14,7 +13,6 @@ from fake_ge.environment import (
     collectives,
     data_transfer_skipped,
     own_device,
-    profiling,
     task_type,
     warn_without_device,
     warn_without_job,
@@ -189,11 +187,6 @@ class Engine:
         # guides/facts/process.md#values-that-stay-in-the-process: both can meet, of two sessions
         if options.get("precision_mode") and options.get("precision_mode_v2"):
             return nested("E10056")
-        # guides/facts/dumps.md#profiling: not a list with colons;
-        # guides/facts/option_files.md#profiling_options
-        asked = profiling(options)
-        if asked is not None and not _readable(asked):
-            return nested("EK0001", f"profiling_options [{asked}]")
         try:
             nodes.hold(self.device, alone=on)
             self.place = place(found, self.device) if on else None
@@ -205,14 +198,6 @@ class Engine:
 
 def _data_transfer() -> List[str]:
     return [] if data_transfer_skipped() else ["TdtOutFeedDestroy"]
-
-
-def _readable(profiling_options: str) -> bool:
-    try:
-        given = json.loads(profiling_options)
-    except ValueError:
-        return False
-    return isinstance(given, dict) and given.get("training_trace", "on") == "on"
 
 
 ENGINE = Engine()

@@ -4,7 +4,7 @@ Which option stands in which field, at which scope it is read, and which ones st
 the table of options under test (options_by_key); its own tests hold it against facts.
 """
 
-from typing import Any, Dict, List, NamedTuple, Set
+from typing import Any, Dict, List, NamedTuple
 
 from ascend_session.config.option import Option, adapter_options
 from ascend_session.config.options import AdapterOptions
@@ -21,11 +21,9 @@ class Entry(NamedTuple):
 
     Attributes:
         said: The options that it has, as the adapter's field reads them.
-        misplaced: Those whose value stands in another field.
     """
 
     said: Dict[str, Any]
-    misplaced: Set[str]
 
     def get(self, key: str) -> Any:
         """The option's value, or the adapter's default."""
@@ -60,15 +58,13 @@ def init_options(entry: Entry) -> Dict[str, Any]:
 
 
 def _entry(parameter_map: Any) -> Entry:
-    said, misplaced = {}, set()
+    said = {}
     for key in parameter_map:
         option = _TABLE.get(key)
         # guides/facts/adapter.md#unknown-keys
         if option is None or option.field is None:
             continue
         attribute = parameter_map[key]
-        if attribute.WhichOneof("value") != option.field:
-            misplaced.add(key)
         # guides/facts/adapter.md#values-in-the-wrong-field
         value = getattr(attribute, option.field)
         said[key] = value.decode(errors="replace") if isinstance(value, bytes) else value
@@ -78,7 +74,7 @@ def _entry(parameter_map: Any) -> Entry:
     # guides/facts/adapter.md#defaults-of-an-empty-entry
     if said.get("graph_run_mode", 1) == 0:
         said["enable_small_channel"] = 1
-    return Entry(said, misplaced)
+    return Entry(said)
 
 
 def _sticks(option: Option, entry: Entry) -> bool:

@@ -8,9 +8,6 @@ code that is not here is an inner error (guides/facts/failures.md#codes-that-say
 __all__ = ["nested", "said"]
 
 _TEXTS = {
-    # GE's own list: "Value %s for parameter %s is invalid. Reason: %s"; dump_properties.cc,
-    # InitByOptions, the only place that says it here
-    "E10001": "Value 1, 1 for parameter enable_dump and enable_dump_debug is invalid.",
     "E10056": "Options precision_mode and precision_mode_v2 cannot be set at the same time.",
     "EE1001": "The argument is invalid.",
     "EE2002": "Environment variable ASCEND_RT_VISIBLE_DEVICES is invalid.",
@@ -24,12 +21,10 @@ _TEXTS = {
     "EJ0001": (
         "Failed to initialize the HCCP process. Reason: Maybe the last training process is running."
     ),
-    "EK0001": "Argument profiling_options is invalid.",
     "EL0005": "The resources are busy.",
     "E30003": "The number of user processes exceeds the limit.",
 }
 _SOLUTIONS = {
-    "E10001": "Try again with a valid argument.",
     "EI0005": "Check whether the training script and ranktable of each NPU are consistent.",
     "EI0014": (
         "Try again with a valid cluster configuration in the ranktable file. Ensure that the "

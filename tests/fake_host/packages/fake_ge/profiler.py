@@ -5,7 +5,7 @@ It writes no data: no reference says what a profile of it looks like.
 
 from typing import List
 
-__all__ = ["is_enabled", "start", "stop"]
+__all__ = ["start", "stop"]
 
 # profiler.cc, kProfilerLevelMap and kNpuMetricsMap
 _LEVELS = ("L0", "L1", "L2")
@@ -20,11 +20,6 @@ _METRICS = (
 )
 
 _enabled: List[str] = []
-
-
-def is_enabled() -> bool:
-    """Whether a profiler has started and not stopped."""
-    return bool(_enabled)
 
 
 def start(level: str, aic_metrics: str, output_path: str) -> str:
