@@ -4,13 +4,14 @@ Only sessions that ran steps with averaged gradients count. Their variables are 
 that the graph has already: before the first such step, and at the end. The end is the closing of
 the session or of the system, a run that shuts the device down, or one that overwrites the variables
 after the last step, as for an evaluation with other weights. The latest values of a variable
-replace earlier ones.
+replace earlier ones. Where several graphs have variables of one name, the graph counts that was
+the last to begin training it: all ranks that average it begin with these graphs in the same order.
 """
 
 import sys
 import threading
 import weakref
-from typing import Any, Callable, Dict, Iterable, List, MutableMapping, Set
+from typing import Any, Callable, Dict, Iterable, List, MutableMapping, Set, Tuple
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.averaging import RunPlan, Variable, plan_run
@@ -62,8 +63,11 @@ class ModelObserver(SessionObserver):
         self._begun: Dict[str, VariableSummary] = {}
         self._averaged: Dict[str, VariableSummary] = {}
         self._separate: Dict[str, VariableSummary] = {}
-        self._equalized: Set[str] = set()
-        self._mixed: Set[str] = set()
+        self._numbers: MutableMapping[Any, int] = weakref.WeakKeyDictionary()  # of graphs
+        self._graph_count = 0
+        self._newest: Dict[str, int] = {}  # the number of the graph that counts, by variable
+        self._equalized: Set[Tuple[int, str]] = set()  # with the numbers of graphs
+        self._mixed: Set[Tuple[int, str]] = set()
         self._has_run = self._has_updated = False
         self._own = threading.local()  # runs that read variables
 
@@ -78,8 +82,9 @@ class ModelObserver(SessionObserver):
         plan = plan_run(session.graph, operations)
         self._has_run = self._has_run or not plan.is_empty
         self._has_updated = self._has_updated or plan.has_updates
-        self._equalized.update(plan.equalized)
-        self._mixed.update(plan.mixed)
+        number = self._number(session.graph)
+        self._equalized.update((number, name) for name in plan.equalized)
+        self._mixed.update((number, name) for name in plan.mixed)
         trained = self._trained.get(session)
         is_step = plan.averaged or plan.separate
         if is_step:
@@ -87,11 +92,19 @@ class ModelObserver(SessionObserver):
         elif trained is not None and not plan.written.isdisjoint(trained.names):
             self._read(session)
 
+    def _number(self, graph: Any) -> int:
+        """Return the number of a graph in this process."""
+        if graph not in self._numbers:
+            self._numbers[graph] = self._graph_count
+            self._graph_count += 1
+        return self._numbers[graph]
+
     def _note_step(self, session: Any, trained: Any, plan: RunPlan) -> None:
+        number = self._number(session.graph)
         if trained is None:
             trained = self._trained[session] = _Trained()
         if trained.is_read:  # what was read is no longer so
-            self._forget(trained.names)
+            self._forget(name for name in trained.names if self._newest[name] == number)
         new = [each for each in plan.averaged if each.name not in trained.averaged]
         if new:
             unread = [each for each in new if each.name not in self._begun]
@@ -100,7 +113,9 @@ class ModelObserver(SessionObserver):
             trained.averaged.update((each.name, each) for each in new)
         separate = [each for each in plan.separate if each.name not in trained.separate]
         trained.separate.update((each.name, each) for each in separate)
-        self._forget(each.name for each in (*new, *separate))
+        names = [each.name for each in (*new, *separate)]
+        self._forget(names)
+        self._newest.update((name, number) for name in names)
         trained.is_read = False
 
     def _forget(self, names: Iterable[str]) -> None:
@@ -125,8 +140,12 @@ class ModelObserver(SessionObserver):
         report = RankReport()
         report.begun = list(self._begun.values())
         report.averaged = list(self._averaged.values())
-        expected = self._equalized - self._mixed - self._averaged.keys()
-        report.separate = [each for name, each in self._separate.items() if name in expected]
+        expected = self._equalized - self._mixed
+        report.separate = [
+            each
+            for name, each in self._separate.items()
+            if (self._newest[name], name) in expected and name not in self._averaged
+        ]
         report.has_updated = self._has_updated or (not self._has_run and _has_computed_eagerly())
         return report
 
@@ -136,12 +155,15 @@ class ModelObserver(SessionObserver):
         if trained is None or trained.is_read:
             return
         trained.is_read = True
-        equal = [each for name, each in trained.separate.items() if name in self._equalized]
-        for known, variables in (
-            (self._averaged, trained.averaged.values()),
-            (self._separate, equal),
+        number = self._number(session.graph)
+        counting = {name for name in trained.names if self._newest[name] == number}
+        expected = {name for name in counting if (number, name) in self._equalized}
+        for known, variables, names in (
+            (self._averaged, trained.averaged, counting),
+            (self._separate, trained.separate, expected),
         ):
-            known.update((each.name, each) for each in self._summarize(session, variables))
+            wanted = [each for name, each in variables.items() if name in names]
+            known.update((each.name, each) for each in self._summarize(session, wanted))
 
     def _summarize(self, session: Any, variables: Iterable[Variable]) -> List[VariableSummary]:
         """Return summaries of variables; none where a variable is not initialised."""

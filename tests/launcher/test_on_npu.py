@@ -24,6 +24,27 @@ with ascend_system() as system:
     if system.rank in map(int, sys.argv[1:]):
         raise ValueError("this rank fails")
 """
+# With an argument, the ranks begin with the same variable.
+_TRAINING = """
+import sys, warnings
+warnings.simplefilter("ignore")
+import tensorflow.compat.v1 as tf
+tf.disable_eager_execution()
+from ascend_session import ascend_system, training
+with ascend_system() as system:
+    w = tf.get_variable("w", initializer=[3.0, 4.0 + system.rank])
+    optimizer = training.DistributedOptimizer(tf.train.GradientDescentOptimizer(0.1))
+    step = optimizer.minimize(tf.reduce_sum(w * w), tf.train.get_or_create_global_step())
+    hooks = [training.CheckRanksHook(every=2)]
+    if len(sys.argv) > 1:
+        hooks.append(training.BroadcastGlobalVariablesHook(0))
+    with tf.train.MonitoredTrainingSession(
+        system.target, config=system.session_config(), hooks=hooks
+    ) as session:
+        for _ in range(4):
+            session.run(step)
+    print("trained")
+"""
 RANKS = 2
 
 
@@ -50,9 +71,14 @@ def _table(folder: Path, physical: List[int]) -> str:
 
 
 def _launch(
-    host: FakeHost, folder: Path, python: str, *arguments: str, **settings: Any
+    host: FakeHost,
+    folder: Path,
+    python: str,
+    *arguments: str,
+    script: str = _SCRIPT,
+    **settings: Any,
 ) -> LaunchResult:
-    (folder / "train.py").write_text(_SCRIPT)
+    (folder / "train.py").write_text(script)
     environ: Dict[str, str] = {
         **os.environ,
         "TF_CPP_MIN_LOG_LEVEL": "2",
@@ -111,3 +137,24 @@ def test_an_initialisation_that_aborts_is_explained_by_its_code(
     assert result.cause.failure.code == "EJ0001"
     assert result.cause.failure_class is not None
     assert result.cause.failure_class.value == "transient"
+
+
+def test_the_hook_is_silent_where_the_ranks_hold_one_model(
+    host: FakeHost, tmp_path: Path, forking_python: str
+) -> None:
+    result = _launch(host, tmp_path, forking_python, "broadcast", script=_TRAINING)
+    assert result.code == 0, [Path(rank.stderr).read_text() for rank in result.ranks]
+    assert result.backend == "npu"
+    assert _said(result) == ["trained"] * RANKS
+
+
+def test_the_hook_fails_where_the_ranks_hold_different_models(
+    host: FakeHost, tmp_path: Path, forking_python: str
+) -> None:
+    result = _launch(host, tmp_path, forking_python, script=_TRAINING)
+    assert result.code == 1
+    assert result.cause is not None
+    assert (
+        "CollectiveError: after step 1 the 2 ranks hold 2 different models: `w` differs first"
+        in (result.cause.said)
+    )

@@ -235,6 +235,47 @@ def right_local_discriminator():
     adversaries(tf.train.GradientDescentOptimizer(0.01), distributed(0.02), is_local=True)
 
 
+def right_graphs_that_share_names():
+    """A discriminator is trained by all ranks in one graph, and by each alone in the next."""
+    with ascend_system() as system:
+        for averages in (True, False):
+            with tf.Graph().as_default():
+                x, y = inputs()
+                places = {} if averages else {"collections": [tf.GraphKeys.LOCAL_VARIABLES]}
+                judged = layer(x, 1, "discriminator", **places)
+                own = [*tf.global_variables(), *tf.local_variables()]
+                plain = tf.train.GradientDescentOptimizer(0.1)
+                judge = (distributed() if averages else plain).minimize(
+                    squares(judged - y), None, own
+                )
+                step = distributed().minimize(
+                    squares(network(x) - y), None, tf.trainable_variables("net")
+                )
+                broadcast = training.broadcast_global_variables(0)
+                with system.session() as session:
+                    begin_alike(session, broadcast)
+                    train(session, x, judge, step)
+
+
+def right_graphs_side_by_side():
+    """Two graphs with the same names are trained in turns; each rank closes them as it likes."""
+    with ascend_system() as system:
+        models = []
+        for rate in (0.1, 0.2):
+            with tf.Graph().as_default():
+                x, y = inputs()
+                step = distributed(rate).minimize(squares(network(x) - y))
+                broadcast = training.broadcast_global_variables(0)
+                session = tf.Session(system.target, config=system.session_config())
+                begin_alike(session, broadcast)
+                models.append((session, x, step))
+        for _ in range(2):
+            for model in models:
+                train(*model)
+        for session, *_ in models[:: 1 - 2 * (RANK % 2)]:
+            session.close()
+
+
 def wrong_one_of_two_optimizers():
     adversaries(tf.train.GradientDescentOptimizer(0.01), distributed(0.02))
 
@@ -536,6 +577,7 @@ def wrong_keras():
 
 
 def keras(broadcasts):
+    warnings.filterwarnings("ignore", "`Model.state_updates`")  # TensorFlow warns of itself
     with ascend_system() as system:
         tf.keras.backend.set_session(tf.Session(config=system.session_config()))
         optimizers = getattr(tf.keras.optimizers, "legacy", tf.keras.optimizers)

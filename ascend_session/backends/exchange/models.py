@@ -74,11 +74,14 @@ class VariableSummary(NamedTuple):
             return False
         if self.not_finite != other.not_finite:
             return False
-        squares = [(a - b) ** 2 for a, b in zip(self.projections, other.projections)]
-        difference = math.sqrt(sum(squares) / len(squares))
         zero = _SMALLEST * math.sqrt(self.size)
         limit = TOLERANCES.get(self.dtype, 0.0)
-        return difference <= limit * max(self.norm, other.norm, zero)
+        return self.estimate_difference(other) <= limit * max(self.norm, other.norm, zero)
+
+    def estimate_difference(self, other: "VariableSummary") -> float:
+        """Estimate the norm of the difference of two ranks' values, within a factor of about 2."""
+        squares = [(a - b) ** 2 for a, b in zip(self.projections, other.projections)]
+        return math.sqrt(sum(squares) / len(squares))
 
 
 class RankReport:
@@ -244,7 +247,18 @@ def _describe_different(
         if not any(_hold_one(groups, names, rank, other) for other in models):
             models.append(rank)
     whose = f"the {size} ranks" if len(ranks) == size else name_ranks(ranks)
-    return f"{whose} hold {len(models)} different models: `{name}` differs first."
+    how = _describe_difference(groups[different[0]])
+    return f"{whose} hold {len(models)} different models: `{name}` differs first{how}."
+
+
+def _describe_difference(values: _Values) -> str:
+    """Say how much a variable differs at most, as far as its norm and finite elements tell."""
+    first, *others = (values[rank] for rank in sorted(values))
+    if any((each.size, each.not_finite) != (first.size, 0) for each in values.values()):
+        return ""
+    norm = max(each.norm for each in values.values())
+    share = max(map(first.estimate_difference, others)) / norm if norm else 0.0
+    return f", by roughly {float(f'{100 * share:.1g}'):g} % of its norm" if share else ""
 
 
 def _hold_one(

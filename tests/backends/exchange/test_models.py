@@ -1,5 +1,6 @@
 """What follows from what ranks report of their variables."""
 
+import re
 from typing import Any, Dict, List, Sequence
 
 import numpy as np
@@ -54,10 +55,24 @@ def test_equal_variables_are_one_model() -> None:
 
 def test_each_model_is_counted_and_the_first_variable_that_differs_is_named() -> None:
     found = compared([{"b": [0.0], "w": VALUES * each, "x": VALUES * each} for each in range(8)])
-    assert found.error == "the 8 ranks hold 8 different models: `w` differs first."
+    size = ", by roughly 60 % of its norm."
+    assert found.error == f"the 8 ranks hold 8 different models: `w` differs first{size}"
     assert found.is_one_model is False
     found = compared([{"w": VALUES * (rank == 2)} for rank in range(3)])
-    assert found.error == "the 3 ranks hold 2 different models: `w` differs first."
+    assert found.error == f"the 3 ranks hold 2 different models: `w` differs first{size}"
+
+
+@pytest.mark.parametrize("share", [0.001, 0.05, 0.4])
+def test_the_size_of_the_difference_is_said_within_a_factor_of_two(share: float) -> None:
+    found = compared([{"w": VALUES}, {"w": near(VALUES, share)}])
+    assert found.error is not None
+    [said] = re.findall(r"differs first, by roughly ([\d.]+) % of its norm\.$", found.error)
+    assert share / 2 < float(said) / 100 < share * 2
+
+
+def test_of_values_that_are_not_finite_no_size_is_said() -> None:
+    found = compared([{"w": [1.0, float("nan")]}, {"w": [float("nan"), 1.0]}])
+    assert found.error == "the 2 ranks hold 2 different models: `w` differs first."
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -118,7 +133,8 @@ def test_variables_of_a_group_are_compared_within_it_alone() -> None:
         for rank, each in values.items()
     }
     found = compare_models(reports, 4, True, ADVICE)
-    assert found.error == "rank 2 and rank 3 hold 2 different models: `table` differs first."
+    error = "rank 2 and rank 3 hold 2 different models: `table` differs first, by roughly 20 %"
+    assert found.error == f"{error} of its norm."
     reports[3] = report_of(averaged=[variable("table", [5.0], (2, 3))])
     # Nothing says what these two groups have in common.
     assert compare_models(reports, 4, True, ADVICE) == ModelComparison(None, None, ())
