@@ -2,7 +2,7 @@
 
 | file | who writes it | who reads it |
 |---|---|---|
-| `STDOUT_NAME`, `STDERR_NAME` | `launcher.pump`, of what the rank writes | `launcher.cause` |
+| `STDOUT_NAME`, `STDERR_NAME` | the rank | `launcher.show`, `launcher.cause` |
 | `PLOG_FOLDER`, `WORK_FOLDER` | the vendor's stack | `launcher.cause`, the first |
 | `RECORD_NAME` | `write_record`, for the runner and for ranks of the stub | `failures.record` |
 | `STACKS_NAME`, `name_stacks` | `watch_stacks` in the runner, `cluster.member` without one | \

@@ -167,6 +167,10 @@ def check_folder(path: str) -> Iterator[Finding]:
         hint = f"Give {option('log_dir')}, a folder in which this user may write."
         yield Finding(ERROR, message, hint, rule=FOLDER)
         return
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    if limit != resource.RLIM_INFINITY and limit >> 20 < _FULL_MB:
+        message = f"A file may have {limit >> 10} KB here: a rank that writes a longer log fails."
+        yield Finding(WARNING, message, "Raise the limit with 'ulimit -f'.", rule=_SPACE)
     try:
         disk = os.statvfs(nearest)
     except OSError as error:

@@ -33,11 +33,10 @@ from ascend_session.launcher import events
 from ascend_session.launcher.api import launch_within
 from ascend_session.launcher.descriptions import describe_background
 from ascend_session.launcher.devices import not_bound
-from ascend_session.launcher.lines import clean
-from ascend_session.launcher.output import Latest, Outlet, Output
 from ascend_session.launcher.preflight import checked_plan
-from ascend_session.launcher.pump import Notices
-from ascend_session.launcher.render import can_redraw
+from ascend_session.launcher.show.following import Latest, Output
+from ascend_session.launcher.show.lines import clean
+from ascend_session.launcher.show.screen import Notices, Screen, can_redraw
 from ascend_session.launcher.signals import (
     Signals,
     drop_signals_for_ranks,
@@ -197,9 +196,9 @@ class _Screen:
         The stream may be closed, or a signal that comes now says that nobody will.
         """
         troubles: List[str] = []
-        outlet = Outlet(fd, Notices(troubles.append), "The result")
-        outlet.put(0, text.encode("utf-8", "backslashreplace"))
-        while not outlet.close(_SIGNAL_POLL_S) and len(self._signals.noted) == self._known_signals:
+        screen = Screen(fd, Notices(troubles.append), "The result")
+        screen.put(0, text.encode("utf-8", "backslashreplace"))
+        while not screen.close(_SIGNAL_POLL_S) and len(self._signals.noted) == self._known_signals:
             pass
         return [sentence.partition(" The job goes on")[0] for sentence in troubles]
 

@@ -6,7 +6,6 @@ Source of the waits between attempts: guides/facts/failures.md#waits
 """
 
 import contextlib
-import errno
 import io
 import os
 import select
@@ -30,11 +29,11 @@ from ascend_session.launcher.events import (
     Waiting,
 )
 from ascend_session.launcher.models import judge_models
-from ascend_session.launcher.output import Output, Target
 from ascend_session.launcher.plan import Plan, plan_job
 from ascend_session.launcher.preflight import checked_plan
-from ascend_session.launcher.render import can_redraw
 from ascend_session.launcher.result import Attempt, Cause, LaunchResult, judge
+from ascend_session.launcher.show.following import Output
+from ascend_session.launcher.show.screen import Target, can_redraw
 from ascend_session.launcher.signals import Signals
 from ascend_session.launcher.supervisor import supervise
 from ascend_session.spelling import Message, option, template_of
@@ -178,8 +177,6 @@ def _make_folder(config: LaunchConfig, folder: str) -> None:
         os.makedirs(folder, exist_ok=True)
         _point_latest_to(os.path.dirname(folder))
     except OSError as failure:
-        if failure.errno in (errno.ENOSPC, errno.EDQUOT):
-            return  # the job can go on without logs, and will say so
         prefix = "" if config.log_dir is None else f"{option('log_dir', config.log_dir)}: "
         raise JobError(
             f"{prefix}the folder {folder} cannot be made: {failure.strerror}.",

@@ -16,6 +16,7 @@ import os
 import re
 import resource
 import signal
+import tempfile
 from dataclasses import replace
 from typing import TYPE_CHECKING, Dict, Iterable, Iterator, List, Optional, Tuple
 
@@ -47,9 +48,9 @@ from ascend_session.launcher.descriptions import (
     without_runner,
 )
 from ascend_session.launcher.environment import LOG_PATH
-from ascend_session.launcher.lines import clean, is_blank
 from ascend_session.launcher.result import Attempt, Cause, Outcome, RankResult
 from ascend_session.launcher.script_ranks import read_announced_size
+from ascend_session.launcher.show.lines import clean, is_blank
 from ascend_session.launcher.suspect import Suspect, find_suspect
 from ascend_session.text import shorten
 
@@ -94,6 +95,11 @@ _KEEP_PATH = (
 )
 # What a debugger and input() raise at the end of standard input.
 _WITHOUT_TERMINAL = (("bdb.BdbQuit", ""), ("EOFError", "EOF when reading a line"))
+_NO_ROOM = (
+    "Make room or raise the limit (quota, 'ulimit -f'), or put the logs on another disk with "
+    "--log-dir (in Python, log_dir)."
+)
+_PROBE_BYTES = 64 * 1024  # that are written to see whether a disk is full
 _NO_TERMINAL = (
     "A rank has no terminal to be debugged at: launch with --attach {0} (in Python, attach={0}) to "
     "give it yours."
@@ -431,6 +437,11 @@ class _Judge:
             is_script = rank.start_errno == errno.ENOEXEC and lacks_interpreter(program)
             advice = _NO_INTERPRETER.format(program) if is_script else _NOT_STARTED
             advice = PROCESS_LIMIT if rank.start_errno == errno.EAGAIN else advice
+        if failure is None and (is_exit or (error is not None and error.type == "OSError")):
+            why = find_lack_of_room(planned)
+            if why:
+                sentence += f" Its log files take no more: {why}."
+                advice = _NO_ROOM
         tail = _last_lines(planned.stderr) or _last_lines(planned.stdout)
         place: List[str] = []
         if rank.error is not None:
@@ -454,6 +465,22 @@ class _Judge:
             stacks=stacks,
             plogs=tuple(_find_plogs(planned, rank.pid)),
         )
+
+
+def find_lack_of_room(planned: "RankPlan") -> str:
+    """Find out why a rank can write no more into its log files; empty if it can."""
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]  # the ranks have the launcher's
+    try:
+        sizes = [os.path.getsize(path) for path in (planned.stdout, planned.stderr)]
+        if limit != resource.RLIM_INFINITY and max(sizes) >= limit:
+            return os.strerror(errno.EFBIG)
+        with tempfile.TemporaryFile(dir=planned.folder, buffering=0) as file:
+            file.write(bytes(_PROBE_BYTES))
+            os.fsync(file.fileno())  # a file server may say it only now
+    except OSError as failure:
+        if failure.errno in (errno.ENOSPC, errno.EDQUOT):
+            return failure.strerror or str(failure)
+    return ""
 
 
 def _class_in_job(plan: "Plan", failure: Failure, is_first: bool) -> FailureClass:

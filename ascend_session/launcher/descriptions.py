@@ -21,8 +21,8 @@ from ascend_session.failures.record import (
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.files import read_end
 from ascend_session.launcher import rank_main
-from ascend_session.launcher.lines import clean
 from ascend_session.launcher.result import Outcome, RankResult
+from ascend_session.launcher.show.lines import clean
 from ascend_session.launcher.signals import find_signal_name, signal_name
 from ascend_session.rank_folder import STACKS_NAME
 from ascend_session.text import blank_unprintable, format_ranges, join_words, shorten

@@ -13,8 +13,8 @@ from ascend_session.spelling import option
 
 if TYPE_CHECKING:
     from ascend_session.launcher.plan import Plan
-    from ascend_session.launcher.pump import Notices
     from ascend_session.launcher.result import LaunchResult
+    from ascend_session.launcher.show.screen import Notices
 
 
 class Planned(NamedTuple):
@@ -55,6 +55,15 @@ class Ended(NamedTuple):
 
     rank: int
     status: int
+    time: float
+
+
+class NotLogged(NamedTuple):
+    """A log file takes no more of what a rank writes through a pipe; its path, and why."""
+
+    rank: int
+    path: str
+    text: str
     time: float
 
 
@@ -238,6 +247,7 @@ class Finished(NamedTuple):
 
 FromGuardian = Union[
     NotBound,
+    NotLogged,
     Started,
     NotStarted,
     Ended,
@@ -269,6 +279,7 @@ Event = Union[
 EVENTS: Dict[str, Type[Any]] = {
     "plan": Planned,
     "not_bound": NotBound,
+    "not_logged": NotLogged,
     "start": Started,
     "not_started": NotStarted,
     "exit": Ended,

@@ -47,6 +47,7 @@ from ascend_session.rank_folder import RANK_FOLDER
 if TYPE_CHECKING:
     from ascend_session.launcher.background import BackgroundWatch
     from ascend_session.launcher.script_ranks import RepeatWatch, ScriptWatch
+    from ascend_session.launcher.show.copying import PipeCopier
 
 # Python ignores the last two, which a program inherits. The others have the guardian's handlers
 # until there is a program, and one that came before that would be lost in them.
@@ -102,16 +103,17 @@ def _become(rank: Dict[str, Any], parent: int, write: int) -> None:
         os.setsid()
         if not _die_with_parent(signal.SIGKILL, parent):
             os._exit(128 + signal.SIGKILL)
-        stdin = 0 if rank["keeps_stdin"] else os.open(os.devnull, os.O_RDONLY)
-        for number, fd in enumerate((stdin, rank["stdout"], rank["stderr"])):
-            os.dup2(fd, number)
+        stdin = 0 if rank["is_attached"] else os.open(os.devnull, os.O_RDONLY)
+        os.dup2(stdin, 0)
+        if not rank["is_attached"]:
+            for number, log in (1, rank["stdout"]), (2, rank["stderr"]):
+                if not isinstance(log, int):  # a pipe
+                    stage = f"started with its log file {os.fsdecode(log)}"
+                    log = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+                os.dup2(log, number)
         for number in _RESET_IN_RANKS:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
-        if rank["open_files"] is not None:
-            import resource
-
-            resource.setrlimit(resource.RLIMIT_NOFILE, rank["open_files"])
         stage = f"started in {os.fsdecode(rank['cwd'])}"
         os.chdir(rank["cwd"])
         stage = "started"
@@ -259,6 +261,7 @@ _BETWEEN_KILLS_S, _LONGEST_BETWEEN_S = 0.05, 1.0
 _GIVE_UP_S = 30.0
 # After that, a process was left behind, and is not one that is just exiting.
 _NOTE_S = 1.0
+_COPY_S = 10.0  # for the rest in the pipes, if the disk of the logs is slow
 _BETWEEN_LOOKS_MS = 1000  # for a signal, while the start of the other ranks has to wait
 _LONGEST_WAIT_S = 3600.0  # poll(2) takes no more than 24 days
 
@@ -268,15 +271,19 @@ class GuardedJob:
 
     Args:
         channel: The way to the launcher.
-        job: ``ranks``, each with ``command``, ``cwd``, ``environment``, ``cpus``, ``keeps_stdin``,
-            ``stdout``, ``stderr`` and ``open_files``; ``grace``; ``size``, the number of ranks of
-            the job on all nodes, and ``folder``, that of the first one, if they may be scripts
-            that start ranks; else ``size`` is 0.
+        job: ``ranks``, each with ``command``, ``cwd``, ``environment``, ``cpus``, ``is_attached``,
+            and the log files ``stdout`` and ``stderr``; ``has_pipes``, whether these are written
+            through pipes; ``grace``; ``size``, the number of ranks of the job on all nodes, and
+            ``folder``, that of the first one, if they may be scripts that start ranks; else
+            ``size`` is 0.
     """
 
     def __init__(self, channel: MessageChannel, job: Dict[str, Any]) -> None:
         self._channel = channel
         self._ranks: List[Dict[str, Any]] = job["ranks"]
+        self._has_pipes: bool = job["has_pipes"]
+        self._pipes: Dict[int, Tuple[int, bytes]] = {}  # whose rank and log file it is
+        self._copier: Optional[PipeCopier] = None
         self._grace: float = job["grace"]
         self._alive: Dict[int, Tuple[int, int]] = {}  # pid -> rank and its pipe
         self._folders: Dict[int, str] = {}  # of all ranks that were started, by their pids
@@ -332,6 +339,10 @@ class GuardedJob:
                     self._obey(self._channel.receive())
                     if not self._channel.is_open:
                         poll.unregister(fd)
+        if self._copier is not None:
+            self._copier.finish(_COPY_S)
+            for problem in self._copier.problems:
+                self._channel.send(("not_logged", *problem, time.time()))
         self._channel.send(("over", tuple(living), time.time()))
         self._channel.flush(wait=True)
 
@@ -375,7 +386,7 @@ class GuardedJob:
                 why = failure.strerror or str(failure)
                 self._channel.send(("not_bound", number, why, time.time()))
             try:
-                pid, pipe = start_rank(rank)
+                pid, pipe = self._start_with_pipes(number) if self._has_pipes else start_rank(rank)
             except OSError as failure:  # there can be no more processes
                 text = failure.strerror or str(failure)
                 self._channel.send(
@@ -387,9 +398,26 @@ class GuardedJob:
             self._folders[pid] = _folder_of(rank)
             self._channel.send(("start", number, pid, time.time()))
         _set_cpus(cpus_before)
-        for rank in self._ranks:
-            os.close(rank["stdout"])
-            os.close(rank["stderr"])
+        if self._pipes:
+            from ascend_session.launcher.show.copying import PipeCopier
+
+            self._copier = PipeCopier(self._pipes)  # a thread, and so after the last fork
+
+    def _start_with_pipes(self, number: int) -> Tuple[int, int]:
+        """Start a rank that writes to pipes, from which its log files are written."""
+        rank = self._ranks[number]
+        ends: List[int] = []
+        if rank["is_attached"]:
+            return start_rank(rank)
+        try:
+            for name in ("stdout", "stderr"):
+                read, write = os.pipe()
+                self._pipes[read] = number, rank[name]
+                ends.append(write)
+            return start_rank({**rank, "stdout": ends[0], "stderr": ends[1]})
+        finally:
+            for end in ends:
+                os.close(end)
 
     def _reap(self) -> bool:
         """Note all that have ended; return False when this process has no child any more."""
@@ -680,11 +708,7 @@ def main() -> None:
         messages = channel.receive()
     if not messages:
         return  # the launcher has gone
-    job = messages[0]
-    for rank in job["ranks"]:
-        os.set_inheritable(rank["stdout"], False)
-        os.set_inheritable(rank["stderr"], False)
-    GuardedJob(channel, job).run(messages[1:])
+    GuardedJob(channel, messages[0]).run(messages[1:])
     os._exit(0)  # at once, for the launcher waits
 
 

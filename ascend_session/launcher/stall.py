@@ -48,7 +48,7 @@ from ascend_session.launcher.activity import (
 )
 from ascend_session.launcher.events import Stalled, StallNote
 from ascend_session.launcher.plan import Plan, RankPlan
-from ascend_session.launcher.pump import Pump
+from ascend_session.launcher.show.following import Output
 from ascend_session.spelling import Message, option
 from ascend_session.text import format_duration, format_ranges
 from ascend_session.vendor import CONNECT_SECONDS, CONNECT_SECONDS_MORE, EXECUTION_SECONDS
@@ -87,20 +87,22 @@ class StallWatch:
     """Looks now and then whether ranks wait long for others, and for signs of life.
 
     Args:
-        pump: Knows when each rank last wrote.
+        output: Knows when each rank last wrote.
         plan: The attempt.
         timeout_s: How long no rank may show any sign of life before the job counts as stalled;
             None for as long as they like.
         note_s: How long a rank may wait for others before that is noted; 0 for as long as it likes.
     """
 
-    def __init__(self, pump: Pump, plan: Plan, timeout_s: Optional[float], note_s: float) -> None:
+    def __init__(
+        self, output: Output, plan: Plan, timeout_s: Optional[float], note_s: float
+    ) -> None:
         self._timeout_s = timeout_s
         self._note_s = note_s or math.inf
         self._interval = _choose_interval(min(self._note_s, timeout_s or math.inf))
         # Within less than that, the ticks of a rank that only waits would look like use.
         self._measure_interval = _choose_interval(timeout_s or self._note_s)
-        self._pump = pump
+        self._output = output
         self._plan = plan
         self._processes = Processes(plan)
         self._alive: Dict[int, int] = {}
@@ -138,7 +140,7 @@ class StallWatch:
         is_new = was_away or not alive or dict(alive) != self._alive
         if is_new:
             self._sign, self._alive = now, dict(alive)
-        self._sign = max([self._sign, *(self._pump.wrote_at(rank) or 0.0 for rank in alive)])
+        self._sign = max([self._sign, *(self._output.wrote_at(rank) or 0.0 for rank in alive)])
         # Whose job writes now and then does not pay for a look at all processes.
         is_due = now - self._sign >= limit_s
         if is_due or (self._timeout_s is not None and (is_new or now >= self._next_measure)):
@@ -355,7 +357,7 @@ class StallWatch:
         }
 
     def _describe_rank(self, rank: int, family: Sequence[psutil.Process], now: float) -> str:
-        wrote_at = self._pump.wrote_at(rank)
+        wrote_at = self._output.wrote_at(rank)
         wrote = (
             "has written nothing" if wrote_at is None else f"last wrote {now - wrote_at:.0f} s ago"
         )

@@ -1,4 +1,4 @@
-"""One attempt at a job, from its pipes to the end of its last process.
+"""One attempt at a job, from its log files to the end of its last process.
 
 `GuardianProcess` starts the guardian, talks to it, and sees that it ends. If the guardian itself is
 killed, the ranks end with it, by their parent-death signal. What they started does not, and belongs
@@ -10,10 +10,8 @@ import contextlib
 import errno
 import functools
 import importlib
-import itertools
 import math
 import os
-import resource
 import select
 import signal
 import socket
@@ -29,7 +27,6 @@ from typing import (
     List,
     Optional,
     Sequence,
-    Tuple,
     Type,
 )
 
@@ -47,6 +44,7 @@ from ascend_session.launcher.events import (
     LeftBehind,
     Located,
     NotBound,
+    NotLogged,
     NotStarted,
     Over,
     PassedOn,
@@ -60,10 +58,9 @@ from ascend_session.launcher.events import (
     Stopping,
 )
 from ascend_session.launcher.guardian import MessageChannel
-from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan
-from ascend_session.launcher.pump import Pump
 from ascend_session.launcher.result import Attempt, judge_ranks
+from ascend_session.launcher.show.following import Output
 from ascend_session.launcher.signals import (
     ASKING,
     ASKING_WHERE,
@@ -87,20 +84,13 @@ class GuardianProcess:
     As a context manager it ends with the block, and its job with it.
 
     Args:
-        plan: The attempt, whose ranks it is to start.
-        pipes: Where each writes its standard output and error; the guardian gets them.
-        open_files: The limits of open files that the ranks get; None means the launcher's.
+        plan: The attempt, whose ranks it is to start; their log files are there.
 
     Raises:
         JobError: If it cannot be started.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        pipes: Sequence[Tuple[int, int]],
-        open_files: Optional[Tuple[int, int]],
-    ) -> None:
+    def __init__(self, plan: Plan) -> None:
         config = plan.config
         self._first_rank = plan.ranks[0].rank
         self.is_over = False
@@ -113,15 +103,15 @@ class GuardianProcess:
                 "cwd": as_bytes(rank.cwd),
                 "environment": {as_bytes(n): as_bytes(v) for n, v in rank.environment.items()},
                 "cpus": None if rank.cpus is None else list(rank.cpus),
-                "keeps_stdin": rank.is_attached,
-                "stdout": stdout,
-                "stderr": stderr,
-                "open_files": open_files,
+                "is_attached": rank.is_attached,
+                "stdout": as_bytes(rank.stdout),
+                "stderr": as_bytes(rank.stderr),
             }
-            for rank, (stdout, stderr) in zip(plan.ranks, pipes)
+            for rank in plan.ranks
         ]
         job = {
             "ranks": commands,
+            "has_pipes": config.program is not None,
             "grace": config.grace,
             "size": plan.size if plan.size == 1 or config.program is not None else 0,
             "folder": plan.ranks[0].folder,
@@ -133,11 +123,12 @@ class GuardianProcess:
                 unless_started.callback(self._socket.close)
                 self._process = subprocess.Popen(
                     [*command, str(theirs.fileno()), str(os.getpid()), *_list_words(plan)],
+                    # The attached rank gets those that the guardian has.
                     stdin=subprocess.DEVNULL if config.attach is None else None,
-                    stdout=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL if config.attach is None else None,
                     cwd="/",  # where no module can hide one that it imports
                     env=_guardian_environment(),
-                    pass_fds=[theirs.fileno(), *itertools.chain.from_iterable(pipes)],
+                    pass_fds=[theirs.fileno()],
                     start_new_session=True,  # what is typed at the terminal is for the launcher
                 )
                 unless_started.pop_all()
@@ -251,56 +242,23 @@ def supervise(
         What was noticed, which is not judged yet.
 
     Raises:
-        JobError: If the guardian or a thread could not be started, or there may not be enough
-            open files.
+        JobError: If a log file could not be made, or the guardian or a thread not started.
         BaseException: What ``on_event`` raises; everyone is ended first.
     """
     with contextlib.ExitStack() as stack:
-        open_files = stack.enter_context(_enough_open_files(len(plan.ranks)))
         began = time.time()
         on_event(Planned(plan, began))
         attempt = Attempt.begin(plan, began)
         terminal = None
         if plan.config.attach is not None:
             terminal = stack.enter_context(LentTerminal())
-        pump, pipes = output.pump(plan.ranks)
-        with contextlib.ExitStack() as until_started:  # then the guardian has them
-            for end in itertools.chain.from_iterable(pipes):
-                until_started.callback(os.close, end)
-            pump.start()
-            stack.callback(output.finish, pump, signals)
-            stack.callback(_end_orphans, attempt)
-            guardian = stack.enter_context(GuardianProcess(plan, pipes, open_files))
+        output.follow(plan.ranks)
+        stack.callback(output.finish, signals)
+        stack.callback(_end_orphans, attempt)
+        guardian = stack.enter_context(GuardianProcess(plan))
         stack.enter_context(signals.over_ranks())
-        _Supervision(plan, attempt, guardian, signals, on_event, pump, output, terminal).run()
+        _Supervision(plan, attempt, guardian, signals, on_event, output, terminal).run()
     return attempt
-
-
-_FILES_PER_RANK, _OTHER_FILES = 6, 64
-
-
-@contextlib.contextmanager
-def _enough_open_files(ranks: int) -> Iterator[Optional[Tuple[int, int]]]:
-    """Raise the limit of open files if it is too low for so many ranks, and lower it afterwards.
-
-    Yields:
-        The limits as they were, which ranks should have; None if nothing was changed.
-    """
-    needed = len(os.listdir("/proc/self/fd")) + _OTHER_FILES + _FILES_PER_RANK * ranks
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or needed <= soft:
-        yield None
-        return
-    if hard != resource.RLIM_INFINITY and needed > hard:
-        raise JobError(
-            f"The launcher needs {needed} open files for {ranks} ranks, but its limit is {hard}.",
-            hint="Raise the hard limit, for example by LimitNOFILE or in limits.conf.",
-        )
-    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-    try:
-        yield soft, hard
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 AGAIN_S = 5.0
@@ -321,7 +279,6 @@ class _Supervision:
         guardian: GuardianProcess,
         signals: Signals,
         on_event: Callable[[Event], None],
-        pump: Pump,
         output: Output,
         terminal: Optional[LentTerminal],
     ) -> None:
@@ -333,7 +290,6 @@ class _Supervision:
         self._guardian = guardian
         self._signals = signals
         self._on_event = on_event
-        self._pump = pump
         self._output = output
         self._stall: Optional[StallWatch] = None
 
@@ -444,6 +400,7 @@ class _Supervision:
         elif isinstance(event, Ended):
             rank = attempt.of(event.rank)
             rank.status, rank.ended = event.status, event.time
+            self._output.end_rank(event.rank)
             if self._terminal is not None and event.rank == self._plan.config.attach:
                 self._terminal.take_back()
             # Others may get SIGTERM as well; else the guardian stops them in a moment.
@@ -451,6 +408,11 @@ class _Supervision:
                 self._output.filter.note_end(event.rank)
         elif isinstance(event, NotBound):
             attempt.not_bound += (event,)
+        elif isinstance(event, NotLogged):
+            self._output.notices.once(
+                "log file",
+                f"The log file {event.path} is not complete: {event.text}.",
+            )
         elif isinstance(event, Stopping) and event.why != "left behind":
             attempt.stopped = event.time
             if event.why == "told":
@@ -499,7 +461,7 @@ class _Supervision:
 
             first = self._plan.ranks[0]
             timeout_s, note_s = self._plan.config.stall_timeout, note_after_s(first.environment)
-            self._stall = StallWatch(self._pump, self._plan, timeout_s, note_s)
+            self._stall = StallWatch(self._output, self._plan, timeout_s, note_s)
         return self._stall
 
     def _look_for_stall(self) -> float:

@@ -43,7 +43,7 @@ def measure(repeat: int, parts: Collection[str]) -> Iterator[Row]:
     if "launching" in parts:
         yield from launching(repeat)
     if "output" in parts:
-        yield showing(min(repeat, 5))
+        yield from showing(min(repeat, 5))
     if "collectives" in parts:
         yield from collectives(repeat)
     if "models" in parts:

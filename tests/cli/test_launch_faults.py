@@ -231,17 +231,31 @@ sys.stdout.flush()
     assert log == bytes(range(256)) * 100 + b"\n" + b"x" * 20_000_000
 
 
-def test_a_full_disk_does_not_end_the_job(launcher: Launcher) -> None:
-    (launcher.folder / "train.py").write_text(_BEGIN + "print('x' * 5000)")
+def _no_file_beyond_a_kilobyte() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
 
-    def no_file_beyond_a_kilobyte() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
 
-    process = launcher.start("train.py", preexec_fn=no_file_beyond_a_kilobyte)
-    out, err = process.communicate(timeout=_PATIENCE)
+def test_a_rank_whose_log_file_takes_no_more_fails_and_the_summary_says_why(
+    launcher: Launcher,
+) -> None:
+    (launcher.folder / "train.py").write_text("print('x' * 5000)")
+    process = launcher.start("train.py", preexec_fn=_no_file_beyond_a_kilobyte)
+    _, err = process.communicate(timeout=_PATIENCE)
+    assert process.returncode not in (0, 2), err
+    assert b"A file may have 1 KB here: a rank that writes a longer log fails." in err
+    assert b"Its log files take no more: File too large." in err
+    assert b"--log-dir" in err.partition(b"What to do")[2]
+
+
+def test_log_files_that_a_program_could_not_write_to_the_end_are_said_once(
+    launcher: Launcher,
+) -> None:
+    words = ("--no-python", "seq", "1000")
+    process = launcher.start(*words, preexec_fn=_no_file_beyond_a_kilobyte)
+    _, err = process.communicate(timeout=_PATIENCE)
     assert process.returncode == 0, err
-    assert out.count(b"x" * 5000) == RANKS
-    assert err.count(b"The job goes on") == 1
+    before_the_summary = err.partition(b"all 8 ranks succeeded")[0]
+    assert before_the_summary.count(b"is not complete: File too large.") == 1
 
 
 def test_a_folder_for_logs_that_cannot_be_made_is_a_wrong_call(launcher: Launcher) -> None:

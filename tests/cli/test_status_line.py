@@ -24,8 +24,8 @@ from ascend_session.launcher.events import (
     Started,
     Stopping,
 )
-from ascend_session.launcher.output import Latest
 from ascend_session.launcher.plan import plan_job
+from ascend_session.launcher.show.following import Latest
 from ascend_session.rank_folder import write_step
 from tests.cli.screen import Screen
 from tests.cli.terminal import Terminal

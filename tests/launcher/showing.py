@@ -1,4 +1,4 @@
-"""Pipes, ranks and a reader for the tests of what ranks say."""
+"""Log files, ranks and a reader for the tests of what ranks write."""
 
 import os
 import subprocess
@@ -7,8 +7,11 @@ import threading
 from pathlib import Path
 from typing import Any, Collection, List, Optional, Sequence
 
-from ascend_session.launcher.output import Outlet, Output
-from ascend_session.launcher.pump import LogFile, Notices, Pump, Source
+from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.plan import RankPlan, plan_job
+from ascend_session.launcher.show.following import Output
+from ascend_session.launcher.show.screen import Notices, Screen
+from ascend_session.launcher.signals import Signals
 
 PATIENCE = 60.0
 
@@ -20,7 +23,7 @@ class Shown:
         self.troubles: List[str] = []
         self.notices = Notices(self.troubles.append)
         self._read, self.write = os.pipe()
-        self.outlet = Outlet(self.write, self.notices)
+        self.screen = Screen(self.write, self.notices)
         self._got: List[bytes] = []
         self._thread: Optional[threading.Thread] = None
 
@@ -29,17 +32,17 @@ class Shown:
 
     def __exit__(self, *failure: Any) -> None:
         self.hang_up()
-        assert self.outlet.close(PATIENCE)
+        assert self.screen.close(PATIENCE)
         os.close(self.write)
         if self._thread is not None:
             self._thread.join(PATIENCE)
 
     def output(self, size: int, show: Collection[int], **options: Any) -> Output:
-        """What is seen of so many ranks, in the place of the outlet alone."""
-        assert self.outlet.close(PATIENCE)
+        """What is seen of so many ranks, in the place of the screen alone."""
+        assert self.screen.close(PATIENCE)
         output = Output(self.write, size, show, **options)
         output.troubles = self.troubles
-        self.outlet = output._outlets[0]
+        self.screen = output._screens[0]
         return output
 
     def begin(self) -> "Shown":
@@ -49,8 +52,8 @@ class Shown:
         return self
 
     def text(self) -> bytes:
-        """All that is shown until the outlet has written everything."""
-        assert self.outlet.close(PATIENCE)
+        """All that is shown until the screen has written everything."""
+        assert self.screen.close(PATIENCE)
         assert self._thread is not None
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, self.write)  # the only end for writing is closed, and the number stays taken
@@ -73,27 +76,36 @@ class Shown:
         os.close(fd)
 
 
-class Job:
-    """Real programs, one for each rank, whose output is pumped; the block ends with their ends."""
+def plan_ranks(folder: Path, size: int, **options: Any) -> Sequence[RankPlan]:
+    """Plans a job of so many ranks, with its log files below the folder."""
+    what = {"program": sys.executable, "backend": "stub", "log_dir": str(folder / "logs")}
+    config = LaunchConfig(**{**what, "processes": size, "job_id": "job", **options})
+    return plan_job(config, dict(os.environ)).ranks
 
-    def __init__(
-        self, shown: Shown, codes: Sequence[str], logs: Optional[Path] = None, **options: Any
-    ) -> None:
+
+class Job:
+    """Real programs, one for each rank, whose log files are shown; the block ends with theirs."""
+
+    def __init__(self, shown: Shown, codes: Sequence[str], folder: Path, **options: Any) -> None:
         size = len(codes)
-        output = shown.output(size, options.pop("show", range(size)), **options)
+        self.output = shown.output(size, options.pop("show", range(size)), **options)
+        self.ranks = plan_ranks(folder, size)
         self.programs: List[Any] = []
-        sources = []
-        for rank, code in enumerate(codes):
+        self.output.follow(self.ranks)
+        for rank, code in zip(self.ranks, codes):
             command = [sys.executable, "-S", "-c", code]
-            out, err = os.pipe(), os.pipe()
-            self.programs.append(
-                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out[1], stderr=err[1])
-            )
-            for stream, (read, write) in (("stdout", out), ("stderr", err)):
-                os.close(write)
-                path = str(logs / f"{rank}.{stream}") if logs else os.devnull
-                sources.append(Source(read, rank, stream, LogFile(path, shown.notices)))
-        self.pump = Pump(sources, output).start()
+            with open(rank.stdout, "ab") as stdout, open(rank.stderr, "ab") as stderr:
+                self.programs.append(
+                    subprocess.Popen(command, stdin=subprocess.PIPE, stdout=stdout, stderr=stderr)
+                )
+
+    def log(self, rank: int, stream: str = "stdout") -> Path:
+        """The file with what a rank has written."""
+        return Path(getattr(self.ranks[rank], stream))
+
+    def finish(self) -> None:
+        """Shows what the ranks have written."""
+        self.output.finish(Signals())
 
     def __enter__(self) -> "Job":
         return self
@@ -104,6 +116,4 @@ class Job:
                 program.kill()
             program.stdin.close()
             program.wait(PATIENCE)
-        if failure[0] is not None:
-            self.pump.stop()
-        assert self.pump.join(2 * PATIENCE)
+        self.finish()

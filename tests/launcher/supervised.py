@@ -12,9 +12,9 @@ import psutil
 
 from ascend_session.launcher.config import LaunchConfig
 from ascend_session.launcher.events import Event
-from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, plan_job
 from ascend_session.launcher.result import Attempt
+from ascend_session.launcher.show.following import Output
 from ascend_session.launcher.signals import Signals
 from ascend_session.launcher.supervisor import supervise
 

@@ -1,6 +1,6 @@
 """Which lines of the ranks are shown once a rank has failed."""
 
-from ascend_session.launcher.pump import FailureFilter
+from ascend_session.launcher.show.failure_filter import FailureFilter
 from ascend_session.rank_folder import write_record
 from ascend_session.session.signals import Terminated
 

@@ -7,8 +7,8 @@ from typing import Iterable, List
 
 import pytest
 
-from ascend_session.launcher import lines
-from ascend_session.launcher.lines import LineSplitter
+from ascend_session.launcher.show import lines
+from ascend_session.launcher.show.lines import LineSplitter
 
 
 def fed(splitter: LineSplitter, chunks: Iterable[bytes]) -> bytes:

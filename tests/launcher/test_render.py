@@ -11,22 +11,21 @@ from typing import List, Optional, Tuple
 
 import pytest
 
-from ascend_session.launcher.output import Outlet, Output
-from ascend_session.launcher.pump import Notices
-from ascend_session.launcher.render import LAUNCHER, Block, TerminalRenderer
+from ascend_session.launcher.show.following import Output
+from ascend_session.launcher.show.screen import LAUNCHER, Block, Notices, Screen, TerminalRenderer
 from ascend_session.launcher.signals import Signals
 
 _ERASE = b"\r\x1b[2K"
 
 
 class Bench:
-    """An outlet into a pipe that is read here."""
+    """A screen into a pipe that is read here."""
 
     def __init__(self) -> None:
         self.read, self.write = os.pipe()
         self.said: List[str] = []
         notices = Notices(self.said.append)
-        self.outlet = Outlet(self.write, notices, renderer=TerminalRenderer(1, 1, notices))
+        self.screen = Screen(self.write, notices, renderer=TerminalRenderer(1, 1, notices))
 
     def next(self) -> bytes:
         """What one write brings."""
@@ -35,7 +34,7 @@ class Bench:
 
     def close(self) -> bytes:
         """Ends it; returns what that writes."""
-        self.outlet.close()
+        self.screen.close()
         os.close(self.write)
         with os.fdopen(self.read, "rb") as rest:
             return rest.read()
@@ -47,26 +46,26 @@ def bench() -> Bench:
 
 
 def test_a_footer_is_drawn_at_once_and_erased_at_the_end(bench: Bench) -> None:
-    bench.outlet.set_status(lambda: b"footer")
+    bench.screen.set_status(lambda: b"footer")
     assert bench.next() == b"footer"
     assert bench.close() == _ERASE
 
 
 def test_lines_appear_above_it(bench: Bench) -> None:
-    bench.outlet.set_status(lambda: b"footer")
+    bench.screen.set_status(lambda: b"footer")
     bench.next()
-    bench.outlet.put(0, b"line\n")
+    bench.screen.put(0, b"line\n")
     assert bench.next() == _ERASE + b"[0] line\nfooter"
-    bench.outlet.put(0, b"last\n")
+    bench.screen.put(0, b"last\n")
     assert bench.next() + bench.close() == _ERASE + b"[0] last\nfooter" + _ERASE
 
 
 def test_it_is_drawn_again_by_itself_when_it_has_changed(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ascend_session.launcher.render._STATUS_EVERY_S", 0.1)
+    monkeypatch.setattr("ascend_session.launcher.show.screen._STATUS_EVERY_S", 0.1)
     texts = iter([b"one", b"two", b"two", b"three"])
-    bench.outlet.set_status(lambda: next(texts, b"three"))
+    bench.screen.set_status(lambda: next(texts, b"three"))
     shown = [bench.next() for _ in range(3)]
     assert shown == [b"one", _ERASE + b"two", _ERASE + b"three"]
     assert bench.close() == _ERASE
@@ -79,9 +78,9 @@ def test_an_empty_one_writes_nothing(bench: Bench) -> None:
         called.set()
         return b""
 
-    bench.outlet.set_status(empty)
+    bench.screen.set_status(empty)
     assert called.wait(60)
-    bench.outlet.put(0, b"line\n")
+    bench.screen.put(0, b"line\n")
     assert bench.next() == b"[0] line\n"
     assert bench.close() == b""
 
@@ -90,8 +89,8 @@ def test_one_that_fails_is_taken_away_and_lines_go_on(bench: Bench) -> None:
     def failing() -> bytes:
         raise ZeroDivisionError("a mistake")
 
-    bench.outlet.set_status(failing)
-    bench.outlet.put(0, b"line\n")
+    bench.screen.set_status(failing)
+    bench.screen.put(0, b"line\n")
     assert bench.next() == b"[0] line\n"
     assert bench.close() == b""
     assert bench.said == ["The status line is switched off: ZeroDivisionError('a mistake')."]
@@ -104,10 +103,10 @@ def test_a_flood_does_not_make_it_anew_for_each_write(bench: Bench) -> None:
         made.append(1)
         return b"footer"
 
-    bench.outlet.set_status(footer)
+    bench.screen.set_status(footer)
     bench.next()
     for number in range(50):
-        bench.outlet.put(0, b"line %d\n" % number)
+        bench.screen.put(0, b"line %d\n" % number)
         bench.next()
     assert len(made) < 25
     bench.close()

@@ -17,8 +17,8 @@ import psutil
 from ascend_session.backends import backend_class
 from ascend_session.launcher.activity import Processes, list_family
 from ascend_session.launcher.events import Stalled
-from ascend_session.launcher.output import Output
 from ascend_session.launcher.plan import Plan, plan_job
+from ascend_session.launcher.show.following import Output
 from ascend_session.launcher.signals import Signals
 from ascend_session.launcher.stall import StallWatch
 from ascend_session.rank_folder import STACK_SIGNAL, STACKS_NAME
@@ -47,20 +47,18 @@ class Ranks:
     def __init__(self, folder: Path, commands: Sequence[List[str]], seconds: float = 1.0) -> None:
         self.plan = plan_job(config(folder, "", len(commands)), dict(os.environ))
         self._null = os.open(os.devnull, os.O_WRONLY)
-        self._output = Output(self._null, len(commands), (), False, False)
-        self.pump, pipes = self._output.pump(self.plan.ranks)
+        self.output = Output(self._null, len(commands), (), False, False)
+        self.output.follow(self.plan.ranks)
         self.processes: List[Any] = []
-        for rank, command, (stdout, stderr) in zip(self.plan.ranks, commands, pipes):
+        for rank, command in zip(self.plan.ranks, commands):
             whole = [*command, rank.folder]
-            options: Dict[str, Any] = {"stdout": stdout, "stderr": stderr}
-            self.processes.append(
-                subprocess.Popen(whole, stdin=subprocess.PIPE, start_new_session=True, **options)
-            )
-            os.close(stdout)
-            os.close(stderr)
-        self.pump.start()
+            options: Dict[str, Any] = {"stdin": subprocess.PIPE, "start_new_session": True}
+            with open(rank.stdout, "ab") as stdout, open(rank.stderr, "ab") as stderr:
+                self.processes.append(
+                    subprocess.Popen(whole, stdout=stdout, stderr=stderr, **options)
+                )
         os.makedirs(self.plan.folder, exist_ok=True)
-        self.watch = StallWatch(self.pump, self.plan, seconds, 0)
+        self.watch = StallWatch(self.output, self.plan, seconds, 0)
         self.sentences: Tuple[str, ...] = ()
 
     def __enter__(self) -> "Ranks":
@@ -72,8 +70,8 @@ class Ranks:
                 os.killpg(process.pid, signal.SIGKILL)
             process.stdin.close()
             process.wait(PATIENCE)
-        self._output.finish(self.pump, Signals())
-        self._output.close(Signals())
+        self.output.finish(Signals())
+        self.output.close(Signals())
         os.close(self._null)
 
     @property
@@ -100,12 +98,12 @@ class Ranks:
 
     def ready(self, rank: int = 0) -> None:
         """Waits for the rank's first line."""
-        wait_until(lambda: self.pump.wrote_at(rank) is not None)
+        wait_until(lambda: self.output.wrote_at(rank) is not None)
 
 
 def test_a_watch_without_limits_wants_no_look(tmp_path: Path) -> None:
     with Ranks(tmp_path, [_python(_HANG)]) as ranks:
-        watch = StallWatch(ranks.pump, ranks.plan, None, 0)
+        watch = StallWatch(ranks.output, ranks.plan, None, 0)
         assert watch.look(ranks.alive) is None
         assert watch.next_look_s() == math.inf
 
@@ -397,7 +395,7 @@ def _on_devices(planned: Plan, **variables: str) -> Plan:
 def _limits(folder: Path, seconds: float, **variables: str) -> List[str]:
     with Ranks(folder, [_python(_HANG)], seconds=0.5) as ranks:
         planned = _on_devices(ranks.plan, **variables)
-        ranks.watch = StallWatch(ranks.pump, planned, seconds, 0)
+        ranks.watch = StallWatch(ranks.output, planned, seconds, 0)
         ranks.report()
         return list(ranks.sentences[2:])
 

@@ -23,8 +23,8 @@ from ascend_session.launcher.events import (
     Stalled,
     StallNote,
 )
-from ascend_session.launcher.pump import Notices
 from ascend_session.launcher.result import judge
+from ascend_session.launcher.show.screen import Notices
 from ascend_session.launcher.stall import StallWatch
 from tests.launcher.supervised import JobRun, job
 from tests.launcher.test_stall import Ranks
@@ -283,7 +283,7 @@ def test_what_was_noted_at_one_place_is_noted_again_only_if_it_takes_longer(
     """Such as evaluation on rank 0 after each epoch."""
     command = [sys.executable, "-S", "-c", "import sys; sys.stdin.read()"]
     with Ranks(tmp_path, [command, command]) as ranks:
-        watch = StallWatch(ranks.pump, ranks.plan, None, 2.0)
+        watch = StallWatch(ranks.output, ranks.plan, None, 2.0)
 
         def look(waited_s: float) -> Any:
             wait: Dict[str, Any] = {

@@ -29,8 +29,8 @@ import os, signal
 from ascend_session.launcher import guardian
 signal.signal(signal.SIGINT, lambda number, frame: None)
 os.chdir = lambda folder: os.kill(os.getpid(), signal.SIGINT)
-rank = {"stdout": 1, "stderr": 2, "open_files": None, "cpus": None,
-         "keeps_stdin": False, "cwd": b"/",
+rank = {"stdout": 1, "stderr": 2, "cpus": None,
+         "is_attached": False, "cwd": b"/",
         "command": [b"/bin/true"], "environment": {}}
 pid, pipe = guardian.start_rank(rank)
 print(os.waitpid(pid, 0)[1])
@@ -47,10 +47,10 @@ def slowly(rank):
     return pid, pipe
 guardian.start_rank = slowly
 ours, theirs = socket.socketpair()
-ranks = [{"stdout": os.dup(2), "stderr": os.dup(2), "open_files": None, "cpus": None,
-         "keeps_stdin": False, "cwd": b"/",
+ranks = [{"stdout": os.dup(2), "stderr": os.dup(2), "cpus": None,
+         "is_attached": False, "cwd": b"/",
           "command": [b"/bin/" + name], "environment": {}} for name in (b"true", b"false", b"true")]
-asked = {"ranks": ranks, "grace": 1.0, "size": 0}
+asked = {"ranks": ranks, "grace": 1.0, "size": 0, "has_pipes": False}
 guardian.GuardedJob(guardian.MessageChannel(theirs.fileno()), asked).run([])
 print([message[:2] for message in guardian.MessageChannel(ours.fileno()).receive()])
 """
@@ -227,7 +227,7 @@ def test_an_attempt_that_cannot_be_planned_does_not_hide_the_one_before(
     assert any(note.startswith("Attempt 2 could not be planned: ") for note in result.notes)
 
 
-def test_without_a_socket_for_the_guardian_no_pipe_stays_open(
+def test_without_a_socket_for_the_guardian_no_file_stays_open(
     tmp_path: Path, monkeypatch: Any
 ) -> None:
     def none_left() -> None:
@@ -240,19 +240,19 @@ def test_without_a_socket_for_the_guardian_no_pipe_stays_open(
     assert len(os.listdir("/proc/self/fd")) <= before + 1
 
 
-def test_a_launcher_that_may_have_no_more_threads_says_so_and_closes_its_pipes(
+def test_a_launcher_that_may_have_no_more_threads_says_so_and_closes_its_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The limit of processes does not hold for root, who may run the tests.
     start = threading.Thread.start
 
     def refuse(thread: threading.Thread) -> None:
-        if thread.name == "launch-pump":
+        if thread.name == "launch-follower":
             raise RuntimeError("can't start new thread")
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
     before = len(os.listdir("/proc/self/fd"))
-    with pytest.raises(JobError, match="cannot start its thread 'launch-pump'"):
+    with pytest.raises(JobError, match="cannot start its thread 'launch-follower'"):
         job(tmp_path, "")
     assert len(os.listdir("/proc/self/fd")) <= before + 1

@@ -1,20 +1,37 @@
-"""How the lines of the ranks are drawn: one way for a terminal, and one for everything else.
+"""A terminal, or what else takes lines in its time (never, after Ctrl-S), and how they look there.
 
 In a pipe or a file every line stands behind its rank, as in ``[3] text``, and is written at once.
 On a terminal, lines that several ranks write within `EQUAL_S` stand there once, as in ``[0-7]
 text``, and a status line stays below all others. The lines of each rank keep their order. Equal
 lines may begin with different seconds of the same minute.
+
+`Screen` writes in a thread of its own, so nobody else has to wait for whoever reads.
 """
 
 import dataclasses
 import itertools
 import os
 import re
+import select
+import threading
 import time
 from bisect import bisect_right
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from collections import deque
+from typing import (
+    Callable,
+    Deque,
+    Dict,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    TextIO,
+    Tuple,
+    Union,
+)
 
-from ascend_session.launcher.pump import Notices
+from ascend_session.errors import JobError
 from ascend_session.text import format_ranges
 
 EQUAL_S = 0.2
@@ -33,6 +50,27 @@ _HELD_BYTES = 64 * 1024  # of lines that wait for equal ones
 _STATUS_EVERY_S = 1.0  # when nothing else is written
 _STATUS_LEAST_S = 0.1  # and when much is
 _ERASE = b"\r\x1b[2K"
+
+
+class Notices:
+    """Passes on the first sentence of each kind, from whatever thread it comes.
+
+    Args:
+        say: Takes the sentence.
+    """
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._lock = threading.Lock()
+        self._kinds: Set[str] = set()
+
+    def once(self, kind: str, sentence: str) -> None:
+        """Pass on the sentence, unless there was one of this kind before."""
+        with self._lock:
+            is_new = kind not in self._kinds
+            self._kinds.add(kind)
+        if is_new:
+            self._say(sentence)
 
 
 def can_redraw(fd: int) -> bool:
@@ -188,3 +226,162 @@ def _name_all(ranks: Sequence[int], digits: int) -> bytes:
     if len(ranks) == 1:
         return _name(ranks[0], digits)
     return f"[{format_ranges(ranks, ',')}] ".encode()
+
+
+Target = Union[int, TextIO]
+Renderer = Union[PlainRenderer, TerminalRenderer]
+
+_WRITE_BYTES = 64 * 1024
+_ROOM_BYTES = 2 * _WRITE_BYTES  # of lines that wait to be written
+
+
+def start_thread(thread: threading.Thread) -> None:
+    """Start a thread.
+
+    Raises:
+        JobError: If this user may have no more.
+    """
+    try:
+        thread.start()
+    except RuntimeError:
+        from ascend_session.failures.table import PROCESS_LIMIT
+
+        raise JobError(
+            f"The launcher cannot start its thread {thread.name!r}.", hint=PROCESS_LIMIT
+        ) from None
+
+
+class Screen:
+    """Where lines are shown.
+
+    A target that takes no more (a closed terminal, a reader that has gone, a full disk) is
+    reported once; from then on everything is thrown away, and nobody has to wait.
+
+    Args:
+        target: The file descriptor, or a stream of text such as a notebook's; it stays open. A
+            descriptor that does not block is waited for.
+        notices: Takes the report.
+        what: What is written here, as the beginning of a sentence.
+        renderer: Draws the lines; None for lines without a rank before them.
+
+    Attributes:
+        written: Bytes that were written, so that whoever waits sees whether somebody reads.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        notices: Notices,
+        what: str = "What the ranks say",
+        renderer: Optional[Renderer] = None,
+    ) -> None:
+        self.written = 0
+        self._target = target
+        self._notices = notices
+        self._what = what
+        self._renderer = renderer or PlainRenderer()
+        self._changed = threading.Condition()
+        self._blocks: Deque[Block] = deque()
+        self._size = 0
+        self._is_writing = False
+        self._is_closing = False
+        self._is_broken = False
+        self._thread = threading.Thread(target=self._run, name="launch-screen", daemon=True)
+        start_thread(self._thread)
+
+    def put(self, rank: int, lines: bytes, stamp: bytes = b"") -> None:
+        """Add whole lines of a rank to what is to be written."""
+        with self._changed:
+            if lines and not (self._is_broken or self._is_closing):
+                self._blocks.append(Block(rank, lines, stamp))
+                self._size += len(lines)
+                self._changed.notify_all()
+
+    def wait_for_room(self, timeout_s: float) -> bool:
+        """Wait until more should be put; False if there is no room within the time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._size < _ROOM_BYTES, timeout_s)
+
+    def set_status(self, draw: Callable[[], bytes]) -> None:
+        """Keep a status line below all others; see `TerminalRenderer.set_status`."""
+        with self._changed:
+            if isinstance(self._renderer, TerminalRenderer):
+                self._renderer.set_status(draw)
+            self._changed.notify_all()
+
+    def wait_until_written(self, timeout_s: float) -> None:
+        """Wait until all that was put is written, but not longer than that."""
+        with self._changed:
+            self._changed.wait_for(lambda: not (self._blocks or self._is_writing), timeout_s)
+
+    def close(self, timeout_s: Optional[float] = None) -> bool:
+        """Write what was put and end; what is put from now on is thrown away.
+
+        Returns:
+            Whether all is written within the time, or was thrown away because nothing can be. If
+            not, the thread stays at it until the process ends.
+        """
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify_all()
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        is_open = True
+        while is_open:
+            with self._changed:
+                self._is_writing = False
+                self._changed.notify_all()
+                if not (self._blocks or self._is_closing):
+                    self._changed.wait(self._renderer.due_s())
+                is_open = bool(self._blocks) or not self._is_closing
+                blocks = self._take_blocks()
+                self._is_writing = True
+                self._changed.notify_all()  # there is room
+            data = self._renderer.render(blocks, is_open)
+            try:
+                self._write(data)
+            except Exception as failure:  # a stream of the user's may raise anything
+                self._give_up(failure)
+                return
+
+    def _take_blocks(self) -> List[Block]:
+        """Take blocks until there is enough for one write."""
+        blocks: List[Block] = []
+        size = 0
+        while self._blocks and size < _WRITE_BYTES:
+            blocks.append(self._blocks.popleft())
+            size += len(blocks[-1].lines)
+        self._size -= size
+        return blocks
+
+    def _write(self, data: bytes) -> None:
+        if not isinstance(self._target, int):
+            if data:
+                self._target.write(data.decode("utf-8", "backslashreplace"))
+                self._target.flush()
+                self.written += len(data)
+            return
+        view = memoryview(data)
+        while view:
+            try:
+                written = os.write(self._target, view)
+                view = view[written:]
+                self.written += written
+            except BlockingIOError:
+                select.select([], [self._target], [])
+
+    def _give_up(self, failure: Exception) -> None:
+        with self._changed:
+            self._is_broken, self._is_writing = True, False
+            self._blocks.clear()
+            self._size = 0
+            self._changed.notify_all()
+        why = getattr(failure, "strerror", None) or str(failure)
+        where = f"file descriptor {self._target}" if isinstance(self._target, int) else "sys.stdout"
+        self._notices.once(
+            "screen",
+            f"{self._what} is no longer shown: {why} ({where}). The job goes on, and so do its log "
+            "files.",
+        )
