@@ -205,6 +205,13 @@ def warn(message: str) -> None:
     flush_stderr()
 
 
+def warn_at(line: Optional[Tuple[str, int]], message: str) -> None:
+    """Issue an AscendConfigWarning at a line of the user's, where a library calls this package."""
+    file, number = line or ("<unknown>", 1)
+    warnings.warn_explicit(message, AscendConfigWarning, file, number)
+    flush_stderr()
+
+
 def flush_stderr() -> None:
     """Write what stderr has buffered: Python 3.7 would lose it if the device aborts the process."""
     with contextlib.suppress(AttributeError, OSError, ValueError):  # it is closed, or there is none

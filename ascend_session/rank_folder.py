@@ -14,6 +14,7 @@
 | `STEP_NAME` | `write_step`, for `training.progress` | `read_step` |
 | `STOP_NAME` | `write_stop`, for the guardian | `read_stop` |
 | `SESSIONS_NAME` | `compat.sessions` | the same, in rank 0 |
+| `NOT_FINITE_NAME` | `write_not_finite`, for `backends.not_finite` | `read_not_finite` |
 | `MODELS_NAME` | `write_models`, for rank 0 on the stub | `read_models` |
 
 The runner loads this file by its path before the program starts, and imports nothing with it that
@@ -45,6 +46,7 @@ PROCESS_PREFIX, PROCESS_SUFFIX = "process_", ".json"
 ABSENT_NAME, SESSIONS_NAME = "absent_ranks.json", "sessions.json"
 FIRST_STEP_NAME, STEP_NAME, STOP_NAME = "first_step", "step", "stop"
 MODELS_NAME = "models.json"
+NOT_FINITE_NAME = "not_finite.json"
 _USER_PREFIX, _WAITING_PREFIX = "uses_", "waiting_"
 
 STACK_SIGNAL = int(__import__("_signal").SIGRTMIN) + 7  # signal itself is slow to load
@@ -130,6 +132,43 @@ def write_models(folder: str, text: str) -> None:
     ``notes`` (a list of sentences).
     """
     _replace_file(os.path.join(folder, MODELS_NAME), text)
+
+
+def write_not_finite(folder: str, text: str) -> bool:
+    """Write when gradients began not to be finite, or remove the record; ignore errors.
+
+    Args:
+        folder: The rank's folder.
+        text: An object in JSON: ``step``, counted from 1 since the start; ``variable``, which may
+            be empty; and ``is_own``, whether this rank's own gradient was not finite. Empty once
+            gradients are finite again.
+
+    Returns:
+        False if there is an earlier record, which stays.
+    """
+    path = os.path.join(folder, NOT_FINITE_NAME)
+    if text and os.path.exists(path):
+        return False
+    if text:
+        _replace_file(path, text)
+        return True
+    try:
+        os.remove(path)
+    except OSError:
+        return False
+    return True
+
+
+def read_not_finite(folder: str) -> "Optional[Tuple[int, str, bool]]":
+    """Read step, variable and whether it was the rank's own; None if there is no record."""
+    import json
+
+    try:
+        with open(os.path.join(folder, NOT_FINITE_NAME), encoding="utf-8") as file:
+            found = json.loads(file.read(_MOST_MODELS_CHARACTERS))
+        return int(found["step"]), str(found["variable"]), bool(found["is_own"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
 
 
 _STEP_BYTES = 64  # a fixed length, so that a shorter record overwrites a longer one completely

@@ -31,8 +31,11 @@ _logger = logging.getLogger(__name__)
 
 _COLLECTIVE = "_ascend_session_collective"  # an attribute of operators: kind, reduction and group
 _AVERAGED = "_ascend_session_averaged"  # attributes of graphs
+_SKIPS = "_ascend_session_skips_overflows"
 _RUNS = "_ascend_session_runs"
 _TRACED = "_ascend_session_traced"
+
+_LONGEST_WAY = 3  # operators from a sum to the mean: casts and the division
 
 _APPLIES = ("Apply", "ResourceApply", "SparseApply", "ResourceSparseApply")
 _SCATTERS = ("Scatter", "ResourceScatter")
@@ -65,6 +68,29 @@ def note_averaged(means: Iterable[Any], variables: Iterable[Any]) -> None:
         if mean is not None and getattr(holder, "type", "") in VARIABLES:
             tensor = getattr(mean, "values", mean)
             _attribute(tensor.graph, _AVERAGED, list).append((tensor.op, holder))
+
+
+def find_averaged(total: Any) -> str:
+    """Return the name of the variable whose averaged gradient is made of this sum; may be empty."""
+    known = {op: holder.name for op, holder in _attribute(total.graph, _AVERAGED, list)}
+    tensors = [total]
+    for _ in range(_LONGEST_WAY):
+        consumers = [each for tensor in tensors for each in tensor.consumers()]
+        name = next((known[each] for each in consumers if each in known), "")
+        if name:
+            return str(name)
+        tensors = [output for each in consumers for output in each.outputs]
+    return ""
+
+
+def note_skipped_overflows(graph: Any) -> None:
+    """Note that a graph skips steps in which gradients overflow, so that they are expected."""
+    setattr(graph, _SKIPS, True)
+
+
+def skips_overflows(graph: Any) -> bool:
+    """Return whether `note_skipped_overflows` was called for a graph."""
+    return getattr(graph, _SKIPS, False) is True
 
 
 class Variable(NamedTuple):

@@ -111,8 +111,26 @@ class HostLoop(Loop):
         initializer = self._steps.initializer
         session.run(initializer, {initializer.inputs[1]: steps or self._configured_steps})
 
-    def note_run(self, session: Any, steps: int) -> None:
-        """Hear that a run has made so many steps, all of the loop unless it has failed."""
+    def note_run(self, session: Any, steps: int, fed: Sequence[str] = ()) -> None:
+        """Note a run.
+
+        Args:
+            session: The session.
+            steps: The steps that it has made, all of the loop unless it has failed.
+            fed: Placeholders that the step reads and the run was fed, without scalars.
+        """
+
+    def _list_fed(self, feeds: Any) -> List[str]:
+        """List what the step reads of a ``feed_dict``, without scalars such as a learning rate."""
+        graph, names = self._train_op.graph, []
+        for name in sorted(_fed_names(feeds)):
+            if isinstance(name, str):
+                operation = graph.as_graph_element(
+                    name, allow_tensor=True, allow_operation=False
+                ).op
+                if operation in self._of_step and operation.outputs[0].shape.rank != 0:
+                    names.append(str(operation.name))
+        return names
 
     def use_of(self, operation: Any) -> "_Use":
         """Find out what fetching an operation means for the loop."""
@@ -146,7 +164,7 @@ class HostLoop(Loop):
                 "initialisers, or give IterationsPerLoopHook to a MonitoredTrainingSession."
             )
         step = [self._train_op, *(each for each in fetches if self.use_of(each).updates)]
-        steps_made = 0
+        steps_made, fed = 0, self._list_fed(feeds)
         try:
             feeds = {**(feeds or {}), **self._inputs.draw(session, feeds, run)}
             for steps_made in range(steps - 1):
@@ -156,7 +174,7 @@ class HostLoop(Loop):
             values = run(None, feeds)
             steps_made = steps
         finally:
-            self.note_run(session, steps_made)
+            self.note_run(session, steps_made, fed)
         return values
 
 

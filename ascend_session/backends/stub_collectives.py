@@ -17,6 +17,7 @@ from ascend_session.backends.exchange import collectives
 from ascend_session.backends.exchange.communicator import Collective, Communicator
 from ascend_session.backends.exchange.order import Iteration
 from ascend_session.backends.exchange.wire import Operation
+from ascend_session.backends.not_finite import SumWatch
 from ascend_session.backends.stub_job import StubJob, current_job, members_now
 from ascend_session.backends.stub_ops import NO_GRADIENT, Function, blocking_op
 from ascend_session.errors import CollectiveError
@@ -246,8 +247,13 @@ def _begin(describe: Describe, work: Work) -> Function:
 
 
 def _allreduce(tensors: Sequence[Any], reduction: str, group: str, gradient: str) -> List[Any]:
+    watch = SumWatch() if reduction == "sum" else None
+
     def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
-        return collectives.all_reduce(comm, arrays, reduction)
+        results = collectives.all_reduce(comm, arrays, reduction)
+        if watch is not None:
+            watch.look(arrays, results)
+        return results
 
     wide = [_widen(tensor) for tensor in tensors]
     shapes = [_as_list(tensor.shape) for tensor in tensors]
@@ -255,6 +261,8 @@ def _allreduce(tensors: Sequence[Any], reduction: str, group: str, gradient: str
     reduced = _collective(
         "HcomAllReduce", group, what, wide, work, shapes, gradient, reduction=reduction
     )
+    if watch is not None:
+        watch.follow(reduced)
     return [tf1().cast(value, tensor.dtype) for value, tensor in zip(reduced, tensors)]
 
 

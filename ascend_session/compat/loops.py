@@ -3,7 +3,7 @@
 Source: util.py, ``IterationPerLoop``; npu_hook.py, ``SetIterationsVarHook``.
 """
 
-from typing import Any, Dict
+from typing import Any, Dict, Sequence
 
 from ascend_session.backends.host_loop import HostLoop
 from ascend_session.compat.sessions import session_log
@@ -39,9 +39,9 @@ class LateLoop(HostLoop):
     def __init__(self, train_op: Any) -> None:
         super().__init__(train_op, steps=1)
 
-    def note_run(self, session: Any, steps: int) -> None:
+    def note_run(self, session: Any, steps: int, fed: Sequence[str] = ()) -> None:
         """Count the run for the report."""
-        session_log().note_run(session, steps)
+        session_log().note_run(session, steps, fed)
 
 
 def find_loop(train_op: Any) -> LateLoop:

@@ -58,6 +58,7 @@ from ascend_session.user_code import UserLine
 _SECTIONS = (
     ("refused", "Errors, which end the run on a device:"),
     ("host", "Errors on a device whose host has the files of this machine:"),
+    ("differs", "Trains otherwise than the script suggests:"),
     ("silent", "Ignored:"),
     ("warning", "Accepted on a device, with a warning:"),
     ("stub", "Without effect on the stub:"),

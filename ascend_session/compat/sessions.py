@@ -23,7 +23,18 @@ import warnings
 import weakref
 from functools import partial
 from traceback import walk_stack
-from typing import Any, Callable, Dict, List, Mapping, MutableMapping, NamedTuple, Optional
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    List,
+    Mapping,
+    MutableMapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 from ascend_session.backends import tf_sessions
 from ascend_session.backends._tensorflow import destroy, disown, is_running, tf1
@@ -196,6 +207,7 @@ class WatchedSession(NamedTuple):
         is_refused: Whether it was refused for its options.
         loops: Numbers of runs by the number of steps that each has made: fewer than the loop's if
             the run failed. A loop that was made but never run has 0 runs.
+        fed: Placeholders of more than a scalar that its loops were fed.
     """
 
     number: int
@@ -206,12 +218,13 @@ class WatchedSession(NamedTuple):
     notes: List[str]
     is_refused: bool
     loops: Dict[int, int]
+    fed: List[str]
 
     def as_dict(self) -> Dict[str, Any]:
         """Return the session, as far as it has come, as plain values."""
         settings = self.settings
         if not self.is_refused:
-            settings = describe_loops(settings, self.loops)
+            settings = describe_loops(settings, self.loops, self.fed)
         return {**self._asdict(), "settings": [dict(setting._asdict()) for setting in settings]}
 
 
@@ -233,7 +246,9 @@ class SessionLog:
         self._open: List[Any] = []
         self._initial: Optional[Dict[str, Any]] = None
         self._initial_name = ""
-        self._loops: MutableMapping[Any, Dict[int, int]] = weakref.WeakKeyDictionary()
+        self._loops: MutableMapping[Any, Tuple[Dict[int, int], List[str]]] = (
+            weakref.WeakKeyDictionary()
+        )
         self._leftovers = Leftovers()
 
     def add(
@@ -243,13 +258,14 @@ class SessionLog:
         number, kind, notes = len(self.sessions) + 1, type(session).__name__, list(verdict.notes)
         options = describe_options(verdict, is_refused)
         loops: Dict[int, int] = {}
+        fed: List[str] = []
         if not is_refused:
             reasons = {option.why for option in options}
             notes += [str(each) for each in verdict.ignored if str(each) not in reasons]
-            self._loops[session] = loops
+            self._loops[session] = loops, fed
         self.sessions.append(
             WatchedSession(
-                number, kind, where, verdict.has_entry, options, notes, is_refused, loops
+                number, kind, where, verdict.has_entry, options, notes, is_refused, loops, fed
             )
         )
         if verdict.is_offloaded and not is_refused:
@@ -275,12 +291,13 @@ class SessionLog:
 
     def note_loop(self, session: Any, steps: int) -> None:
         """Note that a session has a loop of so many steps."""
-        self._loops.get(session, {}).setdefault(steps, 0)
+        self._loops.get(session, ({}, []))[0].setdefault(steps, 0)
 
-    def note_run(self, session: Any, steps: int) -> None:
-        """Count a run of a loop that has made so many steps."""
-        loops = self._loops.get(session, {})
+    def note_run(self, session: Any, steps: int, fed: Sequence[str] = ()) -> None:
+        """Count a run of a loop that has made so many steps, with these placeholders fed."""
+        loops, known = self._loops.get(session, ({}, []))
         loops[steps] = loops.get(steps, 0) + 1
+        known += [name for name in fed if name not in known]
 
     def check_initialised(self, verdict: EntryVerdict) -> None:
         """Compare the options of a new session with those of the device's initialisation.

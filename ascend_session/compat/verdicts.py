@@ -24,6 +24,7 @@ from ascend_session.config.proto import left_on
 from ascend_session.config.rules import RULES, RULES_OF_OPENING, paths
 from ascend_session.config.rules.rule import FlatOptions
 from ascend_session.findings import ERROR, HOST, NO_EFFECT, WARNING, Finding, errors_of
+from ascend_session.text import join_words
 from ascend_session.vendor import HOST_JOBS
 
 _MOST_BY_HAND = 25  # options in one entry; NPUEstimator writes more
@@ -304,6 +305,7 @@ class SessionOption(NamedTuple):
         key: The vendor's key.
         value: The value in the entry.
         effect: ``device`` (correct), ``warning`` (a device takes it, but see the reason),
+            ``differs`` (in effect, but a loop makes other steps than the script suggests),
             ``default`` (NPUEstimator wrote it), ``silent`` (a device ignores it), ``stub`` (without
             effect here), ``unused`` (correct, but its session was refused), ``host`` (ends the run
             on a device whose host has the same files) or ``refused`` (ends the run on a device).
@@ -351,7 +353,7 @@ def describe_options(verdict: EntryVerdict, is_refused: bool = False) -> List[Se
 
 
 def describe_loops(
-    options: Sequence[SessionOption], loops: Mapping[int, int]
+    options: Sequence[SessionOption], loops: Mapping[int, int], fed: Sequence[str] = ()
 ) -> List[SessionOption]:
     """Return options in which iterations_per_loop says whether it was in force in the session.
 
@@ -361,10 +363,11 @@ def describe_loops(
     Args:
         options: The options of a session that was opened, as `describe_options` returns them.
         loops: The loops of the session (`sessions.WatchedSession`).
+        fed: Placeholders of more than a scalar that its loops were fed.
     """
     is_estimators = any(option.effect == "default" for option in options)
     return [
-        _describe_loop(option, loops, is_estimators)
+        _describe_loop(option, loops, is_estimators, fed)
         if option.key == "iterations_per_loop" and option.effect in ("device", "warning", "silent")
         else option
         for option in options
@@ -372,10 +375,26 @@ def describe_loops(
 
 
 def _describe_loop(
-    option: SessionOption, loops: Mapping[int, int], is_estimators: bool
+    option: SessionOption, loops: Mapping[int, int], is_estimators: bool, fed: Sequence[str]
 ) -> SessionOption:
     written = f"{option.key}={option.value}"
     runs = [_describe_runs(count, steps) for steps, count in sorted(loops.items()) if count]
+    if loops and option.value not in loops:
+        number = max(loops)
+        why = (
+            f"{written} is not the number of the loop, {number}: {' and '.join(runs) or 'no run'}. "
+            f"The vendor requires the same in both: set_iteration_per_loop(sess, train_op, "
+            f"{option.value}), or {option.key}={number} in the entry."
+        )
+        return option._replace(effect="differs", why=why)
+    if runs and fed:
+        names = join_words([repr(name) for name in fed])
+        why = (
+            f"{written} with {names} fed: all {option.value} steps of a run train on the same "
+            "values, as on a device. For a new batch in each step read an initializable iterator, "
+            "with enable_data_pre_proc=True; or run one step a run."
+        )
+        return option._replace(effect="differs", why=why)
     if runs:
         on_device = f" On a device, {option.why}" if option.key in option.why else ""
         why = f"{written} was in force: {' and '.join(runs)}.{on_device}"

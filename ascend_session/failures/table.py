@@ -842,10 +842,20 @@ ROWS: Tuple[Definition, ...] = (
     _permanent(
         "backends/exchange of this package",
         "The ranks of this job need each other, and one did not do its part. Start all ranks with "
-        "the same script, arguments and data, give each the same number of steps, and read what "
-        "the rank that the sentence names has written.",
+        "the same script, arguments and data, give each the same number of steps (see "
+        "training.common_steps), and read what the rank that the sentence names has written.",
         KnownText(JOB_CANNOT_GO_ON, JOB_CANNOT_GO_ON[:-2]),
         is_secondary=True,
+    ),
+    _permanent(
+        "guides/debugging.md#the-loss-is-nan",
+        "An operator has divided by zero or overflowed; float16 ends at 65504. Find the first one: "
+        "tf.debugging.check_numerics, or on a device the overflow dump. Then mend the input, lower "
+        "the learning rate, clip, or give DistributedOptimizer a loss scale manager. See "
+        "'ascend-session guide debugging'.",
+        KnownText("NaN loss during training", "NaN"),
+        KnownText("Tensor had NaN values", "NaN"),
+        KnownText("Tensor had Inf values", "NaN"),
     ),
     _permanent(
         "guides/training.md#when-the-ranks-hold-different-models",

@@ -48,6 +48,7 @@ from ascend_session.launcher.descriptions import (
     without_runner,
 )
 from ascend_session.launcher.environment import LOG_PATH
+from ascend_session.launcher.not_finite import find_first, is_about_numbers, raised_alike
 from ascend_session.launcher.result import Attempt, Cause, Outcome, RankResult
 from ascend_session.launcher.script_ranks import read_announced_size
 from ascend_session.launcher.show.lines import clean, is_blank
@@ -281,6 +282,10 @@ class _Judge:
                 rank, own_failure = speaker
                 sentence = describe_stopped(rank, own_failure, first)
                 return self._blame(rank, _exit_code_of_launch(first), sentence, own_failure)
+        first_bad = find_first(self._plan, self._ranks) if is_about_numbers(first.error) else None
+        if first_bad is not None:
+            guilty = [rank for rank in self.failed if rank.rank in first_bad.ranks]
+            first = guilty[0] if guilty else first
         is_secondary = failure is not None and failure.definition.is_secondary
         suspect = None if failure is None else self._find_suspect(first, is_own)
         if failure is not None and suspect is not None:
@@ -288,7 +293,13 @@ class _Judge:
             if cause is not None:
                 return cause
         sentence = self._describe_end(first)
+        if not is_secondary and raised_alike(self.failed, self._plan.size) is not None:
+            sentence = sentence.replace(
+                f"Rank {first.rank} raised", f"All {self._plan.size} ranks raised", 1
+            )
         sentence += describe_failure(failure, sentence)
+        if first_bad is not None:
+            sentence = f"{sentence.rstrip('.')}. {first_bad.sentence}"
         left: Tuple[int, ...] = ()
         if is_secondary and self._is_one_node:
             if failure is not None and JOB_CANNOT_GO_ON not in failure.line:

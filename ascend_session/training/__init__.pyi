@@ -15,3 +15,4 @@ from .progress import note_first_step as note_first_step
 from .progress import note_step as note_step
 from .sessions import initialize as initialize
 from .sessions import monitored_session as monitored_session
+from .steps import common_steps as common_steps

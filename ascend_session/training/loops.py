@@ -5,14 +5,16 @@ the host does. All steps get the same ``feed_dict``, and the same batch unless t
 (``enable_data_pre_proc``). Other fetches of the run have the values of the last step.
 """
 
-from typing import Any, NamedTuple, Optional
+import sys
+from typing import Any, Iterable, NamedTuple, Optional
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.base import Loop
 from ascend_session.config.proto import read_entry
-from ascend_session.errors import ConfigError, LifecycleError, warn
+from ascend_session.errors import ConfigError, LifecycleError, warn, warn_at
 from ascend_session.session.conditions import LOOPS_APPLIED, refuse_one_shot
 from ascend_session.session.graphs import graph_backend
+from ascend_session.user_code import user_line
 from ascend_session.vendor import ITERATION_OP
 
 _Hook: Any = tf1().train.SessionRunHook
@@ -85,6 +87,36 @@ def iterations_per_loop(session: Any, train_op: Any, n: int) -> Any:
     if n not in graph.get_collection(LOOPS_APPLIED):
         graph.add_to_collection(LOOPS_APPLIED, n)
     return operation if looped is None else looped.loop.operation
+
+
+def warn_of_part(number: int, n: int, name: str) -> None:
+    """Warn if a number of steps is no multiple of the steps of a run.
+
+    Args:
+        number: With which training ends.
+        n: Steps of a run.
+        name: What the user calls the number.
+    """
+    if number % n:
+        most = number + -number % n
+        warn_at(
+            user_line(sys._getframe()),
+            f"{name}={number} is not a multiple of iterations_per_loop={n}: a run makes {n} steps, "
+            f"so that training makes {most}. Use {most - n or n} or {most}, or another "
+            "iterations_per_loop.",
+        )
+
+
+def check_stop(graph: Any, hooks: Iterable[Any]) -> None:
+    """Warn of a StopAtStepHook whose steps are no multiple of those of the graph's loop."""
+    looped: Optional[_LoopOfGraph] = getattr(graph, _ATTRIBUTE, None)
+    for hook in hooks if looped is not None else ():
+        if isinstance(hook, tf1().train.StopAtStepHook):
+            for name in ("num_steps", "last_step"):
+                number = getattr(hook, f"_{name}", None)
+                if number is not None and looped is not None:
+                    warn_of_part(int(number), looped.n, name)
+                    break
 
 
 def _as_operation(train_op: Any, n: Any) -> Any:

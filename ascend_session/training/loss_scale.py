@@ -7,12 +7,16 @@ which TensorFlow 2 does not have. Variables have the same names, so that checkpo
 import abc
 import contextlib
 import math
+import sys
 from typing import Any, Callable, List
 
-from ascend_session.backends._tensorflow import tf1
+from ascend_session.backends._tensorflow import own_operators, tf1
+from ascend_session.backends.averaging import note_skipped_overflows
 from ascend_session.config.grammars import show_value
-from ascend_session.errors import ConfigError
+from ascend_session.errors import ConfigError, warn_at
+from ascend_session.session.graphs import graph_backend, job_rank
 from ascend_session.text import shorten
+from ascend_session.user_code import user_line
 
 # Limits of the scale (npu_loss_scale_manager.py): almost the largest float32, and 1.
 _LARGEST, _SMALLEST = 3.4e38, 1.0
@@ -167,8 +171,53 @@ def apply_if_finite(finite: Any, apply: Callable[[], Any], manager: Any) -> Any:
         manager: The loss scale manager.
     """
     tf = tf1()
+    graph = tf.get_default_graph()
+    note_skipped_overflows(graph)
     update = tf.cond(finite, lambda: tf.group(apply()), tf.no_op)
-    return tf.group(update, manager.update_loss_scale(finite))
+    adapt = manager.update_loss_scale(finite)
+    # A device would have to leave its graph for a function of Python.
+    if graph_backend().name != "stub":
+        return tf.group(update, adapt)
+    with own_operators(graph), graph.device("/device:CPU:0"):
+        with tf.control_dependencies([adapt]):
+            scale = tf.cast(manager.get_loss_scale(), tf.float32)
+        watch = tf.numpy_function(_SkipWatch().note_step, [finite, scale], [])
+    return tf.group(update, adapt, watch)
+
+
+_MOST_SKIPPED = 100  # steps in a row with any scale
+_MOST_SKIPPED_AT_MINIMUM = 10
+
+
+class _SkipWatch:
+    """Warns, once, if a training updates nothing any more because each step overflows."""
+
+    def __init__(self) -> None:
+        self._where = user_line(sys._getframe())  # that has the optimizer apply gradients
+        self._skipped = 0
+        self._has_warned = False
+
+    def note_step(self, finite: Any, scale: Any) -> None:
+        """Count a step.
+
+        Args:
+            finite: Whether it was applied.
+            scale: The scale of the next one.
+        """
+        self._skipped = 0 if finite else self._skipped + 1
+        is_at_minimum = scale <= _SMALLEST and self._skipped >= _MOST_SKIPPED_AT_MINIMUM
+        if self._has_warned or not (is_at_minimum or self._skipped >= _MOST_SKIPPED):
+            return
+        self._has_warned = True
+        if job_rank() != 0:
+            return  # the same on all ranks
+        where = ", its minimum" if scale <= _SMALLEST else ""
+        text = (
+            f"The last {self._skipped} steps were skipped, because gradients were not finite; the "
+            f"loss scale is {scale:g}{where}. Nothing is trained: look for NaN in the loss itself "
+            "(ascend-session explain NaN)."
+        )
+        warn_at(self._where, text)
 
 
 def _read_scale(name: str, value: Any) -> float:

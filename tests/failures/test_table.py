@@ -51,7 +51,7 @@ CLASSES = {
         "[InitChannelStage][VersionConflict]; [TaskExecStage][InvalidArgument]; "
         "No module named 'npu_bridge'; No module named 'hccl'; can't start new thread; "
         "pthread_create failed; Resource temporarily unavailable; "
-        "uninitialized value in SaveV2; different_models"
+        "uninitialized value in SaveV2; different_models; NaN"
     ),
     FailureClass.HARDWARE: (
         "ra hdc message process failed, ret -67; "

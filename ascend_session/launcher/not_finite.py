@@ -1,0 +1,72 @@
+"""Which rank's gradients were the first that were not finite, if a job fails because of such.
+
+One step later the sum has made the variables of all ranks NaN, and whoever looks first fails.
+"""
+
+import re
+from typing import TYPE_CHECKING, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ascend_session.failures.record import ErrorRecord
+from ascend_session.launcher.result import RankResult
+from ascend_session.rank_folder import read_not_finite
+from ascend_session.text import format_ranges
+
+if TYPE_CHECKING:
+    from ascend_session.launcher.plan import Plan
+
+# What TensorFlow says: NanTensorHook, check_numerics, verify_tensor_all_finite, and scripts.
+_NAMES = re.compile(r"\b(NaN|Inf)\b|NanLoss|not finite|non-finite|infinite", re.IGNORECASE)
+
+
+class FirstNotFinite(NamedTuple):
+    """The first gradients that were not finite.
+
+    Attributes:
+        ranks: Whose they were; empty if only the sum overflowed.
+        sentence: What is known of it.
+    """
+
+    ranks: Tuple[int, ...]
+    sentence: str
+
+
+def is_about_numbers(error: Optional[ErrorRecord]) -> bool:
+    """Return whether an exception is about numbers that are not finite."""
+    return error is not None and _NAMES.search(f"{error.name} {error.message}") is not None
+
+
+def find_first(plan: "Plan", ranks: Sequence[RankResult]) -> Optional[FirstNotFinite]:
+    """Find who brought the first gradients that were not finite; None if nobody recorded any."""
+    found: Dict[int, Tuple[int, str, bool]] = {}
+    for rank in ranks:
+        record = read_not_finite(plan.of(rank.rank).folder)
+        if record is not None:
+            found[rank.rank] = record
+    if not found:
+        return None
+    step = min(record[0] for record in found.values())
+    first = {rank: record for rank, record in found.items() if record[0] == step}
+    own = [rank for rank, record in first.items() if record[2]]
+    variable = first[own[0] if own else min(first)][1]
+    gradient = f"gradient of {variable!r}" if variable else "gradient"
+    since = f"in step {step} since the start"
+    whose = f"rank{'' if len(own) == 1 else 's'} {format_ranges(own, ',')}"
+    text = f"The first {gradient} that was seen not to be finite came from {whose}, {since}."
+    if not own:
+        text = f"The sum of the ranks' {gradient} overflowed {since}, though each was finite."
+    return FirstNotFinite(tuple(own), text)
+
+
+def raised_alike(failed: List[RankResult], size: int) -> Optional[ErrorRecord]:
+    """Return the exception that all ranks of a job have raised; None if they did not."""
+    errors = [rank.error for rank in failed]
+    first = errors[0] if errors else None
+    if first is None or len(errors) != size or size == 1 or first.type == "SystemExit":
+        return None
+    same = all(
+        each is not None
+        and (each.type, each.message) == (first.type, first.message)
+        and each.failed_rank is None
+        for each in errors
+    )
+    return first if same and not first.is_termination else None
