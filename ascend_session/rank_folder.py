@@ -128,8 +128,8 @@ _MOST_MODELS_CHARACTERS = 1 << 20
 def write_models(folder: str, text: str) -> None:
     """Write how the ranks' models compare, an object in JSON; ignore errors.
 
-    It has ``is_one_model`` (null if that is not known), ``error`` (null or a sentence) and
-    ``notes`` (a list of sentences).
+    It has ``is_one_model`` (null if that is not known), ``error`` (null or a sentence), ``notes``
+    (a list of sentences) and ``late_shares`` (a list of numbers, one for each rank, or empty).
     """
     _replace_file(os.path.join(folder, MODELS_NAME), text)
 
@@ -207,7 +207,9 @@ def read_step(folder: str) -> "Optional[Tuple[int, Optional[int], float]]":
         return None
 
 
-def read_models(folder: str) -> "Optional[Tuple[Optional[bool], str, Tuple[str, ...]]]":
+def read_models(
+    folder: str,
+) -> "Optional[Tuple[Optional[bool], str, Tuple[str, ...], Tuple[float, ...]]]":
     """Read what the comparison of the ranks' variables has found.
 
     Args:
@@ -215,7 +217,7 @@ def read_models(folder: str) -> "Optional[Tuple[Optional[bool], str, Tuple[str, 
 
     Returns:
         Whether the ranks hold one model, None if nothing was compared; an error, or an empty text;
-        and notes. None if there is no such file.
+        notes; and the late shares. None if there is no such file.
     """
     import json
 
@@ -223,7 +225,9 @@ def read_models(folder: str) -> "Optional[Tuple[Optional[bool], str, Tuple[str, 
         with open(os.path.join(folder, MODELS_NAME), encoding="utf-8") as file:
             found = json.loads(file.read(_MOST_MODELS_CHARACTERS))
         is_one_model, notes = found["is_one_model"], tuple(map(str, found["notes"]))
-        return None if is_one_model is None else bool(is_one_model), found["error"] or "", notes
+        is_one_model = None if is_one_model is None else bool(is_one_model)
+        shares = tuple(map(float, found["late_shares"]))
+        return is_one_model, found["error"] or "", notes, shares
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

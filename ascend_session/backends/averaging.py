@@ -30,6 +30,7 @@ from ascend_session.vendor import WORLD_GROUP
 _logger = logging.getLogger(__name__)
 
 _COLLECTIVE = "_ascend_session_collective"  # an attribute of operators: kind, reduction and group
+_KEY = "_ascend_session_key"  # the place of a collective in the program, the same on all ranks
 _AVERAGED = "_ascend_session_averaged"  # attributes of graphs
 _SKIPS = "_ascend_session_skips_overflows"
 _RUNS = "_ascend_session_runs"
@@ -49,11 +50,15 @@ _MOST_PLANS = 1000  # of a graph that are kept; TensorFlow, too, keeps something
 _HARMLESS = ("ReadVariableOp", "ResourceGather", "Print", "PrintV2", "Assert", "CheckNumerics")
 
 
-def mark_collective(tensors: Sequence[Any], kind: str, group: str, reduction: str = "") -> None:
+def mark_collective(
+    tensors: Sequence[Any], kind: str, group: str, reduction: str = "", key: str = ""
+) -> None:
     """Mark the operator that gives these tensors as a collective, by the vendor's name of it."""
     for operation in {id(tensor.op): tensor.op for tensor in tensors}.values():
         value = tf1().AttrValue(s=f"{kind}/{reduction}/{group}".encode())
         operation._set_attr(_COLLECTIVE, value)
+        if key:
+            operation._set_attr(_KEY, tf1().AttrValue(s=key.encode()))
 
 
 def note_averaged(means: Iterable[Any], variables: Iterable[Any]) -> None:
@@ -119,6 +124,7 @@ class RunPlan(NamedTuple):
         written: The names of all that it sets to another value than an optimizer's.
         has_updates: Whether an optimizer updates any variable.
         is_empty: Whether it computes nothing at all.
+        collectives: Group and key of each collective that it runs, sends and receives excepted.
     """
 
     averaged: Tuple[Variable, ...] = ()
@@ -128,6 +134,7 @@ class RunPlan(NamedTuple):
     written: FrozenSet[str] = frozenset()
     has_updates: bool = False
     is_empty: bool = False
+    collectives: Tuple[Tuple[str, str], ...] = ()
 
 
 def plan_run(graph: Any, operations: Sequence[Any]) -> RunPlan:
@@ -258,7 +265,17 @@ def _plan(graph: Any, needed: List[Any]) -> RunPlan:
         frozenset(written),
         has_updates or has_updates_in_functions(graph, needed),
         all(operation.type == "NoOp" for operation in needed),
+        tuple(sorted(_list_keys(needed))),
     )
+
+
+def _list_keys(operations: Iterable[Any]) -> Iterator[Tuple[str, str]]:
+    """Yield group and key of each collective among operations that has a key."""
+    for operation in operations:
+        if operation.type == "IdentityN" and _KEY in operation.node_def.attr:
+            collective = _read_collective(operation)
+            if collective is not None:
+                yield collective[2], operation.get_attr(_KEY).decode()
 
 
 def _readable(groups: Dict[Any, str]) -> Tuple[Variable, ...]:

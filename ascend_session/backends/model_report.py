@@ -18,6 +18,7 @@ from ascend_session.backends.averaging import RunPlan, Variable, plan_run
 from ascend_session.backends.collectives import Groups
 from ascend_session.backends.exchange.group import ProcessGroup
 from ascend_session.backends.exchange.models import RankReport, VariableSummary, summarize
+from ascend_session.backends.run_recorder import RunRecorder
 from ascend_session.backends.tf_sessions import SessionObserver, open_sessions
 from ascend_session.errors import AscendError
 
@@ -59,6 +60,7 @@ class ModelObserver(SessionObserver):
     def __init__(self, process_group: ProcessGroup, groups: Groups) -> None:
         self._process_group = process_group
         self._groups = groups
+        self._runs = RunRecorder(groups)
         self._trained: MutableMapping[Any, _Trained] = weakref.WeakKeyDictionary()
         self._begun: Dict[str, VariableSummary] = {}
         self._averaged: Dict[str, VariableSummary] = {}
@@ -80,6 +82,7 @@ class ModelObserver(SessionObserver):
             for other in open_sessions():
                 self._read(other)
         plan = plan_run(session.graph, operations)
+        self._runs.note_run(session, operations, plan)
         self._has_run = self._has_run or not plan.is_empty
         self._has_updated = self._has_updated or plan.has_updates
         number = self._number(session.graph)
@@ -146,6 +149,7 @@ class ModelObserver(SessionObserver):
             for name, each in self._separate.items()
             if (self._newest[name], name) in expected and name not in self._averaged
         ]
+        report.runs = self._runs.list_histories()
         report.has_updated = self._has_updated or (not self._has_run and _has_computed_eagerly())
         return report
 

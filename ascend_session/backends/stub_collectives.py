@@ -231,7 +231,7 @@ def _collective(
 
     results = [(tensor.dtype, tf1().TensorShape(shape)) for tensor, shape in zip(inputs, shapes)]
     values = blocking_op(kind, inputs, _begin(describe, work), results, gradient)
-    mark_collective(values, kind, group, reduction)
+    mark_collective(values, kind, group, reduction, own_key)
     return values
 
 

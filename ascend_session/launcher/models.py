@@ -30,7 +30,7 @@ def judge_models(plan: "Plan", attempt: Attempt) -> None:
         return
     models = read_models(plan.ranks[0].folder)
     if models is not None:
-        attempt.is_one_model, error, notes = models
+        attempt.is_one_model, error, notes, attempt.late_shares = models
         attempt.model_notes = tuple(map(_write_sentence, notes))
         if error and attempt.cause is None:
             attempt.cause = _blame_models(error)

@@ -168,6 +168,8 @@ class Attempt:
             has noted it; None if nothing did.
         is_one_model: Whether the ranks hold one model; None if nothing was compared.
         model_notes: What else is to be said about the models of the ranks.
+        late_shares: By rank, the share of the steps in which all others waited for it; empty if
+            there were too few steps, or this cannot be seen.
     """
 
     number: int
@@ -197,6 +199,7 @@ class Attempt:
     first_step: Optional[int] = None
     is_one_model: Optional[bool] = None
     model_notes: Tuple[str, ...] = ()
+    late_shares: Tuple[float, ...] = ()
 
     @classmethod
     def begin(cls, plan: Plan, started: float) -> Attempt:
@@ -239,6 +242,7 @@ class Attempt:
             "left": self.left,
             "first_step": self.first_step,
             "is_one_model": self.is_one_model,
+            "late_shares": self.late_shares,
         }
 
 

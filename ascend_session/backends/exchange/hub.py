@@ -32,6 +32,7 @@ from typing import (
     Tuple,
 )
 
+from ascend_session.backends.exchange.lateness import Lateness
 from ascend_session.backends.exchange.models import RankReport, is_exchange
 from ascend_session.backends.exchange.reductions import check_plan, combine
 from ascend_session.backends.exchange.rendezvous import Endpoint, is_same_starter
@@ -132,6 +133,7 @@ class Hub:
         members: The ranks that have joined.
         reports: What ranks report about their variables, by rank.
         has_exchanged: Whether a collective has run that is more than a broadcast.
+        lateness: When the ranks enter reductions.
     """
 
     def __init__(
@@ -142,6 +144,7 @@ class Hub:
         self.members: Dict[int, Member] = {}
         self.reports: Dict[int, RankReport] = collections.defaultdict(RankReport)
         self.has_exchanged = False
+        self.lateness = Lateness(size)
         self._size = size
         self._endpoint = endpoint
         self._pid = pid
@@ -382,6 +385,10 @@ class Hub:
         entered = self._entered.setdefault(operation.key, {})
         first = next(iter(entered.values()), entry)
         entered[rank] = entry
+        if len(operation.ranks) < self._size or operation.signature.startswith("send"):
+            self.lateness.have_parts = True
+        elif entry.plan != "gather":
+            self.lateness.note_entry(operation.key, rank, len(entered) == self._size)
         if entry is not first and entry.meaning != first.meaning:
             among = len({other.operation.ranks for other in entered.values()}) > 1
             what = (

@@ -11,6 +11,7 @@ import math
 import zlib
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
+from ascend_session.backends.exchange.runs import RunHistory, compare_runs, read_history
 from ascend_session.backends.exchange.sentences import name_ranks
 from ascend_session.backends.exchange.wire import LARGEST, Header, Operation, encode
 from ascend_session.text import join_words
@@ -92,6 +93,7 @@ class RankReport:
         averaged: The same variables after the last one.
         separate: Variables that a broadcast made equal, and that an optimizer then updated without
             averaging their gradients, after the last step.
+        runs: The runs with collectives.
         has_updated: Whether an optimizer has updated variables, or may have: what runs eagerly
             cannot be seen.
     """
@@ -100,10 +102,13 @@ class RankReport:
         self.begun: List[VariableSummary] = []
         self.averaged: List[VariableSummary] = []
         self.separate: List[VariableSummary] = []
+        self.runs: List[RunHistory] = []
         self.has_updated = False
 
     def encode(self) -> Iterator[bytes]:
         """Write it as messages, each well below the size limit."""
+        for history in self.runs:
+            yield encode({"kind": "variables", "part": "runs", "variables": [history.as_row()]})
         for part in ("begun", "averaged", "separate"):
             rows: List[Any] = []
             size = 0
@@ -119,6 +124,9 @@ class RankReport:
 
     def add(self, header: Header) -> None:
         """Add the variables of such a message; raises one of wire.MALFORMED if it is not one."""
+        if header["part"] == "runs":
+            self.runs.extend(map(read_history, header["variables"]))
+            return
         known = {"begun": self.begun, "averaged": self.averaged, "separate": self.separate}
         known[header["part"]].extend(_read_summary(*row) for row in header["variables"])
 
@@ -137,11 +145,14 @@ class ModelComparison(NamedTuple):
         is_one_model: Whether all ranks hold one model; None if that is not known.
         error: The sentence that fails the job; None without one.
         notes: Sentences about what may be wrong.
+        late_shares: By rank, the share of the steps in which the others waited for it; empty if
+            too few were made.
     """
 
     is_one_model: Optional[bool] = None
     error: Optional[str] = None
     notes: Tuple[str, ...] = ()
+    late_shares: Tuple[float, ...] = ()
 
     def as_json(self) -> str:
         """Write it for the launcher."""
@@ -166,6 +177,7 @@ def compare_models(
         advice: What to do.
     """
     notes = _compare_first_values(reports, advice)
+    notes += compare_runs({rank: report.runs for rank, report in reports.items()})
     averaged = _group({rank: report.averaged for rank, report in reports.items()})
     different = _find_different(averaged)
     updating = [rank for rank, report in sorted(reports.items()) if report.has_updated]

@@ -10,6 +10,7 @@ import os
 import sys
 from typing import Mapping
 
+from ascend_session.backends.exchange.lateness import Lateness
 from ascend_session.backends.exchange.models import (
     Advice,
     ModelComparison,
@@ -36,13 +37,17 @@ def current_advice() -> Advice:
     return _advice
 
 
-def publish(reports: Mapping[int, RankReport], size: int, has_exchanged: bool) -> None:
+def publish(
+    reports: Mapping[int, RankReport], size: int, has_exchanged: bool, lateness: Lateness
+) -> None:
     """Compare the models of a system's ranks; report the result with that of earlier systems."""
     global _comparison
     earlier, new = _comparison, compare_models(reports, size, has_exchanged, _advice)
-    notes = tuple(dict.fromkeys([*earlier.notes, *new.notes]))
+    notes = tuple(dict.fromkeys([*earlier.notes, *new.notes, *lateness.describe()]))
     latest = earlier if earlier.error or new.is_one_model is None else new
-    _comparison = latest._replace(notes=notes)
+    _comparison = latest._replace(
+        notes=notes, late_shares=lateness.measure_shares() or earlier.late_shares
+    )
     folder = os.environ.get(RANK_FOLDER)
     if folder:
         write_models(folder, _comparison.as_json())

@@ -118,7 +118,8 @@ class Server:
                         self._attend(key.data, mask)
                     if self._hub.have_all_left and not self._is_published:
                         self._is_published = True  # before any rank goes on
-                        outcome.publish(self._hub.reports, self._size, self._hub.has_exchanged)
+                        hub = self._hub
+                        outcome.publish(hub.reports, self._size, hub.has_exchanged, hub.lateness)
                     if self._hub.outbox:
                         self._send_all()
                 if time.monotonic() - looked_at >= LOOK_S:
