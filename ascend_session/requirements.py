@@ -12,6 +12,11 @@ from typing import Tuple
 
 EXAMPLES_COMMAND = "pip install scikit-learn matplotlib"
 VENDOR_WHEEL_COMMAND = "pip install --no-index DIR/npu_bridge-*.whl"
+OTHER_ADAPTER = (
+    "The package npu_device is the adapter for TensorFlow 2, another product. Neither "
+    "`ascend-session run` nor `launch` stands in for it: run the script where it is installed, on "
+    "a machine with an Ascend processor, or write the training for npu_bridge or ascend_session."
+)
 _X86_64 = ("x86_64", "amd64")
 
 

@@ -24,6 +24,7 @@ from ascend_session.audit.objects import (
 from ascend_session.audit.option_rules import POSITIONAL, find_vendor_classes
 from ascend_session.audit.syntax import FUNCTIONS, Script, last_name
 from ascend_session.config.proto import REMAPPER
+from ascend_session.findings import Place
 
 # Functions of the vendor's npu_init that complete a configuration and return or use it; they set
 # remapping to OFF, and memory_optimization only where they add the entry (npu_init.py).
@@ -234,6 +235,9 @@ class Engine:
                 is_local = "." not in name and not isinstance(self._scope.node, ast.ClassDef)
                 is_local = is_local and name not in self._constants.moving
                 part.owner.names.append((name, self._scope.node if is_local else None))
+                kind = last_name(value.func) if isinstance(value, ast.Call) else ""
+                if kind in _MAKING:
+                    part.owner.kinds[name] = kind
         elif part is not None:
             mark_shared(part.owner)
 
@@ -257,11 +261,15 @@ class Engine:
         owner, path = self._part(target) or Part(None)
         if isinstance(owner, OptimizerEntry):
             if not path and attribute == "name":
-                owner.names.append((self._constants.value(value), place))
+                self._name_entry(owner, value, place)
             else:
                 owner.opaque = True
         elif isinstance(owner, Proto) and attribute in _TOGGLES:
             self._set_toggle(node, owner, attribute, self._word(value))
+
+    def _name_entry(self, entry: OptimizerEntry, value: ast.AST, place: Place) -> None:
+        known = self._constants.value(value)
+        entry.names.append(Assignment("", "name", known, place, self._branch))
 
     def _set_option(self, node: ast.AST, target: Any, field: str, value: ast.AST) -> None:
         """Record ``entry.parameter_map[key].field = value``."""
@@ -346,7 +354,7 @@ class Engine:
             into = node if node.attr in _INTO else into
             node = node.value
         if part is None and into is not None:
-            part = self._unseen_proto(into.value)
+            part = self._unseen_proto(into.value, _MAKING[_INTO.index(into.attr)])
             attributes = attributes[: len(attributes) - _depth(into.value)]
         return part and Part(part.owner, (*part.path, *reversed(attributes)))
 
@@ -358,11 +366,12 @@ class Engine:
         self._expressions[id(node)] = Part(self._add_entry(node, None))
         return self._expressions[id(node)]
 
-    def _unseen_proto(self, node: ast.AST) -> Part:
-        """Record a configuration that comes from elsewhere."""
+    def _unseen_proto(self, node: ast.AST, kind: str) -> Part:
+        """Record a configuration that comes from elsewhere, or a part of it."""
         proto, name = self._add_proto(node, False), dotted_name(node)
         if name:
             proto.names.append((name, None))
+            proto.kinds[name] = kind
             self._home(name)[name] = Part(proto)
         else:
             self._expressions[id(node)] = Part(proto)
@@ -408,7 +417,7 @@ class Engine:
             entry = self._add_entry(node, proto)
             for each in node.keywords:
                 if each.arg == "name":
-                    entry.names.append((self._constants.value(each.value), entry.place))
+                    self._name_entry(entry, each.value, entry.place)
             return Part(entry)
         elif of.path[-1:] == ("optimizers",) and method in ("append", "extend"):
             self._list_optimizers(node, proto)

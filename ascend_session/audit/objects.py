@@ -1,7 +1,8 @@
 """The objects that a script builds, as far as its text shows."""
 
 import ast
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from itertools import islice
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from ascend_session.findings import Place
 
@@ -29,6 +30,7 @@ class EnvironmentText(NamedTuple):
 
 
 UNKNOWN = Unknown()
+_MOST_ARMS = 40  # in which assignments are compared
 
 
 Branch = Tuple[Tuple[int, int], ...]
@@ -54,13 +56,26 @@ def extend_branch(arms: Dict[int, int], branch: Branch) -> bool:
 
 
 class Assignment(NamedTuple):
-    """``parameter_map[key].field = value`` of an entry, or ``rewrite_options.field = value``."""
+    """``parameter_map[key].field = value``, or ``field = value`` of an entry or a rewriter."""
 
     key: str  # empty in the second case
     field: str
     value: Any
     place: Place
     branch: Branch
+
+
+def last_assignments(assignments: Iterable[Assignment]) -> List[Assignment]:
+    """List the assignments that no later one overwrites in each run."""
+    later: Dict[Tuple[str, str], Dict[Branch, None]] = {}
+    kept: List[Assignment] = []
+    for each in reversed(list(assignments)):
+        # One key has one value, whatever its field is.
+        branches = later.setdefault((each.key, "" if each.key else each.field), {})
+        if not any(implied(branch, each.branch) for branch in islice(branches, _MOST_ARMS)):
+            kept.append(each)
+        branches[each.branch] = None
+    return kept[::-1]
 
 
 class Proto:
@@ -77,6 +92,8 @@ class Proto:
         completed: The arms on the way to where npu_init adds the first entry, or None.
         names: Its names, each with the syntax tree of the function (or module) to which the name
             is local, or None if other code may see it.
+        kinds: The message that a name stands for, where that is known: ConfigProto, or
+            GraphOptions or RewriterConfig, which are parts of it.
     """
 
     def __init__(self, place: Place, own: bool) -> None:
@@ -89,6 +106,7 @@ class Proto:
         self.to_session = False
         self.completed: Optional[Branch] = None
         self.names: List[Tuple[str, Any]] = []
+        self.kinds: Dict[str, str] = {}
 
 
 class OptimizerEntry:
@@ -100,7 +118,7 @@ class OptimizerEntry:
         shared: Whether code that is not seen may write into it.
         branch: The arms on the way to where it is added.
         in_loop: Whether it is added in a loop.
-        names: The values assigned to its name, with the places.
+        names: The assignments to its name.
         settings: The assignments to its parameter_map.
         opaque: Whether keys are written whose names are not known.
     """
@@ -111,7 +129,7 @@ class OptimizerEntry:
         self.shared = proto is None or (proto.shared and proto.own)
         self.branch = branch
         self.in_loop = in_loop
-        self.names: List[Tuple[Any, Place]] = []
+        self.names: List[Assignment] = []
         self.settings: List[Assignment] = []
         self.opaque = False
 

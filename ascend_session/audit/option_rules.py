@@ -114,6 +114,8 @@ def check_assigned(
         return None, []
     [view] = read_in_turn([{**beside, option.key: read}])
     is_certain = ends_run(option.ends, view, option.key)
+    if read == "" and not is_certain:
+        return None, []  # which counts as not given
     return None, [each._replace(rule="value-not-allowed", certain=is_certain) for each in problems]
 
 
@@ -286,7 +288,12 @@ def _apply_rules_to(entry: OptimizerEntry, settings: List[Assignment]) -> Dict[I
     # An option in a wrong field is reported as such, and still counts as present.
     options = FlatOptions(known, refused=set(last) - set(known))
     read = {key: value for key, value in map(_read_setting, last.values()) if value is not None}
-    return dict(find_rule_violations(options, read, places, entry.place))
+    return {
+        identity: finding
+        for identity, finding in find_rule_violations(options, read, places, entry.place)
+        # Empty text counts as not given, but for what looks whether the key is there.
+        if finding.severity == ERROR or read.get(finding.option or "") != ""
+    }
 
 
 # The parts of NPURunConfig, under the vendor's names.
@@ -364,7 +371,7 @@ def _check_argument(
             fits = isinstance(given, types)
             [view] = read_in_turn([{**beside, option.key: given}])
             is_certain = not fits or ends_run(option.ends, view, option.key, in_run_config=True)
-            for problem in error.problems:
+            for problem in error.problems if given != "" or is_certain else ():
                 yield problem._replace(rule="value-not-allowed", certain=is_certain)
     yield from _check_path(option, given)
 

@@ -27,6 +27,7 @@ AUDIT_RULES: Dict[str, str] = {
     "loop-not-run": "The operation that set_iteration_per_loop returns is not used.",
     "sharded-saver": "MonitoredTrainingSession makes a saver that the adapter may fail to run.",
     "loss-scale-alone": "Ranks do not tell each other of an overflow.",
+    "other-adapter": "The script is for another adapter, that of TensorFlow 2.",
     "unknown-argument": "NPURunConfig or one of its parts has no such argument.",
     "machine-path": "An option holds a path of one machine.",
     "variable-without-default": "An environment variable that is not set ends the script.",

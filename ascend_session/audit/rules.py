@@ -11,7 +11,7 @@ their collectives (ge_plugin.cc).
 
 import ast
 from functools import lru_cache
-from typing import Any, Callable, FrozenSet, Iterable, Iterator, List, Optional, Set
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional, Set
 
 from ascend_session.audit.objects import (
     UNKNOWN,
@@ -22,6 +22,7 @@ from ascend_session.audit.objects import (
     compatible,
     dotted_name,
     implied,
+    last_assignments,
 )
 from ascend_session.audit.option_rules import check_setting, known_option, settled_values
 from ascend_session.audit.syntax import (
@@ -33,7 +34,8 @@ from ascend_session.audit.syntax import (
 )
 from ascend_session.config.entry import ENTRY_NAME, is_misnamed, misnamed_entry, several_entries
 from ascend_session.config.proto import OFF, OPTIMISES
-from ascend_session.findings import ERROR, WARNING, Finding
+from ascend_session.findings import ERROR, INFO, WARNING, Finding, Place
+from ascend_session.requirements import OTHER_ADAPTER
 from ascend_session.text import did_you_mean
 
 # Entries with these in their names are not the adapter's, whatever their keys are.
@@ -51,7 +53,8 @@ def select_adapter_entries(
     for entry in entries:
         if not entry.own and any(each.field not in _ATTR_VALUE_FIELDS for each in entry.settings):
             continue  # some other kind of map
-        names = [value.value for value, _ in entry.names if isinstance(value, Known)]
+        known = [each.value for each in entry.names]
+        names = [value.value for value in known if isinstance(value, Known)]
         texts = [name for name in names if isinstance(name, str)]
         is_other = any(word in text.lower() for text in texts for word in _OTHER_OPTIMIZERS)
         has_known_key = any(known_option(each.key) for each in entry.settings)
@@ -64,12 +67,16 @@ def select_adapter_entries(
             yield entry
 
 
+# What is wrong as soon as it is written, whatever is written later.
+_WHEN_SET = ("field-type", "unknown-key", "variable-without-default")
+
+
 def check_entry(entry: OptimizerEntry, script: Script) -> Iterator[Finding]:
     """Report what is wrong with the name of an entry and with each of its options alone."""
-    for value, place in entry.names:
-        if isinstance(value, Known) and value.value != ENTRY_NAME:
-            problem = misnamed_entry(str(value.value))
-            yield problem._replace(rule="wrong-optimizer-name", place=place)
+    for each in last_assignments(entry.names):
+        if isinstance(each.value, Known) and each.value.value != ENTRY_NAME:
+            problem = misnamed_entry(str(each.value.value))
+            yield problem._replace(rule="wrong-optimizer-name", place=each.place)
     if not entry.names and entry.own and entry.settings:
         yield Finding(
             ERROR,
@@ -81,8 +88,11 @@ def check_entry(entry: OptimizerEntry, script: Script) -> Iterator[Finding]:
             certain=not entry.shared,
         )
     settled = settled_values(entry)
+    counting = set(map(id, last_assignments(entry.settings)))
     for setting in entry.settings:
-        yield from check_setting(setting, settled, script.is_python_2)
+        for finding in check_setting(setting, settled, script.is_python_2):
+            if id(setting) in counting or finding.rule in _WHEN_SET:
+                yield finding
 
 
 def check_proto(proto: Proto, entries: List[OptimizerEntry], script: Script) -> Iterator[Finding]:
@@ -165,10 +175,12 @@ def _check_toggle(
     name: str, proto: Proto, entry: OptimizerEntry, script: Script
 ) -> Iterator[Finding]:
     rule = f"{name.replace('_', '-')}-on"
-    hint = f"Write {_name_of(proto)}.graph_options.rewrite_options.{name} = RewriterConfig.OFF."
+    owner = _name_of(proto)
+    way = _WAYS[proto.kinds.get(owner, "ConfigProto")]
+    hint = f"Write {owner}.{way}{name} = RewriterConfig.OFF."
     toggles = [
         each
-        for each in proto.toggles
+        for each in last_assignments(proto.toggles)
         if each.field == name and compatible(each.branch, entry.branch)
     ]
     is_on = False
@@ -189,8 +201,29 @@ def _check_toggle(
     yield Finding(WARNING, message, hint, rule, place=entry.place, certain=is_certain)
 
 
+# From each message to the fields of RewriterConfig.
+_WAYS = {
+    "ConfigProto": "graph_options.rewrite_options.",
+    "GraphOptions": "rewrite_options.",
+    "RewriterConfig": "",
+}
+
+
 def _name_of(proto: Proto) -> str:
-    return next((name for name, _ in proto.names if name), "config")
+    """Return the name of a configuration; that of a part of it if the whole has none."""
+    names = [name for name, _ in proto.names if name]
+    whole = [name for name in names if proto.kinds.get(name, "ConfigProto") == "ConfigProto"]
+    return next(iter(whole + names), "config")
+
+
+def _session_of(proto: Proto) -> str:
+    """Return how a session is made with a configuration."""
+    name = _name_of(proto)
+    if proto.kinds.get(name) == "RewriterConfig":
+        name = f"tf.GraphOptions(rewrite_options={name})"
+    if _name_of(proto) in proto.kinds and proto.kinds[_name_of(proto)] != "ConfigProto":
+        name = f"tf.ConfigProto(graph_options={name})"
+    return f"tf.Session(config={name})"
 
 
 def _check_use(proto: Proto, script: Script) -> Iterator[Finding]:
@@ -207,7 +240,7 @@ def _check_use(proto: Proto, script: Script) -> Iterator[Finding]:
             ERROR,
             f"{_name_of(proto)} is built, but no session uses it, so none of its options has "
             "an effect.",
-            f"Write tf.Session(config={_name_of(proto)}).",
+            f"Write {_session_of(proto)}.",
             "config-not-used",
             place=proto.place,
             certain=is_certain,
@@ -330,6 +363,21 @@ def check_calls(script: Script) -> Iterator[Finding]:
             place=script.place(scaled[0]),
             certain=False,
         )
+
+
+def check_adapter(script: Script) -> Iterator[Finding]:
+    """Report a script for another adapter alone, which this package does not stand in for."""
+    places: Dict[str, Place] = {}
+    for node in script.tree.nodes(ast.Import, ast.ImportFrom):
+        names = [alias.name for alias in node.names]
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module or ""] if node.level == 0 else []
+        for name in names:
+            places.setdefault(name.partition(".")[0], script.place(node))
+    if "npu_device" in places and "npu_bridge" not in places:
+        message, _, hint = OTHER_ADAPTER.partition(". ")
+        place = places["npu_device"]
+        yield Finding(INFO, f"{message}.", hint, "other-adapter", place=place)
 
 
 def check_savers(script: Script) -> Iterator[Finding]:

@@ -38,9 +38,16 @@ def audit_file(file: str) -> Audited:
         return Audited(file, True, (), reason)
 
 
+_HAS_NUL = "It could not be read: it has NUL bytes, as a file in UTF-16 does. Save it as UTF-8."
+
+
 def audit_bytes(file: str, data: bytes) -> Audited:
     """Audit the content of a file."""
     is_shell = file.endswith((".sh", ".bash"))
+    if b"\0" in data and file.endswith(_ENDINGS):
+        # Neither Python nor a shell reads it, and no mark is found in UTF-16.
+        place = Place(1, 1, None, file)
+        return Audited(file, True, (Finding(ERROR, _HAS_NUL, None, "not-read", place=place),))
     if not (is_job_script(data) if is_shell else is_marked(data)):
         return Audited(file, False, ())
     try:
@@ -65,6 +72,7 @@ def _check_script(script: Script) -> List[Finding]:
         check_options_together,
     )
     from ascend_session.audit.rules import (
+        check_adapter,
         check_calls,
         check_entry,
         check_inference,
@@ -88,6 +96,7 @@ def _check_script(script: Script) -> List[Finding]:
         findings += check_arguments(call)
         findings += check_arguments_together(call)
     findings += check_systems(script)
+    findings += check_adapter(script)
     findings += check_calls(script)
     findings += check_savers(script)
     findings += check_inference(entries, script)

@@ -11,7 +11,7 @@ guides/facts/launch.md#collectives-that-are-switched-off.
 import os
 import re
 from itertools import islice
-from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ascend_session.audit.objects import Branch, extend_branch
 from ascend_session.audit.syntax import decode_script
@@ -78,52 +78,84 @@ def read_commands(file: str, data: bytes) -> Iterator[ShellCommand]:
     arms: List[Tuple[int, int]] = []
     opened: List[str] = []  # the word that begins each of them
     loops: List[int] = []
-    parts: List[str] = []  # of a command, as far as its lines are continued
-    end_mark, begin = "", 0
-    for number, line in enumerate(lines, 1):
-        if end_mark:
-            end_mark = "" if line.strip() == end_mark else end_mark
-            continue
-        plain = _without_comment(line).strip()
-        begin = begin if parts else number
-        if plain.endswith("\\"):
-            parts.append(plain[:-1].rstrip())
-            continue
-        text = " ".join(filter(None, [*parts, plain]))
-        here = _HERE_DOCUMENT.search(_ARITHMETIC.sub("", text))
-        end_mark = here.group(2) if here is not None and "<<<" not in text else ""
+    for begin, text in _join_lines(lines):
         words = re.findall(r"[\w-]+", text)
         first = words[0] if words else ""
         if first in _CLOSES and arms:
             arms.pop()
             opened.pop()
-        elif arms and (first in _NEXT or (opened[-1] == "case" and text.strip().endswith(")"))):
+        elif arms and (first in _NEXT or (opened[-1] == "case" and text.endswith(")"))):
             arms[-1] = (arms[-1][0], arms[-1][1] + 1)
         if first in _LOOPS:
             loops.append(begin)
-        if text.strip():
-            place = Place(begin, 1, None, file, lines[begin - 1].strip())
-            for part in _split_assignments(text.strip()):
-                branch = tuple(arms[:_DEEPEST])
-                yield ShellCommand(part, place, branch, loops[-1] if loops else 0)
+        place = Place(begin, 1, None, file, lines[begin - 1].strip())
+        for part in _split_assignments(text):
+            branch = tuple(arms[:_DEEPEST])
+            yield ShellCommand(part, place, branch, loops[-1] if loops else 0)
         if loops and (first == "done" or (first in _LOOPS and "done" in words)):
             loops.pop()
         if first in _OPENS and not any(word in _CLOSES for word in words[1:]):
             arms.append((begin, 0))
             opened.append(first)
+
+
+_CONTINUED = ("\\", "|", "&&")
+_MOST_QUOTED = 200  # lines of one text in quotes
+
+
+def _join_lines(lines: List[str]) -> Iterator[Tuple[int, str]]:
+    """Yield the first line's number and the text of each command, without here-documents."""
+    parts: List[str] = []  # of a command, as far as its lines are continued
+    begin = at = 0
+    while at < len(lines):
+        begin = begin if parts else at + 1
+        plain, quotes = _read_line(lines[at], "")
+        quoted, after = [plain], at + 1
+        while quotes and after < min(len(lines), at + _MOST_QUOTED):
+            plain, quotes = _read_line(lines[after], quotes)
+            quoted.append(plain)
+            after += 1
+        # Quotes that nothing closes were not understood: their line is read alone.
+        quoted, at = (quoted[:1], at + 1) if quotes else (quoted, after)
+        plain = " ".join(each.strip() for each in quoted).strip()
+        parts.append(plain[:-1].rstrip() if plain.endswith("\\") else plain)
+        if plain.endswith(_CONTINUED):
+            continue
+        text = " ".join(filter(None, parts))
         parts = []
+        here = _HERE_DOCUMENT.search(_ARITHMETIC.sub("", text))
+        if here is not None and "<<<" not in text:
+            while at < len(lines) and lines[at].strip() != here.group(2):
+                at += 1
+            at += 1
+        if text:
+            yield begin, text
 
 
-def _without_comment(line: str) -> str:
-    quote = ""
-    for place, letter in enumerate(line):
-        if quote:
-            quote = "" if letter == quote else quote
-        elif letter in "'\"`":
-            quote = letter
-        elif letter == "#" and (place == 0 or line[place - 1] in " \t;"):
-            return line[:place]
-    return line
+def _read_line(line: str, quotes: str) -> Tuple[str, str]:
+    """Return a line without its comment, and the quotes that are open at its end.
+
+    Args:
+        line: The line.
+        quotes: What closes each of those that are open at its begin, from outside in.
+    """
+    letters = iter(enumerate(line))
+    for place, letter in letters:
+        inner = quotes[-1:]
+        if letter == inner:
+            quotes = quotes[:-1]
+        elif letter == "\\" and inner != "'":
+            next(letters, None)
+        elif inner == '"' and line.startswith("$(", place):
+            next(letters, None)
+            quotes += ")"
+        elif letter == "(" and inner == ")":
+            quotes += ")"
+        elif letter in "'\"`" and inner in ("", ")"):
+            quotes += letter
+        elif letter == "#" and not quotes and (place == 0 or line[place - 1] in " \t;"):
+            return line[:place], ""
+    return line, quotes
 
 
 def _split_assignments(text: str) -> List[str]:
@@ -139,8 +171,31 @@ def _split_assignments(text: str) -> List[str]:
 _RANK = r"(RANK_ID|ASCEND_DEVICE_ID|DEVICE_ID)"
 _SETS_RANK = re.compile(rf"^(export\s+|declare\s+-x\s+)?{_RANK}=|^for\s*(\(\()?\s*{_RANK}\b")
 _STARTS_PROGRAM = re.compile(
-    r"\b(python|pytest|bash|sh|taskset|numactl|nohup)|\.(sh|py)\b|^[\"']?\$|^[)}]"
+    r"\b(python|pytest|(bash|sh|taskset|numactl|nohup)\b)|\.(sh|py)\b|^[\"']?\$|^[)}]"
 )
+
+
+_FUNCTION = re.compile(r"(?:function\s+)?([A-Za-z_][\w-]*)\s*\(\s*\)|function\s+([A-Za-z_][\w-]*)")
+_RUNS_PYTHON = re.compile(r"\bpython|\.py\b")
+_MOST_FUNCTIONS = 100
+
+
+def _find_calls(commands: List[ShellCommand]) -> Callable[[str], Any]:
+    """Make a predicate for commands that call a function of the script which runs Python."""
+    name = ""
+    names: List[str] = []
+    for command in commands:
+        head = _FUNCTION.match(command.text)
+        name = (head.group(1) or head.group(2)) if head is not None else name
+        if name and _RUNS_PYTHON.search(command.text):
+            names.append(name)
+        is_end = re.search(r"(^|[;\s])\}", command.text) is not None
+        if is_end and (head is not None or "{" not in command.text):
+            name = ""
+    known = "|".join(map(re.escape, list(dict.fromkeys(names))[:_MOST_FUNCTIONS]))
+    if not known:
+        return lambda text: None
+    return re.compile(rf"(^|[;&|({{]|\b(do|then|else)\b)\s*(\w+=\S*\s+)*({known})(?![\w(-])").search
 
 
 _MOST_COMMANDS = 20_000  # of one script
@@ -159,7 +214,12 @@ def check_shell(file: str, data: bytes) -> Iterator[Finding]:
     yield from _check_environment(commands)
     yield from _check_name(file, commands, size)
     yield from _check_python_path(commands)
-    programs = [c for c in commands if c.is_in_background and _STARTS_PROGRAM.search(c.text)]
+    calls = _find_calls(commands)
+    programs = [
+        each
+        for each in commands
+        if each.is_in_background and (_STARTS_PROGRAM.search(each.text) or calls(each.text))
+    ]
     sets_rank = any(_SETS_RANK.search(each.text) for each in commands)
     sets_job = any(each.assignment[0] in ("RANK_SIZE", "RANK_TABLE_FILE") for each in commands)
     ranks = [each for each in programs if sets_rank or (each.loop and sets_job and size != 1)]
@@ -327,8 +387,14 @@ def _status_matters(commands: List[ShellCommand], wait: ShellCommand) -> bool:
 def _check_environment(commands: List[ShellCommand]) -> Iterator[Finding]:
     """Check the rank table and the job's name, then the variables that are set together."""
     is_moved = any(re.search(r"\b(cd|pushd)\b", each.text) for each in commands)
-    for command in commands:
+    last = {each.assignment[0]: each for each in commands if not each.branch}
+    overwritten: Set[str] = set()
+    for command in reversed(commands):
         name, value, is_constant = command.assignment
+        if name in overwritten:
+            continue
+        if command is last.get(name):
+            overwritten.add(name)
         if name == "JOB_ID" and value and is_constant:
             message = (
                 f"JOB_ID is always {value!r}: two jobs on these machines cannot be told apart."
@@ -414,25 +480,35 @@ def _environment(
 
 
 _DEVICES = 8  # of one server
+_BINDS = re.compile(r"\b(?:taskset|numactl)\b(.*?)(?:\bpython|\b(?:ba)?sh\b|$)")
+_ASSIGNS = re.compile(r"(?:^|;|\blet|\bexport|\blocal|\(\()\s*[\"']?(\w+)\s*=(.*)")
+# The rank's number on its server, or its share of all ranks: neither passes the last CPU.
+_WITHIN_SERVER = re.compile(r"%|/\s*\$?\{?RANK_SIZE\b|\bRANK_ID\b\}?\s*-(?!\s*1\b)")
 
 
 def _check_binding(commands: List[ShellCommand], size: Optional[int]) -> Iterator[Finding]:
     """Report CPUs that are chosen by the rank's number, in a job that may be on several servers."""
-    computed: List[ShellCommand] = [
-        each
-        for each in commands
-        if re.search(r"\bRANK_ID\b", each.text)
-        and re.search(r"[*/]", each.text)
-        and re.search(r"^\w+=.*(expr|\(\(|\$\[)|\blet\b", each.text)
-    ]
-    is_bound = any(re.search(r"\btaskset\b|\bnumactl\b", each.text) for each in commands)
-    if computed and is_bound and (size is None or size > _DEVICES):
+    if size is not None and size <= _DEVICES:
+        return
+    # The names that a binding is computed from, back from where it is used.
+    names: Set[str] = set()
+    computed: List[ShellCommand] = []
+    for command in reversed(commands):
+        binding = _BINDS.search(command.text)
+        text = binding.group(1) if binding is not None else ""
+        for match in _ASSIGNS.finditer(command.text):
+            text += match.group(2) if match.group(1) in names else ""
+        names.update(set(re.findall(r"[A-Za-z_]\w*", text)) - {"RANK_ID"})
+        is_scaled = re.search(r"\bRANK_ID\b", text) and re.search(r"[*/]", text)
+        if is_scaled and not _WITHIN_SERVER.search(text):
+            computed.append(command)
+    if computed:
         yield Finding(
             WARNING,
             "CPUs are chosen by RANK_ID: on a second server it begins at 8, and runs past the last "
             "CPU.",
             "Use the number of the device on its server, or `ascend-session launch --bind`.",
             "binding-overruns",
-            place=computed[0].place,
+            place=computed[-1].place,
             certain=False,
         )

@@ -7,7 +7,7 @@ import sys
 from traceback import walk_tb
 from typing import Any, Iterator, Mapping, Optional, Tuple
 
-from ascend_session.requirements import VENDOR_WHEEL_COMMAND
+from ascend_session.requirements import OTHER_ADAPTER, VENDOR_WHEEL_COMMAND
 from ascend_session.user_code import UserLine, user_lines
 
 
@@ -83,9 +83,13 @@ def _find_reads(error: BaseException) -> Iterator[Tuple[UserLine, str]]:
 def _advise_on_packages(error: BaseException, request: Mapping[str, str]) -> Optional[str]:
     """Say how to get the vendor's packages if they are missing and are not replaced."""
     is_replaced = request.get("replaces_vendor", "yes") == "yes"
-    if is_replaced or not isinstance(error, ModuleNotFoundError):
+    package = ""
+    if isinstance(error, ModuleNotFoundError):
+        package = str(error.name).partition(".")[0]
+    if package == "npu_device":
+        return OTHER_ADAPTER
+    if is_replaced:
         return None
-    package = str(error.name).partition(".")[0]
     if package not in ("npu_bridge", "hccl"):
         return None
     return (

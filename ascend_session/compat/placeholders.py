@@ -10,10 +10,25 @@ from typing import Any, Dict, List
 
 from ascend_session.errors import UnsupportedError
 
-_HINT = (
-    "Check the name. Then run this part of the script on a machine with an Ascend processor, or "
-    "leave it out here."
+_WITHOUT = (
+    "run this part of the script on a machine with an Ascend processor, or leave it out here."
 )
+_INSTEAD = {
+    "model_to_npu_estimator": (
+        "Train the Keras model with its own fit, after set_keras_session_npu_config(), or write "
+        "its layers in a model_fn for NPUEstimator."
+    ),
+}
+
+
+def _hint(full_name: str) -> str:
+    """Return what to do instead of using a name."""
+    owner, _, name = full_name.rpartition(".")
+    if name not in names_of(owner):
+        return f"Check the name. Then {_WITHOUT}"
+    hint = f"The name is right, and not supported here. {_INSTEAD.get(name, '')}".strip()
+    page = "`ascend-session guide migrate` lists all such names."
+    return f"{hint} Or {_WITHOUT} {page}"
 
 
 class Placeholder(type):
@@ -34,7 +49,7 @@ class Placeholder(type):
         raise UnsupportedError(
             f"{cls.full_name} was used, but only a device runs it, and there is no Ascend "
             "processor here.",
-            hint=_HINT,
+            hint=_hint(cls.full_name),
         )
 
     def __getattr__(cls, name: str) -> Any:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Optional, Tuple, Union
 
 from ascend_session.failures.failure import Code, Definition, FailureClass, Family, KnownText
-from ascend_session.requirements import VENDOR_WHEEL_COMMAND
+from ascend_session.requirements import OTHER_ADAPTER, VENDOR_WHEEL_COMMAND
 
 JOB_CANNOT_GO_ON = "The job cannot go on: "
 """Beginning of the stub's message that another rank ended the collectives.
@@ -812,6 +812,7 @@ ROWS: Tuple[Definition, ...] = (
         f"{VENDOR_WHEEL_COMMAND}.",
         *(_missing_module(name) for name in ("npu_bridge", "hccl")),
     ),
+    _permanent("Python, ModuleNotFoundError", OTHER_ADAPTER, _missing_module("npu_device")),
     # The operating system
     _permanent(
         "fork(2), pthread_create(3); TensorFlow's env.cc; OpenBLAS's blas_server.c",

@@ -52,6 +52,10 @@ def after(line, block=HEAD):
             'op.parameter_map["use_off_line"].b = True',
         ),
         (
+            'op.parameter_map["hcom_parallel"].s = b"True"',
+            'op.parameter_map["hcom_parallel"].b = True',
+        ),
+        (
             "op.parameter_map['mix_compile_mode'].s = tf.compat.as_bytes('false')  # off",
             "op.parameter_map['mix_compile_mode'].b = False  # off",
         ),

@@ -65,6 +65,45 @@ def test_text_for_a_number_that_no_entry_has_does_not_hide_other_mistakes(steps)
     assert [one.rule for one in findings] == ["value-not-allowed"]
 
 
+PARTS = """\
+import tensorflow as tf
+from npu_bridge.npu_init import *
+rewrite = rewriter_config_pb2.RewriterConfig()
+{}
+op.name = "NpuOptimizer"
+op.parameter_map["use_off_line"].b = True
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "hint"),
+    [
+        (
+            "graph = tf.GraphOptions(rewrite_options=rewrite)\n"
+            "op = graph.rewrite_options.custom_optimizers.add()\n"
+            "config = tf.ConfigProto(graph_options=graph)\nsess = tf.Session(config=config)",
+            "Write config.graph_options.rewrite_options.memory_optimization = RewriterConfig.OFF.",
+        ),
+        (
+            "op = rewrite.custom_optimizers.add()\nuse(rewrite)",
+            "Write rewrite.memory_optimization = RewriterConfig.OFF.",
+        ),
+        (
+            "def add(options):\n  return options.custom_optimizers.add()\n"
+            "def build(options):\n  options.custom_optimizers.add().name = 'NpuOptimizer'\n"
+            "graph = tf.GraphOptions()\nop = graph.rewrite_options.custom_optimizers.add()\n"
+            "use(graph)",
+            "Write graph.rewrite_options.memory_optimization = RewriterConfig.OFF.",
+        ),
+    ],
+)
+def test_a_hint_names_fields_that_the_message_has(lines, hint):
+    findings = audit_bytes("a.py", PARTS.format(lines).encode()).findings
+    hints = [each.hint for each in findings if each.rule == "memory-optimization-on"]
+    assert hint in hints
+    assert not any("rewrite.graph_options" in each or "options.graph" in each for each in hints)
+
+
 def test_a_rank_that_is_a_word_is_answered_with_the_number_to_write():
     script = DATA / "rank_word.sh"
     [finding] = audit_bytes(str(script), script.read_bytes()).findings

@@ -78,8 +78,10 @@ def test_a_relative_rank_table_is_judged_only_where_it_is(folder):
     script.write_text(text.format(""))
     assert audit_paths([str(script)]).findings == ()
     (folder / "table.json").write_text("no table")
-    script.write_text(text.format("") + text.format("cd device0\n"))
-    assert [each.certain for each in audit_paths([str(script)]).findings] == [False, False]
+    script.write_text(text.format("cd device0\n"))
+    assert [each.certain for each in audit_paths([str(script)]).findings] == [False]
+    script.write_text(text.format("") + text.format("") + "export RANK_TABLE_FILE=$1\n")
+    assert audit_paths([str(script)]).findings == ()
 
 
 def test_a_script_of_one_rank_is_advised_as_one(folder):

@@ -31,6 +31,14 @@ def test_a_script_in_an_old_encoding_is_read(encoding):
     assert rules(audit_bytes("a.py", text.encode(encoding))) == [("unknown-key", 7)]
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
+@pytest.mark.parametrize("name", ["a.py", "a.sh", "a.ipynb"])
+def test_a_file_with_nul_bytes_is_an_error_and_never_passed_over(encoding, name):
+    (finding,) = audit_bytes(name, BLOCK.encode(encoding)).findings
+    assert (finding.rule, finding.severity) == ("not-read", "error")
+    assert finding.message.endswith("Save it as UTF-8.")
+
+
 def test_an_encoding_that_python_does_not_know_is_no_obstacle():
     text = "# -*- coding: no-such -*-\n" + BLOCK
     assert rules(audit_bytes("a.py", text.encode())) == [("unknown-key", 8)]

@@ -14,13 +14,15 @@ from typing import Any, Callable, Iterator
 import pytest
 
 from ascend_session import UnsupportedError
+from ascend_session.compat import placeholders
 from ascend_session.compat.finder import PACKAGES, install
-from ascend_session.compat.placeholders import Placeholder
+from ascend_session.compat.placeholders import Placeholder, names_of
 from tests.compat.run_scripts import run_script
 from tests.compat.watching import unwatch_sessions
 
 LINES = Path(__file__).with_name("imports.txt").read_text().splitlines()
 
+GUIDES = Path(placeholders.__file__).parents[1] / "guides"
 CUBE = "npu_bridge.tbe.npu_cube_ops"
 
 
@@ -85,6 +87,23 @@ def test_what_there_is_not_is_a_placeholder_that_refuses_by_name(
     assert "on a machine with an Ascend processor" in str(refused.value.hint)
     with pytest.raises(UnsupportedError, match=rf"{thing.full_name}\.member was used"):
         thing.member()
+
+
+def test_a_right_name_that_only_a_device_runs_is_not_doubted(installed: None) -> None:
+    from npu_bridge.estimator.npu.keras_to_npu import model_to_npu_estimator  # type: ignore
+
+    with pytest.raises(UnsupportedError) as refused:
+        model_to_npu_estimator("model")
+    hint = str(refused.value.hint)
+    assert hint.startswith("The name is right, and not supported here. Train the Keras model with")
+    assert "ascend-session guide migrate" in hint
+
+
+def test_the_guide_lists_all_names_that_only_a_device_runs() -> None:
+    page = (GUIDES / "migrate.md").read_text("utf-8")
+    names = {name for module in placeholders._NAMES for name in names_of(module)}
+    assert len(names) > 100
+    assert [name for name in sorted(names) if f"`{name}`" not in page] == []
 
 
 def test_a_module_and_the_name_of_its_package_are_one_placeholder(installed: None) -> None:

@@ -383,6 +383,15 @@ def test_other_errors_get_no_advice_on_variables(run: Any, script: str) -> None:
     assert "ascend-session launch" not in run(script).stderr
 
 
+def test_the_adapter_of_tensorflow_2_is_named_as_another_product(run: Any) -> None:
+    ended = run("import npu_device")
+    assert ended.returncode == 1
+    last = ended.stderr.splitlines()[-1]
+    assert last.startswith(
+        "ascend-session: The package npu_device is the adapter for TensorFlow 2, "
+    )
+
+
 def test_the_vendors_packages_that_are_missing_are_asked_for(run: Any) -> None:
     request = 'replaces_vendor=no\nreason=backend="npu" is set'
     ended = run("import npu_bridge", asked=request)

@@ -49,7 +49,8 @@ CLASSES = {
         "[InitGroupStage][EnvConfig]; [InitGroupStage][RanktableConfig]; "
         "[InitGroupStage][RanktableCheck]; [InitChannelStage][ParameterConflict]; "
         "[InitChannelStage][VersionConflict]; [TaskExecStage][InvalidArgument]; "
-        "No module named 'npu_bridge'; No module named 'hccl'; can't start new thread; "
+        "No module named 'npu_bridge'; No module named 'hccl'; No module named 'npu_device'; "
+        "can't start new thread; "
         "pthread_create failed; Resource temporarily unavailable; "
         "uninitialized value in SaveV2; different_models; NaN"
     ),

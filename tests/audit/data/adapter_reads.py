@@ -1,4 +1,7 @@
-"""What the adapter ends a run for although the value is empty, or stands in another field."""
+"""What the adapter ends a run for although the value is empty, or stands in another field.
+
+Empty text for other options counts as not given.
+"""
 
 import tensorflow as tf
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
@@ -15,6 +18,6 @@ entry.parameter_map["local_device_list"].s = b"0;1"  # expect: value-not-allowed
 entry.parameter_map["local_rank_id"].i = 0
 entry.parameter_map["enable_dump"].b = True
 entry.parameter_map["dump_path"].i = 0  # expect: wrong-field
-entry.parameter_map["stream_max_parallel_num"].s = b""  # expect: value-not-allowed?
+entry.parameter_map["stream_max_parallel_num"].s = b""
 with tf.Session(config=config) as session:
     session.run(tf.constant(1))
