@@ -4,8 +4,8 @@
 |---|---|---|
 | `STDOUT_NAME`, `STDERR_NAME` | the rank | `launcher.show`, `launcher.cause` |
 | `PLOG_FOLDER`, `WORK_FOLDER` | the vendor's stack | `launcher.cause`, the first |
-| `RECORD_NAME` | `write_record`, for the runner and for ranks of the stub | `failures.record` |
-| `STACKS_NAME`, `name_stacks` | `watch_stacks` in the runner, `cluster.member` without one | \
+| `RECORD_NAME` | `write_record`, in a rank that fails or gets SIGTERM | `failures.record` |
+| `STACKS_NAME`, `name_stacks` | `watch_stacks` in the rank, `cluster.member` in other processes | \
 `failures.record`, `launcher.activity` |
 | `name_process` | `cluster.member`, and `cluster.script_rank` before it | `cluster.member` |
 | `name_user` | `note_use`, and `cluster.script_rank` | `launcher.background` |
@@ -17,7 +17,7 @@
 | `NOT_FINITE_NAME` | `write_not_finite`, for `backends.not_finite` | `read_not_finite` |
 | `MODELS_NAME` | `write_models`, for rank 0 on the stub | `read_models` |
 
-The runner loads this file by its path before the program starts, and imports nothing with it that
+The witness loads this file by its path before the program starts, and imports nothing with it that
 the program could have a module of its own for: `json` and `traceback` would stand in its place, or
 be taken for it, and when memory is short they may not load any more.
 """
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 RANK_FOLDER = "ASCEND_SESSION_RANK_FOLDER"
 """Variable with the folder's absolute path; set in processes launched by this package."""
 
+RANK_PID = "ASCEND_SESSION_RANK_PID"
+"""Variable with the pid of the rank; a process that the rank has started has another one."""
+
 LOGS_FOLDER = "ascend-logs"
 """Default folder of all launches."""
 
@@ -50,7 +53,7 @@ NOT_FINITE_NAME = "not_finite.json"
 _USER_PREFIX, _WAITING_PREFIX = "uses_", "waiting_"
 
 STACK_SIGNAL = int(__import__("_signal").SIGRTMIN) + 7  # signal itself is slow to load
-"""Number of the signal that makes a rank write its stacks; it ends a program that has no runner."""
+"""Number of the signal that makes a rank write its stacks; it ends other programs."""
 
 _HALF_TRACEBACK, _HALF_MESSAGE = 32 * 1024, 8 * 1024  # characters that are kept of either end
 
@@ -86,7 +89,7 @@ def name_waiting(pid: int) -> str:
 
 
 def name_stacks(pid: int) -> str:
-    """Name the file for the stacks of a process that was not started by the launcher's runner."""
+    """Name the file for the stacks of a process that is not the rank itself."""
     return f"stacks_{pid}.log"
 
 

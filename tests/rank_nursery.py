@@ -23,13 +23,17 @@ import threading
 from pathlib import Path
 from typing import Any, List
 
+from ascend_session.rank_folder import RANK_PID
+from ascend_session.witness import STARTUP
+from ascend_session.witness import start as start_witness
+
 __all__ = ["RankNursery"]
 
 _STAND_IN = """#!{python} -SE
 import array, json, os, signal, socket, sys
 link = socket.socket(socket.AF_UNIX)
 link.connect({name!r})
-words = {{"words": sys.argv[1:], "env": dict(os.environ), "cwd": os.getcwd()}}
+words = {{"words": sys.argv[1:], "env": dict(os.environ), "cwd": os.getcwd(), "pid": os.getpid()}}
 request = json.dumps(words).encode()
 own = array.array("i", [0, 1, 2])
 link.sendmsg([len(request).to_bytes(8, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, own)])
@@ -50,6 +54,9 @@ if code < 0:
     os.kill(os.getpid(), -code)
 sys.exit(code)
 """
+
+
+_OUTERMOST = getattr(sys.modules["__main__"], "__file__", None)
 
 
 class RankNursery:
@@ -143,6 +150,8 @@ def _become(request: Any, descriptors: List[int]) -> None:
         os.close(descriptor)
     os.environ.clear()
     os.environ.update(request["env"])
+    if os.environ.get(RANK_PID) == str(request["pid"]):
+        os.environ[RANK_PID] = str(os.getpid())
     os.chdir(request["cwd"])
     words = request["words"]
     module = words[1] if words[0] == "-m" else None
@@ -150,8 +159,10 @@ def _become(request: Any, descriptors: List[int]) -> None:
     if hasattr(sys, "orig_argv"):  # from Python 3.10 on
         sys.orig_argv = [sys.executable, *words]
     added = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    folder = os.getcwd() if module else os.path.dirname(os.path.abspath(words[0]))
-    sys.path[:] = [folder, *added, *sys.path]
+    sys.path[:] = [*(place for place in added if place != STARTUP), *sys.path]
+    if STARTUP in added:
+        start_witness()
+    sys.path.insert(0, os.getcwd() if module else os.path.dirname(os.path.abspath(words[0])))
     code: Any = None
     try:
         if module:
@@ -162,9 +173,27 @@ def _become(request: Any, descriptors: List[int]) -> None:
             runpy.run_path(path, run_name="__main__")
     except SystemExit as end:
         code = end.code
+    except BaseException:
+        _show_from_the_program_on()
+        raise
     if not isinstance(code, (int, type(None))):
         sys.exit(code)
     _end(code or 0)
+
+
+def _show_from_the_program_on() -> None:
+    """Has the exception shown as if nothing of this file were below the program."""
+    hook = sys.excepthook
+
+    def show(kind: Any, error: BaseException, trace: Any) -> None:
+        sys.excepthook = hook
+        below = (__file__, runpy.__file__, _OUTERMOST)
+        while trace is not None and trace.tb_frame.f_code.co_filename in below:
+            trace = trace.tb_next
+        error.__traceback__ = sys.last_traceback = trace
+        hook(kind, error, trace)
+
+    sys.excepthook = show
 
 
 def _end(code: int) -> None:

@@ -122,8 +122,8 @@ def test_only_what_imports_nothing_and_what_the_vendor_registers_has_hooks_of_it
     assert files == [
         "cluster/script_rank.py",
         "compat/npu_bridge/__init__.py",
-        "launcher/rank_main.py",
         "process.py",
+        "witness.py",
     ]
 
 

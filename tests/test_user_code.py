@@ -10,7 +10,7 @@ import pytest
 from ascend_session.user_code import UserLine, user_line
 
 SITE = "/opt/python/lib/python3.7/site-packages"
-OUR_RUNNER = user_line.__code__.co_filename.replace("user_code.py", "launcher/rank_main.py")
+OUR_OWN = user_line.__code__.co_filename.replace("user_code.py", "fanout.py")
 
 DEFINE = "def call(function):\n    return function()\n"
 
@@ -48,9 +48,9 @@ def line_within(*files: str) -> Any:
         (["/home/me/train.py", "/home/me/model.py of model"], "/home/me/model.py"),
         ([f"{SITE}/pkg/train.py", f"{SITE}/pkg/model.py of pkg.model"], f"{SITE}/pkg/train.py"),
         (["<ipython-input-1-ab>", f"{SITE}/tensorflow/session.py of x"], "<ipython-input-1-ab>"),
-        ([OUR_RUNNER, f"{SITE}/pkg/train.py"], f"{SITE}/pkg/train.py"),
+        ([OUR_OWN, f"{SITE}/pkg/train.py"], f"{SITE}/pkg/train.py"),
     ],
-    ids=["a library", "the innermost", "an installed script", "a notebook", "under our runner"],
+    ids=["a library", "the innermost", "an installed script", "a notebook", "below this package"],
 )
 def test_the_line_is(files: List[str], expected: str) -> None:
     assert line_within(*files) == UserLine(expected, 2)

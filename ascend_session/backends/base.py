@@ -96,7 +96,7 @@ class Backend(abc.ABC):
             other (`cluster.variables.RENDEZVOUS`).
         reads_option_files: True if it reads the files that options name.
         replaces_vendor: True if this package's own npu_bridge and hccl replace the vendor's. They
-            open the stub; ``launcher/rank_main.py``, which imports nothing, has its name.
+            open the stub; ``witness.py``, which imports nothing, has its name.
         interrupted_run_s: Seconds that a signal waits for a run that goes on although its session
             was closed.
         target: The ``target`` for sessions that other code opens.

@@ -50,7 +50,7 @@ def run(
     """
     from ascend_session.backends import BACKEND_VARIABLE, backend_class, choose
     from ascend_session.errors import JobError
-    from ascend_session.launcher.rank_main import RUN_VARIABLE, RUNNER
+    from ascend_session.witness import RUN_VARIABLE, STARTUP, put_first
 
     environ = dict(os.environ)
     with exit_on_error(2):
@@ -83,6 +83,9 @@ def run(
     path = os.path.join(os.curdir, what) if what.startswith("-") else what
     words = ["-m", what] if as_module else [path]
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    # With one of these, Python would not load the sitecustomize that watches the script.
+    flags = [flag for flag in flags if flag not in ("-I", "-E", "-S")]
+    environ["PYTHONPATH"] = put_first(STARTUP, environ.get("PYTHONPATH"))
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    os.execve(sys.executable, [sys.executable, *flags, RUNNER, *words, *arguments], environ)
+    os.execve(sys.executable, [sys.executable, *flags, *words, *arguments], environ)

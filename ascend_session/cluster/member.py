@@ -361,7 +361,7 @@ def _describe(error: BaseException) -> str:
 
 
 def _offer_stacks(folder: str) -> None:
-    """Let the launcher request this process's stacks by a signal; `rank_main` may have done so."""
+    """Let the launcher request this process's stacks by a signal; `witness` may have done so."""
     if faulthandler.is_enabled():
         return
     with contextlib.suppress(OSError, RuntimeError, ValueError):

@@ -2,7 +2,7 @@
 
 Importing `ascend_session` or this module installs nothing; `install` does, and the commands call it
 for the stub. Each rank runs this file when it starts, so it imports nothing until the script
-imports one of the two packages. The runner loads this file by its path.
+imports one of the two packages. The witness loads this file by its path.
 """
 
 import os
@@ -11,7 +11,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, Dict, Optional, Sequence
+    from typing import Any, Callable, Dict, Optional, Sequence
 
 
 PACKAGES = ("npu_bridge", "hccl")
@@ -160,6 +160,94 @@ def install(request: "Optional[Dict[str, str]]" = None) -> VendorFinder:
     return installed
 
 
+class VendorRun:
+    """What replaces the vendor's packages in this process, or ends their system.
+
+    Args:
+        request: The options of `run`, lines ``name=value``; None in a rank of a launch.
+    """
+
+    def __init__(self, request: "Optional[str]") -> None:
+        self._is_run = request is not None
+        pairs = (line.partition("=") for line in (request or "").split("\n"))
+        self._options = {name: value for name, _, value in pairs if name}
+        self._finder: Any = None
+
+    def begin(self) -> None:
+        """Install the finder, before the program starts."""
+        self._finder = install(self._options)
+        if self._options.get("replaces_vendor", "yes") != "yes":
+            return
+        # For Pythons that the program starts: by the variable, multiprocessing's by the path.
+        old = os.environ.get("PYTHONPATH")
+        os.environ["PYTHONPATH"] = INHERITED + (os.pathsep + old if old else "")
+        sys.path.insert(0, INHERITED)
+        if self._is_run:
+            name = "tensorflow.python.client.session"
+            if name in sys.modules:  # by another sitecustomize
+                self._finder.note_sessions(sys.modules[name])
+            else:
+                sys.meta_path.insert(0, AfterImport(name, self._finder.note_sessions))
+
+    def fail(self, error: BaseException) -> None:
+        """Pass on that the program fails to what ends the vendor's system; never raise."""
+        kinds = AttributeError, ImportError, RuntimeError, ValueError
+        is_of_tensorflow = isinstance(error, kinds) and "tensorflow" in sys.modules
+        if self._finder.started or self._is_run or is_of_tensorflow:
+            _try(lambda: _import_own(f"{_COMPAT}.report").fail(error, self._options))
+
+    def finish_if_unused(self, has_failed: bool) -> None:
+        """Report at exit on a script of `run` that has imported neither package; never raise."""
+        is_replaced = self._options.get("replaces_vendor", "yes") == "yes"
+        if self._is_run and is_replaced and not self._finder.started:
+            # The usage of a script, or a wrong call of it, computes nothing.
+            is_quiet = has_failed or "tensorflow" not in sys.modules
+            _try(lambda: _import_own(f"{_COMPAT}.report").finish_unused(self._options, is_quiet))
+
+
+class AfterImport:
+    """A finder that calls a function with a module, once Python has loaded it.
+
+    Args:
+        name: The module's full name.
+        function: The function.
+    """
+
+    def __init__(self, name: str, function: "Callable[[Any], None]") -> None:
+        self._name, self._function = name, function
+
+    def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
+        """Give what the other finders give; its loader calls the function."""
+        if name != self._name:
+            return None
+        finders: Any = sys.meta_path
+        finders.remove(self)
+        specs = (finder.find_spec(name, path, target) for finder in finders)
+        spec: Any = next((spec for spec in specs if spec is not None), None)
+        load = getattr(getattr(spec, "loader", None), "exec_module", None)
+        if load is not None:
+
+            def exec_module(module: "Any") -> None:
+                del spec.loader.exec_module
+                load(module)
+                _try(lambda: self._function(module))  # of a TensorFlow that nobody has seen yet
+
+            spec.loader.exec_module = exec_module
+        return spec
+
+
+def _try(function: "Callable[[], None]") -> None:
+    """Call a function; show an exception in one line instead of raising it."""
+    try:
+        function()
+    except Exception as error:
+        if sys.stderr is not None:
+            try:
+                sys.stderr.write(f"ascend-session: {type(error).__name__}: {error}\n")
+            except (OSError, ValueError):
+                return
+
+
 def take_over(name: str) -> None:
     """Replace a module of ``inherited`` with that of this package, and install the finder."""
     script_rank().note_import()
@@ -178,11 +266,6 @@ def script_rank() -> "Any":
         exec(external.SourceFileLoader(name, path).get_code(name), vars(module))
         sys.modules[name] = module
     return sys.modules[name]
-
-
-def run_end() -> "Any":
-    """Return `report`, for the runner, which loads this file by its path."""
-    return _import_own(f"{_COMPAT}.report")
 
 
 def _is_of_the_script(top: str) -> bool:

@@ -391,12 +391,13 @@ def finish() -> None:
     _RunEnd.reset()
 
 
-def finish_unused(request: Mapping[str, str], has_failed: bool) -> None:
+def finish_unused(request: Mapping[str, str], is_quiet: bool) -> None:
     """Report on a script that has imported neither of the vendor's packages.
 
     Args:
         request: The arguments of `watch_run`.
-        has_failed: Whether an exception has ended it; the traceback is then enough.
+        is_quiet: Whether an exception has ended it, and the traceback is enough, or it has not
+            imported TensorFlow.
     """
     unread = _describe_unread(request)
     checks_itself = has_opened_system()
@@ -408,7 +409,7 @@ def finish_unused(request: Mapping[str, str], has_failed: bool) -> None:
             "even where there is a device."
         )
     _write_report(request, RunReport([], [what, *unread]), [])
-    if unread or not (has_failed or checks_itself):
+    if unread or not (is_quiet or checks_itself):
         _show_report(RunReport([], unread), what)
 
 

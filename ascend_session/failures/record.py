@@ -1,6 +1,6 @@
 """Read a rank's record of its own end: its exception, and the stacks of its threads.
 
-The runner writes both into the rank's folder (see `rank_folder`). On the stub a rank writes its
+`witness` writes both into the rank's folder (see `rank_folder`). On the stub a rank writes its
 exception as soon as it reports it to the others, and these write one when they learn of it.
 """
 
@@ -16,7 +16,7 @@ from ascend_session.rank_folder import RECORD_NAME, STACKS_NAME
 # Exceptions that scripts and libraries raise for failures of the device, too.
 _OPEN = ("Exception", "ImportError", "OSError", "RuntimeError", "SystemError", "SystemExit")
 _PYTHONS_OWN = re.compile(r"[A-Z][A-Za-z]*")
-_MOST_RECORD_BYTES = 1 << 20  # the runner writes far less
+_MOST_RECORD_BYTES = 1 << 20  # a rank writes far less
 _MOST_STACKS_BYTES = 256 * 1024
 
 
@@ -74,7 +74,7 @@ class ErrorRecord(NamedTuple):
 
 
 def read_record(folder: str) -> Optional[ErrorRecord]:
-    """Read the record in a rank's folder; None if there is none, or the runner did not write it."""
+    """Read the record in a rank's folder; None if there is none, or the rank did not write it."""
     content = read_end(os.path.join(folder, RECORD_NAME), _MOST_RECORD_BYTES + 1)
     if not content or len(content) > _MOST_RECORD_BYTES:
         return None

@@ -5,7 +5,7 @@ still, their threads wake up for a moment. A new process counts as use. How much
 threads poll while a collective hangs is not known; if it is more, HCCL's own limits end the job.
 
 Where a process is, its stacks say. `faulthandler` writes them at a signal, in ranks that the
-launcher's runner has started (``stacks.log``) and in other processes that have joined the job
+launcher has started (``stacks.log``) and in other processes that have joined the job
 (``stacks_<pid>.log``).
 """
 
@@ -30,7 +30,6 @@ import psutil
 
 from ascend_session.failures.record import Frame, parse_frames
 from ascend_session.files import read_end
-from ascend_session.launcher.descriptions import without_runner
 from ascend_session.launcher.plan import Plan
 from ascend_session.launcher.show.lines import clean
 from ascend_session.launcher.signals import catches_signal
@@ -184,7 +183,7 @@ def collect_stacks(processes: Sequence[Tuple[psutil.Process, str]]) -> Dict[int,
         time.sleep(0.05)
     stacks = {}
     for pid, (path, size) in begun.items():
-        text = "\n".join(without_runner(_read_text(path, size).rstrip().splitlines()))
+        text = _read_text(path, size).rstrip()
         stacks[pid] = text or f"Process {pid} wrote no stacks within {_ANSWER_S:g} s."
     return stacks
 

@@ -45,7 +45,6 @@ from ascend_session.launcher.descriptions import (
     find_stacks,
     lacks_interpreter,
     read_crash,
-    without_runner,
 )
 from ascend_session.launcher.environment import LOG_PATH
 from ascend_session.launcher.not_finite import find_first, is_about_numbers, raised_alike
@@ -460,7 +459,7 @@ class _Judge:
         elif has_crashed:
             place = describe_crash(rank.rank, planned.folder, planned.cwd)
             if not place:
-                tail += without_runner(read_crash(planned.folder).splitlines())[:_STACK_LINES]
+                tail += read_crash(planned.folder).splitlines()[:_STACK_LINES]
         return Cause(
             rank=rank.rank,
             exit_code=code,

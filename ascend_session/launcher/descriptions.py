@@ -6,7 +6,7 @@ import os
 import re
 import signal
 from itertools import groupby
-from typing import TYPE_CHECKING, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, List, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.cluster.member import JoinedProcess
 from ascend_session.failures.failure import Failure
@@ -20,7 +20,6 @@ from ascend_session.failures.record import (
 )
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.files import read_end
-from ascend_session.launcher import rank_main
 from ascend_session.launcher.result import Outcome, RankResult
 from ascend_session.launcher.show.lines import clean
 from ascend_session.launcher.signals import find_signal_name, signal_name
@@ -340,12 +339,6 @@ def read_crash(rank_folder: str) -> str:
     return begin + rest if begin else ""
 
 
-def without_runner(lines: Iterable[str]) -> List[str]:
-    """Leave out the lines of a stack that are the runner's frames, and not the user's."""
-    own = (rank_main.RUNNER, rank_main.__file__, f'File "{rank_main.GLUE}", line 1')
-    return [line for line in lines if not any(part in line for part in own)]
-
-
 class _Thread(NamedTuple):
     has_crashed: bool
     frames: Sequence[Frame]  # the innermost one last
@@ -359,9 +352,8 @@ def _parse_threads(stacks: str) -> List[_Thread]:
     """Parse the stacks of all threads, as `faulthandler` writes them."""
     threads = []
     for block in stacks.split("\n\n"):
-        frames = reversed(parse_frames(block))
-        own = [frame for frame in frames if frame.path != rank_main.GLUE]
-        threads.append(_Thread("Current thread" in block, own))
+        frames = parse_frames(block)[::-1]
+        threads.append(_Thread("Current thread" in block, frames))
     return threads
 
 

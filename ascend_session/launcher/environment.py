@@ -27,6 +27,7 @@ from ascend_session.errors import JobError
 from ascend_session.launcher.decided import Decided, Request, decision
 from ascend_session.rank_folder import PLOG_FOLDER, RANK_FOLDER, WORK_FOLDER
 from ascend_session.spelling import as_message, option
+from ascend_session.witness import STARTUP, put_first
 
 if TYPE_CHECKING:
     from ascend_session.backends.base import Backend
@@ -193,11 +194,12 @@ def decide_environments(
             **own,
             **backend.device_variables(int(device.logical), local_size, environ),
         }
+        path = variables.get("PYTHONPATH")
         is_installed = os.path.isdir(_STAND_INS)  # an installation may be without compat
         if config.program is not None and backend.replaces_vendor and is_installed:
             # Also the Pythons that a program other than Python starts find the stub's stand-ins.
-            path = variables.get("PYTHONPATH")
-            variables["PYTHONPATH"] = _STAND_INS + (os.pathsep + path if path else "")
+            path = put_first(_STAND_INS, path)
+        variables["PYTHONPATH"] = put_first(STARTUP, path)
         environments.append(variables)
     return Decided(RankEnvironments(environments, removed), tuple(notes))
 

@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any, Collection, Dict, List, Optional, Set, Tu
 
 from ascend_session.launcher.signals import ASKING, TERMINATED, find_catchers, group_by_parent
 from ascend_session.launcher.stopping import Stopping
-from ascend_session.rank_folder import RANK_FOLDER
+from ascend_session.rank_folder import RANK_FOLDER, RANK_PID
 
 if TYPE_CHECKING:
     from ascend_session.launcher.background import BackgroundWatch
@@ -117,7 +117,8 @@ def _become(rank: Dict[str, Any], parent: int, write: int) -> None:
         stage = f"started in {os.fsdecode(rank['cwd'])}"
         os.chdir(rank["cwd"])
         stage = "started"
-        os.execve(rank["command"][0], rank["command"], rank["environment"])
+        environment = {**rank["environment"], os.fsencode(RANK_PID): b"%d" % os.getpid()}
+        os.execve(rank["command"][0], rank["command"], environment)
     except BaseException as failure:
         number = getattr(failure, "errno", None) or 0
         text = getattr(failure, "strerror", None) or str(failure)

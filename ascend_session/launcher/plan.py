@@ -47,7 +47,6 @@ from ascend_session.launcher.environment import (
     decide_environments,
 )
 from ascend_session.launcher.nodes import Nodes, await_table, decide_nodes
-from ascend_session.launcher.rank_main import RUNNER
 from ascend_session.launcher.rendezvous import decide_rendezvous
 from ascend_session.rank_folder import (
     LOGS_FOLDER,
@@ -526,7 +525,7 @@ def decide_command(request: Request, folder: Optional[str]) -> Decided[Tuple[str
             "This Python does not know its own program.", hint=f"Give {option('python')}."
         )
     if config.module is not None:
-        return Decided((python, RUNNER, "-m", config.module, *config.args))
+        return Decided((python, "-m", config.module, *config.args))
     script = str(config.script)
     path = os.path.join(folder, script)
     if not os.path.exists(path):
@@ -542,7 +541,7 @@ def decide_command(request: Request, folder: Optional[str]) -> Decided[Tuple[str
         )
     if script.startswith("-"):  # one called -m would be taken for a module
         script = os.path.join(os.curdir, script)
-    return Decided((python, RUNNER, script, *config.args))
+    return Decided((python, script, *config.args))
 
 
 def _find_program(role: str, name: str, folder: str, environ: Mapping[str, str]) -> str:

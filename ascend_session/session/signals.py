@@ -41,7 +41,13 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 from ascend_session.backends._tensorflow import is_of_session
 from ascend_session.cluster.variables import GRACE, read_seconds
 from ascend_session.process import on_close, on_fork
-from ascend_session.rank_folder import ONE_STOP_S, RANK_FOLDER, read_stop
+from ascend_session.rank_folder import (
+    ONE_STOP_S,
+    RANK_FOLDER,
+    RANK_PID,
+    read_stop,
+    write_record,
+)
 from ascend_session.session.delivery import Delivery
 from ascend_session.user_code import user_line
 
@@ -294,7 +300,7 @@ class SignalGuard:
                     _end_at_once(number)
                 return
             self._has_raised_term = self.is_terminating = True
-            on_close("signal", self._end_by_term)
+            on_close("signal", functools.partial(self._end_by_term, error))
         is_second = _MainThread.deferred is not None
         may_come_again = number == signal.SIGINT and is_interactive()
         if is_second and (self._unwinding.is_set() or not may_come_again):
@@ -306,8 +312,10 @@ class SignalGuard:
         ends = () if _MainThread.deferring else _ENDS_OF_BLOCKS
         _raise_outside(_WITHOUT_INTERRUPTS + ends, error, frame)
 
-    def _end_by_term(self) -> None:
+    def _end_by_term(self, error: BaseException) -> None:
         """Shut down what is still open at exit, then end the process by SIGTERM."""
+        if os.environ.get(RANK_PID) == str(os.getpid()):
+            write_record(error, os.environ.get(RANK_FOLDER, ""), ends_program=True)
         self._shut_down()
         _die_of(signal.SIGTERM)
 

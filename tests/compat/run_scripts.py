@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, Optional
 
-from ascend_session.launcher.rank_main import RUNNER
+from ascend_session.witness import RUN_VARIABLE, STARTUP, put_first
 
 __all__ = ["PREFACE", "environment", "run_script"]
 
@@ -53,16 +53,17 @@ def run_script(
         text: The script.
         arguments: Its own.
         python: What runs it.
-        asked: What the command says to the runner.
+        asked: What the command asks the witness for.
         variables: More of the environment.
     """
     script = folder / "train.py"
     script.write_text(text, encoding="utf-8")
     given = environment(**(variables or {}))
     if asked is not None:
-        given["ASCEND_SESSION_RUN"] = asked
+        given[RUN_VARIABLE] = asked
+        given["PYTHONPATH"] = put_first(STARTUP, given["PYTHONPATH"])
     return subprocess.run(
-        [python, RUNNER, "train.py", *arguments],
+        [python, "train.py", *arguments],
         cwd=folder,
         env=given,
         capture_output=True,

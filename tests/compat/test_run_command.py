@@ -1,4 +1,4 @@
-"""The command hands the script to the runner, in this very process."""
+"""The command becomes the script's plain Python, in this very process."""
 
 import os
 import subprocess

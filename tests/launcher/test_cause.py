@@ -17,7 +17,6 @@ import pytest
 from ascend_session.failures.failure import FailureClass
 from ascend_session.failures.table import JOB_CANNOT_GO_ON, PROCESS_LIMIT
 from ascend_session.launcher.cause import find_first_failed
-from ascend_session.launcher.rank_main import RUNNER
 from tests.launcher.situations import STOP, Situation, printed
 
 _TERMINATED = "ascend_session.session.signals.Terminated"
@@ -473,11 +472,9 @@ def test_the_last_lines_are_shown(tmp_path: Path) -> None:
     assert tail[-2:] == ("red", "\\xff")
 
 
-def test_the_stack_of_a_crash_is_shown_without_the_runner(tmp_path: Path) -> None:
+def test_the_stack_of_a_crash_is_shown(tmp_path: Path) -> None:
     made = Situation(tmp_path, 1).ended(0, -11).wrote(0, "last words\n")
-    stack = (
-        f'Stack\n\nFatal Python error: Aborted\n\nThread 1:\n  File "a", line 1\n  File "{RUNNER}"'
-    )
+    stack = 'Stack\n\nFatal Python error: Aborted\n\nThread 1:\n  File "a", line 1'
     Path(made.plan.ranks[0].folder, "stacks.log").write_text(stack)
     tail = made.cause().tail
     assert tail[:2] == ("last words", "Fatal Python error: Aborted")

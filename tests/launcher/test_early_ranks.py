@@ -428,10 +428,10 @@ def test_the_text_of_a_script_says_for_how_many_ranks_it_is(
 
 def test_the_next_sitecustomize_is_loaded_too(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.path.append('/of/the/site')")
-    stand_ins = _ROOT / "ascend_session" / "compat" / "inherited"
-    path = os.pathsep.join([str(stand_ins), str(tmp_path)])
+    startup = _ROOT / "ascend_session" / "startup"
+    path = os.pathsep.join([str(startup), str(tmp_path)])
     code = (
-        "import sys, sitecustomize; print(sys.path[-1], sys.path[1], sitecustomize.__file__, "
+        "import sys, sitecustomize; print(sys.path[-1], sitecustomize.__file__, "
         "'_ascend_session_script_rank' in sys.modules)"
     )
     printed = subprocess.run(
@@ -444,7 +444,6 @@ def test_the_next_sitecustomize_is_loaded_too(tmp_path: Path) -> None:
     ).stdout
     assert printed.split() == [
         "/of/the/site",
-        str(stand_ins),
         str(tmp_path / "sitecustomize.py"),
         "False",
     ]

@@ -10,6 +10,7 @@ from ascend_session.backends.npu_devices import Devices
 from ascend_session.backends.npu_job import check_job
 from ascend_session.cluster.job import Job
 from ascend_session.errors import JobError
+from ascend_session.witness import STARTUP
 from tests.fake_host import a2_chips, a3_chips, atlas_chips, npu_smi_answers
 from tests.launcher.jobs import Bench, bench
 from tests.schedulers.situations import recorded
@@ -84,6 +85,7 @@ def test_a_rank_is_told_who_it_is(bench: Bench, monkeypatch: pytest.MonkeyPatch)
         "JOB_ID": "mine",
         "LOCAL_RANK": "2",
         "LOCAL_SIZE": "4",
+        "PYTHONPATH": STARTUP,
         "PYTHONUNBUFFERED": "1",
         "RANK_ID": "2",
         "RANK_INDEX": "0",
@@ -333,3 +335,8 @@ def test_what_numbers_a_task_goes_only_where_there_is_one(
     bench.environ.update(recorded(name))
     gone = bench.plan(processes=1).removed
     assert ("SLURM_NTASKS" in gone, "SLURM_PROCID" in gone) == (is_removed, is_removed)
+
+
+def test_a_given_pythonpath_keeps_the_folder_that_records_how_ranks_end(bench: Bench) -> None:
+    rank = bench.plan(processes=1, env={"PYTHONPATH": "/of/mine"}).ranks[0]
+    assert rank.environment["PYTHONPATH"].split(os.pathsep) == [STARTUP, "/of/mine"]

@@ -11,7 +11,6 @@ import pytest
 
 from ascend_session.errors import BackendError, JobError
 from ascend_session.launcher.plan import plan_job
-from ascend_session.launcher.rank_main import RUNNER
 from tests.launcher.jobs import Bench, bench
 
 __all__ = ["bench"]
@@ -22,9 +21,9 @@ HEAVY = {"tensorflow", "numpy", "rich", "click", "yaml", "psutil", "tenacity", "
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"script": "train.py"}, [sys.executable, RUNNER, "train.py"]),
-        ({"module": "package.main"}, [sys.executable, RUNNER, "-m", "package.main"]),
-        ({"module": "package", "python": "/bin/sh"}, ["/bin/sh", RUNNER, "-m", "package"]),
+        ({"script": "train.py"}, [sys.executable, "train.py"]),
+        ({"module": "package.main"}, [sys.executable, "-m", "package.main"]),
+        ({"module": "package", "python": "/bin/sh"}, ["/bin/sh", "-m", "package"]),
         ({"program": "/bin/sh"}, ["/bin/sh"]),
     ],
 )

@@ -135,7 +135,7 @@ def test_ctrl_backslash_at_the_terminal_says_where_the_ranks_are_and_ends_nothin
     tmp_path: Path,
 ) -> None:
     gate = Gate(tmp_path)
-    words = command(tmp_path, 2, sys.executable, "-c", _RANK + "tell('ready')\nwait()\n")
+    words = command(tmp_path, 2, sys.executable, "-Sc", _RANK + "tell('ready')\nwait()\n")
     pid, terminal = pty.fork()
     if not pid:
         os.execve(words[0], words, environment(gate))

@@ -30,7 +30,7 @@ __all__ = ["bench"]
 
 _SPIN = "while True: pass"
 _HANG = "import sys; sys.stdin.read()"
-# What the runner does for a script: its first argument is the rank's folder.
+# What the witness does for a rank: its first argument is the rank's folder.
 _OURS = f"""
 import faulthandler, sys, threading, time
 file = open(sys.argv[1] + "/{STACKS_NAME}", "w")

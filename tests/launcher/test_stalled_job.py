@@ -14,7 +14,7 @@ from ascend_session.launcher.supervisor import supervise
 from ascend_session.rank_folder import STACK_SIGNAL, STACKS_NAME
 from tests.launcher.supervised import alive, config
 
-# What the runner does for a script; the folder of the vendor's logs is in the rank's own.
+# What the witness does for a rank; the folder of the vendor's logs is in the rank's own.
 _OURS = f"""
 import faulthandler
 folder = os.path.dirname(os.environ["ASCEND_PROCESS_LOG_PATH"])

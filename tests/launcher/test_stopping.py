@@ -11,7 +11,6 @@ from typing import Callable, Iterator, List, Tuple
 import psutil
 import pytest
 
-from ascend_session.launcher.rank_main import RUNNER
 from tests.launcher.supervised import PATIENCE, alive
 from tests.launcher.test_signals import _RANK, Launcher, await_state
 from tests.waiting import wait_until
@@ -374,8 +373,7 @@ def test_an_exception_of_a_rank_that_saves_is_reported(
         "def save(*ignored): raise OSError('cannot write results.npz')\n"
         "signal.signal(signal.SIGTERM, save)\ntell('ready')\nsignal.pause()\n"
     )
-    call = [sys.executable, RUNNER, program]
-    launcher = start(2, *call)
+    launcher = start(2, sys.executable, program)
     launcher.gate.lines(2)
     said = stop(launcher)
     assert launcher.process.returncode == 128 + _TERM

@@ -1,4 +1,4 @@
-"""What the runner leaves in unusual situations: signals, forks, no memory, no disk."""
+"""What a rank leaves in unusual situations: signals, forks, no memory, no disk."""
 
 import os
 import resource
@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from ascend_session.failures.record import read_record, read_stacks
-from ascend_session.launcher.rank_main import RUNNER
 from ascend_session.rank_folder import STACK_SIGNAL
+from tests.launcher.as_rank import as_rank
 
 PATIENCE = 120
 
@@ -20,14 +20,10 @@ PATIENCE = 120
 def run(folder: Path, code: str, **options: Any) -> "subprocess.CompletedProcess[str]":
     script = folder / "script.py"
     script.write_text(code)
-    environment = {
-        **os.environ,
-        "ASCEND_SESSION_RANK_FOLDER": str(folder),
-        **options.pop("env", {}),
-    }
+    command, variables = as_rank([sys.executable, str(script)], folder, options.pop("env", {}))
     return subprocess.run(
-        [sys.executable, RUNNER, str(script)],
-        env=environment,
+        command,
+        env={**os.environ, **variables},
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -176,11 +172,11 @@ raise Slow
     assert "line" not in found.traceback.split("\n")
 
 
-def test_the_runner_imports_nothing_that_python_has_not_loaded(tmp_path: Path) -> None:
+def test_a_rank_imports_nothing_more_than_plain_python(tmp_path: Path) -> None:
     code = "import sys; print(*sorted(sys.modules))"
     (tmp_path / "script.py").write_text(code)
     bare = subprocess.run(
         [sys.executable, str(tmp_path / "script.py")], stdout=subprocess.PIPE, timeout=PATIENCE
     )
     more = set(run(tmp_path, code).stdout.split()) - set(bare.stdout.decode().split())
-    assert more <= {"_json", "_signal", "faulthandler", "time"}
+    assert more <= {"_json", "_signal", "atexit", "faulthandler", "sitecustomize", "time"}

@@ -1,4 +1,4 @@
-"""A program below the runner behaves as one below plain Python, and leaves a record."""
+"""A program that is watched behaves as one below plain Python, and leaves a record."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from typing import Any, Dict, Sequence, Tuple
 import pytest
 
 from ascend_session.failures.record import read_record, read_stacks
-from ascend_session.launcher.rank_main import RUNNER
+from tests.launcher.as_rank import as_rank
 
 PATIENCE = 120
 
@@ -139,19 +139,19 @@ def dedented(text: str) -> str:
 
 
 def plain(place: Path, words: Sequence[str], **added: str) -> Tuple[int, bytes, bytes]:
-    """Exit code, standard output and standard error of a run without the runner."""
-    return ended(place, words, added)
+    """Exit code, standard output and standard error of a run that nothing watches."""
+    return ended(place, [sys.executable, *words], added)
 
 
 def run(place: Path, words: Sequence[str], folder: Path, **added: str) -> Tuple[int, bytes, bytes]:
-    """The same with the runner."""
-    variables = {**added, "ASCEND_SESSION_RANK_FOLDER": str(folder)}
-    return ended(place, [RUNNER, *words], variables)
+    """The same as a rank."""
+    command, variables = as_rank([sys.executable, *words], folder, added)
+    return ended(place, command, variables)
 
 
 def ended(place: Path, words: Sequence[str], added: Dict[str, str]) -> Tuple[int, bytes, bytes]:
     done = subprocess.run(
-        [sys.executable, *words],
+        words,
         cwd=str(place),
         env={**os.environ, **added},
         stdin=subprocess.DEVNULL,
@@ -241,14 +241,10 @@ def test_an_exception_is_recorded_as_it_is_printed(
     [
         ("syntax.py", "SyntaxError", 1),
         ("undecodable.py", "SyntaxError", 1),
-        ("no_such_script.py", "FileNotFoundError", 2),
-        ("broken.pyc", "ImportError", 1),
-        ("code_3.py", "SystemExit", 3),
-        ("code_negative.py", "SystemExit", 255),
-        ("code_text.py", "SystemExit", 1),
+        ("broken.pyc", "RuntimeError", 1),
     ],
 )
-def test_programs_that_never_ran_and_codes_are_recorded(
+def test_programs_that_never_ran_are_recorded(
     place: Path, tmp_path: Path, name: str, kind: str, code: int
 ) -> None:
     assert run(place, [name], tmp_path)[0] == code
@@ -258,9 +254,22 @@ def test_programs_that_never_ran_and_codes_are_recorded(
 
 
 @pytest.mark.parametrize(
-    "name", ["code_none.py", "code_now.py", "terminated.py", "names.py", "compiled"]
+    ("name", "code"),
+    [
+        ("code_none.py", 0),
+        ("code_now.py", 4),
+        ("code_3.py", 3),
+        ("code_negative.py", 255),
+        ("code_text.py", 1),
+        ("no_such_script.py", 2),
+        ("terminated.py", -15),
+        ("names.py", 0),
+        ("compiled", 0),
+    ],
 )
-def test_other_ends_leave_no_record(place: Path, tmp_path: Path, name: str) -> None:
-    run(place, [name], tmp_path)
+def test_other_ends_leave_only_their_code(
+    place: Path, tmp_path: Path, name: str, code: int
+) -> None:
+    assert run(place, [name], tmp_path)[0] == code
     assert os.listdir(str(tmp_path)) == ["stacks.log"]
     assert read_stacks(str(tmp_path)) == ""

@@ -1,0 +1,1 @@
+"""A folder for ``PYTHONPATH`` with nothing but ``sitecustomize``: see `ascend_session.witness`."""
