@@ -229,7 +229,7 @@ def read_models(
             found = json.loads(file.read(_MOST_MODELS_CHARACTERS))
         is_one_model, notes = found["is_one_model"], tuple(map(str, found["notes"]))
         is_one_model = None if is_one_model is None else bool(is_one_model)
-        shares = tuple(map(float, found["late_shares"]))
+        shares = tuple(map(float, found.get("late_shares", ())))
         return is_one_model, found["error"] or "", notes, shares
     except (OSError, ValueError, TypeError, KeyError):
         return None

@@ -33,36 +33,11 @@ NEEDED: Dict[str, Dict[str, Any]] = {
     },
 }
 
-# Where our rules differ from the vendor's code, by what is judged: the "options" of records. One
-# that is mended fails as XPASS, and leaves this list.
-_OF_PROFILING: List[Dict[str, Any]] = [
-    {"profiling_options": '{"output":"./","sys_cpu_freq":0}'},
-    {"profiling_options": '{"output":"./","sys_lp_freq":101}'},
-    {"profiling_options": '{"output":"./","task_memory":"x"}'},
-    {"profiling_options": '{"output":"./","sys_mem_serviceflow":""}'},
-]
 KNOWN_DIFFERENCES: Dict[str, List[Dict[str, Any]]] = {
     "file": [],
-    "run": [
-        *_OF_PROFILING,
-        {"profiling_options": '{"output":"./","storage_limit":""}'},
-        {"profiling_options": '{"output":"./","host_sys_usage":""}'},
-        {"profiling_options": '{"output":"./","hccl":"on","hccl":"on"}'},
-        {"profiling_options": '{"output":"./","task_time":"l3"}'},
-        {"dynamic_dims": "8;", "input_shape": "a:-1"},
-        {"dynamic_dims": "6,1;", "input_shape": "a:-1,-1"},
-        {"dynamic_dims": "1,2;3;", "input_shape": "a:-1,-1"},
-        {"dynamic_dims": "45;00", "input_shape": "a:-1"},
-        {"aicore_num": "|01"},
-        {"aicore_num": "24|048"},
-        {"auto_multistream_parallel_mode": "MainStream:063"},
-        {"dynamic_inputs_shape_range": "data:[1~-1]"},
-        {"dynamic_inputs_shape_range": "data:[5~2],[1]"},
-    ],
-    "definition": [
-        *_OF_PROFILING,
-        {"graph_exec_timeout": 0},  # read by GE's heterogeneous runs only
-    ],
+    # GE's sources contradict each other about l3.
+    "run": [{"profiling_options": '{"output": "./", "task_time": "l3"}'}],
+    "definition": [{"graph_exec_timeout": 0}],  # read by GE's heterogeneous runs only
 }
 
 
