@@ -12,6 +12,7 @@ import atexit
 import contextlib
 import ctypes
 import json
+import multiprocessing.process
 import os
 import runpy
 import select
@@ -153,6 +154,7 @@ def _become(request: Any, descriptors: List[int]) -> None:
     if os.environ.get(RANK_PID) == str(request["pid"]):
         os.environ[RANK_PID] = str(os.getpid())
     os.chdir(request["cwd"])
+    multiprocessing.process.ORIGINAL_DIR = os.getcwd()  # as found when Python starts
     words = request["words"]
     module = words[1] if words[0] == "-m" else None
     sys.argv = words[1:] if module else words

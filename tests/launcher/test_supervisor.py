@@ -232,7 +232,8 @@ print(subprocess.call(["sh", "-c", "kill -PIPE $$"]))
     run = job(tmp_path, code, ranks=1)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     assert run.said(0).splitlines() == [
-        "['0', '1', '2'] 4",  # the fourth is the folder that is listed
+        # The file for stacks is number 1000; the last is the folder that is listed.
+        "['0', '1', '1000'] 5",
         "True True False",
         "True",
         "set()",

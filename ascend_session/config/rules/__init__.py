@@ -109,7 +109,8 @@ def refusal_of(
     readable = {name: value for name, value in values.items() if name not in wrong}
     refused = {o.key for o in adapter_options(model) if o.path in wrong}
     unknown = {o.key for o in adapter_options(model) if o.path.split(".")[0] in wrong} - refused
-    empty = {o.key: "" for o in adapter_options(model) if values.get(o.path) == ""}
+    is_empty = {name for name, value in values.items() if isinstance(value, str) and not value}
+    empty = {o.key: "" for o in adapter_options(model) if o.path in is_empty}
     entry = FlatOptions({**empty, **flatten(AdapterOptions(**readable))}, refused, unknown)
     return ConfigError.from_problems([*problems, *errors_of(apply_rules(RULES, entry))])
 
