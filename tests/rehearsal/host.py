@@ -83,6 +83,8 @@ def rehearse(run: Dict[str, Any], folder: Path) -> None:
         page.look_at_machine = page.Machine
     outcomes = Outcomes()
     options = ["-q", "--tb=native", "-p", "no:cacheprovider", f"--basetemp={folder / 'tests'}"]
+    # The product's own plugin is imported above, before pytest could rewrite its assertions.
+    options += ["-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"]
     options += ["--assert=plain"] if run["stripped"] else []
     try:
         code = int(pytest.main([*options, *run["arguments"]], plugins=[outcomes]))
