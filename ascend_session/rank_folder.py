@@ -10,11 +10,7 @@
 | `name_process` | `cluster.member`, and `cluster.script_rank` before it | `cluster.member` |
 | `name_user` | `note_use`, and `cluster.script_rank` | `launcher.background` |
 | `name_waiting`, `ABSENT_NAME` | `cluster.member` | the same |
-| `FIRST_STEP_NAME` | `write_first_step`, for `training.progress` | `read_first_step` |
-| `STEP_NAME` | `write_step`, for `training.progress` | `read_step` |
-| `STOP_NAME` | `write_stop`, for the guardian | `read_stop` |
 | `SESSIONS_NAME` | `compat.sessions` | the same, in rank 0 |
-| `NOT_FINITE_NAME` | `write_not_finite`, for `backends.not_finite` | `read_not_finite` |
 | `MODELS_NAME` | `write_models`, for rank 0 on the stub | `read_models` |
 
 The witness loads this file by its path before the program starts, and imports nothing with it that
@@ -39,6 +35,9 @@ RANK_FOLDER = "ASCEND_SESSION_RANK_FOLDER"
 RANK_PID = "ASCEND_SESSION_RANK_PID"
 """Variable with the pid of the rank; a process that the rank has started has another one."""
 
+CHANNEL = "ASCEND_SESSION_CHANNEL"
+"""Variable with the address at which the launcher takes messages, see `ascend_session.channel`."""
+
 LOGS_FOLDER = "ascend-logs"
 """Default folder of all launches."""
 
@@ -47,9 +46,7 @@ PLOG_FOLDER, WORK_FOLDER = "plog", "work"
 RECORD_NAME, STACKS_NAME = "error.json", "stacks.log"
 PROCESS_PREFIX, PROCESS_SUFFIX = "process_", ".json"
 ABSENT_NAME, SESSIONS_NAME = "absent_ranks.json", "sessions.json"
-FIRST_STEP_NAME, STEP_NAME, STOP_NAME = "first_step", "step", "stop"
 MODELS_NAME = "models.json"
-NOT_FINITE_NAME = "not_finite.json"
 _USER_PREFIX, _WAITING_PREFIX = "uses_", "waiting_"
 
 STACK_SIGNAL = int(__import__("_signal").SIGRTMIN) + 7  # signal itself is slow to load
@@ -95,8 +92,7 @@ def name_stacks(pid: int) -> str:
 
 def is_log(name: str) -> bool:
     """Return whether a file may be a log; it is not if it only holds the state of a process."""
-    states = (STACKS_NAME, FIRST_STEP_NAME, STEP_NAME, STOP_NAME)
-    return name not in states and not name.startswith((_USER_PREFIX, _WAITING_PREFIX))
+    return name != STACKS_NAME and not name.startswith((_USER_PREFIX, _WAITING_PREFIX))
 
 
 def _replace_file(path: str, text: str) -> None:
@@ -110,21 +106,6 @@ def _replace_file(path: str, text: str) -> None:
         return
 
 
-def write_first_step(folder: str, step: int) -> None:
-    """Write the first global step of rank 0; ignore errors."""
-    _replace_file(os.path.join(folder, FIRST_STEP_NAME), str(int(step)))
-
-
-def read_first_step(folder: str) -> "Optional[int]":
-    """Read the first global step of a rank; None if it has not written one."""
-    try:
-        with open(os.path.join(folder, FIRST_STEP_NAME)) as file:
-            text = file.read(32)
-    except (OSError, ValueError):
-        return None
-    return int(text) if text.isdigit() else None
-
-
 _MOST_MODELS_CHARACTERS = 1 << 20
 
 
@@ -135,79 +116,6 @@ def write_models(folder: str, text: str) -> None:
     (a list of sentences) and ``late_shares`` (a list of numbers, one for each rank, or empty).
     """
     _replace_file(os.path.join(folder, MODELS_NAME), text)
-
-
-def write_not_finite(folder: str, text: str) -> bool:
-    """Write when gradients began not to be finite, or remove the record; ignore errors.
-
-    Args:
-        folder: The rank's folder.
-        text: An object in JSON: ``step``, counted from 1 since the start; ``variable``, which may
-            be empty; and ``is_own``, whether this rank's own gradient was not finite. Empty once
-            gradients are finite again.
-
-    Returns:
-        False if there is an earlier record, which stays.
-    """
-    path = os.path.join(folder, NOT_FINITE_NAME)
-    if text and os.path.exists(path):
-        return False
-    if text:
-        _replace_file(path, text)
-        return True
-    try:
-        os.remove(path)
-    except OSError:
-        return False
-    return True
-
-
-def read_not_finite(folder: str) -> "Optional[Tuple[int, str, bool]]":
-    """Read step, variable and whether it was the rank's own; None if there is no record."""
-    import json
-
-    try:
-        with open(os.path.join(folder, NOT_FINITE_NAME), encoding="utf-8") as file:
-            found = json.loads(file.read(_MOST_MODELS_CHARACTERS))
-        return int(found["step"]), str(found["variable"]), bool(found["is_own"])
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
-
-
-_STEP_BYTES = 64  # a fixed length, so that a shorter record overwrites a longer one completely
-
-
-def write_step(folder: str, step: int, total: "Optional[int]", now: float) -> None:
-    """Write the progress of a rank; ignore errors.
-
-    Args:
-        folder: The rank's folder.
-        step: The last step that it has finished.
-        total: The number of its last step; None if that is not known.
-        now: The time in seconds, from `time.monotonic`.
-    """
-    record = f"{step} {-1 if total is None else total} {now:.3f}"
-    try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
-        fd = os.open(os.path.join(folder, STEP_NAME), flags, 0o666)
-    except OSError:
-        return
-    try:
-        os.pwrite(fd, f"{record:<{_STEP_BYTES - 1}}\n".encode(), 0)
-    except OSError:
-        return
-    finally:
-        os.close(fd)
-
-
-def read_step(folder: str) -> "Optional[Tuple[int, Optional[int], float]]":
-    """Read ``(step, total, now)`` as `write_step` wrote them; None if there is no such record."""
-    try:
-        with open(os.path.join(folder, STEP_NAME)) as file:
-            step, total, now = file.read(_STEP_BYTES).split()
-        return int(step), None if total == "-1" else int(total), float(now)
-    except (OSError, ValueError):
-        return None
 
 
 def read_models(
@@ -239,27 +147,9 @@ ONE_STOP_S = 1.0
 """Seconds within which several SIGTERMs are one: schedulers send them to a process and its tree."""
 
 
-def write_stop(folder: str) -> None:
-    """Write when the guardian sends a rank the signal to stop, just before; ignore errors."""
-    try:
-        with open(os.path.join(folder, STOP_NAME), "w") as file:
-            file.write(f"{time.monotonic():.6f}\n")
-    except OSError:
-        return
-
-
-def read_stop(folder: str) -> "Optional[float]":
-    """Read when the guardian has sent the signal, from `time.monotonic`; None if it has not."""
-    try:
-        with open(os.path.join(folder, STOP_NAME)) as file:
-            return float(file.read(64))
-    except (OSError, ValueError):
-        return None
-
-
 # High numbers that no program reaches by opening files. If the program closes every descriptor, a
 # file that it opens later gets a lower number, so no stack is ever written into it.
-_HIGH_DESCRIPTORS = (1000, 250)
+_HIGH_DESCRIPTORS = (1000, 1001, 250, 251)
 
 
 def watch_stacks(folder: str) -> None:
@@ -269,7 +159,7 @@ def watch_stacks(folder: str) -> None:
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
     try:
-        fd = _move_up(os.open(os.path.join(folder, STACKS_NAME), flags, 0o666))
+        fd = move_up(os.open(os.path.join(folder, STACKS_NAME), flags, 0o666))
         if not faulthandler.is_enabled():
             faulthandler.enable(fd, all_threads=True)
         faulthandler.register(STACK_SIGNAL, fd, all_threads=True, chain=False)
@@ -277,7 +167,7 @@ def watch_stacks(folder: str) -> None:
         return
 
 
-def _move_up(fd: int) -> int:
+def move_up(fd: int) -> int:
     """Move a descriptor to a free high number, if one is allowed; return its number."""
     for high in _HIGH_DESCRIPTORS:
         try:

@@ -1,21 +1,21 @@
 """Which rank was the first to bring gradients that are not finite.
 
 Each rank looks at the sums that it gets. Only where one is not finite does it look at what it has
-brought itself, and leaves a record in its folder, which the launcher reads if the job fails of it
-(`launcher.not_finite`). The record goes when the sums are finite again, as where a script
-masks such a step. Nothing is recorded in graphs that skip steps with an overflow by design.
+brought itself, and reports it to the launcher, which names the first one if the job fails of it
+(`launcher.not_finite`). That is taken back when the sums are finite again, as where a script masks
+such a step. Nothing is reported in graphs that skip steps with an overflow by design.
 """
 
-import json
-import os
 import weakref
-from typing import Any, List, Sequence
+from typing import Any, List, Optional, Sequence
 
+from ascend_session import channel
 from ascend_session.backends.averaging import find_averaged, skips_overflows
-from ascend_session.rank_folder import RANK_FOLDER, write_not_finite
 
 _WHOLE_BYTES = 4 << 20  # of larger arrays every 16th cache line is looked at
 _ROW, _EVERY_ROW = 16, 16
+
+_reporter: "Optional[SumWatch]" = None  # one of this process, until its sums are finite again
 
 
 class SumWatch:
@@ -23,7 +23,6 @@ class SumWatch:
 
     def __init__(self) -> None:
         self._run_count = 0
-        self._is_recorded = False
         self._graph: Any = lambda: None
         self._names: List[str] = []
 
@@ -34,24 +33,25 @@ class SumWatch:
 
     def look(self, own: Sequence[Any], sums: Sequence[Any]) -> None:
         """Look at the arrays of one run: what this rank has brought, and the sums."""
+        global _reporter
         self._run_count += 1
         index = next((n for n, each in enumerate(sums) if not is_finite(each)), None)
-        folder = os.environ.get(RANK_FOLDER)
-        if folder and (index is not None) is not self._is_recorded:
+        if (index is None and _reporter is self) or (index is not None and _reporter is None):
             graph = self._graph()
             if index is None:
-                write_not_finite(folder, "")
-                self._is_recorded = False
+                channel.send("not_finite", step=None)
+                _reporter = None
             elif graph is not None and not skips_overflows(graph):
                 own_index = next((n for n, each in enumerate(own) if not is_finite(each)), None)
                 place = index if own_index is None else own_index
                 tensor = graph.get_tensor_by_name(self._names[place])
-                found = {
-                    "step": self._run_count,
-                    "variable": find_averaged(tensor),
-                    "is_own": own_index is not None,
-                }
-                self._is_recorded = write_not_finite(folder, json.dumps(found))
+                channel.send(
+                    "not_finite",
+                    step=self._run_count,
+                    variable=find_averaged(tensor),
+                    is_own=own_index is not None,
+                )
+                _reporter = self
 
 
 def is_finite(array: Any) -> bool:

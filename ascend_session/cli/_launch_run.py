@@ -34,6 +34,7 @@ from ascend_session.launcher.api import launch_within
 from ascend_session.launcher.descriptions import describe_background
 from ascend_session.launcher.devices import not_bound
 from ascend_session.launcher.preflight import checked_plan
+from ascend_session.launcher.reports import Reports
 from ascend_session.launcher.show.following import Latest, Output
 from ascend_session.launcher.show.lines import clean
 from ascend_session.launcher.show.screen import Notices, Screen, can_redraw
@@ -45,7 +46,6 @@ from ascend_session.launcher.signals import (
 )
 from ascend_session.launcher.summary import summarize
 from ascend_session.launcher.supervisor import AGAIN_S
-from ascend_session.rank_folder import read_step
 from ascend_session.text import format_count, format_duration, format_ranges
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ def run_job(
             screen.note,
             words=_STDERR,
             on_output=screen.begin,
+            on_report=screen.note_report,
         )
         _advise_on_order(config, result, options)
         if as_json:
@@ -175,6 +176,11 @@ class _Screen:
         self._describe(event)
         if self._observe is not None:
             self._observe(event, self._say)
+        if self._status is not None:
+            self._status.note(event)
+
+    def note_report(self, event: events.Reported) -> None:
+        """Note what a rank has reported."""
         if self._status is not None:
             self._status.note(event)
 
@@ -336,6 +342,7 @@ class StatusLine:
         self._attempt, self._size = 1, 0
         self._alive: FrozenSet[int] = frozenset()  # replaced, never changed
         self._folders: Dict[int, str] = {}
+        self._reports = Reports()
         self._begun: Set[int] = set()
         self._paced = 0  # the rank whose steps are counted
         self._steps: Deque[Tuple[float, int]] = deque()  # when it made some, in `_PACE_S`
@@ -348,9 +355,11 @@ class StatusLine:
             self._attempt, self._size = event.plan.attempt, len(event.plan.ranks)
             self._attempt_began = time.monotonic()
             self._folders = {rank.rank: rank.folder for rank in event.plan.ranks}
-            self._begun = set()
+            self._reports, self._begun = Reports(), set()
             self._steps.clear()
             self._until, self._is_waiting, self._is_killing = None, False, False
+        elif isinstance(event, events.Reported):
+            self._reports.note(event.rank, event.pid, event.message)
         elif isinstance(event, events.Started):
             self._alive = self._alive | {event.rank}
         elif isinstance(event, (events.Ended, events.NotStarted)):
@@ -403,18 +412,17 @@ class StatusLine:
         return " | ".join(filter(None, [head, self._describe_step(alive), _describe_line(lines)]))
 
     def _has_begun(self, rank: int) -> bool:
-        folder = self._folders[rank]
-        if rank not in self._begun and (read_step(folder) or read_members(folder)):
+        has_stepped = rank in self._reports.progress
+        if rank not in self._begun and (has_stepped or read_members(self._folders[rank])):
             self._begun.add(rank)
         return rank in self._begun
 
     def _describe_step(self, alive: FrozenSet[int]) -> str:
         """Say at which step the first rank is that tells, at which pace, and what is left."""
-        reported = ((rank, read_step(self._folders[rank])) for rank in sorted(alive))
-        rank, progress = next((each for each in reported if each[1] is not None), (0, None))
-        if progress is None:
+        rank = min((rank for rank in alive if rank in self._reports.progress), default=None)
+        if rank is None:
             return ""
-        step, of, at = progress
+        step, of, at = self._reports.progress[rank]
         if self._steps and (rank != self._paced or step < self._steps[-1][1]):
             self._steps.clear()  # something else is counted now
         if not self._steps or at > self._steps[-1][0]:

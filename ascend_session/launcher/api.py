@@ -24,6 +24,7 @@ from ascend_session.launcher.events import (
     EventFile,
     Finished,
     Located,
+    Reported,
     Restarting,
     Resumed,
     Waiting,
@@ -135,6 +136,7 @@ def launch_within(
     on_event: Callable[[Event], None],
     words: Optional[int] = None,
     on_output: Optional[Callable[[Output], None]] = None,
+    on_report: Callable[[Reported], None] = lambda report: None,
 ) -> LaunchResult:
     """Run a job as `launch` does, for a caller who has taken over the signals.
 
@@ -147,6 +149,7 @@ def launch_within(
         words: File descriptor to which the launcher's own lines are written; None means
             ``output``.
         on_output: Takes the `Output` before anything happens.
+        on_report: Takes what ranks report.
     """
     config = first.config
     is_terminal = isinstance(output, int) and can_redraw(output)
@@ -167,7 +170,7 @@ def launch_within(
         stack.callback(job_output.close, signals)
         if on_output is not None:
             on_output(job_output)
-        return _Launch(first, signals, job_output, events, on_event).run()
+        return _Launch(first, signals, job_output, events, on_event, on_report).run()
     finally:
         stack.close()
 
@@ -217,12 +220,14 @@ class _Launch:
         output: Output,
         events: Optional[EventFile],
         on_event: Callable[[Event], None],
+        on_report: Callable[[Reported], None],
     ) -> None:
         self._first = first
         self._signals = signals
         self._output = output
         self._events = events
         self._on_event = on_event
+        self._on_report = on_report
         self._attempts: List[Attempt] = []
         self._notes: List[str] = [*first.notes]
         self._is_interrupted = False  # while no rank ran
@@ -306,6 +311,9 @@ class _Launch:
         return planned
 
     def _pass_on(self, event: Event) -> None:
+        if isinstance(event, Reported):
+            self._on_report(event)
+            return
         if isinstance(event, Resumed):
             self._output.say(f"Attempt {len(self._attempts) + 1} resumed at step {event.step}.")
         elif isinstance(event, Located):

@@ -261,6 +261,7 @@ class _Judge:
     def __init__(self, plan: "Plan", attempt: Attempt) -> None:
         self._plan = plan
         self._ranks = attempt.ranks
+        self._reports = attempt.reports
         self._is_one_node = plan.nodes.count == 1
         # Bytes of each of a rank's files that are looked at.
         share = _ALL_BYTES // (3 * len(attempt.ranks))
@@ -281,7 +282,8 @@ class _Judge:
                 rank, own_failure = speaker
                 sentence = describe_stopped(rank, own_failure, first)
                 return self._blame(rank, _exit_code_of_launch(first), sentence, own_failure)
-        first_bad = find_first(self._plan, self._ranks) if is_about_numbers(first.error) else None
+        is_about = is_about_numbers(first.error)
+        first_bad = find_first(self._reports.not_finite) if is_about else None
         if first_bad is not None:
             guilty = [rank for rank in self.failed if rank.rank in first_bad.ranks]
             first = guilty[0] if guilty else first

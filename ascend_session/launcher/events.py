@@ -67,6 +67,22 @@ class NotLogged(NamedTuple):
     time: float
 
 
+class Reported(NamedTuple):
+    """A process of a rank has reported something on its channel; this is in no file of events.
+
+    Attributes:
+        rank: The rank.
+        pid: The process.
+        message: What it has reported, see `ascend_session.channel`.
+        time: When it was read.
+    """
+
+    rank: int
+    pid: int
+    message: Dict[str, Any]
+    time: float
+
+
 class ScriptRank(NamedTuple):
     """A script has started a rank itself; its command, and what its standard error goes to."""
 
@@ -251,6 +267,7 @@ FromGuardian = Union[
     Started,
     NotStarted,
     Ended,
+    Reported,
     PassedOn,
     Paused,
     ScriptRank,
@@ -283,6 +300,7 @@ EVENTS: Dict[str, Type[Any]] = {
     "start": Started,
     "not_started": NotStarted,
     "exit": Ended,
+    "reported": Reported,
     "passed_on": PassedOn,
     "paused": Paused,
     "continued": Continued,

@@ -46,6 +46,7 @@ from ascend_session.rank_folder import RANK_FOLDER, RANK_PID
 
 if TYPE_CHECKING:
     from ascend_session.launcher.background import BackgroundWatch
+    from ascend_session.launcher.reports import ReportReceiver
     from ascend_session.launcher.script_ranks import RepeatWatch, ScriptWatch
     from ascend_session.launcher.show.copying import PipeCopier
 
@@ -247,6 +248,11 @@ class MessageChannel:
         poll.poll(limit_ms)
 
     @property
+    def is_behind(self) -> bool:
+        """Whether the other end has yet to read what was sent."""
+        return bool(self._unsent)
+
+    @property
     def events(self) -> int:
         """The events of poll(2) to wait for."""
         return select.POLLIN | (select.POLLOUT if self._unsent else 0)
@@ -272,16 +278,19 @@ class GuardedJob:
 
     Args:
         channel: The way to the launcher.
-        job: ``ranks``, each with ``command``, ``cwd``, ``environment``, ``cpus``, ``is_attached``,
-            and the log files ``stdout`` and ``stderr``; ``has_pipes``, whether these are written
-            through pipes; ``grace``; ``size``, the number of ranks of the job on all nodes, and
-            ``folder``, that of the first one, if they may be scripts that start ranks; else
-            ``size`` is 0.
+        job: ``listener``, the descriptor for `reports.ReportReceiver`; ``ranks``, each with
+            ``command``, ``cwd``, ``environment``, ``cpus``, ``is_attached``, and the log files
+            ``stdout`` and ``stderr``; ``has_pipes``, whether these are written through pipes;
+            ``grace``; ``size``, the number of ranks of the job on all nodes, and ``folder``, that
+            of the first one, if they may be scripts that start ranks; else ``size`` is 0.
     """
 
     def __init__(self, channel: MessageChannel, job: Dict[str, Any]) -> None:
         self._channel = channel
         self._ranks: List[Dict[str, Any]] = job["ranks"]
+        self._listener: int = job["listener"]
+        os.set_inheritable(self._listener, False)
+        self._receiver: Optional[ReportReceiver] = None
         self._has_pipes: bool = job["has_pipes"]
         self._pipes: Dict[int, Tuple[int, bytes]] = {}  # whose rank and log file it is
         self._copier: Optional[PipeCopier] = None
@@ -324,6 +333,7 @@ class GuardedJob:
         self._start_all()
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
+        poll.register(self._listener, select.POLLIN)
         living: List[str] = []
         while self._reap():
             if self._is_due("give up"):
@@ -335,6 +345,11 @@ class GuardedJob:
             for fd, _ in poll.poll(self._next_due_ms()):
                 if fd == self._wake:
                     os.read(fd, 4096)
+                elif fd != self._channel.fd:
+                    self._receive_reports()
+                    if fd == self._listener:  # from now on there is one descriptor for all
+                        poll.unregister(fd)
+                        poll.register(self._receiver or fd, select.POLLIN)
                 else:
                     self._channel.flush()
                     self._obey(self._channel.receive())
@@ -429,6 +444,7 @@ class GuardedJob:
                 return False
             if not pid:
                 return True
+            self._receive_reports()  # what it has sent comes before its exit
             now = time.monotonic()
             code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
             if self._stopping is not None and "ask" not in self._due:
@@ -460,6 +476,26 @@ class GuardedJob:
         self._terminated.add("rank")
         if not self._is_stopping:  # perhaps no failure: others get SIGTERM, too
             self._due.setdefault("failure", time.monotonic() + _UNTIL_ALL_S["rank"])
+
+    def _receive_reports(self) -> None:
+        """Pass on what processes of ranks have reported by now."""
+        if self._receiver is None:
+            poll = select.poll()
+            poll.register(self._listener, select.POLLIN)
+            if not poll.poll(0):
+                return
+            from ascend_session.launcher.reports import ReportReceiver
+
+            self._receiver = ReportReceiver(self._listener)
+        numbers = {_folder_of(rank): number for number, rank in enumerate(self._ranks)}
+        for folder, pid, message in self._receiver.receive():
+            # A launcher that has been stopped (Ctrl-Z) misses steps, and nothing else.
+            if folder in numbers and not (message["kind"] == "step" and self._channel.is_behind):
+                self._channel.send(("reported", numbers[folder], pid, message, time.time()))
+
+    def _announce_stop(self, pid: int, folder: str) -> None:
+        if self._receiver is not None:
+            self._receiver.send_stop(pid, folder)
 
     def _act(self) -> None:
         """Do what is due."""
@@ -644,7 +680,7 @@ class GuardedJob:
         self._channel.send(("stopping", why, time.time()))
         now = time.monotonic()
         self._groups = set(self._alive)
-        self._stopping = Stopping(number, self._folders, self._grace)
+        self._stopping = Stopping(number, self._folders, self._announce_stop, self._grace)
         is_terminated = number == signal.SIGTERM and why in ("asked", "told")
         waits_s = [_UNTIL_ALL_S[who] for who in tuple(self._terminated)] if is_terminated else []
         self._due.pop("failure", None)

@@ -4,15 +4,12 @@ One step later the sum has made the variables of all ranks NaN, and whoever look
 """
 
 import re
-from typing import TYPE_CHECKING, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.failures.record import ErrorRecord
+from ascend_session.launcher.reports import NotFinite
 from ascend_session.launcher.result import RankResult
-from ascend_session.rank_folder import read_not_finite
 from ascend_session.text import format_ranges
-
-if TYPE_CHECKING:
-    from ascend_session.launcher.plan import Plan
 
 # What TensorFlow says: NanTensorHook, check_numerics, verify_tensor_all_finite, and scripts.
 _NAMES = re.compile(r"\b(NaN|Inf)\b|NanLoss|not finite|non-finite|infinite", re.IGNORECASE)
@@ -35,19 +32,14 @@ def is_about_numbers(error: Optional[ErrorRecord]) -> bool:
     return error is not None and _NAMES.search(f"{error.name} {error.message}") is not None
 
 
-def find_first(plan: "Plan", ranks: Sequence[RankResult]) -> Optional[FirstNotFinite]:
-    """Find who brought the first gradients that were not finite; None if nobody recorded any."""
-    found: Dict[int, Tuple[int, str, bool]] = {}
-    for rank in ranks:
-        record = read_not_finite(plan.of(rank.rank).folder)
-        if record is not None:
-            found[rank.rank] = record
-    if not found:
+def find_first(reports: Mapping[int, NotFinite]) -> Optional[FirstNotFinite]:
+    """Find who brought the first gradients that were not finite; None if no rank reported any."""
+    if not reports:
         return None
-    step = min(record[0] for record in found.values())
-    first = {rank: record for rank, record in found.items() if record[0] == step}
-    own = [rank for rank, record in first.items() if record[2]]
-    variable = first[own[0] if own else min(first)][1]
+    step = min(report.step for report in reports.values())
+    first = {rank: report for rank, report in reports.items() if report.step == step}
+    own = sorted(rank for rank, report in first.items() if report.is_own)
+    variable = first[own[0] if own else min(first)].variable
     gradient = f"gradient of {variable!r}" if variable else "gradient"
     since = f"in step {step} since the start"
     whose = f"rank{'' if len(own) == 1 else 's'} {format_ranges(own, ',')}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
 
 from ascend_session.cluster.member import read_processes
+from ascend_session.launcher.reports import Reports
 
 if TYPE_CHECKING:
     from ascend_session.failures.failure import Failure, FailureClass
@@ -164,6 +165,7 @@ class Attempt:
         background_failure: The first of these that failed; None if none has.
         repeated: The rank that was seen to start others, as each does; None if none was.
         lost: Sentences about processes below ranks that failed, besides those of the cause.
+        reports: What its ranks have reported.
         first_step: The global step with which rank 0 began, as `training.SaveOnPreemptionHook`
             has noted it; None if nothing did.
         is_one_model: Whether the ranks hold one model; None if nothing was compared.
@@ -196,6 +198,7 @@ class Attempt:
     background_failure: Optional[BackgroundEnded] = None
     repeated: Optional[Repeated] = None
     lost: Tuple[str, ...] = ()
+    reports: Reports = field(default_factory=Reports)
     first_step: Optional[int] = None
     is_one_model: Optional[bool] = None
     model_notes: Tuple[str, ...] = ()

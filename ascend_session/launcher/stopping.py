@@ -19,7 +19,7 @@ has sent it to launcher and guardian only.
 import os
 import signal
 import time
-from typing import Any, Dict, List, Mapping, Set
+from typing import Any, Callable, Dict, List, Mapping, Set
 
 from ascend_session.launcher.signals import (
     blocks_signal,
@@ -29,7 +29,6 @@ from ascend_session.launcher.signals import (
     ignores_signal,
     is_shell,
 )
-from ascend_session.rank_folder import write_stop
 
 _LATE_S = 2.0  # before SIGKILL, in which workers can exit whose rank is still there
 
@@ -40,16 +39,24 @@ class Stopping:
     Args:
         number: The signal for the ranks, SIGTERM or SIGINT; all others get SIGTERM.
         folders: The pid and the folder of each rank that was ever started.
+        announce: Tells a process, and those that have the rank's folder, that the signal comes.
         grace_s: Seconds until SIGKILL.
 
     Attributes:
         late: When everyone gets the signal who has not had it, by `time.monotonic`.
     """
 
-    def __init__(self, number: int, folders: Mapping[int, str], grace_s: float) -> None:
+    def __init__(
+        self,
+        number: int,
+        folders: Mapping[int, str],
+        announce: Callable[[int, str], None],
+        grace_s: float,
+    ) -> None:
         self.late = time.monotonic() + max(grace_s - _LATE_S, grace_s / 2)
         self._number = number
         self._folders = folders
+        self._announce = announce
         self._shells = {pid for pid in folders if is_shell(pid)}
         self._asked: Set[int] = set()
         self._sent: Set[int] = set()  # those of them that got the signal from here
@@ -115,8 +122,7 @@ class Stopping:
         if self._is_for_all and (catches_signal(pid, number) or blocks_signal(pid, number)):
             return
         self._sent.add(pid)
-        if pid in self._folders:
-            write_stop(self._folders[pid])
+        self._announce(pid, self._folders.get(pid, ""))
         for each in (number, signal.SIGCONT):  # one that was stopped has to wake for it
             try:
                 os.kill(pid, each)

@@ -51,6 +51,7 @@ from ascend_session.launcher.events import (
     Paused,
     Planned,
     Repeated,
+    Reported,
     Resumed,
     ScriptRank,
     Stalled,
@@ -59,6 +60,7 @@ from ascend_session.launcher.events import (
 )
 from ascend_session.launcher.guardian import MessageChannel
 from ascend_session.launcher.plan import Plan
+from ascend_session.launcher.reports import open_address
 from ascend_session.launcher.result import Attempt, judge_ranks
 from ascend_session.launcher.show.following import Output
 from ascend_session.launcher.signals import (
@@ -69,7 +71,7 @@ from ascend_session.launcher.signals import (
     LentTerminal,
     Signals,
 )
-from ascend_session.rank_folder import ONE_STOP_S, RANK_FOLDER, read_first_step
+from ascend_session.rank_folder import CHANNEL, ONE_STOP_S, RANK_FOLDER
 
 if TYPE_CHECKING:
     from ascend_session.launcher.stall import StallWatch
@@ -94,43 +96,24 @@ class GuardianProcess:
         config = plan.config
         self._first_rank = plan.ranks[0].rank
         self.is_over = False
-        # As bytes, for the guardian may decode them in another way than this process. What all
-        # ranks have is one object, which is sent once.
-        as_bytes = functools.lru_cache(maxsize=None)(os.fsencode)
-        commands = [
-            {
-                "command": [as_bytes(word) for word in rank.command],
-                "cwd": as_bytes(rank.cwd),
-                "environment": {as_bytes(n): as_bytes(v) for n, v in rank.environment.items()},
-                "cpus": None if rank.cpus is None else list(rank.cpus),
-                "is_attached": rank.is_attached,
-                "stdout": as_bytes(rank.stdout),
-                "stderr": as_bytes(rank.stderr),
-            }
-            for rank in plan.ranks
-        ]
-        job = {
-            "ranks": commands,
-            "has_pipes": config.program is not None,
-            "grace": config.grace,
-            "size": plan.size if plan.size == 1 or config.program is not None else 0,
-            "folder": plan.ranks[0].folder,
-        }
         command = [sys.executable, "-S", "-m", _GUARDIAN]
         try:
-            self._socket, theirs = socket.socketpair()
-            with contextlib.ExitStack() as unless_started, theirs:
+            listener, address = open_address()
+            with contextlib.ExitStack() as unless_started, listener:
+                self._socket, theirs = socket.socketpair()
                 unless_started.callback(self._socket.close)
-                self._process = subprocess.Popen(
-                    [*command, str(theirs.fileno()), str(os.getpid()), *_list_words(plan)],
-                    # The attached rank gets those that the guardian has.
-                    stdin=subprocess.DEVNULL if config.attach is None else None,
-                    stdout=subprocess.DEVNULL if config.attach is None else None,
-                    cwd="/",  # where no module can hide one that it imports
-                    env=_guardian_environment(),
-                    pass_fds=[theirs.fileno()],
-                    start_new_session=True,  # what is typed at the terminal is for the launcher
-                )
+                fds = [theirs.fileno(), listener.fileno()]
+                with theirs:
+                    self._process = subprocess.Popen(
+                        [*command, str(fds[0]), str(os.getpid()), *_list_words(plan)],
+                        # The attached rank gets those that the guardian has.
+                        stdin=subprocess.DEVNULL if config.attach is None else None,
+                        stdout=subprocess.DEVNULL if config.attach is None else None,
+                        cwd="/",  # where no module can hide one that it imports
+                        env=_guardian_environment(),
+                        pass_fds=fds,
+                        start_new_session=True,  # what is typed at the terminal is for the launcher
+                    )
                 unless_started.pop_all()
         except OSError as failure:
             from ascend_session.failures.table import PROCESS_LIMIT
@@ -140,7 +123,7 @@ class GuardianProcess:
                 hint=PROCESS_LIMIT if failure.errno == errno.EAGAIN else None,
             ) from None
         self._channel = MessageChannel(self._socket.fileno())
-        self._channel.send(job)
+        self._channel.send(_describe_job(plan, fds[1], address))
         self._channel.flush(wait=True)
 
     def __enter__(self) -> "GuardianProcess":
@@ -201,6 +184,36 @@ class GuardianProcess:
             self._process.send_signal(signal.SIGCONT)  # one that was stopped reads nothing
         self._channel.send(message)
         self._channel.flush(wait=True)
+
+
+def _describe_job(plan: Plan, listener: int, address: str) -> Dict[str, Any]:
+    """Make the first message to the guardian; `guardian.GuardedJob` has its keys."""
+    # As bytes, for the guardian may decode them in another way than this process. What all ranks
+    # have is one object, which is sent once.
+    as_bytes = functools.lru_cache(maxsize=None)(os.fsencode)
+    commands = [
+        {
+            "command": [as_bytes(word) for word in rank.command],
+            "cwd": as_bytes(rank.cwd),
+            "environment": {
+                as_bytes(name): as_bytes(value)
+                for name, value in {**rank.environment, CHANNEL: address}.items()
+            },
+            "cpus": None if rank.cpus is None else list(rank.cpus),
+            "is_attached": rank.is_attached,
+            "stdout": as_bytes(rank.stdout),
+            "stderr": as_bytes(rank.stderr),
+        }
+        for rank in plan.ranks
+    ]
+    return {
+        "listener": listener,
+        "ranks": commands,
+        "has_pipes": plan.config.program is not None,
+        "grace": plan.config.grace,
+        "size": plan.size if plan.size == 1 or plan.config.program is not None else 0,
+        "folder": plan.ranks[0].folder,
+    }
 
 
 def _list_words(plan: Plan) -> List[str]:
@@ -266,7 +279,6 @@ AGAIN_S = 5.0
 
 _SAY_S = 1.0  # for a terminal that takes nothing, after Ctrl-S
 _QUIET_S = 0.3
-_STEP_LOOK_S = 1.0  # between two looks for the step with which another attempt begins
 
 
 class _Supervision:
@@ -303,8 +315,6 @@ class _Supervision:
             wait_s = self._look_for_stall()
             if not is_ready:
                 wait_s = min(wait_s, _QUIET_S)
-            if self._attempt.first_step is None and self._attempt.number > 1:
-                wait_s = min(wait_s, _STEP_LOOK_S)
             if not poll.poll(None if wait_s == math.inf else 1000 * wait_s) and not is_ready:
                 # While nothing happens, load what judges a failure: it takes longer than ranks do.
                 importlib.import_module("ascend_session.launcher.cause")
@@ -316,12 +326,13 @@ class _Supervision:
                 self._on_event(self._note(event))
                 if isinstance(event, Paused):
                     self._stop_with_ranks()
-            self._look_for_first_step()
+                elif isinstance(event, Reported):
+                    self._note_first_step()
 
-    def _look_for_first_step(self) -> None:
-        first = self._plan.ranks[0]
-        if self._attempt.first_step is None and first.rank == 0:
-            step = self._attempt.first_step = read_first_step(first.folder)
+    def _note_first_step(self) -> None:
+        """Note the step with which rank 0 begins, once."""
+        if self._attempt.first_step is None:
+            step = self._attempt.first_step = self._attempt.reports.first_steps.get(0)
             if step:
                 self._on_event(Resumed(step, time.time()))
 
@@ -406,6 +417,8 @@ class _Supervision:
             # Others may get SIGTERM as well; else the guardian stops them in a moment.
             if event.status not in (0, *TERMINATED):
                 self._output.filter.note_end(event.rank)
+        elif isinstance(event, Reported):
+            attempt.reports.note(event.rank, event.pid, event.message)
         elif isinstance(event, NotBound):
             attempt.not_bound += (event,)
         elif isinstance(event, NotLogged):

@@ -38,6 +38,7 @@ from traceback import walk_stack
 from types import FrameType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
+from ascend_session import channel
 from ascend_session.backends._tensorflow import is_of_session
 from ascend_session.cluster.variables import GRACE, read_seconds
 from ascend_session.process import on_close, on_fork
@@ -45,7 +46,6 @@ from ascend_session.rank_folder import (
     ONE_STOP_S,
     RANK_FOLDER,
     RANK_PID,
-    read_stop,
     write_record,
 )
 from ascend_session.session.delivery import Delivery
@@ -175,7 +175,7 @@ class _Terminations:
         if self._first_s is None:
             self._first_s = now_s
             return False
-        sent_s = read_stop(os.environ.get(RANK_FOLDER, ""))
+        sent_s = channel.read_stop()
         is_from_launcher = sent_s is not None and before_s < sent_s <= now_s
         return now_s - self._first_s > ONE_STOP_S and not is_from_launcher
 

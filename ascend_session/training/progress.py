@@ -1,12 +1,11 @@
-"""Report the current step to the launcher, through files in the ranks' folders."""
+"""Report the current step to the launcher."""
 
-import os
 import time
 from typing import Optional
 
-from ascend_session.rank_folder import RANK_FOLDER, write_first_step, write_step
+from ascend_session import channel
 
-_EVERY_S = 0.5  # between two writes
+_EVERY_S = 0.5  # between two messages
 _next_at = 0.0
 
 
@@ -16,16 +15,14 @@ def note_first_step(step: int) -> None:
     `SaveOnPreemptionHook` calls it. Call it yourself if you restore a checkpoint in another way: a
     step above 0 means that training is resumed.
     """
-    folder = os.environ.get(RANK_FOLDER)
-    if folder:
-        write_first_step(folder, step)
+    channel.send("first_step", step=int(step))
 
 
 def note_step(step: int, of: Optional[int] = None) -> None:
     """Report to the launcher, if there is one, which step this rank has made.
 
     The launcher's status line shows step, steps per second and the time left. Call this after
-    every step: it writes a few bytes at most twice a second. `SaveOnPreemptionHook` and
+    every step: it sends a few bytes at most twice a second. `SaveOnPreemptionHook` and
     `TellMeStepOrLossHook` call it.
 
     Args:
@@ -37,6 +34,5 @@ def note_step(step: int, of: Optional[int] = None) -> None:
     if now < _next_at and step != of:
         return
     _next_at = now + _EVERY_S
-    folder = os.environ.get(RANK_FOLDER)
-    if folder:
-        write_step(folder, int(step), None if of is None else int(of), now)
+    total = None if of is None else int(of)
+    channel.send("step", is_optional=True, step=int(step), total=total, time=now)

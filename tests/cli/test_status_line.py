@@ -20,13 +20,13 @@ from ascend_session.launcher.events import (
     Killing,
     NotStarted,
     Planned,
+    Reported,
     Restarting,
     Started,
     Stopping,
 )
 from ascend_session.launcher.plan import plan_job
 from ascend_session.launcher.show.following import Latest
-from ascend_session.rank_folder import write_step
 from tests.cli.screen import Screen
 from tests.cli.terminal import Terminal
 
@@ -56,8 +56,8 @@ class Watched:
         self.said[rank] = Latest(_NOW - ago, text, _NOW - ago - since)
 
     def trains(self, rank, step, of=None, ago=0.0):
-        os.makedirs(self.plan.ranks[rank].folder, exist_ok=True)
-        write_step(self.plan.ranks[rank].folder, step, of, _NOW - ago)
+        message = {"kind": "step", "step": step, "total": of, "time": _NOW - ago}
+        self.line.note(Reported(rank, 100 + rank, message, _NOW))
 
     def shown(self):
         return self.line.draw().decode("utf-8")

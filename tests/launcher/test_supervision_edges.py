@@ -39,7 +39,7 @@ print(os.waitpid(pid, 0)[1])
 # A job of which each rank has ended when the next one could be started.
 _SLOW = """
 import os, socket, sys
-from ascend_session.launcher import guardian
+from ascend_session.launcher import guardian, reports
 start = guardian.start_rank
 def slowly(rank):
     pid, pipe = start(rank)
@@ -50,7 +50,8 @@ ours, theirs = socket.socketpair()
 ranks = [{"stdout": os.dup(2), "stderr": os.dup(2), "cpus": None,
          "is_attached": False, "cwd": b"/",
           "command": [b"/bin/" + name], "environment": {}} for name in (b"true", b"false", b"true")]
-asked = {"ranks": ranks, "grace": 1.0, "size": 0, "has_pipes": False}
+listener = reports.open_address()[0]
+asked = {"listener": listener.fileno(), "ranks": ranks, "grace": 1.0, "size": 0, "has_pipes": False}
 guardian.GuardedJob(guardian.MessageChannel(theirs.fileno()), asked).run([])
 print([message[:2] for message in guardian.MessageChannel(ours.fileno()).receive()])
 """

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ascend_session import LaunchConfig, LaunchResult, LifecycleError, launch
-from ascend_session.rank_folder import read_step
 from ascend_session.training import SaveOnPreemptionHook, note_first_step, note_step
+from tests.channels import Launcher
 from tests.running import Ended, Host
 from tests.signals import signal_this_thread
 from tests.training.conftest import Equals, install
@@ -135,40 +135,58 @@ def test_no_rank_ends_before_the_checkpoint_is_there(
 def test_training_goes_on_where_the_launchers_folder_is_gone(
     monkeypatch: Any, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("ASCEND_SESSION_RANK_FOLDER", str(tmp_path / "gone"))
+    with Launcher(tmp_path / "gone") as launcher:
+        for name, value in launcher.environ.items():
+            monkeypatch.setenv(name, value)
     note_first_step(40)
+    note_step(1)
     assert not list(tmp_path.iterdir())
 
 
+@pytest.fixture(name="launcher")
+def _launcher(monkeypatch: Any, tmp_path: Path) -> Iterator[Launcher]:
+    with Launcher(tmp_path) as launcher:
+        monkeypatch.setattr("ascend_session.training.progress._next_at", 0.0)
+        yield launcher
+
+
+def _launched(monkeypatch: Any, launcher: Launcher) -> None:
+    for name, value in launcher.environ.items():
+        monkeypatch.setenv(name, value)
+
+
 def test_the_launcher_hears_of_steps_twice_a_second_and_of_the_last_one(
-    monkeypatch: Any, tmp_path: Path
+    monkeypatch: Any, launcher: Launcher
 ) -> None:
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    monkeypatch.setattr("ascend_session.training.progress._next_at", 0.0)
     note_step(1)  # outside of a launch nobody hears of it
-    monkeypatch.setenv("ASCEND_SESSION_RANK_FOLDER", str(tmp_path))
-    assert read_step(str(tmp_path)) is None
+    _launched(monkeypatch, launcher)
     heard = []
     for step in range(98, 101):
         now += 0.3
         note_step(np.int64(step), of=100)
-        heard.append(read_step(str(tmp_path)))
-    assert heard == [None, (99, 100, 100.6), (100, 100, 100.9)]
+        heard.append(launcher.messages())
+    assert heard == [
+        [],
+        [("step", {"step": 99, "total": 100, "time": pytest.approx(100.6)})],
+        [("step", {"step": 100, "total": 100, "time": pytest.approx(100.9)})],
+    ]
     now += 1
     note_step(7)
-    assert read_step(str(tmp_path)) == (7, None, 101.9)
+    assert launcher.messages() == [("step", {"step": 7, "total": None, "time": pytest.approx(101.9)})]
 
 
-def test_steps_of_training_reach_the_launcher(tf: Any, monkeypatch: Any, tmp_path: Path) -> None:
-    monkeypatch.setattr("ascend_session.training.progress._next_at", 0.0)
-    monkeypatch.setenv("ASCEND_SESSION_RANK_FOLDER", str(tmp_path))
+def test_steps_of_training_reach_the_launcher(
+    tf: Any, monkeypatch: Any, launcher: Launcher, tmp_path: Path
+) -> None:
+    _launched(monkeypatch, launcher)
     train_op = tf.train.get_or_create_global_step().assign_add(1)
     with tf.train.MonitoredSession(hooks=[SaveOnPreemptionHook(str(tmp_path))]) as sess:
         sess.run(train_op)
-    progress = read_step(str(tmp_path))
-    assert progress is not None
-    assert progress[0] in (0, 1)  # read beside the step
+    messages = dict(launcher.messages())
+    assert messages["first_step"] == {"step": 0}
+    assert messages["step"]["step"] in (0, 1)  # read beside the step
 
 
 class TestTheGraph:

@@ -1,0 +1,122 @@
+"""The channel: one connection of each process below a launch to the launcher.
+
+A message is an object in JSON, in one packet of a Unix socket, with its name under ``kind``:
+
+| kind | what it says | its values |
+|---|---|---|
+| `hello` | who this is; the first message | `folder`, that of the rank |
+| `step` | training has made a step | `step`; `total`, the last one, or null; `time` |
+| `first_step` | training begins with this step | `step` |
+| `not_finite` | gradients are not finite; or are again, if `step` is null | `step`, counted from \
+the start; `variable`, may be empty; `is_own`, whether this rank's own gradient was not finite |
+
+The launcher sends `stop` with its `time`, right before a signal by which it asks this process to
+exit. Times are in seconds, from `time.monotonic`. `launcher.reports` is the other end.
+
+No process waits for the launcher: what there is no room for is lost. Optional messages are sent
+while less than half of the send buffer is used, so that there is room for the others, even if the
+launcher has been stopped. Outside of a launch, and where the launcher cannot be reached, as by
+another user or in a container with a network of its own, nothing is sent.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+import struct
+import threading
+from typing import Any, Dict, Optional
+
+from ascend_session.process import on_fork
+from ascend_session.rank_folder import CHANNEL, RANK_FOLDER, move_up
+
+_MOST_BYTES = 1 << 16  # of a message; a send buffer has room for three of them
+_UNREAD_BYTES = 0x5411  # SIOCOUTQ, unix(7)
+
+
+class _Connection:
+    """A connection to the launcher, which does not block."""
+
+    def __init__(self, address: str, folder: str) -> None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as first:
+            first.setblocking(False)
+            first.connect(f"\0{address}")
+            self._socket = socket.socket(
+                socket.AF_UNIX, socket.SOCK_SEQPACKET, fileno=move_up(first.detach())
+            )
+        self._socket.setblocking(False)
+        self._half_bytes = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) // 2
+        self._stop_time: Optional[float] = None
+        self.send({"kind": "hello", "folder": folder}, is_optional=False)
+
+    def send(self, message: Dict[str, Any], is_optional: bool) -> None:
+        """Send a message if there is room.
+
+        Raises:
+            OSError: If there is none, or if the launcher is gone.
+        """
+        data = json.dumps(message).encode()
+        if len(data) > _MOST_BYTES or (is_optional and self._count_unread() > self._half_bytes):
+            return
+        self._socket.send(data, socket.MSG_NOSIGNAL)
+
+    def read_stop(self) -> Optional[float]:
+        """Return when the launcher last asked this process to exit; None if it has not."""
+        with contextlib.suppress(OSError, ValueError):
+            while True:
+                data = self._socket.recv(_MOST_BYTES)
+                if not data:
+                    break
+                message = json.loads(data.decode())
+                if message["kind"] == "stop":
+                    self._stop_time = message["time"]
+        return self._stop_time
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _count_unread(self) -> int:
+        """Count the bytes that the launcher has not read, with what the kernel needs for them."""
+        size = fcntl.ioctl(self._socket, _UNREAD_BYTES, bytes(4))
+        return int(struct.unpack("i", size)[0])
+
+
+_lock = threading.Lock()
+_connection: Optional[_Connection] = None
+
+
+def send(kind: str, *, is_optional: bool = False, **values: Any) -> None:
+    """Send a message to the launcher, if there is one; ignore errors.
+
+    Args:
+        kind: The name of the message.
+        is_optional: Whether it may be left out as long as the launcher reads slowly.
+        **values: What JSON can hold.
+    """
+    global _connection
+    address, folder = os.environ.get(CHANNEL), os.environ.get(RANK_FOLDER)
+    if not (address and folder):
+        return
+    # One that cannot be sent is lost, and the next one may find the launcher.
+    with contextlib.suppress(OSError), _lock:
+        if _connection is None:
+            _connection = _Connection(address, folder)
+        _connection.send({"kind": kind, **values}, is_optional)
+
+
+def read_stop() -> Optional[float]:
+    """Return when the launcher last sent the signal to stop, just before; None if it has not."""
+    connection = _connection  # without the lock: a signal's handler calls this
+    return None if connection is None else connection.read_stop()
+
+
+def _forget_in_child() -> None:
+    """Forget the parent's connection: a forked child has its own once it sends anything."""
+    global _connection, _lock
+    connection, _connection, _lock = _connection, None, threading.Lock()
+    if connection is not None:
+        connection.close()
+
+
+on_fork(_forget_in_child)

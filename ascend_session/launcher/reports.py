@@ -1,0 +1,202 @@
+"""What the processes of a job report to the launcher on the channel (`ascend_session.channel`).
+
+The supervisor opens the address, before any rank is started; the guardian accepts and reads, and
+passes on to the launcher what it has read.
+"""
+
+import contextlib
+import json
+import os
+import select
+import socket
+import struct
+import time
+import uuid
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
+
+_BACKLOG = 4096  # the kernel may allow less
+_MOST_BYTES = 1 << 17  # of a message
+_MOST_AT_ONCE = 1000  # messages, after which the guardian looks at everything else
+_INVALID = (ValueError, TypeError, KeyError, AttributeError)
+
+
+class Report(NamedTuple):
+    """A message: the folder of its rank, the process that has sent it, and what it says."""
+
+    folder: str
+    pid: int
+    message: Dict[str, Any]
+
+
+def open_address() -> Tuple[socket.socket, str]:
+    """Open a socket to which ranks connect, in the abstract namespace of this machine's network.
+
+    Returns:
+        The socket, and its address for `rank_folder.CHANNEL`.
+
+    Raises:
+        OSError: If there can be no more sockets.
+    """
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        address = f"ascend-session-{uuid.uuid4().hex}"
+        listener.bind(f"\0{address}")
+        listener.listen(_BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    return listener, address
+
+
+class ReportReceiver:
+    """Receives the messages of all ranks of a job; `fileno` is readable when there are any.
+
+    Only processes of the launcher's user and of root are heard: any user of the machine may
+    connect.
+
+    Args:
+        listener: The descriptor of the socket of `open_address`.
+    """
+
+    def __init__(self, listener: int) -> None:
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, fileno=listener)
+        self._listener.setblocking(False)
+        self._poll = select.epoll()
+        self._poll.register(self._listener, select.EPOLLIN)
+        self._senders: Dict[int, _Sender] = {}
+
+    def fileno(self) -> int:
+        """Return a descriptor that poll(2) finds readable when there is something to receive."""
+        return self._poll.fileno()
+
+    def receive(self) -> Iterator[Report]:
+        """Read what has come by now."""
+        count = 0
+        while count < _MOST_AT_ONCE:
+            ready = self._poll.poll(0)
+            if not ready:
+                return
+            for fd, _ in ready:
+                count += 1
+                if fd == self._listener.fileno():
+                    self._accept()
+                    continue
+                report = self._read(self._senders[fd])
+                if report is not None:
+                    yield report
+
+    def send_stop(self, pid: int, folder: str = "") -> None:
+        """Tell a process, and all that have a rank's folder, that they get the signal to stop."""
+        data = json.dumps({"kind": "stop", "time": time.monotonic()}).encode()
+        for sender in self._senders.values():
+            if sender.pid == pid or (folder and sender.folder == folder):
+                with contextlib.suppress(OSError):
+                    sender.connection.send(data, socket.MSG_NOSIGNAL)
+
+    def close(self) -> None:
+        """Close everything; what has not been read is lost."""
+        self._poll.close()
+        for connection in [self._listener, *(each.connection for each in self._senders.values())]:
+            connection.close()
+
+    def _accept(self) -> None:
+        try:
+            connection, _ = self._listener.accept()
+        except OSError:
+            return
+        size = struct.calcsize("3i")
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+        pid, uid, _ = struct.unpack("3i", credentials)
+        if uid not in (os.geteuid(), 0):
+            connection.close()
+            return
+        connection.setblocking(False)
+        self._senders[connection.fileno()] = _Sender(connection, pid)
+        self._poll.register(connection, select.EPOLLIN)
+
+    def _read(self, sender: "_Sender") -> Optional[Report]:
+        """Read one message; None for the first, and at the end of a connection."""
+        try:
+            data = sender.connection.recv(_MOST_BYTES)
+            message = json.loads(data.decode()) if data else None
+            if message is not None and message["kind"] != "hello":
+                return Report(sender.folder, sender.pid, message)
+            if message is not None:
+                sender.folder = str(message["folder"])
+                return None
+        except BlockingIOError:
+            return None
+        except (OSError, *_INVALID):
+            pass
+        self._poll.unregister(sender.connection)
+        del self._senders[sender.connection.fileno()]
+        sender.connection.close()
+        return None
+
+
+class _Sender:
+    """A process that has connected."""
+
+    def __init__(self, connection: socket.socket, pid: int) -> None:
+        self.connection = connection
+        self.pid = pid
+        self.folder = ""
+
+
+class Progress(NamedTuple):
+    """The last step that a rank has reported, the last one that it will make, and when it did."""
+
+    step: int
+    total: Optional[int]
+    time: float
+
+
+class NotFinite(NamedTuple):
+    """Since when a rank's gradients have not been finite.
+
+    Attributes:
+        pid: The process that has seen it.
+        step: The step, counted from 1 since the start.
+        variable: Whose gradient; may be empty.
+        is_own: Whether the rank's own gradient was not finite.
+    """
+
+    pid: int
+    step: int
+    variable: str
+    is_own: bool
+
+
+class Reports:
+    """What the ranks of an attempt have reported, by the numbers of the ranks.
+
+    Attributes:
+        progress: The last step of each that has reported one.
+        first_steps: The steps with which they have begun.
+        not_finite: The first gradients that are not finite, of each whose last ones are not.
+    """
+
+    def __init__(self) -> None:
+        self.progress: Dict[int, Progress] = {}
+        self.first_steps: Dict[int, int] = {}
+        self.not_finite: Dict[int, NotFinite] = {}
+
+    def note(self, rank: int, pid: int, message: Dict[str, Any]) -> None:
+        """Note a message of a process of a rank; one that says nothing known is ignored."""
+        kind = message["kind"]
+        with contextlib.suppress(*_INVALID):
+            if kind == "step":
+                total = None if message["total"] is None else int(message["total"])
+                self.progress[rank] = Progress(int(message["step"]), total, float(message["time"]))
+            elif kind == "first_step":
+                self.first_steps[rank] = int(message["step"])
+            elif kind == "not_finite":
+                self._note_not_finite(rank, pid, message)
+
+    def _note_not_finite(self, rank: int, pid: int, message: Dict[str, Any]) -> None:
+        known = self.not_finite.get(rank)
+        if message["step"] is not None:
+            found = int(message["step"]), str(message["variable"]), bool(message["is_own"])
+            self.not_finite.setdefault(rank, NotFinite(pid, *found))
+        elif known is not None and known.pid == pid:
+            del self.not_finite[rank]
