@@ -5,13 +5,19 @@ A message is an object in JSON, in one packet of a Unix socket, with its name un
 | kind | what it says | its values |
 |---|---|---|
 | `hello` | who this is; the first message | `folder`, that of the rank |
+| `joining` | it waits for ranks of a script to join; or no more, if `size` is 0 | `rank`, `size` |
+| `state` | it has joined the job, waits for other ranks, or leaves | see `cluster.member` |
 | `step` | training has made a step | `step`; `total`, the last one, or null; `time` |
 | `first_step` | training begins with this step | `step` |
 | `not_finite` | gradients are not finite; or are again, if `step` is null | `step`, counted from \
 the start; `variable`, may be empty; `is_own`, whether this rank's own gradient was not finite |
 
-The launcher sends `stop` with its `time`, right before a signal by which it asks this process to
-exit. Times are in seconds, from `time.monotonic`. `launcher.reports` is the other end.
+The launcher sends
+
+* `stop` with its `time`, right before a signal by which it asks this process to exit;
+* `absent` with a `text`, to one that is `joining`: which rank never will, and why.
+
+Times are in seconds, from `time.monotonic`. `launcher.reports` is the other end.
 
 No process waits for the launcher: what there is no room for is lost. Optional messages are sent
 while less than half of the send buffer is used, so that there is room for the others, even if the
@@ -47,7 +53,8 @@ class _Connection:
             )
         self._socket.setblocking(False)
         self._half_bytes = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) // 2
-        self._stop_time: Optional[float] = None
+        self.stop_time: Optional[float] = None
+        self.absent = ""
         self.send({"kind": "hello", "folder": folder}, is_optional=False)
 
     def send(self, message: Dict[str, Any], is_optional: bool) -> None:
@@ -61,8 +68,8 @@ class _Connection:
             return
         self._socket.send(data, socket.MSG_NOSIGNAL)
 
-    def read_stop(self) -> Optional[float]:
-        """Return when the launcher last asked this process to exit; None if it has not."""
+    def receive(self) -> None:
+        """Read what the launcher has sent."""
         with contextlib.suppress(OSError, ValueError):
             while True:
                 data = self._socket.recv(_MOST_BYTES)
@@ -70,8 +77,9 @@ class _Connection:
                     break
                 message = json.loads(data.decode())
                 if message["kind"] == "stop":
-                    self._stop_time = message["time"]
-        return self._stop_time
+                    self.stop_time = message["time"]
+                else:
+                    self.absent = message["text"]
 
     def close(self) -> None:
         self._socket.close()
@@ -108,7 +116,20 @@ def send(kind: str, *, is_optional: bool = False, **values: Any) -> None:
 def read_stop() -> Optional[float]:
     """Return when the launcher last sent the signal to stop, just before; None if it has not."""
     connection = _connection  # without the lock: a signal's handler calls this
-    return None if connection is None else connection.read_stop()
+    if connection is None:
+        return None
+    connection.receive()
+    return connection.stop_time
+
+
+def read_absent() -> str:
+    """Return which rank of the job will never join, and why; empty as long as that is not known."""
+    connection = _connection
+    if connection is None:
+        return ""
+    connection.receive()
+    text, connection.absent = connection.absent, ""
+    return text
 
 
 def _forget_in_child() -> None:

@@ -7,9 +7,8 @@
 | `RECORD_NAME` | `write_record`, in a rank that fails or gets SIGTERM | `failures.record` |
 | `STACKS_NAME`, `name_stacks` | `watch_stacks` in the rank, `cluster.member` in other processes | \
 `failures.record`, `launcher.activity` |
-| `name_process` | `cluster.member`, and `cluster.script_rank` before it | `cluster.member` |
+| `PROCESS_PREFIX` | `cluster.script_rank` | `cluster.member` |
 | `name_user` | `note_use`, and `cluster.script_rank` | `launcher.background` |
-| `name_waiting`, `ABSENT_NAME` | `cluster.member` | the same |
 | `SESSIONS_NAME` | `compat.sessions` | the same, in rank 0 |
 | `MODELS_NAME` | `write_models`, for rank 0 on the stub | `read_models` |
 
@@ -45,19 +44,14 @@ STDOUT_NAME, STDERR_NAME = "stdout.log", "stderr.log"
 PLOG_FOLDER, WORK_FOLDER = "plog", "work"
 RECORD_NAME, STACKS_NAME = "error.json", "stacks.log"
 PROCESS_PREFIX, PROCESS_SUFFIX = "process_", ".json"
-ABSENT_NAME, SESSIONS_NAME = "absent_ranks.json", "sessions.json"
+SESSIONS_NAME = "sessions.json"
 MODELS_NAME = "models.json"
-_USER_PREFIX, _WAITING_PREFIX = "uses_", "waiting_"
+_USER_PREFIX = "uses_"
 
 STACK_SIGNAL = int(__import__("_signal").SIGRTMIN) + 7  # signal itself is slow to load
 """Number of the signal that makes a rank write its stacks; it ends other programs."""
 
 _HALF_TRACEBACK, _HALF_MESSAGE = 32 * 1024, 8 * 1024  # characters that are kept of either end
-
-
-def name_process(pid: int) -> str:
-    """Name the file with a process's state."""
-    return f"{PROCESS_PREFIX}{pid}{PROCESS_SUFFIX}"
 
 
 def name_user(pid: int) -> str:
@@ -80,11 +74,6 @@ def note_use() -> None:
             return
 
 
-def name_waiting(pid: int) -> str:
-    """Name the file that exists while a process waits for other ranks to join."""
-    return f"{_WAITING_PREFIX}{pid}"
-
-
 def name_stacks(pid: int) -> str:
     """Name the file for the stacks of a process that is not the rank itself."""
     return f"stacks_{pid}.log"
@@ -92,7 +81,7 @@ def name_stacks(pid: int) -> str:
 
 def is_log(name: str) -> bool:
     """Return whether a file may be a log; it is not if it only holds the state of a process."""
-    return name != STACKS_NAME and not name.startswith((_USER_PREFIX, _WAITING_PREFIX))
+    return name != STACKS_NAME and not name.startswith(_USER_PREFIX)
 
 
 def _replace_file(path: str, text: str) -> None:

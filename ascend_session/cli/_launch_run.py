@@ -28,7 +28,6 @@ from typing import (
 
 from ascend_session.cli._output import complain, in_command
 from ascend_session.cli._parameters import exit_on_signals
-from ascend_session.cluster.member import read_members
 from ascend_session.launcher import events
 from ascend_session.launcher.api import launch_within
 from ascend_session.launcher.descriptions import describe_background
@@ -341,9 +340,7 @@ class StatusLine:
         self._began = self._attempt_began = time.monotonic()
         self._attempt, self._size = 1, 0
         self._alive: FrozenSet[int] = frozenset()  # replaced, never changed
-        self._folders: Dict[int, str] = {}
         self._reports = Reports()
-        self._begun: Set[int] = set()
         self._paced = 0  # the rank whose steps are counted
         self._steps: Deque[Tuple[float, int]] = deque()  # when it made some, in `_PACE_S`
         self._until: Optional[float] = None  # until ranks are killed, or another attempt
@@ -354,8 +351,7 @@ class StatusLine:
         if isinstance(event, events.Planned):
             self._attempt, self._size = event.plan.attempt, len(event.plan.ranks)
             self._attempt_began = time.monotonic()
-            self._folders = {rank.rank: rank.folder for rank in event.plan.ranks}
-            self._reports, self._begun = Reports(), set()
+            self._reports = Reports()
             self._steps.clear()
             self._until, self._is_waiting, self._is_killing = None, False, False
         elif isinstance(event, events.Reported):
@@ -412,10 +408,7 @@ class StatusLine:
         return " | ".join(filter(None, [head, self._describe_step(alive), _describe_line(lines)]))
 
     def _has_begun(self, rank: int) -> bool:
-        has_stepped = rank in self._reports.progress
-        if rank not in self._begun and (has_stepped or read_members(self._folders[rank])):
-            self._begun.add(rank)
-        return rank in self._begun
+        return rank in self._reports.progress or rank in self._reports.members
 
     def _describe_step(self, alive: FrozenSet[int]) -> str:
         """Say at which step the first rank is that tells, at which pace, and what is left."""

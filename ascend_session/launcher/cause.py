@@ -213,7 +213,7 @@ def find_lost(plan: "Plan", attempt: Attempt) -> List[Cause]:
     for rank in attempt.ranks:
         if rank.ended is not None and (attempt.stopped is None or rank.ended <= attempt.stopped):
             swept = {int(words.split()[0]) for words in attempt.swept}
-            processes = member.read_processes(plan.of(rank.rank).folder)
+            processes = attempt.reports.list_processes(rank.rank, plan.of(rank.rank).folder)
             below = [
                 process
                 for process in processes
@@ -235,7 +235,7 @@ def find_missing(plan: "Plan", attempt: Attempt) -> Optional[Cause]:
         What is the cause then, if the script has ended with 0.
     """
     rank, planned = attempt.ranks[0], plan.ranks[0]
-    processes = member.read_processes(planned.folder)
+    processes = attempt.reports.list_processes(rank.rank, planned.folder)
     if plan.size != 1 or any(each.joined or each.state == member.ENDED for each in processes):
         return None
     seen = attempt.script_ranks

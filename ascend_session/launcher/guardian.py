@@ -45,8 +45,9 @@ from ascend_session.launcher.stopping import Stopping
 from ascend_session.rank_folder import RANK_FOLDER, RANK_PID
 
 if TYPE_CHECKING:
+    from ascend_session.launcher.absence import Absence
     from ascend_session.launcher.background import BackgroundWatch
-    from ascend_session.launcher.reports import ReportReceiver
+    from ascend_session.launcher.reports import ReportReceiver, Reports
     from ascend_session.launcher.script_ranks import RepeatWatch, ScriptWatch
     from ascend_session.launcher.show.copying import PipeCopier
 
@@ -264,6 +265,7 @@ _BEFORE_SWEEP_S, _BETWEEN_SWEEPS_S = 0.02, 0.5
 # job: it comes to the guardian at once, but the launcher has to wake up and report its own.
 _UNTIL_ALL_S = {"launcher": 0.25, "rank": 0.25, "guardian": 1.0}
 _BETWEEN_KILLS_S, _LONGEST_BETWEEN_S = 0.05, 1.0
+_BETWEEN_ABSENCES_S = 0.3  # between two looks whether ranks of a script are still to come
 # What SIGKILL does not end within this time waits for a device or a file server.
 _GIVE_UP_S = 30.0
 # After that, a process was left behind, and is not one that is just exiting.
@@ -281,8 +283,8 @@ class GuardedJob:
         job: ``listener``, the descriptor for `reports.ReportReceiver`; ``ranks``, each with
             ``command``, ``cwd``, ``environment``, ``cpus``, ``is_attached``, and the log files
             ``stdout`` and ``stderr``; ``has_pipes``, whether these are written through pipes;
-            ``grace``; ``size``, the number of ranks of the job on all nodes, and ``folder``, that
-            of the first one, if they may be scripts that start ranks; else ``size`` is 0.
+            ``grace``; ``size``, the number of ranks of the job on all nodes, if they may be scripts
+            that start ranks, or else 0.
     """
 
     def __init__(self, channel: MessageChannel, job: Dict[str, Any]) -> None:
@@ -291,6 +293,8 @@ class GuardedJob:
         self._listener: int = job["listener"]
         os.set_inheritable(self._listener, False)
         self._receiver: Optional[ReportReceiver] = None
+        self._received: Optional[Reports] = None
+        self._absences: Dict[int, Absence] = {}  # by pid
         self._has_pipes: bool = job["has_pipes"]
         self._pipes: Dict[int, Tuple[int, bytes]] = {}  # whose rank and log file it is
         self._copier: Optional[PipeCopier] = None
@@ -307,7 +311,8 @@ class GuardedJob:
         self._awaiting_since = math.inf  # ranks of a script
         self._has_reported_ranks = False
         self._has_swept = False  # when no rank lived any more
-        # "look", "background", "failure", "ask", "late", "sweep", "kill" and "give up", and when
+        # When each is due: "look", "joining", "background", "failure", "ask", "late", "sweep",
+        # "kill" and "give up".
         self._due: Dict[str, float] = {}
         self._between_kills = _BETWEEN_KILLS_S
         self._script_watch: Optional[ScriptWatch] = None
@@ -317,7 +322,7 @@ class GuardedJob:
             from ascend_session.launcher import script_ranks
 
             if job["size"] == 1:
-                self._script_watch = script_ranks.ScriptWatch(job["folder"])
+                self._script_watch = script_ranks.ScriptWatch()
             else:
                 self._repeat_watch = script_ranks.RepeatWatch(job["size"])
             self._due["look"] = time.monotonic()
@@ -487,11 +492,46 @@ class GuardedJob:
             from ascend_session.launcher.reports import ReportReceiver
 
             self._receiver = ReportReceiver(self._listener)
+        reports = self._reports()
         numbers = {_folder_of(rank): number for number, rank in enumerate(self._ranks)}
         for folder, pid, message in self._receiver.receive():
             # A launcher that has been stopped (Ctrl-Z) misses steps, and nothing else.
-            if folder in numbers and not (message["kind"] == "step" and self._channel.is_behind):
-                self._channel.send(("reported", numbers[folder], pid, message, time.time()))
+            number = numbers.get(folder)
+            if number is None or (message["kind"] == "step" and self._channel.is_behind):
+                continue
+            reports.note(number, pid, message)
+            self._channel.send(("reported", number, pid, message, time.time()))
+        if reports.joining:
+            self._due.setdefault("joining", time.monotonic())
+
+    def _reports(self) -> "Reports":
+        if self._received is None:
+            from ascend_session.launcher.reports import Reports
+
+            self._received = Reports()
+        return self._received
+
+    def _explain_absence(self) -> None:
+        """Tell the processes that wait for the ranks of a script's job which never joins."""
+        from ascend_session.launcher.absence import Absence
+
+        reports = self._reports()
+        absent = () if self._script_watch is None else self._script_watch.absent
+        for pid, (number, rank, size) in list(reports.joining.items()):
+            if not os.path.exists(f"/proc/{pid}"):
+                del reports.joining[pid]
+                continue
+            absence = self._absences.setdefault(pid, Absence(pid, rank, size))
+            processes = reports.list_processes(number, _folder_of(self._ranks[number]))
+            text = absence.explain(processes, absent)
+            if text and self._receiver is not None:
+                del reports.joining[pid]  # it is told once
+                self._receiver.send_absent(pid, text)
+        self._absences = {pid: self._absences[pid] for pid in reports.joining}
+        if reports.joining:
+            self._due["joining"] = time.monotonic() + _BETWEEN_ABSENCES_S
+        else:
+            del self._due["joining"]
 
     def _announce_stop(self, pid: int, folder: str) -> None:
         if self._receiver is not None:
@@ -501,6 +541,8 @@ class GuardedJob:
         """Do what is due."""
         if self._is_due("background"):
             self._look_at_background()
+        if self._is_due("joining"):
+            self._explain_absence()
         if self._got_signal or not self._channel.is_open:
             self._stop(signal.SIGTERM, "told")
         elif self._has_failed or self._is_due("failure"):
@@ -564,7 +606,7 @@ class GuardedJob:
         if self._script_watch is not None:
             for rank in self._script_watch.find_new():
                 self._channel.send(("script_rank", *rank, time.time()))
-            self._script_watch.note_absent()
+            self._script_watch.note_absent(self._reports().joining)
         elif self._repeat_watch is not None and not self._is_stopping:
             given = {
                 pid: os.fsdecode(self._ranks[number]["environment"].get(b"RANK_ID", b""))
@@ -583,7 +625,8 @@ class GuardedJob:
         """Tell whether ranks of a script live on that has ended; say so the first time."""
         if self._script_watch is None or self._is_stopping:
             return False
-        ranks = self._script_watch.find_awaited()
+        processes = self._reports().list_processes(0, _folder_of(self._ranks[0]))
+        ranks = self._script_watch.find_awaited(processes)
         now = time.monotonic()
         if ranks and not self._has_reported_ranks:
             self._awaiting_since = min(self._awaiting_since, now)

@@ -8,7 +8,6 @@ of another node, finds nothing there, and reports nothing.
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ascend_session.cluster.member import read_members
 from ascend_session.cluster.variables import is_independent
 from ascend_session.launcher.result import Attempt, Cause
 from ascend_session.rank_folder import read_models
@@ -34,7 +33,7 @@ def judge_models(plan: "Plan", attempt: Attempt) -> None:
         attempt.model_notes = tuple(map(_write_sentence, notes))
         if error and attempt.cause is None:
             attempt.cause = _blame_models(error)
-    elif attempt.cause is None and _has_exchanged_nothing(plan):
+    elif attempt.cause is None and _has_exchanged_nothing(plan, attempt):
         attempt.model_notes = (
             Message(
                 "The ranks exchanged nothing; if they train, they train "
@@ -44,14 +43,13 @@ def judge_models(plan: "Plan", attempt: Attempt) -> None:
         )
 
 
-def _has_exchanged_nothing(plan: "Plan") -> bool:
+def _has_exchanged_nothing(plan: "Plan", attempt: Attempt) -> bool:
     """Return whether this is a job of several ranks, none of which has opened a system.
 
     With the vendor's own packages, on devices, ranks open theirs without a trace.
     """
     can_be_seen = plan.backend.replaces_vendor and plan.nodes.count == 1
-    has_joined = any(read_members(rank.folder) for rank in plan.ranks)
-    return can_be_seen and plan.size > 1 and not has_joined
+    return can_be_seen and plan.size > 1 and not attempt.reports.members
 
 
 def _blame_models(error: str) -> Cause:

@@ -12,7 +12,10 @@ import socket
 import struct
 import time
 import uuid
-from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
+from dataclasses import dataclass, field
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from ascend_session.cluster.member import FAILED, JoinedProcess, parse_state, read_started
 
 _BACKLOG = 4096  # the kernel may allow less
 _MOST_BYTES = 1 << 17  # of a message
@@ -87,11 +90,15 @@ class ReportReceiver:
 
     def send_stop(self, pid: int, folder: str = "") -> None:
         """Tell a process, and all that have a rank's folder, that they get the signal to stop."""
-        data = json.dumps({"kind": "stop", "time": time.monotonic()}).encode()
         for sender in self._senders.values():
             if sender.pid == pid or (folder and sender.folder == folder):
-                with contextlib.suppress(OSError):
-                    sender.connection.send(data, socket.MSG_NOSIGNAL)
+                sender.send({"kind": "stop", "time": time.monotonic()})
+
+    def send_absent(self, pid: int, text: str) -> None:
+        """Tell a process that waits for the ranks of its job which of them never joins, and why."""
+        for sender in self._senders.values():
+            if sender.pid == pid:
+                sender.send({"kind": "absent", "text": text})
 
     def close(self) -> None:
         """Close everything; what has not been read is lost."""
@@ -142,6 +149,25 @@ class _Sender:
         self.pid = pid
         self.folder = ""
 
+    def send(self, message: Dict[str, Any]) -> None:
+        """Send it a message, if there is room."""
+        with contextlib.suppress(OSError):
+            self.connection.send(json.dumps(message).encode(), socket.MSG_NOSIGNAL)
+
+
+class Joining(NamedTuple):
+    """A process that waits for the ranks of a script's job to join.
+
+    Attributes:
+        number: The rank of the launch below which it is.
+        rank: Its own rank in the job of the script.
+        size: The number of ranks of that job.
+    """
+
+    number: int
+    rank: int
+    size: int
+
 
 class Progress(NamedTuple):
     """The last step that a rank has reported, the last one that it will make, and when it did."""
@@ -167,31 +193,59 @@ class NotFinite(NamedTuple):
     is_own: bool
 
 
+@dataclass
 class Reports:
     """What the ranks of an attempt have reported, by the numbers of the ranks.
 
     Attributes:
+        members: The processes of each that have joined the job, by pid.
+        joining: The processes that wait for others to join, by pid.
         progress: The last step of each that has reported one.
         first_steps: The steps with which they have begun.
         not_finite: The first gradients that are not finite, of each whose last ones are not.
     """
 
-    def __init__(self) -> None:
-        self.progress: Dict[int, Progress] = {}
-        self.first_steps: Dict[int, int] = {}
-        self.not_finite: Dict[int, NotFinite] = {}
+    members: Dict[int, Dict[int, JoinedProcess]] = field(default_factory=dict)
+    joining: Dict[int, Joining] = field(default_factory=dict)
+    progress: Dict[int, Progress] = field(default_factory=dict)
+    first_steps: Dict[int, int] = field(default_factory=dict)
+    not_finite: Dict[int, NotFinite] = field(default_factory=dict)
 
     def note(self, rank: int, pid: int, message: Dict[str, Any]) -> None:
         """Note a message of a process of a rank; one that says nothing known is ignored."""
         kind = message["kind"]
         with contextlib.suppress(*_INVALID):
-            if kind == "step":
+            if kind == "state":
+                self.members.setdefault(rank, {})[pid] = parse_state(message)._replace(pid=pid)
+            elif kind == "joining":
+                self.joining.pop(pid, None)
+                if message["size"]:
+                    self.joining[pid] = Joining(rank, int(message["rank"]), int(message["size"]))
+            elif kind == "step":
                 total = None if message["total"] is None else int(message["total"])
                 self.progress[rank] = Progress(int(message["step"]), total, float(message["time"]))
             elif kind == "first_step":
                 self.first_steps[rank] = int(message["step"])
             elif kind == "not_finite":
                 self._note_not_finite(rank, pid, message)
+
+    def list_processes(self, rank: int, folder: str) -> List[JoinedProcess]:
+        """List the processes of a rank that have joined the job, and the ranks of a script.
+
+        Args:
+            rank: The rank of the launch.
+            folder: Its folder.
+
+        Returns:
+            The processes, in order of their own ranks and times.
+        """
+        found = {process.pid: process for process in read_started(folder)}
+        for pid, member in self.members.get(rank, {}).items():
+            left = found.get(pid)
+            if left is not None and left.state == FAILED and member.state != FAILED:
+                member = member._replace(state=FAILED, error=left.error)
+            found[pid] = member
+        return sorted(found.values(), key=lambda process: (process.rank, process.time))
 
     def _note_not_finite(self, rank: int, pid: int, message: Dict[str, Any]) -> None:
         known = self.not_finite.get(rank)

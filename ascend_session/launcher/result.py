@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
 
-from ascend_session.cluster.member import read_processes
 from ascend_session.launcher.reports import Reports
 
 if TYPE_CHECKING:
@@ -371,7 +370,7 @@ def _have_started_ranks(plan: Plan, attempt: Attempt) -> bool:
     if attempt.script_ranks or any(
         process.pid != rank.pid
         for rank in attempt.ranks
-        for process in read_processes(plan.of(rank.rank).folder)
+        for process in attempt.reports.list_processes(rank.rank, plan.of(rank.rank).folder)
     ):
         return True
     if plan.size != 1:

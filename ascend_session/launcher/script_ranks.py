@@ -16,10 +16,24 @@ import contextlib
 import os
 import re
 import time
-from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Collection,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 from ascend_session.cluster.script_rank import PROCESS, is_alone, is_rank_of_script
 from ascend_session.launcher.signals import SHELLS
+
+if TYPE_CHECKING:
+    from ascend_session.cluster.member import JoinedProcess
 
 _Seen = Tuple[int, str, str, str]  # pid, RANK_ID, command and what standard error goes to
 
@@ -40,19 +54,14 @@ def _pause_s(began: float, early_s: float, later_s: float) -> float:
 
 
 class ScriptWatch:
-    """Looks for the ranks that a launch's only rank has started, below this process.
+    """Looks for the ranks that a launch's only rank has started, below this process."""
 
-    Args:
-        folder: The rank's.
-    """
-
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
+    def __init__(self) -> None:
         self._known: Set[int] = set()
         self._began = self._last_seen = time.monotonic()
         self._is_over = False
         self._activity: List[Tuple[int, str]] = []
-        self._absent: List[int] = []
+        self.absent: List[int] = []
         self._next_note = 0.0
         self._look_s = 0.0  # of CPU time that the last look took
 
@@ -69,20 +78,18 @@ class ScriptWatch:
         self._known.update(rank[0] for rank in new)
         return new
 
-    def note_absent(self) -> None:
-        """Write down for those that wait which ranks do not live and can no more be started."""
+    def note_absent(self, joining: Collection[int]) -> None:
+        """Note which ranks do not live and can no more be started, in `absent`.
+
+        Args:
+            joining: The processes that wait for other ranks to join.
+        """
         now = time.monotonic()
-        if now < self._next_note:
-            return
-        self._next_note = now + _REGULARLY_S
-        absent = self._find_absent()
-        if absent != self._absent:
-            from ascend_session.cluster.member import write_absent_ranks
+        if now >= self._next_note:
+            self._next_note = now + _REGULARLY_S
+            self.absent = self._find_absent(joining)
 
-            self._absent = absent
-            write_absent_ranks(self._folder, absent)
-
-    def _find_absent(self) -> List[int]:
+    def _find_absent(self, joining: Collection[int]) -> List[int]:
         """Find the ranks that do not live, if none of the living processes may start one.
 
         A rank that waits for others starts none, unless it has children, which may change its
@@ -100,33 +107,27 @@ class ScriptWatch:
                 sizes.add(environ["RANK_SIZE"])
             if name in SHELLS:
                 activity.append((pid, read_activity(pid)))
-            elif name not in _READERS and not (is_rank and self._is_idle(pid, name)):
+            elif name not in _READERS and not (is_rank and _is_idle(pid, name, joining)):
                 return []
         is_quiet, self._activity = activity == self._activity, activity
         if not is_quiet or len(sizes) != 1 or not all(map(_is_number, ranks | sizes)):
             return []
         return sorted(set(range(int(sizes.pop()))) - {int(rank) for rank in ranks})
 
-    def _is_idle(self, pid: int, name: str) -> bool:
-        from ascend_session.cluster.member import waits_for_ranks
-
-        has_children = bool(list_children(pid))
-        if _is_python(name):
-            return not has_children and waits_for_ranks(self._folder, pid)
-        return has_children
-
-    def find_awaited(self) -> Optional[List[str]]:
+    def find_awaited(self, processes: "Sequence[JoinedProcess]") -> Optional[List[str]]:
         """Give the RANK_ID of each rank that lives, once the script has ended; None if that is all.
 
         A board or a pager has the last one's variables if a script starts it below its loop. So
         what has not joined the job does not count where another process was that rank. A shell may
         be about to become a rank, and a rank may be exiting: they are given a moment.
+
+        Args:
+            processes: What the ranks have reported and left.
         """
-        from ascend_session.cluster.member import ENDED, FAILED, KILLED, STARTED, read_processes
+        from ascend_session.cluster.member import ENDED, FAILED, KILLED, STARTED
 
         if not self._is_over:
             self._is_over, self._last_seen = True, time.monotonic()
-        processes = read_processes(self._folder)
         joined = [process for process in processes if process.joined]
         # By their own pid: what the script has started for each may be a program around it.
         awaited = {each.rank_id for each in joined if is_rank_of_script(read_environ(each.pid))}
@@ -195,6 +196,13 @@ class RepeatWatch:
                 yield number
             elif depth < DEEPEST:
                 yield from self._find_numbers(child, own, depth + 1)
+
+
+def _is_idle(pid: int, name: str, joining: Collection[int]) -> bool:
+    has_children = bool(list_children(pid))
+    if _is_python(name):
+        return not has_children and pid in joining
+    return has_children
 
 
 def _find_ranks(pid: int, depth: int = 0) -> Iterator[_Seen]:

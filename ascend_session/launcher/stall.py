@@ -1,7 +1,7 @@
 """Whether a job stands still, and who waits for whom then.
 
-Two things say so. A rank writes down in which collective it waits for others, and since when, on
-the stub (`cluster.member`). And no rank writes anything or uses a CPU (`activity`).
+Two things say so. A rank reports in which collective it waits for others, and since when, on the
+stub (`cluster.member`). And no rank writes anything or uses a CPU (`activity`).
 
 Where a rank is that does not wait, its stack says: it is asked for that by a signal. A note is all
 that comes of it, since evaluation or a checkpoint on one rank is ordinary; but with a limit for
@@ -31,7 +31,7 @@ from typing import (
 
 import psutil
 
-from ascend_session.cluster.member import OPEN, CollectiveWait, JoinedProcess, read_members
+from ascend_session.cluster.member import OPEN, CollectiveWait, JoinedProcess
 from ascend_session.cluster.variables import (
     STALL_NOTE,
     read_number,
@@ -48,6 +48,7 @@ from ascend_session.launcher.activity import (
 )
 from ascend_session.launcher.events import Stalled, StallNote
 from ascend_session.launcher.plan import Plan, RankPlan
+from ascend_session.launcher.reports import Reports
 from ascend_session.launcher.show.following import Output
 from ascend_session.spelling import Message, option
 from ascend_session.text import format_duration, format_ranges
@@ -89,13 +90,19 @@ class StallWatch:
     Args:
         output: Knows when each rank last wrote.
         plan: The attempt.
+        reports: What its ranks report.
         timeout_s: How long no rank may show any sign of life before the job counts as stalled;
             None for as long as they like.
         note_s: How long a rank may wait for others before that is noted; 0 for as long as it likes.
     """
 
     def __init__(
-        self, output: Output, plan: Plan, timeout_s: Optional[float], note_s: float
+        self,
+        output: Output,
+        plan: Plan,
+        reports: Reports,
+        timeout_s: Optional[float],
+        note_s: float,
     ) -> None:
         self._timeout_s = timeout_s
         self._note_s = note_s or math.inf
@@ -104,6 +111,7 @@ class StallWatch:
         self._measure_interval = _choose_interval(timeout_s or self._note_s)
         self._output = output
         self._plan = plan
+        self._reports = reports
         self._processes = Processes(plan)
         self._alive: Dict[int, int] = {}
         self._meters: Dict[int, Meter] = {}
@@ -166,7 +174,7 @@ class StallWatch:
         """Say where each rank is now and who waits for whom, in parts of a sentence."""
         self._note_alive(alive, time.monotonic())
         with contextlib.suppress(OSError, psutil.Error):
-            members = self._read_members()
+            members = self._list_members()
             for wait in (_find_longest_wait(members), None):
                 _, parts = self._describe(members, wait, time.monotonic(), is_about_all=True)
                 if parts:
@@ -178,20 +186,21 @@ class StallWatch:
         now = time.monotonic()
         self._note_alive(alive, now)
         with contextlib.suppress(OSError, psutil.Error):
-            members = self._read_members()
+            members = self._list_members()
             standing = self._find_standing(members, now)
             if standing is not None:
                 return "; ".join(self._describe(members, standing.wait, now)[1])
         return ""
 
-    def _read_members(self) -> List[JoinedProcess]:
-        """Read which processes of the ranks have joined the job and not left it."""
-        return [
+    def _list_members(self) -> List[JoinedProcess]:
+        """List which processes of the ranks have joined the job and not left it."""
+        members = [
             member
-            for rank in sorted(self._alive)
-            for member in read_members(self._plan.of(rank).folder)
+            for rank in self._alive
+            for member in self._reports.members.get(rank, {}).values()
             if member.state == OPEN and member.is_alive
         ]
+        return sorted(members, key=lambda member: (member.rank, member.time))
 
     def _note_alive(self, alive: Mapping[int, int], now: float) -> None:
         if dict(alive) != self._alive:  # the end of a rank is a sign of life
@@ -199,7 +208,7 @@ class StallWatch:
 
     def _note(self, now: float) -> Optional[StallNote]:
         """Note what stands still for long, once and then after twice the time."""
-        members = self._read_members()
+        members = self._list_members()
         standing = self._find_standing(members, now)
         if standing is None:
             return None
@@ -248,7 +257,7 @@ class StallWatch:
         ended = [rank.rank for rank in self._plan.ranks if rank.rank not in self._alive]
         if ended:
             lines.append(f"Ended with exit code 0 before that: {_name(ended)}.")
-        members = self._read_members()
+        members = self._list_members()
         _, parts = self._describe(members, _find_longest_wait(members), now, stacks)
         head = f"The job stalled: {_describe_silence(self._timeout_s or 0.0)}"
         sentence = "; ".join([head, *parts]) + "."

@@ -212,7 +212,6 @@ def _describe_job(plan: Plan, listener: int, address: str) -> Dict[str, Any]:
         "has_pipes": plan.config.program is not None,
         "grace": plan.config.grace,
         "size": plan.size if plan.size == 1 or plan.config.program is not None else 0,
-        "folder": plan.ranks[0].folder,
     }
 
 
@@ -474,7 +473,9 @@ class _Supervision:
 
             first = self._plan.ranks[0]
             timeout_s, note_s = self._plan.config.stall_timeout, note_after_s(first.environment)
-            self._stall = StallWatch(self._output, self._plan, timeout_s, note_s)
+            self._stall = StallWatch(
+                self._output, self._plan, self._attempt.reports, timeout_s, note_s
+            )
         return self._stall
 
     def _look_for_stall(self) -> float:

@@ -27,6 +27,7 @@ from ascend_session.launcher.events import (
 )
 from ascend_session.launcher.plan import plan_job
 from ascend_session.launcher.show.following import Latest
+from tests.channels import Launcher
 from tests.cli.screen import Screen
 from tests.cli.terminal import Terminal
 
@@ -148,13 +149,16 @@ def test_ranks_that_have_written_nothing_yet_are_starting(watch):
     assert watch().shown() == "3 of 3 ranks starting, 0:42"
 
 
-def test_a_silent_rank_that_has_opened_a_system_is_running(watch, monkeypatch):
+def test_a_silent_rank_that_has_opened_a_system_is_running(watch):
     watched = watch()
     for rank in watched.plan.ranks:
         os.makedirs(rank.folder)
-        monkeypatch.setenv("ASCEND_SESSION_RANK_FOLDER", rank.folder)
         code = f"from ascend_session.cluster import member; member.join({rank.rank})"
-        subprocess.run([sys.executable, "-c", code], cwd=str(_ROOT), check=True)
+        with Launcher(Path(rank.folder)) as launcher:
+            environ = {**os.environ, **launcher.environ}
+            subprocess.run([sys.executable, "-c", code], cwd=str(_ROOT), check=True, env=environ)
+            for _, pid, message in launcher.receiver.receive():
+                watched.line.note(Reported(rank.rank, pid, message, _NOW))
     assert watched.shown() == "3 of 3 ranks running, 0:42"
 
 

@@ -148,7 +148,7 @@ def test_of_a_job_the_last_attempt_is_read_and_of_jobs_the_newest(tmp_path: Path
 
 def test_of_any_other_folder_what_may_be_a_log_is_read(tmp_path: Path) -> None:
     write(tmp_path / "debug" / "plog", **{"plog-1_2026": UNSUPPORTED})
-    states = ("stacks.log", "uses_7", "waiting_7")
+    states = ("stacks.log", "uses_7")
     for name in ("train.py", "slurm-7.out", "model.npy", "nohup", *states):
         (tmp_path / name).write_text("x")
     os.mkfifo(str(tmp_path / "pipe.log"))

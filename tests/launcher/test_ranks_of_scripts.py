@@ -239,7 +239,7 @@ def test_the_code_of_a_script_that_says_that_it_failed_counts(tmp_path: Path) ->
 def test_looks_become_rare_but_ranks_do_not_import_tensorflow_between_two(
     size: int, most_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    watch = ScriptWatch(str(tmp_path)) if size == 1 else RepeatWatch(size)
+    watch = ScriptWatch() if size == 1 else RepeatWatch(size)
     began = time.monotonic()
     assert watch.next_look() - began < 1
     monkeypatch.setattr("time.monotonic", lambda: began + 3600)
@@ -249,8 +249,8 @@ def test_looks_become_rare_but_ranks_do_not_import_tensorflow_between_two(
 def test_looks_are_frequent_again_once_a_script_has_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    watch = ScriptWatch(str(tmp_path))
+    watch = ScriptWatch()
     began = time.monotonic()
     monkeypatch.setattr("time.monotonic", lambda: began + 3600)
-    watch.find_awaited()
+    watch.find_awaited([])
     assert watch.next_look() - time.monotonic() < 1

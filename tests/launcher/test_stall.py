@@ -18,6 +18,7 @@ from ascend_session.backends import backend_class
 from ascend_session.launcher.activity import Processes, list_family
 from ascend_session.launcher.events import Stalled
 from ascend_session.launcher.plan import Plan, plan_job
+from ascend_session.launcher.reports import Reports
 from ascend_session.launcher.show.following import Output
 from ascend_session.launcher.signals import Signals
 from ascend_session.launcher.stall import StallWatch
@@ -58,7 +59,7 @@ class Ranks:
                     subprocess.Popen(whole, stdout=stdout, stderr=stderr, **options)
                 )
         os.makedirs(self.plan.folder, exist_ok=True)
-        self.watch = StallWatch(self.output, self.plan, seconds, 0)
+        self.watch = StallWatch(self.output, self.plan, Reports(), seconds, 0)
         self.sentences: Tuple[str, ...] = ()
 
     def __enter__(self) -> "Ranks":
@@ -103,7 +104,7 @@ class Ranks:
 
 def test_a_watch_without_limits_wants_no_look(tmp_path: Path) -> None:
     with Ranks(tmp_path, [_python(_HANG)]) as ranks:
-        watch = StallWatch(ranks.output, ranks.plan, None, 0)
+        watch = StallWatch(ranks.output, ranks.plan, Reports(), None, 0)
         assert watch.look(ranks.alive) is None
         assert watch.next_look_s() == math.inf
 
@@ -395,7 +396,7 @@ def _on_devices(planned: Plan, **variables: str) -> Plan:
 def _limits(folder: Path, seconds: float, **variables: str) -> List[str]:
     with Ranks(folder, [_python(_HANG)], seconds=0.5) as ranks:
         planned = _on_devices(ranks.plan, **variables)
-        ranks.watch = StallWatch(ranks.output, planned, seconds, 0)
+        ranks.watch = StallWatch(ranks.output, planned, Reports(), seconds, 0)
         ranks.report()
         return list(ranks.sentences[2:])
 

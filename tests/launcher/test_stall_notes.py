@@ -14,15 +14,14 @@ from typing import Any, Dict, Iterator, List
 import pytest
 
 from ascend_session import LaunchConfig, launch
-from ascend_session.cluster.member import read_members
 from ascend_session.launcher.events import (
     Event,
     EventFile,
     Located,
-    Planned,
     Stalled,
     StallNote,
 )
+from ascend_session.launcher.reports import Reports
 from ascend_session.launcher.result import judge
 from ascend_session.launcher.show.screen import Notices
 from ascend_session.launcher.stall import StallWatch
@@ -283,7 +282,8 @@ def test_what_was_noted_at_one_place_is_noted_again_only_if_it_takes_longer(
     """Such as evaluation on rank 0 after each epoch."""
     command = [sys.executable, "-S", "-c", "import sys; sys.stdin.read()"]
     with Ranks(tmp_path, [command, command]) as ranks:
-        watch = StallWatch(ranks.output, ranks.plan, None, 2.0)
+        reports = Reports()
+        watch = StallWatch(ranks.output, ranks.plan, reports, None, 2.0)
 
         def look(waited_s: float) -> Any:
             wait: Dict[str, Any] = {
@@ -294,12 +294,10 @@ def test_what_was_noted_at_one_place_is_noted_again_only_if_it_takes_longer(
                 "place": "train.py:3",
                 "is_first": False,
             }
-            member = {"pid": ranks.processes[1].pid, "rank": 1, "state": "open", "error": ""}
-            folder = Path(ranks.plan.ranks[1].folder)
-            folder.mkdir(parents=True, exist_ok=True)
-            text = json.dumps({**member, "time": 0.0, "waits": [wait]})
-            (folder / "process_1.json").write_text(text)
-            assert len(read_members(str(folder))) == 1
+            state = {"kind": "state", "rank": 1, "state": "open", "error": ""}
+            pid = ranks.processes[1].pid
+            reports.note(1, pid, {**state, "pid": pid, "time": 0.0, "waits": [wait]})
+            assert len(reports.members[1]) == 1
             time.sleep(watch.next_look_s())
             return watch.look(ranks.alive)
 
@@ -344,11 +342,8 @@ with ascend_system() as system, system.session() as sess:
 def test_the_stub_knows_who_waits_in_which_collective(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(_TRAINING)
     notes: List[str] = []
-    folders: List[str] = []
 
     def hear(event: Event) -> None:
-        if isinstance(event, Planned):
-            folders.extend(rank.folder for rank in event.plan.ranks)
         if isinstance(event, StallNote) and "load_batch" in event.note:
             notes.append(event.note)
             (tmp_path / "go").touch()
@@ -361,13 +356,15 @@ def test_the_stub_knows_who_waits_in_which_collective(tmp_path: Path) -> None:
         show="none",
         env={"PYTHONPATH": str(_ROOT), "ASCEND_SESSION_STALL_NOTE": "1"},
     )
-    assert launch(config, on_event=hear).ok
+    result = launch(config, on_event=hear)
+    assert result.ok
     assert re.match(
         r"rank 1 is at train\.py:\d+ \(load_batch\); rank 0 has waited \d+ s for it in allreduce "
         r"'gradients/HcomAllReduce', train\.py:17\.",
         notes[0],
     ), notes
-    members = [member for folder in folders for member in read_members(folder)]
+    reported = result.attempts[0].reports.members
+    members = [member for rank in sorted(reported) for member in reported[rank].values()]
     assert [(member.rank, member.state, member.waits) for member in members] == [
         (0, "ended", ()),
         (1, "ended", ()),

@@ -19,9 +19,8 @@ from ascend_session import (
     ascend_system,
     current_system,
 )
-from ascend_session.cluster.member import read_members
-from ascend_session.rank_folder import RANK_FOLDER
 from hardware_tests.backend_contract import open_and_close, steps
+from tests.channels import Launcher
 from tests.session.backends import FailingStart, FailingStop, Waiting, WaitingStop
 from tests.signals import signal_this_thread
 
@@ -151,7 +150,9 @@ def test_a_system_that_is_closed_is_shared_by_nobody_before_it_has_made_way(
 def test_a_block_that_fails_after_its_system_was_closed_is_no_failure_of_the_rank(
     tf: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv(RANK_FOLDER, str(tmp_path))
+    launcher = Launcher(tmp_path)
+    for name, value in launcher.environ.items():
+        monkeypatch.setenv(name, value)
     opened, closed = threading.Event(), threading.Event()
 
     def fail() -> None:
@@ -168,8 +169,9 @@ def test_a_block_that_fails_after_its_system_was_closed_is_no_failure_of_the_ran
         assert system.close() == []  # as a signal does
         closed.set()
         assert str(left.exception(30)) == "a consequence"
-    members = read_members(str(tmp_path))
-    assert [(member.state, member.error) for member in members] == [("closed", "")]
+    with launcher:
+        (*_, (kind, state)) = launcher.messages()
+    assert (kind, state["state"], state["error"]) == ("state", "closed", "")
 
 
 def test_threads_have_sessions_of_their_own_on_one_system(tf: Any, system: Any) -> None:

@@ -174,7 +174,9 @@ def test_the_launcher_hears_of_steps_twice_a_second_and_of_the_last_one(
     ]
     now += 1
     note_step(7)
-    assert launcher.messages() == [("step", {"step": 7, "total": None, "time": pytest.approx(101.9)})]
+    assert launcher.messages() == [
+        ("step", {"step": 7, "total": None, "time": pytest.approx(101.9)})
+    ]
 
 
 def test_steps_of_training_reach_the_launcher(

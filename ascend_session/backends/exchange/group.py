@@ -12,6 +12,7 @@ import time
 import weakref
 from typing import Any, Callable, Counter, Dict, Iterator, List, NamedTuple, Optional, Set
 
+from ascend_session import channel
 from ascend_session.backends.exchange.memory import Buffers, map_shared_memory
 from ascend_session.backends.exchange.models import RankReport
 from ascend_session.backends.exchange.order import RunOrder
@@ -183,18 +184,16 @@ class ProcessGroup:
         if self._who.endpoint is None:
             self.state = GroupState.TOGETHER
             return
-        absent = member.AbsentRanks(self._who.rank, self._who.size)
         try:
-            self._join(self._who.endpoint, absent)
+            with member.joining(self._who.rank, self._who.size):
+                self._join(self._who.endpoint)
             if not self.nodes:
                 raise InitializationError(self.reason)
         except BaseException:
             self._disconnect()
             raise
-        finally:
-            absent.stop()
 
-    def _join(self, of_job: Endpoint, absent: member.AbsentRanks) -> None:
+    def _join(self, of_job: Endpoint) -> None:
         """Connect to the hub, which rank 0 starts, and wait until all ranks have joined or fail."""
         who, begun = self._who, time.monotonic()
         number = _systems[of_job.names, who.rank] + 1
@@ -204,7 +203,7 @@ class ProcessGroup:
         may_be_alone = of_job.starter is not None or who.local_size < who.size
         while self.state is GroupState.JOINING:
             waited_s = time.monotonic() - begun
-            explained = absent.explain()
+            explained = channel.read_absent()
             if explained:
                 self._fail(f"{JOB_CANNOT_GO_ON}{explained}")
             elif may_be_alone and waited_s > ALONE_S:
