@@ -30,7 +30,6 @@ import psutil
 
 from ascend_session.failures.record import Frame, parse_frames
 from ascend_session.files import read_end
-from ascend_session.launcher.plan import Plan
 from ascend_session.launcher.show.lines import clean
 from ascend_session.launcher.signals import catches_signal
 from ascend_session.rank_folder import RANK_FOLDER, STACK_SIGNAL, STACKS_NAME, name_stacks
@@ -65,10 +64,14 @@ class _Use(NamedTuple):
 
 
 class Processes:
-    """The processes of the ranks, and the CPU time of each at the last look."""
+    """The processes of the ranks, and the CPU time of each at the last look.
 
-    def __init__(self, plan: Plan) -> None:
-        self._folders = {rank.folder: rank.rank for rank in plan.ranks}
+    Args:
+        folders: The rank to which each folder of a rank belongs.
+    """
+
+    def __init__(self, folders: Mapping[str, int]) -> None:
+        self._folders = folders
         self._uses: Dict[psutil.Process, _Use] = {}
 
     def of(self, rank: int, pid: int) -> List[psutil.Process]:

@@ -218,6 +218,13 @@ class Resumed(NamedTuple):
     time: float
 
 
+class Standing(NamedTuple):
+    """The job stood still when it was to stop: who waited for whom; in no file of events."""
+
+    text: str
+    time: float
+
+
 class Stalled(NamedTuple):
     """No rank has written or computed for too long; who waits for whom, and more sentences."""
 
@@ -278,6 +285,10 @@ FromGuardian = Union[
     Stopping,
     Killing,
     LeftBehind,
+    StallNote,
+    Located,
+    Standing,
+    Stalled,
     Over,
 ]
 Event = Union[
@@ -285,9 +296,6 @@ Event = Union[
     FromGuardian,
     Continued,
     Resumed,
-    StallNote,
-    Located,
-    Stalled,
     Restarting,
     Waiting,
     Finished,
@@ -314,6 +322,7 @@ EVENTS: Dict[str, Type[Any]] = {
     "left_behind": LeftBehind,
     "stall_note": StallNote,
     "located": Located,
+    "standing": Standing,
     "resumed": Resumed,
     "stall": Stalled,
     "over": Over,

@@ -1,6 +1,7 @@
-"""The guardian of a job: the parent of its ranks, in a process that nothing else happens in.
+"""The guardian of a job: the parent of its ranks, with the loop in which all happens to them.
 
-It
+It is a process of its own, in which nothing else happens, and that a launcher which is killed
+leaves behind to end the job. It
 
 * starts every rank in a session of its own, with SIGKILL as its signal for the guardian's death;
 * notices ends by SIGCHLD, and stops everyone at the first end that is no success;
@@ -8,6 +9,7 @@ It
   below it, whatever happened to the processes between;
 * sees the ranks that scripts start themselves, and waits for them when a script does not
   (`script_ranks`); likewise for trainings that ranks leave in the background (`background`);
+* hears what processes of ranks report (`reports`), and notices when all stand still (`stall`);
 * talks with the launcher through a socket, and stops everyone when that is closed;
 * leaves when it has no child, which for a subreaper means that no process of the job lives.
 
@@ -22,6 +24,7 @@ launcher may send
   job's grace; whether the launcher got SIGTERM itself;
 * ``("kill",)``: end everyone now;
 * ``("pass on", signal)``: send it to the processes that catch it;
+* ``("locate",)``: say where the ranks are;
 * ``("pause",)`` and ``("continue",)``: stop everyone, which ``paused`` answers, and let everyone go
   on;
 
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from ascend_session.launcher.reports import ReportReceiver, Reports
     from ascend_session.launcher.script_ranks import RepeatWatch, ScriptWatch
     from ascend_session.launcher.show.copying import PipeCopier
+    from ascend_session.launcher.stall import StallWatch
 
 # Python ignores the last two, which a program inherits. The others have the guardian's handlers
 # until there is a program, and one that came before that would be lost in them.
@@ -265,6 +269,7 @@ _BEFORE_SWEEP_S, _BETWEEN_SWEEPS_S = 0.02, 0.5
 # job: it comes to the guardian at once, but the launcher has to wake up and report its own.
 _UNTIL_ALL_S = {"launcher": 0.25, "rank": 0.25, "guardian": 1.0}
 _BETWEEN_KILLS_S, _LONGEST_BETWEEN_S = 0.05, 1.0
+_BEFORE_STALL_S = 0.3  # after which what watches is loaded: some jobs do not take as long
 _BETWEEN_ABSENCES_S = 0.3  # between two looks whether ranks of a script are still to come
 # What SIGKILL does not end within this time waits for a device or a file server.
 _GIVE_UP_S = 30.0
@@ -283,13 +288,18 @@ class GuardedJob:
         job: ``listener``, the descriptor for `reports.ReportReceiver`; ``ranks``, each with
             ``command``, ``cwd``, ``environment``, ``cpus``, ``is_attached``, and the log files
             ``stdout`` and ``stderr``; ``has_pipes``, whether these are written through pipes;
-            ``grace``; ``size``, the number of ranks of the job on all nodes, if they may be scripts
-            that start ranks, or else 0.
+            ``stall``, what `stall.WatchedJob` has besides; ``first_rank``, the number of the first
+            one in the job; ``grace``; ``size``, the number of ranks of the job on all nodes, if
+            they may be scripts that start ranks, or else 0.
     """
 
     def __init__(self, channel: MessageChannel, job: Dict[str, Any]) -> None:
         self._channel = channel
         self._ranks: List[Dict[str, Any]] = job["ranks"]
+        self._first_rank: int = job["first_rank"]
+        self._watched: Dict[str, Any] = job["stall"]
+        self._stall: Optional[StallWatch] = None
+        self._paused_at = 0.0
         self._listener: int = job["listener"]
         os.set_inheritable(self._listener, False)
         self._receiver: Optional[ReportReceiver] = None
@@ -311,8 +321,8 @@ class GuardedJob:
         self._awaiting_since = math.inf  # ranks of a script
         self._has_reported_ranks = False
         self._has_swept = False  # when no rank lived any more
-        # When each is due: "look", "joining", "background", "failure", "ask", "late", "sweep",
-        # "kill" and "give up".
+        # When each is due: "look", "stall", "joining", "background", "failure", "ask", "late",
+        # "sweep", "kill" and "give up".
         self._due: Dict[str, float] = {}
         self._between_kills = _BETWEEN_KILLS_S
         self._script_watch: Optional[ScriptWatch] = None
@@ -339,6 +349,7 @@ class GuardedJob:
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
         poll.register(self._listener, select.POLLIN)
+        self._watch_stall_from(time.monotonic() + _BEFORE_STALL_S)
         living: List[str] = []
         while self._reap():
             if self._is_due("give up"):
@@ -499,7 +510,7 @@ class GuardedJob:
             number = numbers.get(folder)
             if number is None or (message["kind"] == "step" and self._channel.is_behind):
                 continue
-            reports.note(number, pid, message)
+            reports.note(self._first_rank + number, pid, message)
             self._channel.send(("reported", number, pid, message, time.time()))
         if reports.joining:
             self._due.setdefault("joining", time.monotonic())
@@ -522,7 +533,8 @@ class GuardedJob:
                 del reports.joining[pid]
                 continue
             absence = self._absences.setdefault(pid, Absence(pid, rank, size))
-            processes = reports.list_processes(number, _folder_of(self._ranks[number]))
+            folder = _folder_of(self._ranks[number - self._first_rank])
+            processes = reports.list_processes(number, folder)
             text = absence.explain(processes, absent)
             if text and self._receiver is not None:
                 del reports.joining[pid]  # it is told once
@@ -533,6 +545,61 @@ class GuardedJob:
         else:
             del self._due["joining"]
 
+    def _running(self) -> Dict[int, int]:
+        """Return the pid of each rank that lives, or of what they have left if none does."""
+        running = {self._first_rank + rank: pid for pid, (rank, _) in self._alive.items()}
+        if running or self._background is None:
+            return running
+        trainings = self._background.trainings
+        return {
+            self._first_rank + training.rank: pid
+            for pid, training in trainings.items()
+            if self._background.is_announced(pid)
+        }
+
+    def _stall_watch(self) -> "StallWatch":
+        """Return the watch, which takes its time to load."""
+        if self._stall is None:
+            from ascend_session.launcher.stall import StallWatch, WatchedJob, WatchedRank
+
+            ranks = []
+            for number, rank in enumerate(self._ranks, self._first_rank):
+                logs = () if rank["is_attached"] else (rank["stdout"], rank["stderr"])
+                folder = _folder_of(rank)
+                ranks.append(WatchedRank(number, folder, tuple(map(os.fsdecode, logs))))
+            folders = {name: os.fsdecode(self._watched[name]) for name in ("folder", "cwd")}
+            job = WatchedJob(**{**self._watched, **folders, "ranks": tuple(ranks)})
+            self._stall = StallWatch(job, self._reports())
+        return self._stall
+
+    def _watch_stall_from(self, at: float) -> None:
+        """Look for a stall from this time on, if anybody wants that."""
+        if self._watched["note_s"] or self._watched["timeout_s"] is not None:
+            self._due["stall"] = at
+
+    def _look_for_stall(self) -> None:
+        """Look whether a job that is not stopping stands still.
+
+        One with a rank in a debugger does as long as somebody likes.
+        """
+        from ascend_session.launcher.events import StallNote
+
+        del self._due["stall"]
+        if self._is_stopping or self._is_paused or self._has_reported_ranks:
+            return
+        watch = self._stall_watch()
+        if any(rank["is_attached"] for rank in self._ranks):
+            return
+        event = watch.look(self._running())
+        if isinstance(event, StallNote):
+            self._channel.send(("stall_note", *event))
+        elif event is not None:
+            self._channel.send(("stall", *event))
+            self._stop(signal.SIGTERM, "asked")
+            return
+        if watch.next_look_s() < math.inf:
+            self._due["stall"] = time.monotonic() + watch.next_look_s()
+
     def _announce_stop(self, pid: int, folder: str) -> None:
         if self._receiver is not None:
             self._receiver.send_stop(pid, folder)
@@ -541,6 +608,8 @@ class GuardedJob:
         """Do what is due."""
         if self._is_due("background"):
             self._look_at_background()
+        if self._is_due("stall"):
+            self._look_for_stall()
         if self._is_due("joining"):
             self._explain_absence()
         if self._got_signal or not self._channel.is_open:
@@ -677,18 +746,35 @@ class GuardedJob:
             if message[0] == "stop":
                 if message[2]:
                     self._terminated.add("launcher")
+                if self._stall is not None and not self._is_stopping:
+                    standing = self._stall.describe_standing(self._running())
+                    self._channel.send(("standing", standing, time.time()))
                 self._stop(message[1], "asked")
             elif message[0] == "kill":
                 self._due["kill"] = time.monotonic()
             elif message[0] == "pass on":
                 self._pass_on(message[1])
+            elif message[0] == "locate":
+                places = self._stall_watch().locate_all(self._running())
+                self._channel.send(("located", tuple(places), time.time()))
             else:
                 is_pause = message[0] == "pause"
                 if not self._is_stopping:  # who is to end has to run for it
-                    self._is_paused = is_pause
+                    self._note_pause(is_pause)
                     self._signal_all(signal.SIGSTOP if is_pause else signal.SIGCONT)
                 if is_pause:
                     self._channel.send(("paused", time.time()))
+
+    def _note_pause(self, is_pause: bool) -> None:
+        """Note that everyone is stopped, or goes on: nobody stands still meanwhile."""
+        now = time.monotonic()
+        if is_pause and not self._is_paused:
+            self._paused_at = now
+        elif self._is_paused and not is_pause:
+            if self._stall is not None:
+                self._stall.leave_out(self._paused_at, now)
+            self._watch_stall_from(now)
+        self._is_paused = is_pause
 
     def _pass_on(self, number: int) -> None:
         """Send a signal to what catches it; anything else would end by it."""

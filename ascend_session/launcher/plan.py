@@ -372,7 +372,7 @@ def _list_notes(
     place = [nodes.describe(len(ranks))] if nodes.count > 1 else []
     notes = [*place, *(note for each in decided for note in each.notes)]
     if config.stall_timeout is not None:
-        from ascend_session.launcher.stall import note_short_timeout
+        from ascend_session.launcher.stall_limits import note_short_timeout
 
         notes += note_short_timeout(config.stall_timeout, backend, ranks)
     return tuple(dict.fromkeys(notes))

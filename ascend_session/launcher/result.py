@@ -160,8 +160,8 @@ class Attempt:
         not_bound: The ranks that could not be bound to their CPUs.
         script_ranks: The ranks that its only rank, a script, was seen to start.
         awaited: The RANK_ID of each of these that lived on when the script had ended.
-        background: The rank of each training that a rank has left running, by its pid.
-        background_failure: The first of these that failed; None if none has.
+        background_failure: The first training that a rank has left running and that failed; None if
+            none has.
         repeated: The rank that was seen to start others, as each does; None if none was.
         lost: Sentences about processes below ranks that failed, besides those of the cause.
         reports: What its ranks have reported.
@@ -193,7 +193,6 @@ class Attempt:
     not_bound: Tuple[NotBound, ...] = ()
     script_ranks: Tuple[ScriptRank, ...] = ()
     awaited: Tuple[str, ...] = ()
-    background: Dict[int, int] = field(default_factory=dict)
     background_failure: Optional[BackgroundEnded] = None
     repeated: Optional[Repeated] = None
     lost: Tuple[str, ...] = ()
@@ -224,11 +223,6 @@ class Attempt:
             for rank in self.ranks
             if rank.pid is not None and rank.ended is None
         }
-
-    @property
-    def running(self) -> Dict[int, int]:
-        """The same, or of what ranks have left running when none of them lives any more."""
-        return self.alive or {rank: pid for pid, rank in self.background.items()}
 
     def as_dict(self) -> Dict[str, Any]:
         """Convert the attempt to plain values."""

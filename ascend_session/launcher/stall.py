@@ -6,8 +6,6 @@ stub (`cluster.member`). And no rank writes anything or uses a CPU (`activity`).
 Where a rank is that does not wait, its stack says: it is asked for that by a signal. A note is all
 that comes of it, since evaluation or a checkpoint on one rank is ordinary; but with a limit for
 stalls, ranks that show no sign of life for so long are ended.
-
-Source of these limits: guides/facts/launch.md#hccl-timeouts
 """
 
 import contextlib
@@ -15,7 +13,6 @@ import math
 import os
 import time
 from typing import (
-    TYPE_CHECKING,
     Any,
     Dict,
     Iterable,
@@ -25,19 +22,12 @@ from typing import (
     Optional,
     Sequence,
     Tuple,
-    Type,
     Union,
 )
 
 import psutil
 
 from ascend_session.cluster.member import OPEN, CollectiveWait, JoinedProcess
-from ascend_session.cluster.variables import (
-    STALL_NOTE,
-    read_number,
-    read_seconds,
-    uses_collectives,
-)
 from ascend_session.launcher.activity import (
     Meter,
     Processes,
@@ -47,18 +37,8 @@ from ascend_session.launcher.activity import (
     list_family,
 )
 from ascend_session.launcher.events import Stalled, StallNote
-from ascend_session.launcher.plan import Plan, RankPlan
 from ascend_session.launcher.reports import Reports
-from ascend_session.launcher.show.following import Output
-from ascend_session.spelling import Message, option
 from ascend_session.text import format_duration, format_ranges
-from ascend_session.vendor import CONNECT_SECONDS, CONNECT_SECONDS_MORE, EXECUTION_SECONDS
-
-if TYPE_CHECKING:
-    from ascend_session.backends.base import Backend
-
-NOTE_S = 60.0
-"""After which a wait for other ranks is noted, unless `STALL_NOTE` says otherwise."""
 
 REPORT_NAME = "stalled.log"
 """File in the attempt's folder with what each rank does, and its stacks, when a job has stalled."""
@@ -67,12 +47,6 @@ _SILENCE_FACTOR = 5  # by which silence of all ranks takes longer to be worth a 
 # How often to look, as a part of the time and in seconds: a stall is noticed a tenth late at most.
 _FRACTION, _SHORTEST, _LONGEST = 0.1, 0.2, 5.0
 _MOST_NAMED, _MOST_PLACES = 5, 4
-
-
-def note_after_s(environ: Mapping[str, str]) -> float:
-    """Read after how many seconds a wait is noted; 0 for never."""
-    given = read_seconds(environ, STALL_NOTE)
-    return NOTE_S if given is None else given
 
 
 class _Standing(NamedTuple):
@@ -84,35 +58,61 @@ class _Standing(NamedTuple):
     limit_s: float
 
 
+class WatchedRank(NamedTuple):
+    """A rank: its number, its folder, and its log files, which are empty for an attached one."""
+
+    rank: int
+    folder: str
+    logs: Tuple[str, ...]
+
+
+class WatchedJob(NamedTuple):
+    """What the watch has to know of an attempt.
+
+    Attributes:
+        ranks: Its ranks, in order.
+        size: The number of ranks of the job, on all nodes.
+        folder: The attempt's.
+        cwd: The working directory of the ranks.
+        timeout_s: How long no rank may show any sign of life before the job counts as stalled;
+            None for as long as they like.
+        note_s: How long a rank may wait for others before that is noted; 0 for as long as it likes.
+        limits: When HCCL would give up a job that stalled for so long, in sentences.
+    """
+
+    ranks: Tuple[WatchedRank, ...]
+    size: int
+    folder: str
+    cwd: str
+    timeout_s: Optional[float]
+    note_s: float
+    limits: Tuple[str, ...]
+
+    def of(self, rank: int) -> WatchedRank:
+        """Return a rank by its number in the job."""
+        return self.ranks[rank - self.ranks[0].rank]
+
+
 class StallWatch:
     """Looks now and then whether ranks wait long for others, and for signs of life.
 
     Args:
-        output: Knows when each rank last wrote.
-        plan: The attempt.
+        job: The attempt.
         reports: What its ranks report.
-        timeout_s: How long no rank may show any sign of life before the job counts as stalled;
-            None for as long as they like.
-        note_s: How long a rank may wait for others before that is noted; 0 for as long as it likes.
     """
 
-    def __init__(
-        self,
-        output: Output,
-        plan: Plan,
-        reports: Reports,
-        timeout_s: Optional[float],
-        note_s: float,
-    ) -> None:
+    def __init__(self, job: WatchedJob, reports: Reports) -> None:
+        timeout_s = job.timeout_s
         self._timeout_s = timeout_s
-        self._note_s = note_s or math.inf
+        self._note_s = job.note_s or math.inf
         self._interval = _choose_interval(min(self._note_s, timeout_s or math.inf))
         # Within less than that, the ticks of a rank that only waits would look like use.
         self._measure_interval = _choose_interval(timeout_s or self._note_s)
-        self._output = output
-        self._plan = plan
+        self._job = job
         self._reports = reports
-        self._processes = Processes(plan)
+        self._processes = Processes({rank.folder: rank.rank for rank in job.ranks})
+        self._sizes: Dict[int, int] = {}  # of the logs of a rank, at the last look
+        self._wrote: Dict[int, float] = {}  # when a rank last wrote something
         self._alive: Dict[int, int] = {}
         self._meters: Dict[int, Meter] = {}
         self._looked = self._sign = self._next = self._next_measure = time.monotonic()
@@ -148,7 +148,8 @@ class StallWatch:
         is_new = was_away or not alive or dict(alive) != self._alive
         if is_new:
             self._sign, self._alive = now, dict(alive)
-        self._sign = max([self._sign, *(self._output.wrote_at(rank) or 0.0 for rank in alive)])
+        self._look_at_logs(now)
+        self._sign = max([self._sign, *(self._wrote.get(rank, 0.0) for rank in alive)])
         # Whose job writes now and then does not pay for a look at all processes.
         is_due = now - self._sign >= limit_s
         if is_due or (self._timeout_s is not None and (is_new or now >= self._next_measure)):
@@ -162,6 +163,19 @@ class StallWatch:
         with contextlib.suppress(OSError, psutil.Error):  # no job ends because of a note
             return self._note(now)
         return None
+
+    def _look_at_logs(self, now: float) -> None:
+        for rank in self._alive:
+            states = []
+            for path in self._job.of(rank).logs:
+                with contextlib.suppress(OSError):
+                    states.append(os.stat(path))
+            size = sum(state.st_size for state in states)
+            if states and size != self._sizes.get(rank, 0):
+                self._sizes[rank] = size
+                ago_s = time.time() - max(state.st_mtime for state in states)
+                # The clock of a file server may be another one.
+                self._wrote[rank] = min(now, max(now - ago_s, self._wrote.get(rank, 0.0)))
 
     def _measure(self, now: float) -> None:
         self._next_measure = now + self._measure_interval
@@ -245,7 +259,7 @@ class StallWatch:
         families = {rank: self._processes.of(rank, self._alive[rank]) for rank in self._alive}
         # Before the stacks, whose signal wakes whoever writes them.
         blocks = {rank: self._describe_rank(rank, families[rank], now) for rank in sorted(families)}
-        folders = {rank: self._plan.of(rank).folder for rank in families}
+        folders = {rank: self._job.of(rank).folder for rank in families}
         stacks = collect_stacks(
             [(process, folders[rank]) for rank, family in families.items() for process in family]
         )
@@ -254,22 +268,21 @@ class StallWatch:
             written = [stacks[process.pid] for process in families[rank] if process.pid in stacks]
             text = "\n".join(written)
             lines.append(f"{block}\n{text}" if text else block)
-        ended = [rank.rank for rank in self._plan.ranks if rank.rank not in self._alive]
+        ended = [rank.rank for rank in self._job.ranks if rank.rank not in self._alive]
         if ended:
             lines.append(f"Ended with exit code 0 before that: {_name(ended)}.")
         members = self._list_members()
         _, parts = self._describe(members, _find_longest_wait(members), now, stacks)
         head = f"The job stalled: {_describe_silence(self._timeout_s or 0.0)}"
         sentence = "; ".join([head, *parts]) + "."
-        path = os.path.join(self._plan.folder, REPORT_NAME)
+        path = os.path.join(self._job.folder, REPORT_NAME)
         advice = f"Read what each rank was doing, with its stacks, in {path}."
         try:
             with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write("\n".join([sentence, *lines]) + "\n")
         except OSError as error:
             advice = f"The stacks could not be written to {path}: {error.strerror}."
-        limits = _describe_limits(self._timeout_s or 0.0, self._plan)
-        return Stalled((sentence, advice, *limits), time.time())
+        return Stalled((sentence, advice, *self._job.limits), time.time())
 
     def _describe(
         self,
@@ -301,7 +314,7 @@ class StallWatch:
         }
         others = {member.rank: member for member in members if member.rank not in waiting}
         known = {member.rank for member in members}
-        if self._plan.size > 1 or not members:  # else a script below the rank starts them
+        if self._job.size > 1 or not members:  # else a script below the rank starts them
             known |= self._alive.keys()
         late = sorted(known - waiting.keys())
         awaited = [rank for rank in late if wait is not None and rank in wait.ranks]
@@ -310,7 +323,7 @@ class StallWatch:
             return None, []  # they have come meanwhile
         is_part = wait is not None and not is_about_all
         places = self._locate(awaited if is_part else late, others, stacks)
-        line = "" if wait is None else _shorten(wait.place, self._plan)
+        line = "" if wait is None else _shorten(wait.place, self._job)
         is_same = bool(line) and {place.line for place in places.values()} == {line}
         if is_same and not is_elsewhere and wait is not None and wait.is_first:
             text = f"all ranks are in the same run for the first time, {line}: probably compiling"
@@ -351,8 +364,8 @@ class StallWatch:
             families[rank] = [] if pid is None else list(list_family(pid))
         if stacks is None:
             # Ranks below a script, of which the launcher has started one, all have its folder.
-            first = self._plan.ranks[0].folder
-            folders = {rank.rank: rank.folder for rank in self._plan.ranks}
+            first = self._job.ranks[0].folder
+            folders = {rank.rank: rank.folder for rank in self._job.ranks}
             stacks = collect_stacks(
                 [
                     (process, folders.get(rank, first))
@@ -361,12 +374,12 @@ class StallWatch:
                 ]
             )
         return {
-            rank: _place_of(members.get(rank), family, stacks, self._plan)
+            rank: _place_of(members.get(rank), family, stacks, self._job)
             for rank, family in families.items()
         }
 
     def _describe_rank(self, rank: int, family: Sequence[psutil.Process], now: float) -> str:
-        wrote_at = self._output.wrote_at(rank)
+        wrote_at = self._wrote.get(rank)
         wrote = (
             "has written nothing" if wrote_at is None else f"last wrote {now - wrote_at:.0f} s ago"
         )
@@ -400,9 +413,9 @@ def _name(ranks: Sequence[int]) -> str:
     return f"{noun} {', '.join(firsts)} and {last}" if firsts else f"{noun} {last}"
 
 
-def _shorten(place: str, plan: Plan) -> str:
+def _shorten(place: str, job: WatchedJob) -> str:
     """Give a place in a file below the ranks' folder, or in it, without that."""
-    folder = plan.ranks[0].cwd + os.sep
+    folder = job.cwd + os.sep
     return place[len(folder) :] if place.startswith(folder) else place
 
 
@@ -422,16 +435,16 @@ def _place_of(
     member: Optional[JoinedProcess],
     family: Sequence[psutil.Process],
     stacks: Mapping[int, str],
-    plan: Plan,
+    job: WatchedJob,
 ) -> _Place:
     if member is not None and member.waits:
         wait = member.waits[0]
-        line = _shorten(wait.place, plan)
+        line = _shorten(wait.place, job)
         return _Place(line, f"waiting in {wait.what}{', ' * bool(line)}{line}")
     for process in family:
         frame = find_user_frame(stacks.get(process.pid, ""))
         if frame is not None:
-            line = _shorten(f"{frame.path}:{frame.line}", plan)
+            line = _shorten(f"{frame.path}:{frame.line}", job)
             return _Place(line, f"at {line} ({frame.function})")
     if not family:
         return _Place("", "gone")
@@ -441,49 +454,3 @@ def _place_of(
             return _Place("", f"stopped (`kill -CONT {process.pid}` lets it go on)")
         return _Place("", f"{state} (process {process.pid})")
     return _Place("", "gone")
-
-
-_CONNECT = f"HCCL_CONNECT_TIMEOUT and {CONNECT_SECONDS_MORE} s more"
-
-
-def note_short_timeout(
-    seconds: float, backend: "Type[Backend]", ranks: Sequence[RankPlan]
-) -> List[str]:
-    """Warn before the start, in sentences, that a slow start would be taken for a stall."""
-    link, _ = _limits(backend, ranks)
-    note = Message(
-        f"{option('stall_timeout')}={seconds:g} s is shorter than the {link:g} s that HCCL gives "
-        f"ranks to find each other ({_CONNECT}): a slow start would be taken for a stall. "
-        f"Give more than {link:g}."
-    )
-    return [note] if seconds < link else []
-
-
-def _limits(backend: "Type[Backend]", ranks: Sequence[RankPlan]) -> Tuple[float, float]:
-    """Compute the seconds after which HCCL gives up linking and a collective; 0 without HCCL."""
-    environments = [rank.environment for rank in ranks]
-    if not backend.needs_rank_table or not any(map(uses_collectives, environments)):
-        return 0, 0
-    links = [read_number(environ, "HCCL_CONNECT_TIMEOUT") for environ in environments]
-    waits = [read_seconds(environ, "HCCL_EXEC_TIMEOUT") for environ in environments]
-    # HCCL refuses to start with what is out of range, and 0 is for ever.
-    link = min(given if given and 120 <= given <= 7200 else CONNECT_SECONDS for given in links)
-    wait = min(math.inf if given == 0 else max(given or EXECUTION_SECONDS, 1) for given in waits)
-    return link + CONNECT_SECONDS_MORE, wait
-
-
-def _describe_limits(seconds: float, plan: Plan) -> List[str]:
-    """Say in sentences when HCCL would have given up a job that stalled for so long."""
-    link, wait = _limits(plan.backend, plan.ranks)
-    sentences = []
-    if seconds < link:
-        more = f"only after {link:g} s ({_CONNECT})"
-        sentences.append(f"HCCL itself gives up finding the other ranks {more}.")
-    if seconds < wait < math.inf:
-        step = max(wait // 68 * 68, 68)
-        more = "" if step == wait else f"; on a 910A {step:g} s"
-        more = f"only after {wait:g} s (HCCL_EXEC_TIMEOUT, or the script's hccl_timeout{more})"
-        sentences.append(f"HCCL itself gives up a collective {more}.")
-    if wait == math.inf:
-        sentences.append("HCCL itself never gives up a collective (HCCL_EXEC_TIMEOUT=0).")
-    return sentences

@@ -10,7 +10,6 @@ import contextlib
 import errno
 import functools
 import importlib
-import math
 import os
 import select
 import signal
@@ -19,7 +18,6 @@ import subprocess
 import sys
 import time
 from typing import (
-    TYPE_CHECKING,
     Any,
     Callable,
     Dict,
@@ -42,7 +40,6 @@ from ascend_session.launcher.events import (
     FromGuardian,
     Killing,
     LeftBehind,
-    Located,
     NotBound,
     NotLogged,
     NotStarted,
@@ -55,6 +52,7 @@ from ascend_session.launcher.events import (
     Resumed,
     ScriptRank,
     Stalled,
+    Standing,
     Started,
     Stopping,
 )
@@ -71,10 +69,8 @@ from ascend_session.launcher.signals import (
     LentTerminal,
     Signals,
 )
+from ascend_session.launcher.stall_limits import describe_limits, note_after_s
 from ascend_session.rank_folder import CHANNEL, ONE_STOP_S, RANK_FOLDER
-
-if TYPE_CHECKING:
-    from ascend_session.launcher.stall import StallWatch
 
 _GUARDIAN = "ascend_session.launcher.guardian"
 _BESIDE_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -171,6 +167,10 @@ class GuardianProcess:
         """Send a signal to the processes that catch it."""
         self._send(("pass on", int(number)))
 
+    def locate(self) -> None:
+        """Ask where the ranks are; `Located` says it."""
+        self._send(("locate",))
+
     def pause(self) -> None:
         """Stop every process of the job until `resume`; `Paused` says when that is done."""
         self._send(("pause",))
@@ -191,6 +191,7 @@ def _describe_job(plan: Plan, listener: int, address: str) -> Dict[str, Any]:
     # As bytes, for the guardian may decode them in another way than this process. What all ranks
     # have is one object, which is sent once.
     as_bytes = functools.lru_cache(maxsize=None)(os.fsencode)
+    timeout_s = plan.config.stall_timeout
     commands = [
         {
             "command": [as_bytes(word) for word in rank.command],
@@ -209,6 +210,15 @@ def _describe_job(plan: Plan, listener: int, address: str) -> Dict[str, Any]:
     return {
         "listener": listener,
         "ranks": commands,
+        "stall": {
+            "size": plan.size,
+            "folder": as_bytes(plan.folder),
+            "cwd": as_bytes(plan.ranks[0].cwd),
+            "timeout_s": timeout_s,
+            "note_s": note_after_s(plan.ranks[0].environment),
+            "limits": () if timeout_s is None else tuple(describe_limits(timeout_s, plan)),
+        },
+        "first_rank": plan.ranks[0].rank,
         "has_pipes": plan.config.program is not None,
         "grace": plan.config.grace,
         "size": plan.size if plan.size == 1 or plan.config.program is not None else 0,
@@ -281,7 +291,7 @@ _QUIET_S = 0.3
 
 
 class _Supervision:
-    """The loop: it sleeps until the guardian reports something or a signal comes."""
+    """What the launcher does meanwhile: pass on signals, and note what the guardian reports."""
 
     def __init__(
         self,
@@ -302,7 +312,6 @@ class _Supervision:
         self._signals = signals
         self._on_event = on_event
         self._output = output
-        self._stall: Optional[StallWatch] = None
 
     def run(self) -> None:
         """Run it until the guardian reports that it is over, or has died."""
@@ -311,21 +320,20 @@ class _Supervision:
         poll.register(self._signals, select.POLLIN)
         is_ready = False
         while not self._guardian.is_over:
-            wait_s = self._look_for_stall()
-            if not is_ready:
-                wait_s = min(wait_s, _QUIET_S)
-            if not poll.poll(None if wait_s == math.inf else 1000 * wait_s) and not is_ready:
+            if not poll.poll(None if is_ready else 1000 * _QUIET_S):
                 # While nothing happens, load what judges a failure: it takes longer than ranks do.
                 importlib.import_module("ascend_session.launcher.cause")
-                self._stall_watch()
                 is_ready = True
             for number in self._signals.take():
                 self._obey(number)
             for event in self._guardian.receive():
-                self._on_event(self._note(event))
-                if isinstance(event, Paused):
+                noted = self._note(event)
+                if isinstance(noted, Standing):
+                    continue
+                self._on_event(noted)
+                if isinstance(noted, Paused):
                     self._stop_with_ranks()
-                elif isinstance(event, Reported):
+                elif isinstance(noted, Reported):
                     self._note_first_step()
 
     def _note_first_step(self) -> None:
@@ -339,8 +347,7 @@ class _Supervision:
         if number in PASSED_ON:
             self._guardian.pass_on(number)
         elif number == ASKING_WHERE:
-            places = self._stall_watch().locate_all(self._attempt.running)
-            self._on_event(Located(tuple(places), time.time()))
+            self._guardian.locate()
         elif number == signal.SIGTSTP:
             self._guardian.pause()
         elif self._attempt.signal is None:
@@ -359,8 +366,6 @@ class _Supervision:
                 return
             self._attempt.signal = number
             self._stopped_at = now
-            if self._stall is not None:
-                self._attempt.standing = self._stall.describe_standing(self._attempt.running)
             self._output.filter.note_stop()
             # At a terminal, Ctrl-C means an interruption; whatever else comes means the end. A
             # debugger would go on after an interruption.
@@ -389,10 +394,7 @@ class _Supervision:
         else:
             self._terminal.stop_process(self._signals)
         self._guardian.resume()
-        ended = time.monotonic()
-        if self._stall is not None:
-            self._stall.leave_out(began, ended)
-        self._on_event(Continued(ended - began, time.time()))
+        self._on_event(Continued(time.monotonic() - began, time.time()))
 
     def _note(self, event: FromGuardian) -> FromGuardian:
         """Note an event in the attempt; return it with what is known besides."""
@@ -439,14 +441,16 @@ class _Supervision:
             attempt.script_ranks += (event,)
         elif isinstance(event, Awaiting):
             attempt.awaited = event.ranks
-        elif isinstance(event, BackgroundAwaited):
-            attempt.background.update({pid: rank for rank, pid, _ in event.processes})
         elif isinstance(event, BackgroundEnded):
-            attempt.background.pop(event.pid, None)
             if event.status and attempt.background_failure is None:
                 attempt.background_failure = event
         elif isinstance(event, Repeated):
             attempt.repeated = event
+            self._output.filter.note_stop()
+        elif isinstance(event, Standing):
+            attempt.standing = event.text
+        elif isinstance(event, Stalled):
+            attempt.stall = event.report
             self._output.filter.note_stop()
         elif isinstance(event, LeftBehind):
             attempt.swept = event.processes
@@ -465,37 +469,6 @@ class _Supervision:
         if rank is not None:
             self._output.filter.note_first_failed(rank)
         return rank
-
-    def _stall_watch(self) -> "StallWatch":
-        """Return the watch, which takes its time to load."""
-        if self._stall is None:
-            from ascend_session.launcher.stall import StallWatch, note_after_s
-
-            first = self._plan.ranks[0]
-            timeout_s, note_s = self._plan.config.stall_timeout, note_after_s(first.environment)
-            self._stall = StallWatch(
-                self._output, self._plan, self._attempt.reports, timeout_s, note_s
-            )
-        return self._stall
-
-    def _look_for_stall(self) -> float:
-        """Look whether a job that is not ending stands still; return the seconds to the next look.
-
-        Those are infinite if nobody wants one. A rank in a debugger stands still as long as
-        somebody likes.
-        """
-        attempt = self._attempt
-        is_ending = attempt.signal is not None or attempt.stopped is not None or attempt.stall
-        if self._stall is None or self._terminal is not None or is_ending or attempt.awaited:
-            return math.inf
-        event = self._stall.look(attempt.running)
-        if event is not None:
-            self._on_event(event)
-        if isinstance(event, Stalled):
-            attempt.stall = event.report
-            self._output.filter.note_stop()
-            self._guardian.stop(signal.SIGTERM)
-        return self._stall.next_look_s()
 
 
 _ORPHANS_S = 10.0

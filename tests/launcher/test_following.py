@@ -112,10 +112,10 @@ def test_who_writes_while_the_terminal_takes_nothing_is_known(tmp_path: Path) ->
     with Shown() as shown, Job(shown, [code], tmp_path) as job:
         wait_until(lambda: job.log(0).stat().st_size == 99 * 6 * 9999)
         time.sleep(0.5)  # the last of it has been noticed
-        before = job.output.wrote_at(0)
+        before = job.output.latest(0)
         assert before is not None
         job.programs[0].communicate(b"x")
-        wait_until(lambda: (job.output.wrote_at(0) or 0.0) > before)
+        wait_until(lambda: job.output.latest(0) != before)
         shown.begin()
 
 
@@ -132,7 +132,7 @@ def test_a_quiet_rank_is_not_behind_all_that_a_flooding_one_has_written(tmp_path
 def test_a_closed_terminal_does_not_hold_up_the_ranks(tmp_path: Path) -> None:
     with Shown() as shown:
         with Job(shown, [_FLOOD, _FLOOD], tmp_path) as job:
-            wait_until(lambda: job.output.wrote_at(0) is not None)
+            wait_until(lambda: job.output.latest(0) is not None)
             shown.hang_up()
         assert [program.returncode for program in job.programs] == [0, 0]
         assert len(shown.troubles) == 1
@@ -161,7 +161,7 @@ def test_a_child_that_floods_for_ever_does_not_keep_it_from_ending(tmp_path: Pat
 
 def test_it_sleeps_while_nothing_is_written(tmp_path: Path) -> None:
     with Shown().begin() as shown, Job(shown, [_WAITS], tmp_path) as job:
-        wait_until(lambda: job.output.wrote_at(0) is not None)
+        wait_until(lambda: job.output.latest(0) is not None)
         begin = time.process_time()
         time.sleep(2.0)
         assert time.process_time() - begin < 0.5

@@ -10,7 +10,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import psutil
 
@@ -21,7 +21,8 @@ from ascend_session.launcher.plan import Plan, plan_job
 from ascend_session.launcher.reports import Reports
 from ascend_session.launcher.show.following import Output
 from ascend_session.launcher.signals import Signals
-from ascend_session.launcher.stall import StallWatch
+from ascend_session.launcher.stall import StallWatch, WatchedJob, WatchedRank
+from ascend_session.launcher.stall_limits import describe_limits
 from ascend_session.rank_folder import STACK_SIGNAL, STACKS_NAME
 from tests.launcher.jobs import Bench, bench
 from tests.launcher.supervised import PATIENCE, config
@@ -42,6 +43,19 @@ def where_it_hangs():
 """
 
 
+def watch_over(
+    planned: Plan, timeout_s: Optional[float], note_s: float = 0, reports: Optional[Reports] = None
+) -> StallWatch:
+    """What the guardian makes for such a job."""
+    limits = [] if timeout_s is None else describe_limits(timeout_s, planned)
+    ranks = [
+        WatchedRank(each.rank, each.folder, (each.stdout, each.stderr)) for each in planned.ranks
+    ]
+    folder, cwd = planned.folder, planned.ranks[0].cwd
+    job = WatchedJob(tuple(ranks), planned.size, folder, cwd, timeout_s, note_s, tuple(limits))
+    return StallWatch(job, reports or Reports())
+
+
 class Ranks:
     """A process for each command, in a session of its own, and a watch over them."""
 
@@ -59,7 +73,7 @@ class Ranks:
                     subprocess.Popen(whole, stdout=stdout, stderr=stderr, **options)
                 )
         os.makedirs(self.plan.folder, exist_ok=True)
-        self.watch = StallWatch(self.output, self.plan, Reports(), seconds, 0)
+        self.watch = watch_over(self.plan, seconds)
         self.sentences: Tuple[str, ...] = ()
 
     def __enter__(self) -> "Ranks":
@@ -99,12 +113,12 @@ class Ranks:
 
     def ready(self, rank: int = 0) -> None:
         """Waits for the rank's first line."""
-        wait_until(lambda: self.output.wrote_at(rank) is not None)
+        wait_until(lambda: self.output.latest(rank) is not None)
 
 
 def test_a_watch_without_limits_wants_no_look(tmp_path: Path) -> None:
     with Ranks(tmp_path, [_python(_HANG)]) as ranks:
-        watch = StallWatch(ranks.output, ranks.plan, Reports(), None, 0)
+        watch = watch_over(ranks.plan, None)
         assert watch.look(ranks.alive) is None
         assert watch.next_look_s() == math.inf
 
@@ -197,7 +211,7 @@ os.waitpid(child, 0)
 signal.pause()
 """
     with Ranks(tmp_path, [_python(code)]) as ranks:
-        processes = Processes(ranks.plan)
+        processes = Processes({rank.folder: rank.rank for rank in ranks.plan.ranks})
         assert processes.look(ranks.alive) == {0: float("inf")}
         log = Path(ranks.plan.ranks[0].stdout)
         wait_until(lambda: "done" in log.read_text())
@@ -245,7 +259,7 @@ print("done", flush=True)
 signal.pause()
 """
     with Ranks(tmp_path, [_python(code)]) as ranks:
-        processes = Processes(ranks.plan)
+        processes = Processes({rank.folder: rank.rank for rank in ranks.plan.ranks})
         processes.look(ranks.alive)
         ranks.processes[0].stdin.write(b"\n")
         ranks.processes[0].stdin.flush()
@@ -396,7 +410,7 @@ def _on_devices(planned: Plan, **variables: str) -> Plan:
 def _limits(folder: Path, seconds: float, **variables: str) -> List[str]:
     with Ranks(folder, [_python(_HANG)], seconds=0.5) as ranks:
         planned = _on_devices(ranks.plan, **variables)
-        ranks.watch = StallWatch(ranks.output, planned, Reports(), seconds, 0)
+        ranks.watch = watch_over(planned, seconds)
         ranks.report()
         return list(ranks.sentences[2:])
 

@@ -24,9 +24,8 @@ from ascend_session.launcher.events import (
 from ascend_session.launcher.reports import Reports
 from ascend_session.launcher.result import judge
 from ascend_session.launcher.show.screen import Notices
-from ascend_session.launcher.stall import StallWatch
 from tests.launcher.supervised import JobRun, job
-from tests.launcher.test_stall import Ranks
+from tests.launcher.test_stall import Ranks, watch_over
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -283,7 +282,7 @@ def test_what_was_noted_at_one_place_is_noted_again_only_if_it_takes_longer(
     command = [sys.executable, "-S", "-c", "import sys; sys.stdin.read()"]
     with Ranks(tmp_path, [command, command]) as ranks:
         reports = Reports()
-        watch = StallWatch(ranks.output, ranks.plan, reports, None, 2.0)
+        watch = watch_over(ranks.plan, None, 2.0, reports)
 
         def look(waited_s: float) -> Any:
             wait: Dict[str, Any] = {

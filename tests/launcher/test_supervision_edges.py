@@ -51,7 +51,9 @@ ranks = [{"stdout": os.dup(2), "stderr": os.dup(2), "cpus": None,
          "is_attached": False, "cwd": b"/",
           "command": [b"/bin/" + name], "environment": {}} for name in (b"true", b"false", b"true")]
 listener = reports.open_address()[0]
-asked = {"listener": listener.fileno(), "ranks": ranks, "grace": 1.0, "size": 0, "has_pipes": False}
+stall = {"timeout_s": None, "note_s": 0}
+asked = {"listener": listener.fileno(), "first_rank": 0, "stall": stall, "ranks": ranks,
+         "grace": 1.0, "size": 0, "has_pipes": False}
 guardian.GuardedJob(guardian.MessageChannel(theirs.fileno()), asked).run([])
 print([message[:2] for message in guardian.MessageChannel(ours.fileno()).receive()])
 """

@@ -492,11 +492,6 @@ class Output:
         """Return the end of what a rank has written in this attempt; from any thread."""
         return self._latest.get(rank)
 
-    def wrote_at(self, rank: int) -> Optional[float]:
-        """Return when a rank last wrote something (`time.monotonic`); None if it has not yet."""
-        latest = self._latest.get(rank)
-        return None if latest is None else latest.time
-
     def set_status(self, draw: Callable[[], bytes]) -> None:
         """Keep a status line below all others; see `TerminalRenderer.set_status`."""
         self._screens[0].set_status(draw)
