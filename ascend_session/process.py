@@ -11,9 +11,12 @@ package registers.
 
 import atexit
 import contextlib
+import gc
 import os
 import signal
+import sys
 import threading
+from types import FrameType
 from typing import Callable, Dict, List, Sequence
 
 CLOSING_ORDER = (
@@ -76,6 +79,20 @@ def on_fork(function: Callable[[], None]) -> None:
     only forget: a child that closed in order what it has inherited would close it for its parent.
     """
     _forgetters.append(function)
+
+
+def find_frames() -> Dict[int, FrameType]:
+    """Find the innermost frame of each thread: identity to frame.
+
+    Python 3.11 would hang if it began to collect garbage meanwhile (python/cpython, issue 106883).
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return sys._current_frames()
+    finally:
+        if collects:
+            gc.enable()
 
 
 def skip_exit_handlers_of_parent() -> None:

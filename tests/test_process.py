@@ -232,3 +232,26 @@ def test_a_child_that_skips_it_ends_otherwise_as_any_process(tmp_path, program, 
     assert [line for line in before if line] == said
     assert errors.strip().endswith(error)
     assert bool(errors) == bool(error)
+
+
+def test_the_frames_of_all_threads_are_found_while_there_is_garbage_to_collect():
+    program = """
+import gc, threading
+gc.set_threshold(1)
+for _ in range(20):
+    over = threading.Event()
+    threads = [threading.Thread(target=over.wait) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    gc.disable()
+    ring = [threading.local()]  # what frees it takes the lock that is held while frames are made
+    ring[0].value = 1
+    ring.append(ring)
+    del ring
+    gc.enable()
+    print(len(process.find_frames()), gc.isenabled())
+    over.set()
+    for thread in threads:
+        thread.join()
+"""
+    assert run(program) == (0, ["6", "True"] * 20, "")

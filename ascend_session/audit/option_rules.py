@@ -286,8 +286,9 @@ def _apply_rules_to(entry: OptimizerEntry, settings: List[Assignment]) -> Dict[I
             values[key] = check_assigned(option, each.value, {})[0]
     known = {key: value for key, value in values.items() if value is not None}
     # An option in a wrong field is reported as such, and still counts as present.
-    options = FlatOptions(known, refused=set(last) - set(known))
     read = {key: value for key, value in map(_read_setting, last.values()) if value is not None}
+    empty = {key: value for key, value in read.items() if value == ""}
+    options = FlatOptions({**empty, **known}, refused=set(last) - set(known))
     return {
         identity: finding
         for identity, finding in find_rule_violations(options, read, places, entry.place)

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Collection, ContextManager, Dict, Iterator, List, Optional
 
 from ascend_session.errors import LifecycleError
+from ascend_session.process import find_frames
 
 if TYPE_CHECKING:
     from tensorflow.compat.v1 import Session as Session
@@ -166,7 +167,7 @@ def is_running(session: Any) -> bool:
 
 def find_runs(session: Any) -> Dict[int, FrameType]:
     """Find the threads that are in a run of the ``tf.Session``: identity to innermost frame."""
-    threads = sys._current_frames().items()
+    threads = find_frames().items()
     return {thread: innermost for thread, innermost in threads if _is_in_run(session, innermost)}
 
 

@@ -18,7 +18,7 @@ from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Sequence,
 from ascend_session import channel
 from ascend_session.cluster.script_rank import EXIT_CODE, is_rank_of_script
 from ascend_session.files import UnreadableError, read_regular_file
-from ascend_session.process import on_close, on_fork
+from ascend_session.process import find_frames, on_close, on_fork
 from ascend_session.rank_folder import (
     PROCESS_PREFIX,
     PROCESS_SUFFIX,
@@ -183,7 +183,7 @@ def waiting(
         return
     from ascend_session.user_code import user_line  # not needed by the launcher, which only reads
 
-    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    frame = find_frames().get(threading.main_thread().ident or 0)
     what = f"{signature.partition(' ')[0]} '{name}'"
     since = time.monotonic() - LONG_WAIT_S
     wait = CollectiveWait(key, what, tuple(ranks), since, str(user_line(frame) or ""), is_first)

@@ -26,9 +26,9 @@ def _hint(full_name: str) -> str:
     owner, _, name = full_name.rpartition(".")
     if name not in names_of(owner):
         return f"Check the name. Then {_WITHOUT}"
-    hint = f"The name is right, and not supported here. {_INSTEAD.get(name, '')}".strip()
+    instead = f"{_INSTEAD[name]} Or {_WITHOUT}" if name in _INSTEAD else f"R{_WITHOUT[1:]}"
     page = "`ascend-session guide migrate` lists all such names."
-    return f"{hint} Or {_WITHOUT} {page}"
+    return f"The name is right, and not supported here. {instead} {page}"
 
 
 class Placeholder(type):

@@ -165,6 +165,16 @@ def while_on(switch: str) -> Callable[[AdapterView], bool]:
     return lambda view: view.is_on(switch)
 
 
+def while_dumping(view: AdapterView) -> bool:
+    """Return whether the adapter writes dumps, so that it needs their folder."""
+    return view.is_on("enable_dump") or view.is_on("enable_dump_debug")
+
+
+def while_tuning(view: AdapterView) -> bool:
+    """Return whether AOE tunes, so that the adapter needs a folder for it."""
+    return view.tuning_mode() != ""
+
+
 def with_ranges(view: AdapterView) -> bool:
     """Return whether the adapter parses ranges of shapes (guides/facts/dynamic.md#dynamic-inputs).
 
@@ -215,6 +225,8 @@ _SIZE = r"\s*([+-]?[0-9]{1,18}|(\+?[0-9]{1,18}|-0+)\s*~\s*(\+?[0-9]{1,18}|-0+))\
 _SHAPE = rf"\[(\s*|{_SIZE}(,{_SIZE})*)\]"
 _SHAPES = rf"[^:;\[\]]+:{_SHAPE}(,{_SHAPE})*"
 
+# CheckPath: a path is read up to a NUL, and empty text is a folder on no machine
+takes_path = _takes_form(r"[^\0](.|\n)*")
 # CheckAoeMode: empty text, which counts as unset
 takes_empty = _takes_form("")
 # GetPassOptions: any numbers, with commas between

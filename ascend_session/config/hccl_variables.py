@@ -46,12 +46,14 @@ class HcclVariable(NamedTuple):
 
     Attributes:
         name: The variable.
+        effect: What it does.
         taken: The values that HCCL accepts.
         taken_on: The values accepted on some products instead; None where the variable is not read.
             The reader of A5 takes empty text for unset, and any number of zeros before a number.
     """
 
     name: str
+    effect: str
     taken: Taken
     taken_on: Mapping[str, Optional[Taken]] = {}
 
@@ -75,7 +77,11 @@ class HcclVariable(NamedTuple):
 
 
 def _words(pattern: str, words: str, flags: int = 0) -> Taken:
-    return Taken(lambda text: re.fullmatch(pattern, text, flags | re.ASCII), words)
+    def matches(text: str) -> object:
+        letters = os.fsencode(text).decode("latin-1")  # one for each byte, as HCCL counts
+        return re.fullmatch(pattern, letters, flags | re.ASCII)
+
+    return Taken(matches, words)
 
 
 def _number(first: int, last: int, words: str = "from {} to {}", factor: int = 1) -> Taken:
@@ -189,102 +195,149 @@ HCCL_VARIABLES = (
     # Time and ports
     HcclVariable(
         "HCCL_CONNECT_TIMEOUT",
+        "time for ranks to connect",
         _number(120, 7200, "from {} to {} seconds"),
     ),
     HcclVariable(
         "HCCL_EXEC_TIMEOUT",
+        "time that a collective waits for other ranks",
         _WAIT,
         {TRAINING: _SHORT_WAIT, DUO: _SHORT_WAIT},
     ),
     HcclVariable(
         "HCCL_IF_BASE_PORT",
+        "first of 32 ports on the host",
         _number(1024, 65520, "a port from {} to {}"),
     ),
-    HcclVariable("HCCL_HOST_SOCKET_PORT_RANGE", _PORTS, {DUO: None}),
-    HcclVariable("HCCL_NPU_SOCKET_PORT_RANGE", _PORTS, {DUO: None}),
+    HcclVariable("HCCL_HOST_SOCKET_PORT_RANGE", "ports on the host", _PORTS, {DUO: None}),
+    HcclVariable("HCCL_NPU_SOCKET_PORT_RANGE", "ports on the devices", _PORTS, {DUO: None}),
     # Hosts
     HcclVariable(
         "HCCL_IF_IP",
+        "address of this host",
         Taken(lambda text: address_family(text) is not None, "an IPv4 or IPv6 address"),
     ),
     HcclVariable(
         "HCCL_SOCKET_IFNAME",
+        "network interfaces of this host",
         Taken(_is_interface_list, "names with single commas, such as eth0,eth1, =eth0 or ^docker"),
         {A5: Taken(_is_interface_list_950, "names without a comma in front")},
     ),
-    HcclVariable("HCCL_SOCKET_FAMILY", _words("AF_INET6?", "AF_INET or AF_INET6")),
+    HcclVariable("HCCL_SOCKET_FAMILY", "IPv4 or IPv6", _words("AF_INET6?", "AF_INET or AF_INET6")),
     HcclVariable(
         "HCCL_WHITELIST_DISABLE",
-        _words(r"(?=.{1,10}$)[ \t-\r]*(\+?0*1|[+-]?0+)(\D.*)?", "0 or 1", re.DOTALL),
+        "0 lets only the hosts of a list connect",
+        _words(r"(?=.{1,10}\Z)[ \t-\r]*(\+?0*1|[+-]?0+)(\D.*)?", "0 or 1", re.DOTALL),
         {A5: _ONE_DIGIT},
     ),
     # Links
-    HcclVariable("HCCL_INTRA_PCIE_ENABLE", _SWITCH, _NOT_ON_A5),
-    HcclVariable("HCCL_INTRA_ROCE_ENABLE", _SWITCH, _NOT_ON_A5),
-    HcclVariable("HCCL_INTER_HCCS_DISABLE", _TRUE_FALSE, _NOT_ON_A5),
+    HcclVariable(
+        "HCCL_INTRA_PCIE_ENABLE", "PCIe between the devices of a server", _SWITCH, _NOT_ON_A5
+    ),
+    HcclVariable(
+        "HCCL_INTRA_ROCE_ENABLE", "RoCE between the devices of a server", _SWITCH, _NOT_ON_A5
+    ),
+    HcclVariable(
+        "HCCL_INTER_HCCS_DISABLE", "no HCCS between servers of a superpod", _TRUE_FALSE, _NOT_ON_A5
+    ),
     HcclVariable(
         "HCCL_LOGIC_SUPERPOD_ID",
+        "the superpod that this server counts to",
         Taken(
             lambda text: len(os.fsencode(text)) <= _LONGEST_POD,
             f"text of at most {_LONGEST_POD} bytes",
         ),
         _NOT_ON_A5,
     ),
-    HcclVariable("HCCL_RDMA_TC", _number(0, 255, "a multiple of 4 from {} to {}", 4)),
-    HcclVariable("HCCL_RDMA_SL", _number(0, 7)),
+    HcclVariable(
+        "HCCL_RDMA_TC", "traffic class", _number(0, 255, "a multiple of 4 from {} to {}", 4)
+    ),
+    HcclVariable("HCCL_RDMA_SL", "service level", _number(0, 7)),
     HcclVariable(
         "HCCL_RDMA_TIMEOUT",
+        "time until a packet is sent again, as a power of 2",
         _number(5, 24),
         {A2: _number(5, 20), A3: _number(5, 20), A5: _number(0, _LARGEST_NUMBER)},
     ),
-    HcclVariable("HCCL_RDMA_RETRY_CNT", _number(1, 7)),
+    HcclVariable("HCCL_RDMA_RETRY_CNT", "how often a packet is sent again", _number(1, 7)),
     HcclVariable(
         "HCCL_RDMA_QPS_PER_CONNECTION",
+        "queue pairs of a connection",
         _number(1, 32),
     ),
     HcclVariable(
         "HCCL_MULTI_QP_THRESHOLD",
+        "least data of a queue pair",
         _number(1, 8192, "from {} to {} KB"),
     ),
     HcclVariable(
         "HCCL_RDMA_QP_PORT_CONFIG_PATH",
+        "file with the ports of queue pairs",
         Taken(os.path.exists, "a file that exists"),
     ),
-    HcclVariable("HCCL_RDMA_PCIE_DIRECT_POST_NOSTRICT", _TRUE_FALSE, _NOT_ON_A5),
-    HcclVariable("HCCL_UB_MULTI_CHANNEL_NUM", _number(1, 16), _ONLY_ON_A5),
-    HcclVariable("HCCL_DETOUR", _DETOUR, _ONLY_ON_A5),
+    HcclVariable(
+        "HCCL_RDMA_PCIE_DIRECT_POST_NOSTRICT",
+        "sends of small packets are faster",
+        _TRUE_FALSE,
+        _NOT_ON_A5,
+    ),
+    HcclVariable(
+        "HCCL_UB_MULTI_CHANNEL_NUM",
+        "channels between two UB endpoints",
+        _number(1, 16),
+        _ONLY_ON_A5,
+    ),
+    HcclVariable("HCCL_DETOUR", "detours beside the direct links", _DETOUR, _ONLY_ON_A5),
     # Collectives
     HcclVariable(
         "HCCL_BUFFSIZE",
+        "buffer of a group",
         _number(1, _LARGEST_NUMBER, "from {} to {} MB"),
         {A5: _words("[1-9][0-9]{0,18}", "from 1 MB")},
     ),
     HcclVariable(
         "HCCL_ALG_MULTIPLE_DIMENSION_SPLIT_RATIO",
+        "share of the data that goes through the mesh first",
         _words(r"[0-9]+(\.[0-9]+)?", "a number without sign, such as 0.5"),
     ),
     HcclVariable(
         "HCCL_ALGO",
+        "algorithms, of all collectives or of single ones",
         Taken(_is_algorithm, "such as level0:NA;level1:ring, or allreduce=level0:NA;level1:ring"),
         _NOT_ON_A5,
     ),
-    HcclVariable("HCCL_OP_EXPANSION_MODE", _MODES, {A5: _MODES_950}),
+    HcclVariable(
+        "HCCL_OP_EXPANSION_MODE", "where collectives are unfolded", _MODES, {A5: _MODES_950}
+    ),
     HcclVariable(
         "HCCL_DETERMINISTIC",
+        "the same sum in each run",
         _STRICT,
         {TRAINING: _TRUE_FALSE, DUO: _TRUE_FALSE, A5: None},
     ),
-    HcclVariable("HCCL_OP_RETRY_ENABLE", Taken(_is_retry_switch, "such as L1:1,L2:0"), _NOT_ON_A5),
+    HcclVariable(
+        "HCCL_OP_RETRY_ENABLE",
+        "a collective that fails is run again",
+        Taken(_is_retry_switch, "such as L1:1,L2:0"),
+        _NOT_ON_A5,
+    ),
     HcclVariable(
         "HCCL_OP_RETRY_PARAMS",
+        "how often, and after which time (ms)",
         Taken(_is_retry_setting, "such as MaxCnt:3,HoldTime:5000,IntervalTime:1000"),
         _NOT_ON_A5,
     ),
     # Logs
-    HcclVariable("HCCL_DIAGNOSE_ENABLE", _number(0, 1, "{} or {}"), _NOT_ON_A5),
-    HcclVariable("HCCL_ENTRY_LOG_ENABLE", _ONE_DIGIT),
+    HcclVariable(
+        "HCCL_DIAGNOSE_ENABLE",
+        "more logs of a task that fails",
+        _number(0, 1, "{} or {}"),
+        _NOT_ON_A5,
+    ),
+    HcclVariable("HCCL_ENTRY_LOG_ENABLE", "logs of each call", _ONE_DIGIT),
     HcclVariable(
         "HCCL_DFS_CONFIG",
+        "how faults are detected",
         Taken(
             _is_detection,
             "such as connection_fault_detection_time:30,task_monitor_interval:0, the time 0 or "
@@ -302,6 +355,7 @@ HCCL_VARIABLES = (
     ),
     HcclVariable(
         "HCCL_DEBUG_CONFIG",
+        "more logs of these parts",
         _words(
             r"\^?,*((ALG|TASK|RESOURCE|AIV_OPS_EXC)(,+|$))*",
             "ALG, TASK or RESOURCE, with commas",

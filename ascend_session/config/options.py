@@ -70,7 +70,7 @@ class DumpConfig(ConfigPart):
     """
 
     enable_dump: Annotated[Optional[bool], Option("b", "session", "Turns on operator data dump.", adapter=False, pages=("initialize_system",), always=True)] = None
-    dump_path: Annotated[Optional[types.PathText], Option("s", "session", "Existing writable folder that receives dump files.", pages=("initialize_system",))] = None
+    dump_path: Annotated[Optional[types.PathText], Option("s", "session", "Existing writable folder that receives dump files.", pages=("initialize_system",), ends=(Ends(ENTRY, takes=ends.takes_path, when=ends.while_dumping),))] = None
     dump_step: Annotated[Optional[lists.DumpStep], Option("s", "session", "Steps to dump, as numbers and ranges.", pages=("initialize_system",), ends=(Ends(ENTRY, takes=ends.takes_dump_step, when=ends.while_on("enable_dump")), Ends(GE, "dump_properties.cc, CheckDumpStepInner", when=ends.while_on("enable_dump"))))] = None
     dump_mode: Annotated[Optional[Literal["input", "output", "all"]], Option("s", "session", "Dump inputs, outputs or both.", adapter="output", pages=("initialize_system",), ends=(Ends(ENTRY, when=ends.while_on("enable_dump")),))] = None
     enable_dump_debug: Annotated[Optional[bool], Option("b", "session", "Turns on overflow detection dump.", adapter=False, pages=("initialize_system",), always=True)] = None
@@ -189,7 +189,7 @@ class AdapterOptions(ConfigModel, whole=True):
     profiling_config: Annotated[Optional[ProfilingConfig], Option(None, "", group="Profiling", doc="Container for the profiling options.", pages=("run_config",))] = None
 
     aoe_mode: Annotated[Optional[Literal["1", "2", "4"]], Option("s", "init", group="Tuning (AOE)", doc="Starts AOE tuning: 1 sub-graph, 2 operator, 4 gradient split.", applies="training on A3, A2, Atlas training; mode 1 not on A2/A3", pages=("tuning",), ends=(Ends(ENTRY, takes=ends.takes_empty),))] = None
-    work_path: Annotated[Optional[types.PathText], Option("s", "init", "Existing writable folder for AOE working and result files.", adapter="./", pages=("tuning",), left_out=True)] = None
+    work_path: Annotated[Optional[types.PathText], Option("s", "init", "Existing writable folder for AOE working and result files.", adapter="./", pages=("tuning",), left_out=True, ends=(Ends(ENTRY, takes=ends.takes_path, when=ends.while_tuning),))] = None
     aoe_config_file: Annotated[Optional[types.AoeFile], Option("s", "init", "JSON file limiting AOE to named operators and choosing its effort.", pages=("tuning",))] = None
     distribute_config: Annotated[Optional[types.PathText], Option("s", "init", "Cluster description used while tuning.")] = None
 

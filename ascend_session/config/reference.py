@@ -5,7 +5,7 @@ Everything comes from an option's definition, its type, the docstring of its gra
 
 import inspect
 from functools import lru_cache
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NoReturn, Optional, Sequence, Tuple
 
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.grammars.profiling_options import MEMBERS
@@ -14,6 +14,7 @@ from ascend_session.config.option import Option, adapter_options, option_fields
 from ascend_session.config.rules import HOST_RULES, RULES, paths
 from ascend_session.config.rules.rule import Rule
 from ascend_session.config.values import JSON_TYPES, ValueType
+from ascend_session.errors import UnsupportedError
 from ascend_session.findings import ERROR, Finding
 from ascend_session.text import did_you_mean, join_words
 
@@ -224,6 +225,14 @@ def _small_print(option: Option) -> Tuple[Any, ...]:
     rules = [rule.sentence for _, rule in rules_of(option)]
     facts = (option.applies, option.replacement, option.adapter, option.product)
     return (*_headlines(option), *rules, *members_of(option), *facts)
+
+
+def json_schema() -> NoReturn:
+    """Refuse the call: this function has been removed."""
+    raise UnsupportedError(
+        "json_schema has been removed; `ascend-session options --json` has the schema of each "
+        "option."
+    )
 
 
 def nothing_found(words: Sequence[str]) -> Finding:

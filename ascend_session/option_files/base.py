@@ -163,11 +163,13 @@ class OptionFile:
         raise NotImplementedError
 
     @classmethod
-    def fixed(cls, path: PathLike) -> NoReturn:
+    def fixed(cls, *_: Any, **__: Any) -> NoReturn:
         """Refuse the call: this method has been removed."""
         raise UnsupportedError(
             "OptionFile.fixed has been removed; the hints of check(path) say what to write."
         )
+
+    fixed_with_remarks = fixed
 
     @classmethod
     def _examine(cls, name: str, content: Union[str, bytes]) -> Tuple[SourceFile, Dict[str, Any]]:

@@ -107,6 +107,8 @@ def _read_items(source: SourceFile, place: Place, line: str) -> Tuple[List[str],
         if item not in DEBUG_ITEMS:
             message = f"{shorten(item, 40)!r} is not a known item; GE passes it on unchecked."
             source.skip(place, message, f"Known are {', '.join(DEBUG_ITEMS)}.")
+    if not items:
+        source.skip(place, f"{_CONFIG} names no item, so that nothing is debugged.", "Name some.")
     if {"oom", "ccec_O0"} <= set(items):
         message = "oom and ccec_O0 exclude each other: operators fail on the device."
         source.skip(place, message, "Take one of them out.")
@@ -121,8 +123,17 @@ def _read_list(source: SourceFile, place: Place, line: str) -> Tuple[List[str], 
         source.skip(place, message)
         return [], []
     words = _split(line.partition("=")[2])
+    if not words:
+        source.skip(place, f"{_LIST} names no operator, so that GE debugs all.", "Name some.")
+    names = [word for word in words if "::" not in word]
     types = [word.partition("::")[2] for word in words if "::" in word]
-    return [word for word in words if "::" not in word], [name for name in types if name]
+    wrong = [op_type for op_type in types if trim(op_type) != op_type or not op_type]
+    is_idle = bool(wrong) and not names and len(wrong) == len(types)
+    for op_type in dict.fromkeys(wrong):
+        effect = ", so that it debugs none" if is_idle else ""
+        message = f"GE compares types with {op_type!r}, which no operator has{effect}."
+        source.skip(place, message, "Write OpType::TYPE, without a blank.")
+    return names, types
 
 
 def _find_missing(line: str) -> str:
@@ -137,7 +148,8 @@ def _split(words: str) -> List[str]:
 
 
 def _check_word(field: str, word: str) -> None:
-    if not word or trim(word) != word or set(word) & set(",\n"):
+    read = f"::{word}" if field == "types" else word  # what GE trims
+    if not read or trim(read) != read or set(word) & set(",\n"):
         message = f"{field}: {word!r} cannot be written: it is one word of text without ','."
         raise OpDebugConfig._unusable(message)
     OpDebugConfig._check_writable(f"{field}: {word!r}", word)

@@ -41,7 +41,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 from ascend_session import channel
 from ascend_session.backends._tensorflow import is_of_session
 from ascend_session.cluster.variables import GRACE, read_seconds
-from ascend_session.process import on_close, on_fork
+from ascend_session.process import find_frames, on_close, on_fork
 from ascend_session.rank_folder import (
     ONE_STOP_S,
     RANK_FOLDER,
@@ -520,7 +520,7 @@ def _end_where_nobody_reads(number: int, grace_s: Optional[float]) -> None:
     while not is_late:
         time.sleep(min(max(end_s - time.monotonic(), 0), _WRITE_S))
         is_late = time.monotonic() >= end_s
-        has_run = threading.main_thread().ident not in sys._current_frames()
+        has_run = threading.main_thread().ident not in find_frames()
         if (is_late or has_run) and _are_pipes_full():
             _die_of(number)
 
@@ -553,7 +553,7 @@ def _shell() -> Optional[Any]:
 
 def _blocking_call() -> FrameType:
     """Return the main thread's innermost frame of TensorFlow's sessions, else of all."""
-    innermost = sys._current_frames()[threading.main_thread().ident or 0]
+    innermost = find_frames()[threading.main_thread().ident or 0]
     frames = (each for each, _ in walk_stack(innermost))
     return next((each for each in frames if is_of_session(each)), innermost)
 

@@ -14,6 +14,8 @@ import time
 import traceback
 from typing import Tuple
 
+from ascend_session.process import find_frames
+
 FOLDER = "ASCEND_SESSION_TESTING_FOLDER"
 """Variable with the folder in which a rank finds its work and leaves its result."""
 
@@ -37,7 +39,7 @@ def enter_rank() -> Tuple[str, int]:
 
 
 def _expire(stderr: int) -> None:
-    main = sys._current_frames().get(threading.main_thread().ident or 0)
+    main = find_frames().get(threading.main_thread().ident or 0)
     frames = traceback.extract_stack(main) if main else []
     calls = [number for number, frame in enumerate(frames) if frame.filename == __file__]
     shown = traceback.format_list(frames[calls[-1] + 1 if calls else 0 :][-_MOST_FRAMES:])

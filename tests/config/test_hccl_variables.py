@@ -75,7 +75,7 @@ REFUSED: Dict[str, List[str]] = {
     "HCCL_IF_IP": ["", "localhost", " 10.0.0.1"],
     "HCCL_SOCKET_IFNAME": ["", ",eth0", "eth0,", "a,,b", "^", "=", "^="],
     "HCCL_SOCKET_FAMILY": ["", "af_inet", "AF_INET ", "inet"],
-    "HCCL_WHITELIST_DISABLE": ["2", "-1", "true", "", "10"],
+    "HCCL_WHITELIST_DISABLE": ["2", "-1", "true", "", "10", "1" + "é" * 5],
     "HCCL_INTRA_PCIE_ENABLE": ["0", "2", "", "true"],
     "HCCL_INTRA_ROCE_ENABLE": ["0", "2", "", "true"],
     "HCCL_INTER_HCCS_DISABLE": ["1", "", "true "],
@@ -282,7 +282,7 @@ def row(variable: HcclVariable) -> str:
     words = [variable.taken.words]
     for product, taken in variable.taken_on.items():
         words.append(f"{taken.words} on {product}" if taken else f"not read on {product}")
-    return f"| `{variable.name}` | {'; '.join(words)} |"
+    return f"| `{variable.name}` | {'; '.join(words)} | {variable.effect} |"
 
 
 def test_the_page_of_facts_shows_the_table() -> None:

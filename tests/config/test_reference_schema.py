@@ -2,11 +2,17 @@
 
 import pytest
 
-from ascend_session.config.reference import all_options, find, in_file
+from ascend_session import UnsupportedError
+from ascend_session.config.reference import all_options, find, in_file, json_schema
 
 
 def schema_of(path):
     return find(path).type.schema()
+
+
+def test_the_removed_schema_of_all_options_is_refused_with_what_to_do():
+    with pytest.raises(UnsupportedError, match=r"^json_schema has been removed; .*options --json"):
+        json_schema()
 
 
 def test_every_option_that_a_file_can_hold_has_one():

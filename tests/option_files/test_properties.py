@@ -76,6 +76,8 @@ def test_what_is_stored_is_read_back_and_is_there_once(option: str, tmp_path: Pa
 def test_the_removed_fixed_is_refused_with_what_to_do(option: str, tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match=r"fixed has been removed; .* what to write\.$"):
         file_type(option).fixed(tmp_path / "a.cfg")
+    with pytest.raises(UnsupportedError, match="fixed has been removed"):
+        file_type(option).fixed_with_remarks(path=tmp_path / "a.cfg")
 
 
 def test_what_is_given_can_change_without_changing_the_file(option: str) -> None:

@@ -1,8 +1,9 @@
 """The content of a rank table, independent of its format."""
 
 from dataclasses import dataclass, field
-from typing import Iterator, NamedTuple, Optional, Tuple
+from typing import Iterator, NamedTuple, NoReturn, Optional, Tuple
 
+from ascend_session.errors import UnsupportedError
 from ascend_session.findings import Finding
 from ascend_session.ids import PhysicalDeviceId
 
@@ -45,6 +46,14 @@ class TableDevice(NamedTuple):
     host_port: Optional[int] = None
     net_position: Optional[str] = None
     net_protocol: Optional[str] = None
+
+    @property
+    def pod_name(self) -> NoReturn:
+        """Refuse the access: this attribute has been removed."""
+        raise UnsupportedError(
+            "TableDevice.pod_name has been removed: only tables with a group_list have pods with "
+            "names, and those are left to HCCL."
+        )
 
 
 class TableServer(NamedTuple):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ascend_session import JobError, RankTable
+from ascend_session import JobError, RankTable, UnsupportedError
 from tests.cluster.rank_table.tables import device, lab, parsed, template_2, v1_0, v1_2
 
 
@@ -16,6 +16,11 @@ def refused(table, name="t.json"):
 
 def ranks(table):
     return [(d.rank_id, d.server_id, int(d.device_id), d.device_ip) for d in table.devices]
+
+
+def test_the_removed_name_of_a_pod_is_refused_in_a_sentence():
+    with pytest.raises(UnsupportedError, match=r"^TableDevice.pod_name has been removed: "):
+        _ = parsed(v1_0()).devices[0].pod_name
 
 
 def test_version_1_0_says_who_has_which_device():
