@@ -337,6 +337,9 @@ class GuardedJob:
                 self._repeat_watch = script_ranks.RepeatWatch(job["size"])
             self._due["look"] = time.monotonic()
         self._wake = self._wake_by_signals()
+        self._poll = select.poll()
+        for fd in (self._wake, self._listener):
+            self._poll.register(fd, select.POLLIN)
 
     def run(self, messages: List[Any]) -> None:
         """Start the ranks and stay until the end.
@@ -346,9 +349,6 @@ class GuardedJob:
         """
         self._obey(messages)
         self._start_all()
-        poll = select.poll()
-        poll.register(self._wake, select.POLLIN)
-        poll.register(self._listener, select.POLLIN)
         self._watch_stall_from(time.monotonic() + _BEFORE_STALL_S)
         living: List[str] = []
         while self._reap():
@@ -357,20 +357,17 @@ class GuardedJob:
                 break
             self._act()
             if self._channel.is_open:
-                poll.register(self._channel.fd, self._channel.events)
-            for fd, _ in poll.poll(self._next_due_ms()):
+                self._poll.register(self._channel.fd, self._channel.events)
+            for fd, _ in self._poll.poll(self._next_due_ms()):
                 if fd == self._wake:
                     os.read(fd, 4096)
                 elif fd != self._channel.fd:
                     self._receive_reports()
-                    if fd == self._listener:  # from now on there is one descriptor for all
-                        poll.unregister(fd)
-                        poll.register(self._receiver or fd, select.POLLIN)
                 else:
                     self._channel.flush()
                     self._obey(self._channel.receive())
                     if not self._channel.is_open:
-                        poll.unregister(fd)
+                        self._poll.unregister(fd)
         if self._copier is not None:
             self._copier.finish(_COPY_S)
             for problem in self._copier.problems:
@@ -496,13 +493,13 @@ class GuardedJob:
     def _receive_reports(self) -> None:
         """Pass on what processes of ranks have reported by now."""
         if self._receiver is None:
-            poll = select.poll()
-            poll.register(self._listener, select.POLLIN)
-            if not poll.poll(0):
+            if all(fd != self._listener for fd, _ in self._poll.poll(0)):
                 return
             from ascend_session.launcher.reports import ReportReceiver
 
             self._receiver = ReportReceiver(self._listener)
+            self._poll.unregister(self._listener)
+            self._poll.register(self._receiver, select.POLLIN)
         reports = self._reports()
         numbers = {_folder_of(rank): number for number, rank in enumerate(self._ranks)}
         for folder, pid, message in self._receiver.receive():

@@ -1,0 +1,59 @@
+"""When the guardian reads what ranks report, and what it passes on."""
+
+from pathlib import Path
+from typing import Any, List
+
+from ascend_session.launcher.events import Ended, Event, Reported
+from tests.launcher.supervised import job
+
+_ROOT = Path(__file__).resolve().parents[2]
+_BEGIN = f"sys.path.insert(0, {str(_ROOT)!r})\nfrom ascend_session import channel\n"
+_WAIT = """
+folder = os.path.dirname(os.environ["GATE"])
+def wait_for(name):
+    while not os.path.exists(os.path.join(folder, name)):
+        time.sleep(0.01)
+"""
+
+
+def _reported(events: List[Event]) -> List[Any]:
+    return [(each.rank, each.message["step"]) for each in events if isinstance(each, Reported)]
+
+
+def test_what_a_rank_has_reported_comes_before_its_exit(tmp_path: Path) -> None:
+    code = _BEGIN + 'for step in range(50): channel.send("first_step", step=step)'
+    events = job(tmp_path, code, ranks=1).events
+    assert _reported(events) == [(0, step) for step in range(50)]
+    names = [type(event) for event in events if isinstance(event, (Reported, Ended))]
+    assert names.index(Ended) == 50
+
+
+def test_a_rank_is_read_from_although_it_connected_when_another_one_exited(
+    tmp_path: Path,
+) -> None:
+    code = f"""{_BEGIN}{_WAIT}
+if rank == 1:
+    with open(os.path.join(folder, "pid"), "w") as file:
+        file.write(str(os.getpid()))
+    wait_for("exit")
+else:
+    wait_for("pid")
+    os.kill(os.getppid(), signal.SIGSTOP)  # it finds both at once
+    channel.send("first_step", step=1)
+    open(os.path.join(folder, "exit"), "w").close()
+    pid = open(os.path.join(folder, "pid")).read()
+    while ") Z " not in open("/proc/" + pid + "/stat").read():
+        time.sleep(0.01)
+    os.kill(os.getppid(), signal.SIGCONT)
+    wait_for("1")
+    channel.send("first_step", step=2)
+    wait_for("2")
+"""
+
+    def note(event: Event) -> None:
+        if isinstance(event, Reported):
+            (tmp_path / str(event.message["step"])).touch()
+
+    run = job(tmp_path, code, ranks=2, on_event=note)
+    assert run.statuses == [0, 0]
+    assert _reported(run.events) == [(0, 1), (0, 2)]
