@@ -18,6 +18,7 @@ PARTS = (".ci", "ascend_session", "hardware_tests", "scripts", "tests")
 FILES = (".gitignore", "LICENSE", "README.md", "pyproject.toml")
 # The aim is 600; whoever makes it smaller lowers this, and nobody raises it for comfort.
 WHEEL_LIMIT_KB = 1040
+CONTRIBUTORS_PAGES = ("architecture", "changes", "contributing")  # these come with the source
 SECONDS = 100
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_{kind}(sys.argv[1])"
 
@@ -142,8 +143,9 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(str(wheel)) as archive:
         names = archive.namelist()
     package = [name for name in names if ".dist-info/" not in name]
+    contributors = {f"ascend_session/guides/{page}.md" for page in CONTRIBUTORS_PAGES}
     kept = [name for name in files_below(HOME, "ascend_session") if "__pycache__" not in name]
-    assert sorted(package) == kept
+    assert sorted(package) == [name for name in kept if name not in contributors]
     assert any(name.endswith("/LICENSE") for name in names)
 
 

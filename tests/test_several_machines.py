@@ -1,4 +1,4 @@
-"""The chains of the guide on several machines, each from nothing to the plan of every launch.
+"""The chains of the guides on several machines and on clusters, each up to the plan of each launch.
 
 Servers are made up: two with eight devices of an A2 each. ``ssh``, ``srun`` and the others run
 their command here, on the server that they are told, in the variables that real ones were seen to
@@ -21,7 +21,7 @@ from tests.fake_host import FakeHost, a2_chips, npu_smi_answers
 from tests.schedulers.situations import recorded
 
 HOME = Path(__file__).resolve().parents[1]
-GUIDE = HOME / "ascend_session" / "guides" / "several_machines.md"
+GUIDES = [HOME / "ascend_session" / "guides" / f"{n}.md" for n in ("several_machines", "clusters")]
 NODES = ("node-a", "node-b")
 DEVICES = 8
 SECONDS = 300
@@ -141,8 +141,8 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def block(name: str) -> str:
-    """The file of that name in the guide."""
-    text = GUIDE.read_text(encoding="utf-8")
+    """The file of that name in the guides."""
+    text = "".join(guide.read_text(encoding="utf-8") for guide in GUIDES)
     blocks = re.findall(r"^```\w+\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     [found] = [each for each in blocks if re.match(rf"(#!.*\n)?# {re.escape(name)}\n", each)]
     return str(found)
@@ -175,7 +175,7 @@ def test_two_servers_by_ssh(site: Site) -> None:
 def test_a_batch_script_of_slurm(site: Site) -> None:
     said = site.run(block("job.sbatch"), SLURM_JOB_ID="7", SLURM_JOB_NODELIST="node-[a-b]")
     assert "node-a has ranks 0-7 and node-b has ranks 8-15." in said
-    check_plans(site.plans(), site.folder / "here" / "tables-7" / "hccl.json")
+    check_plans(site.plans(), site.folder / "here" / "tables-7-0" / "hccl.json")
 
 
 def test_open_mpi(site: Site) -> None:
@@ -188,10 +188,16 @@ def test_pods_of_volcano(site: Site) -> None:
     assert table["metadata"]["name"] == f"rings-config-{job['metadata']['name']}"
     [task] = job["spec"]["tasks"]
     pod = task["template"]["spec"]
-    [container], [volume] = pod["containers"], pod["volumes"]
-    [mount], [variable] = container["volumeMounts"], container["env"]
-    assert volume["configMap"]["name"] == table["metadata"]["name"]
-    assert mount["name"] == volume["name"]
+    [container], [variable] = pod["containers"], pod["containers"][0]["env"]
+    mounts_of = {mount["name"]: mount for mount in container["volumeMounts"]}
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    assert set(mounts_of) == set(volumes)
+    assert volumes["table"]["configMap"]["name"] == table["metadata"]["name"]
+    mount = mounts_of["table"]
+    assert container["workingDir"] == mounts_of["job"]["mountPath"]
+    assert container["resources"]["limits"] == container["resources"]["requests"]
+    grace = container["command"][container["command"].index("--grace") + 1]
+    assert int(grace) < pod["terminationGracePeriodSeconds"]
     assert (task["replicas"], job["spec"]["minAvailable"]) == (len(NODES), len(NODES))
     assert variable["valueFrom"]["fieldRef"]["fieldPath"] == "status.hostIP"
     addresses = [f"198.51.100.{number + 1}" for number in range(len(NODES))]

@@ -2,10 +2,10 @@
 
 Only sessions that ran steps with averaged gradients count. Their variables are read by operators
 that the graph has already: before the first such step, and at the end. The end is the closing of
-the session or of the system, a run that shuts the device down, or one that overwrites the variables
-after the last step, as for an evaluation with other weights. The latest values of a variable
-replace earlier ones. Where several graphs have variables of one name, the graph counts that was
-the last to begin training it: all ranks that average it begin with these graphs in the same order.
+the session or of the system, or a run that overwrites the variables after the last step, as for an
+evaluation with other weights. The latest values of a variable replace earlier ones. Where several
+graphs have variables of one name, the graph counts that was the last to begin training it: all
+ranks that average it begin with these graphs in the same order.
 """
 
 import sys
@@ -78,9 +78,6 @@ class ModelObserver(SessionObserver):
         if getattr(self._own, "is_reading", False):
             return
         operations = list_operations()
-        if any(map(_shuts_down, operations)):  # no session can be read after that
-            for other in open_sessions():
-                self._read(other)
         plan = plan_run(session.graph, operations)
         self._runs.note_run(session, operations, plan)
         self._has_run = self._has_run or not plan.is_empty
@@ -177,7 +174,8 @@ class ModelObserver(SessionObserver):
         self._own.is_reading = True
         try:
             for part in _split(variables):
-                values = session.run([each.read for each in part])
+                # Not by the session's own attribute, which may refuse runs once the device is down.
+                values = type(session).run(session, [each.read for each in part])
                 for variable, value in zip(part, values):
                     dtype = variable.read.dtype.base_dtype.name
                     size = self._groups.size(variable.group)
@@ -205,13 +203,6 @@ def _split(variables: Iterable[Variable]) -> List[List[Variable]]:
         parts[-1].append(variable)
         size += own
     return parts
-
-
-def _shuts_down(operation: Any) -> bool:
-    """Return whether an operation is the vendor's ``NPUShutdown``, or stands for it."""
-    kind = "NPUShutdown"
-    name = str(operation.name).rpartition("/")[2]
-    return kind in (operation.type, name.split("_")[0])
 
 
 def _has_computed_eagerly() -> bool:

@@ -6,19 +6,29 @@ import math
 import re
 import signal
 import sys
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, TypeVar
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Tuple,
+    Type,
+    TypeVar,
+)
 
 import click
 
 from ascend_session.backends import names
-from ascend_session.cli._help import HELP_OPTION, Records, format_page, format_usage
 from ascend_session.cli._removed import explain_removal
 from ascend_session.text import did_you_mean, join_words
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 Decorator = Callable[[_Function], _Function]
-
-_SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
 class _TitledOption(click.Option):
@@ -94,32 +104,32 @@ LOG_DIR = OUTPUT.value("--log-dir", "FOLDER", "Folder for logs.  [default: ascen
 
 
 class Command(click.Command):
-    """A command with plain help."""
+    """A command whose options stand below the titles of their groups in the help."""
 
-    def get_usage(self, ctx: click.Context) -> str:
-        """Return the line that says how the command is called."""
-        return format_usage(ctx.command_path, self.collect_usage_pieces(ctx)).rstrip("\n")
+    def __init__(self, name: Optional[str], help: Optional[str] = None, **settings: Any) -> None:
+        text = inspect.cleandoc(help or "")
+        # click folds no lines behind \b.
+        text = text.replace("\nExamples:\n", "\n\b\nExamples:\n")
+        super().__init__(name, help=text, **settings)
 
-    def collect_usage_pieces(self, ctx: click.Context) -> List[str]:
-        """Return what stands behind the name of the command; releases of click differ in it."""
-        arguments = [each for each in self.params if isinstance(each, click.Argument)]
-        return ["[OPTIONS]", *(str(each.metavar) for each in arguments)]
-
-    def get_help(self, ctx: click.Context) -> str:
-        """Return the page of the help."""
-        usage = f"{self.get_usage(ctx)}\n"
-        text = inspect.cleandoc(self.help or "")
-        return format_page(usage, text, self.list_sections(ctx)).rstrip("\n")
-
-    def list_sections(self, ctx: click.Context) -> Dict[str, Records]:
-        """List the options below their titles."""
-        sections: Dict[str, List[Any]] = {OPTIONS.title: []}
-        for parameter in self.params:
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write each group of options below its title, and those of the command first."""
+        groups: Dict[str, List[Tuple[str, str]]] = {OPTIONS.title: []}
+        for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
-            if record is not None and isinstance(parameter, _TitledOption):
-                sections.setdefault(parameter.title, []).append(record)
-        sections[OPTIONS.title].append(HELP_OPTION)
-        return {**sections}
+            if record is not None and isinstance(parameter, click.Option):
+                title = getattr(parameter, "title", OPTIONS.title)
+                groups.setdefault(title, []).append(record)
+        for title, records in groups.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+    def parse_args(self, ctx: click.Context, args: List[str]) -> List[str]:
+        """Read the arguments; for an unknown option, name the one that may be meant."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:  # whose words differ between releases
+            raise _unknown("option", error.option_name, error.possibilities or (), ctx) from None
 
 
 class ScriptCommand(Command):
@@ -129,13 +139,13 @@ class ScriptCommand(Command):
 
 
 class CommandGroup(Command, click.Group):
-    """A group of commands with plain help, which it prints if no command follows its name."""
+    """A group of commands, which prints its help if no command follows its name."""
 
     command_class = Command
 
     def __init__(self, **settings: Any) -> None:
-        settings = {"context_settings": _SETTINGS, "invoke_without_command": True, **settings}
-        super().__init__(**settings)
+        metavar = "COMMAND [ARGS]..."
+        super().__init__(invoke_without_command=True, subcommand_metavar=metavar, **settings)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand, or print the help if none is given."""
@@ -144,40 +154,41 @@ class CommandGroup(Command, click.Group):
             click.echo(ctx.get_help())
         return result
 
-    def collect_usage_pieces(self, ctx: click.Context) -> List[str]:
-        """Return what stands behind the name of the group."""
-        return ["[OPTIONS]", "COMMAND", "[ARGS]..."]
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, and the commands below them."""
+        super().format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
 
-    def list_sections(self, ctx: click.Context) -> Dict[str, Records]:
-        """List the options, and the commands with the first sentence of their help."""
-        commands = [
-            (name, inspect.cleandoc(str(self.commands[name].help)).partition("\n\n")[0])
-            for name in self.list_commands(ctx)
-        ]
-        return {**super().list_sections(ctx), "Commands": commands}
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands with the first paragraph of their help, of which click cuts the end."""
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, self.summarize(ctx, name)) for name in self.list_commands(ctx)]
+            )
 
-    def list_commands(self, ctx: click.Context) -> List[str]:
-        """List the commands in the order of their definition."""
-        return list(self.commands)
+    def summarize(self, ctx: click.Context, name: str) -> str:
+        """Return what a command is for, in a sentence."""
+        found = self.get_command(ctx, name)
+        return "" if found is None else str(found.help).partition("\n\n")[0]
 
     def resolve_command(self, ctx: click.Context, args: List[str]) -> Any:
-        """Find the command that is called, or refuse it with the one that may be meant."""
+        """Find the subcommand; for an unknown one, name the one that may be meant."""
         names = self.list_commands(ctx)
         if args[0] not in names and not args[0].startswith("-"):
-            near = did_you_mean(args[0], names)
-            unknown = f"No such command '{args[0]}'.{f' Did you mean {near}?' if near else ''}"
-            ctx.fail(explain_removal(ctx.command_path, args[0]) or unknown)
+            raise _unknown("command", args[0], names, ctx)
         return super().resolve_command(ctx, args)
 
 
-def command(name: str, cls: type = Command) -> Callable[[Callable[..., Any]], click.Command]:
+def _unknown(kind: str, word: str, names: Iterable[str], ctx: click.Context) -> click.UsageError:
+    """Return the error that says what to type instead of a word, which may have been removed."""
+    near = did_you_mean(word, names)
+    unknown = f"No such {kind}: {word}.{f' Did you mean {near}?' if near else ''}"
+    return click.UsageError(explain_removal(ctx.command_path, word) or unknown, ctx)
+
+
+def command(name: str, cls: Type[Command] = Command) -> Callable[[Callable[..., Any]], Command]:
     """Make a function a command of its own; its docstring is the help."""
-    return click.command(name, cls=cls, context_settings=_SETTINGS)
-
-
-def new_group(name: str, text: str) -> CommandGroup:
-    """Set up a group of commands, with its help."""
-    return CommandGroup(name=name, help=text)
+    return click.command(name, cls=cls)
 
 
 _AMOUNT = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,9})?)( ?[a-z]*)", re.IGNORECASE)

@@ -6,19 +6,39 @@ import importlib.util
 import os
 import signal
 import sys
-import traceback
 from typing import Any, List, NoReturn, Optional, Tuple
 
 import click
 from click.exceptions import Exit
 
-from ascend_session.cli import OutputError, _answer_at_once
-from ascend_session.cli._help import COMMANDS, format_program
+from ascend_session import __version__
 from ascend_session.cli._output import complain
 from ascend_session.cli._parameters import CommandGroup
-from ascend_session.cli._removed import explain_removal
 from ascend_session.findings import ERROR
-from ascend_session.text import did_you_mean
+
+COMMANDS = {
+    "options": "Look up the options of AscendConfig.",
+    "devices": "Show the devices, their health, and the processes that use them.",
+    "doctor": "Check whether this machine has what a job needs.",
+    "launch": "Start a script on every device, as one job.",
+    "run": "Run a script written for npu_bridge, unchanged.",
+    "explain": "Explain an error code, a log, or the logs of an old job.",
+    "ranktable": "Make, check, convert and show rank tables.",
+    "config": "Check configuration files and the files that options point to.",
+    "precision": "Choose how operators are implemented, in one file per network.",
+    "aoe": "Tune operators or subgraphs with AOE, the vendor's tuner.",
+    "audit": "Find options in scripts that have no effect, or not the expected one.",
+    "guide": "Show the guides that come with the package.",
+    "completion": "Print what makes a shell complete commands and options.",
+}
+"""The commands in the order of the help, each with the first sentence of its own help."""
+
+_HELP = """Train with TensorFlow on Ascend devices, or on a machine without one.
+
+Examples:
+    ascend-session doctor
+    ascend-session launch -n 8 train.py
+"""
 
 # Packages that nothing but one command needs, so that an installation may do without them.
 _LEAVES = {"aoe": "aoe", "audit": "audit", "run": "compat"}
@@ -37,8 +57,8 @@ class _Program(CommandGroup):
         command: click.Command = getattr(module, cmd_name)
         return command
 
-    def get_help(self, ctx: click.Context) -> str:
-        return format_program().rstrip("\n")
+    def summarize(self, ctx: click.Context, name: str) -> str:
+        return COMMANDS[name]  # without loading its module
 
     def main(self, *args: Any, **settings: Any) -> Any:
         """Run a command, and print what is wrong with a call as every other error."""
@@ -72,16 +92,12 @@ class _Program(CommandGroup):
         return name, command, rest
 
 
-def _show_version(context: click.Context, parameter: click.Parameter, is_asked: bool) -> None:
-    if is_asked:
-        click.echo(_answer_at_once(["--version"]), nl=False)
-        context.exit()
-
-
 app = _Program(
     name="ascend-session",
-    params=[click.Option(["--version"], is_flag=True, callback=_show_version, is_eager=True)],
+    help=_HELP,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+click.version_option(__version__, message="%(prog)s %(version)s", help="Print the version.")(app)
 
 
 def run() -> NoReturn:
@@ -89,7 +105,7 @@ def run() -> NoReturn:
     try:
         app.main(prog_name="ascend-session")
     except OSError as failure:
-        end_by_failure(failure)
+        _end_by_failure(failure)
     except SystemExit as end:
         if sys.argv[1:2] == ["launch"]:
             _leave_at_once(end)
@@ -97,7 +113,7 @@ def run() -> NoReturn:
     raise AssertionError("click's main() always exits")
 
 
-def end_by_failure(failure: OSError) -> NoReturn:
+def _end_by_failure(failure: OSError) -> NoReturn:
     """Report an error of the operating system, and end the program."""
     with contextlib.suppress(OSError):
         if not isinstance(failure, BrokenPipeError):  # then nobody reads any more
@@ -107,31 +123,27 @@ def end_by_failure(failure: OSError) -> NoReturn:
 
 def _describe_failure(failure: OSError) -> Tuple[str, Optional[str]]:
     """Say in a sentence what has failed, and where if nothing else tells."""
-    if isinstance(failure, OutputError):
-        return f"The output could not be written: {failure.strerror}.", None
     if failure.filename is not None:
         return f"{os.fsdecode(failure.filename)}: {failure.strerror}.", None
     try:
         os.getcwd()
     except FileNotFoundError:
         return "The working directory has been removed.", "Change to another one."
+    import traceback  # slow to import, for what is rare
+
     *_, (frame, line) = traceback.walk_tb(failure.__traceback__)
+    if frame.f_code is click.echo.__code__:
+        return f"The output could not be written: {failure.strerror}.", None
     place = f"{frame.f_code.co_filename}:{line}"
     return f"{failure.strerror or failure}.", f"The system refused a call at {place}."
 
 
 def _show_usage_error(error: click.UsageError) -> None:
     """Print what is wrong with a call, below how it is made."""
-    message = error.format_message()
-    if isinstance(error, click.NoSuchOption):  # which releases write in different ways
-        near = did_you_mean(error.option_name, error.possibilities or ())
-        unknown = f"No such option: {error.option_name}.{f' Did you mean {near}?' if near else ''}"
-        command = "" if error.ctx is None else error.ctx.command_path
-        message = explain_removal(command, error.option_name) or unknown
     if error.ctx is not None:  # an option without its value comes without
         click.echo(error.ctx.get_usage(), err=True)
     program = "ascend-session" if error.ctx is None else error.ctx.command_path
-    complain(message, f"See `{program} --help`.", ERROR)
+    complain(error.format_message(), f"See `{program} --help`.", ERROR)
 
 
 def _leave_at_once(end: SystemExit) -> None:

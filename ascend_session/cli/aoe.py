@@ -13,11 +13,11 @@ from ascend_session.cli._parameters import (
     MODULE,
     OPTIONS,
     OUTPUT,
+    CommandGroup,
     OptionGroup,
     ScriptCommand,
     argument,
     exit_on_signals,
-    new_group,
     parse_duration,
     parse_size,
 )
@@ -31,7 +31,7 @@ Examples:
     ascend-session aoe run train.py
 """
 
-aoe = new_group("aoe", _HELP)
+aoe = CommandGroup(name="aoe", help=_HELP)
 
 
 @aoe.command("run", cls=ScriptCommand)
@@ -113,7 +113,7 @@ def run(dry_run: bool, as_json: bool, **request: Any) -> None:
 
     Examples:
         ascend-session aoe run train.py --steps 20
-        ascend-session aoe run --dry-run --config train.yaml --training-memory 12GiB
+        ascend-session aoe run --dry-run --config a.yaml --training-memory 12GiB
     """
     if as_json and not dry_run:
         raise click.BadParameter("needs --dry-run.", param_hint="--json")

@@ -19,9 +19,9 @@ from ascend_session.cli._parameters import (
     FILE,
     JSON,
     OPTIONS,
+    CommandGroup,
     OptionGroup,
     argument,
-    new_group,
 )
 from ascend_session.cli._removed import explain_removal
 from ascend_session.findings import Finding
@@ -41,7 +41,7 @@ Examples:
     ascend-session config check-file op_precision_mode net.ini
 """
 
-config = new_group("config", _HELP)
+config = CommandGroup(name="config", help=_HELP)
 
 
 @config.command("check")

@@ -28,6 +28,8 @@ _LISTED = re.compile(
 )
 _LINK = re.compile(r"\[([^\]]+)\]\(([\w./-]*?)(?:README)?(?:\.md)?(#[\w-]+)?\)")
 _BLOCK = re.compile(r"^```.*?^```$", re.M | re.S)
+# The group of pages that a search leaves out, and a wheel, too: contributors have the source
+_CONTRIBUTORS = "For contributors"
 
 # Commands whose page has another name.
 _COMMANDS = {
@@ -44,8 +46,9 @@ _COMMANDS = {
 @command("guide")
 @argument("name", "[NAME]...")
 @OPTIONS.flag("--search", "List the sections in which all of the words NAME stand.")
+@OPTIONS.flag("--all whole", "Let --search look at the pages for contributors, too.")
 @OPTIONS.flag("--json as_json", "Print what --search finds as one JSON array.")
-def guide(name: Tuple[str, ...], search: bool, as_json: bool) -> None:
+def guide(name: Tuple[str, ...], search: bool, whole: bool, as_json: bool) -> None:
     """Show the guides that come with the package.
 
     Without a NAME, lists the guides. NAME is a guide or a command; NAME#SECTION shows one section,
@@ -57,10 +60,10 @@ def guide(name: Tuple[str, ...], search: bool, as_json: bool) -> None:
         ascend-session guide --search slurm
     """
     text = (_FOLDER / "README.md").read_text(encoding="utf-8")
-    if search or as_json:
+    if search or as_json or whole:
         if not name or not search:
             raise click.BadParameter("needs a word to search for.", param_hint="--search")
-        _show_matches(name, _search(name, text), as_json)
+        _show_matches(name, _search(name, text, whole), as_json)
         return
     if not name:
         show_facts(
@@ -80,7 +83,10 @@ def guide(name: Tuple[str, ...], search: bool, as_json: bool) -> None:
             _show_matches(name, matches, as_json=False)
             return
     page, section = _resolve(name, files)
-    markdown = (_FOLDER / files[page]).read_text(encoding="utf-8")
+    try:
+        markdown = (_FOLDER / files[page]).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        fail(f"The guide {page} is for contributors, and comes with the source only.")
     if section:
         markdown = _cut_out(page, section, markdown)
     if is_terminal():
@@ -129,19 +135,23 @@ class _Match(NamedTuple):
     hits: int
 
 
-def _search(words: Sequence[str], listed: str) -> List[_Match]:
+def _search(words: Sequence[str], listed: str, whole: bool = False) -> List[_Match]:
     """Find the sections that have all of the words; those about them, and of guides, come first.
 
     Upper and lower case are alike, and so are ``multi-node``, ``multi_node`` and ``multi node``.
+    Pages for contributors are left out, unless the ``whole`` is asked for or they alone match.
     """
     # Words are found by their beginning: "hang" is no part of "change".
     patterns = [
         re.compile(r"(?<![a-z])" + "[-_ ]?".join(map(re.escape, re.split("[-_ ]+", word))), re.I)
         for word in words
     ]
-    matches = []
+    matches, group = [], ""
     for page in _LISTED.finditer(listed):
-        if not page["name"]:
+        group = page["group"] or group
+        if page["group"] or (group == _CONTRIBUTORS and not whole):
+            continue
+        if not (_FOLDER / page["file"]).exists():
             continue
         markdown = (_FOLDER / page["file"]).read_text(encoding="utf-8")
         for anchor, section in _split_sections(markdown).items():
@@ -153,6 +163,8 @@ def _search(words: Sequence[str], listed: str) -> List[_Match]:
             line = re.sub(r"^[-#>|\s]+", "", lines[0])
             name = f"{page['name']}#{anchor}" if anchor else page["name"]
             matches.append(_Match(name, title, line, sum(map(len, hits))))
+    if not matches and not whole:
+        return _search(words, listed, whole=True)
     return sorted(matches, key=lambda match: (_rank(match, patterns), -match.hits))
 
 

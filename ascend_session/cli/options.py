@@ -73,14 +73,8 @@ def _show_list(chosen: "Sequence[Option]") -> None:
     if is_terminal():
         draw(*_draw_list(chosen))
         return
-    from ascend_session.config.reference import default_of, describe_values
-
-    headers = ("OPTION", "VALUES", "DEFAULT", "SCOPE", "WHAT IT DOES")
-    rows = [
-        (o.path, describe_values(o.type), default_of(o) or "none", o.scope, _describe(o))
-        for o in chosen
-    ]
-    show_table(headers, rows)
+    headers = ("OPTION", "VALUES", "SCOPE", "WHAT IT DOES")
+    show_table(headers, [(o.path, _shorten_values(o), o.scope, _describe_all(o)) for o in chosen])
 
 
 def _draw_list(chosen: "Sequence[Option]") -> Iterator["RenderableType"]:
@@ -90,9 +84,6 @@ def _draw_list(chosen: "Sequence[Option]") -> Iterator["RenderableType"]:
 
     from ascend_session.config.reference import (
         SCOPES,
-        default_of,
-        describe_types,
-        describe_values,
         group_of,
     )
 
@@ -106,21 +97,46 @@ def _draw_list(chosen: "Sequence[Option]") -> Iterator["RenderableType"]:
             if part:
                 yield Text(f"  {part}", style="bold")
         indent = 4 if part else 2
-        words = describe_values(option.type)
-        if len(words) > _VALUES_WIDTH:
-            allowed = option.type.allowed
-            words = f"one of {len(allowed)} values" if allowed else describe_types(option.type)
+        words = _shorten_values(option)
         name = f"{'':{indent}}{option.name}"
         yield Text.assemble(
             (f"{name:<{_NAME_WIDTH}}", "bold"), f" {words:<{_VALUES_WIDTH}} {option.scope}"
         )
-        default = default_of(option)
-        sentence = f"Default: {default}." if default else "No default."
-        yield Padding(f"{_describe(option)} {sentence}", (0, 0, 0, indent + 2), expand=False)
+        text = f"{_describe(option)} {_describe_default(option)}"
+        yield Padding(text, (0, 0, 0, indent + 2), expand=False)
     yield ""
     for scope in dict.fromkeys(option.scope for option in chosen):
         yield f"{scope}: {SCOPES[scope]}."
     yield "`ascend-session options NAME` shows everything about one option."
+
+
+def _shorten_values(option: "Option") -> str:
+    """Return the values, or how many or of which type they are, within `_VALUES_WIDTH`."""
+    from ascend_session.config.reference import describe_types, describe_values
+
+    words = describe_values(option.type)
+    if len(words) <= _VALUES_WIDTH:
+        return words
+    allowed = option.type.allowed
+    return f"one of {len(allowed)} values" if allowed else describe_types(option.type)
+
+
+def _describe_all(option: "Option") -> str:
+    """Return all that a line of the list says of the option, but for its short columns."""
+    from ascend_session.config.reference import describe_values
+
+    values = describe_values(option.type)
+    sentences = [_describe(option), _describe_default(option)]
+    if values != _shorten_values(option):
+        sentences.append(f"Values: {values}.")
+    return " ".join(sentences)
+
+
+def _describe_default(option: "Option") -> str:
+    from ascend_session.config.reference import default_of
+
+    default = default_of(option)
+    return f"Default: {default}." if default else "No default."
 
 
 def _describe(option: "Option") -> str:
@@ -141,7 +157,11 @@ def _list_facts(option: "Option") -> Iterator[Tuple[str, str]]:
     in_file = reference.in_file(option)
     if in_file:
         yield "In a file", in_file
-    yield "Values", reference.describe_values(option.type)
+    meanings = reference.meanings_of(option)
+    rest = [repr(value) for value in option.type.allowed if value not in meanings]
+    values = [f"{value!r}: {meaning}" for value, meaning in meanings.items()]
+    values += [", ".join(rest)] if rest else []
+    yield from label_first("Values", values or [reference.describe_values(option.type)])
     if option.unit:
         yield "Unit", option.unit
     grammar = reference.describe_grammar(option.type)

@@ -21,8 +21,8 @@ from ascend_session.cli._output import (
 from ascend_session.cli._parameters import (
     JSON,
     OPTIONS,
+    CommandGroup,
     argument,
-    new_group,
 )
 from ascend_session.cli.config import report_option_file, show_file_report
 from ascend_session.errors import ConfigError
@@ -43,7 +43,7 @@ Examples:
     ascend-session precision check net.ini
 """
 
-precision = new_group("precision", _HELP)
+precision = CommandGroup(name="precision", help=_HELP)
 
 
 @precision.command("new")

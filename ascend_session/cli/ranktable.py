@@ -26,8 +26,8 @@ from ascend_session.cli._parameters import (
     FORCE,
     JSON,
     OPTIONS,
+    CommandGroup,
     argument,
-    new_group,
     parse_duration,
 )
 from ascend_session.errors import DeviceError, JobError
@@ -67,7 +67,7 @@ Examples:
     ascend-session ranktable check hccl.json
 """
 
-ranktable = new_group("ranktable", _HELP)
+ranktable = CommandGroup(name="ranktable", help=_HELP)
 
 
 @ranktable.command("make")

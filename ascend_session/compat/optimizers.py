@@ -15,7 +15,7 @@ from ascend_session.backends.exchange.outcome import current_advice, set_advice
 from ascend_session.compat.sessions import session_log
 from ascend_session.compat.tensorflow_names import tf
 from ascend_session.training.gradients import average, distributed_gradients
-from ascend_session.training.local_gradients import describe_variables, find_local_gradients
+from ascend_session.training.local_gradients import describe_local_gradients
 from ascend_session.user_code import user_line
 
 
@@ -67,18 +67,10 @@ def note_local_gradients(pairs: Sequence[Any], wrapper: str) -> None:
         pairs: Gradients and their variables.
         wrapper: The name of the optimizer that got them.
     """
-    size = rank_count()
-    local = find_local_gradients(pairs) if size > 1 else []
-    if not local:
-        return
     line = user_line(sys._getframe())
-    sentence = (
-        f"{wrapper}.apply_gradients{f' ({line})' if line else ''} got gradients that were never "
-        f"averaged, of {describe_variables(local)}: this job trains {size} different models. "
-        "Average them before clipping, with npu_allreduce(tf.gradients(...)), or take those of the "
-        "optimizer's own compute_gradients(loss)."
-    )
-    if sentence not in session_log().local_gradients:
+    called = f"{wrapper}.apply_gradients{f' ({line})' if line else ''}"
+    sentence = describe_local_gradients(pairs, rank_count(), called, "npu_allreduce")
+    if sentence and sentence not in session_log().local_gradients:
         session_log().local_gradients.append(sentence)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, List, NoReturn, Optional, Sequence, Tupl
 
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.grammars.profiling_options import MEMBERS
+from ascend_session.config.meanings import MEANINGS
 from ascend_session.config.names import OBSOLETE, nest_in_file, unknown_name, write_keyword
 from ascend_session.config.option import Option, adapter_options, option_fields
 from ascend_session.config.rules import HOST_RULES, RULES, paths
@@ -114,6 +115,11 @@ def members_of(option: Option) -> Dict[str, str]:
     return {name: member.meaning for name, member in MEMBERS.items()}
 
 
+def meanings_of(option: Option) -> Dict[Any, str]:
+    """Describe the values of an option, as far as the manual does; empty for other options."""
+    return MEANINGS.get(option.key, {})
+
+
 def pages_of(option: Option) -> Tuple[str, ...]:
     """Return the titles of the pages of the manual that describe an option."""
     return tuple(PAGES[page] for page in option.pages)
@@ -167,6 +173,7 @@ def to_dict(option: Option) -> Dict[str, Any]:
         "unit": option.unit,
         "grammar": describe_grammar(option.type),
         "members": members_of(option),
+        "meanings": {str(value): text for value, text in meanings_of(option).items()},
         "adapter_default": option.adapter,
         "run_config_default": option.run_config_default,
         "product_default": option.product,
@@ -198,8 +205,8 @@ def find(name: str) -> Optional[Option]:
 def search(words: Sequence[str]) -> List[Option]:
     """Find the options that mention all ``words``, in any case, in the order of definition.
 
-    Searches names, keys, sentences, values and groups; if nothing matches, also rules and products.
-    Former options are not found: see `nothing_found`.
+    Searches names, keys, sentences, values, their meanings and groups; if nothing matches, also
+    rules and products. Former options are not found: see `nothing_found`.
     """
     if any(word in OBSOLETE for word in words):
         return []
@@ -218,7 +225,8 @@ def _search(words: Sequence[str], texts: Callable[[Option], Tuple[Any, ...]]) ->
 def _headlines(option: Option) -> Tuple[Any, ...]:
     place = in_python(option)[len("AscendConfig") :]
     key = option.key if option.field else ""
-    return (place, option.path, key, option.doc, group_of(option), option.type.allowed)
+    meanings = tuple(meanings_of(option).values())
+    return (place, option.path, key, option.doc, group_of(option), option.type.allowed, *meanings)
 
 
 def _small_print(option: Option) -> Tuple[Any, ...]:

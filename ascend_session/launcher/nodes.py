@@ -157,7 +157,12 @@ def decide_nodes(request: Request, backend: "Optional[Type[Backend]]") -> Decide
             f"{count.value} nodes "
             f"({count}), and only a job on one node can be restarted."
         )
-        problems.append(Finding(ERROR, message, "Leave it out.", option="max_restarts"))
+        hint = (
+            "Leave it out, and start the launchers of all nodes again: the script resumes from its "
+            "checkpoint. `ascend-session guide clusters#when-one-node-fails` says how Slurm and "
+            "Volcano do so by themselves."
+        )
+        problems.append(Finding(ERROR, message, hint, option="max_restarts"))
     if rank is None or problems:
         raise ConfigError.from_problems(problems, "the launch")
     job_name = (claim.job_id if claim else "") or (table.job_id if table else "")

@@ -5,10 +5,12 @@ guides/facts/precision.md#accelerated-training, guides/facts/dynamic.md#dynamic-
 that the adapter aborts on); variable_placement: the manual's NPURunConfig Options.
 """
 
+import os
 from typing import Any, Mapping, Optional
 
 from ascend_session.backends._tensorflow import operators_of_user, tf1, walk_inputs
 from ascend_session.backends.averaging import plan_run
+from ascend_session.cluster.variables import is_independent
 from ascend_session.config.grammars import accelerate
 from ascend_session.errors import LifecycleError, warn
 from ascend_session.vendor import WORLD_GROUP
@@ -87,11 +89,12 @@ def warn_of_missed_variables(graph: Any) -> None:
 
     They were built after the only broadcast of the graph. Call it when the graph is complete:
     finalized, or when its session has closed. A variable that is updated by anything but means of
-    all ranks is a rank's own on purpose, such as its part of a table.
+    all ranks is a rank's own on purpose, such as its part of a table; so are all variables of
+    independent ranks.
     """
     tf = tf1()
     covered = {tf.compat.as_str(name) for name in graph.get_collection(BROADCAST)}
-    if not covered:
+    if not covered or is_independent(os.environ):
         return
     plan = plan_run(graph, graph.get_operations())
     averaged = {each.name for each in plan.averaged if each.group == WORLD_GROUP}

@@ -7,9 +7,11 @@ is added to something that did not come from the loss, such as gradients kept in
 """
 
 import enum
+import os
 from typing import Any, Dict, List, Sequence
 
 from ascend_session.backends._tensorflow import is_own, walk_inputs
+from ascend_session.cluster.variables import is_independent
 
 _EXCHANGES = ("Hcom", "Horovod", "Collective", "Nccl")
 _SUMS = ("Add", "AddV2", "AddN", "AccumulateNV2", "Sub")
@@ -30,14 +32,36 @@ class _Flow(enum.Flag):
     HIDDEN = 4
 
 
-def find_local_gradients(pairs: Sequence[Any]) -> List[Any]:
-    """Return the variables of gradients that were visibly never averaged.
+def describe_local_gradients(pairs: Sequence[Any], size: int, wrapper: str, average: str) -> str:
+    """Describe gradients that are about to be applied although they were visibly never averaged.
 
     Args:
         pairs: Gradients with their variables. What is no tensor of a graph is not followed.
+        size: The number of ranks.
+        wrapper: The optimizer that got them, as the script calls it.
+        average: The function of the script's API that averages gradients.
 
     Returns:
-        None of them if a gradient was exchanged: then the script knows which are local.
+        A sentence on the mistake and what to do; empty if there is none, or the ranks are meant to
+        be independent.
+    """
+    local = _find_local(pairs) if size > 1 and not is_independent(os.environ) else []
+    if not local:
+        return ""
+    first = local[0].name.partition(":")[0]
+    others = f" and {len(local) - 1} more" if len(local) > 1 else ""
+    return (
+        f"{wrapper} got gradients that were never averaged, of {first!r}{others}: {size} ranks "
+        f"would train {size} different models. Average them before clipping, with "
+        f"{average}(tf.gradients(...)), or take those of the optimizer's own "
+        "compute_gradients(loss), which are averaged."
+    )
+
+
+def _find_local(pairs: Sequence[Any]) -> List[Any]:
+    """Return the variables of gradients that were visibly never averaged.
+
+    If any gradient was exchanged there are none: then the script knows which are local.
     """
     operations = [
         getattr(getattr(gradient, "values", gradient), "op", None) for gradient, _ in pairs
@@ -50,12 +74,6 @@ def find_local_gradients(pairs: Sequence[Any]) -> List[Any]:
         for operation, (_, variable) in zip(operations, pairs)
         if flows.get(operation) == _Flow.FROM_LOSS
     ]
-
-
-def describe_variables(variables: Sequence[Any]) -> str:
-    """Return the name of the first variable, and the number of the others."""
-    first = variables[0].name.partition(":")[0]
-    return f"{first!r}" + (f" and {len(variables) - 1} more" if len(variables) > 1 else "")
 
 
 def _follow(targets: Sequence[Any]) -> Dict[Any, _Flow]:

@@ -13,7 +13,7 @@ from ascend_session.session.conditions import TAILING, check_tailing
 from ascend_session.session.graphs import job_size
 from ascend_session.session.system import current_system
 from ascend_session.training.gradients import Overflow, average, distributed_gradients, is_slices
-from ascend_session.training.local_gradients import describe_variables, find_local_gradients
+from ascend_session.training.local_gradients import describe_local_gradients
 from ascend_session.training.loss_scale import (
     ExponentialUpdateLossScaleManager,
     apply_if_finite,
@@ -244,15 +244,14 @@ class _DistributedKeras:
 
 def _check_applied(pairs: Sequence[Any]) -> None:
     """Warn of gradients that are a rank's own."""
-    size = job_size("DistributedOptimizer")
-    local = find_local_gradients(pairs) if size > 1 else []
-    if local:
-        warn(
-            f"DistributedOptimizer.apply_gradients got gradients that were never averaged, of "
-            f"{describe_variables(local)}: {size} ranks would train {size} different models. "
-            "Average them before clipping: training.distributed_gradients(tf.gradients(...)); or "
-            "take those of the optimizer's own compute_gradients(loss), which are averaged."
-        )
+    sentence = describe_local_gradients(
+        pairs,
+        job_size("DistributedOptimizer"),
+        "DistributedOptimizer.apply_gradients",
+        "training.distributed_gradients",
+    )
+    if sentence:
+        warn(sentence)
 
 
 def _check_keras(optimizer: Any, has_train_options: bool) -> None:

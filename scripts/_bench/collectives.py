@@ -60,16 +60,19 @@ def time_allreduces(folder: Path, way: str, ranks: int, sizes: Sequence[Size]) -
     own = tempfile.mkdtemp(dir=str(folder))
     asked = [f"{size.bytes}:{size.times}" for size in sizes]
     if way in ("floor", "operator"):
-        return _seconds(_run([sys.executable, str(_HERE / "floor.py"), way, str(ranks), *asked]))
-    return _seconds(_run([*_launch(folder, ranks), str(_HERE / "reducing.py"), own, *asked]))
+        return read_seconds([sys.executable, str(_HERE / "floor.py"), way, str(ranks), *asked])
+    return read_seconds([*launch_of(folder, ranks), str(_HERE / "reducing.py"), own, *asked])
 
 
-def _seconds(output: str) -> List[float]:
+def read_seconds(command: Sequence[str]) -> List[float]:
+    """Run a command; give the seconds that it prints as a list."""
+    output = _run(command)
     found: List[float] = json.loads(output[output.rindex("seconds [") + len("seconds ") :])
     return found
 
 
-def _launch(folder: Path, ranks: int) -> List[str]:
+def launch_of(folder: Path, ranks: int) -> List[str]:
+    """Begin the command that launches so many ranks, with logs below the folder."""
     options = ["--backend", "stub", "--log-dir", str(folder / "logs"), "--show", "0"]
     return [sys.executable, "-m", "ascend_session.cli", "launch", *options, "-n", str(ranks)]
 

@@ -1,5 +1,7 @@
 """Knows what it costs to compare the models of ranks: at the end, and in each step before it."""
 
+import tempfile
+from pathlib import Path
 from time import perf_counter
 from typing import Iterator, List
 
@@ -12,14 +14,20 @@ from ascend_session.backends.exchange.models import summarize
 from ascend_session.backends.model_report import ModelObserver
 from ascend_session.backends.stub_job import StubGroups
 from ascend_session.backends.tf_sessions import add_observer, remove_observer
-from timing import Row, best
+from collectives import launch_of, read_seconds
+from timing import Row, best, best_parts
 
-STEPS = 200
+RANKS = 2
+STEPS = 100
+VARIABLES = 25  # of 4 MB
+JOBS = 3  # turns, at most; each starts the ranks twice
+
+_TRAINING = str(Path(__file__).resolve().parent / "training.py")
 
 
 def models(repeat: int) -> Iterator[Row]:
-    """Compare with a copy of the variables, and with steps that nobody observes."""
-    values = np.random.RandomState(1).rand(25, 1_000_000).astype(np.float32)
+    """Compare with a copy of the variables, and with the same job of independent ranks."""
+    values = np.random.RandomState(1).rand(VARIABLES, 1_000_000).astype(np.float32)
 
     def summarize_all() -> List[float]:
         begin = perf_counter()
@@ -36,6 +44,7 @@ def models(repeat: int) -> Iterator[Row]:
     what = "summaries of 100 MB of variables"
     yield Row(what, found["ours"], "a copy of them", found["theirs"], 500, limits_ratio=False)
     yield step(repeat)
+    yield from jobs(repeat)
 
 
 def step(repeat: int) -> Row:
@@ -71,3 +80,23 @@ def step(repeat: int) -> Row:
             found = best({"ours": observed, "theirs": run}, repeat)
     without = "the same step, which nobody observes"
     return Row("a step that is observed", found["ours"], without, found["theirs"], 1.05)
+
+
+def jobs(repeat: int) -> Iterator[Row]:
+    """Compare a job with the same one whose ranks are independent, as rank 0 measures them.
+
+    Of a step the ratio says little if ranks wait for CPUs, so that `step` has the limit.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        launch = launch_of(Path(folder), RANKS)
+        script = [_TRAINING, str(STEPS), str(VARIABLES)]
+        works = {
+            "ours": lambda: read_seconds([*launch, *script]),
+            "theirs": lambda: read_seconds([*launch, "--independent", *script]),
+        }
+        found = best_parts(works, min(repeat, JOBS))
+    without = "the same with --independent"
+    pairs = list(zip(found["ours"], found["theirs"]))
+    yield Row(f"a step of {RANKS} ranks", pairs[0][0], without, pairs[0][1])
+    yield Row("the first step with 100 MB", pairs[1][0], without, pairs[1][1])
+    yield Row("closing after it", pairs[2][0], without, pairs[2][1], 500, limits_ratio=False)

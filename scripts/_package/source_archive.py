@@ -9,7 +9,8 @@ from typing import Iterator, Sequence
 
 from setuptools.command.sdist import sdist
 
-FOLDERS = (".ci", "hardware_tests", "scripts", "tests")
+# Guides, since those for contributors are excluded from the wheel
+FOLDERS = (".ci", "ascend_session/guides", "hardware_tests", "scripts", "tests")
 FILES = (".gitignore",)
 # Not followed: what tools leave in them.
 CACHES = ("__pycache__", ".import_linter_cache", ".mypy_cache", ".pytest_cache", ".ruff_cache")

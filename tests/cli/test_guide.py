@@ -104,6 +104,36 @@ def test_the_words_that_people_try_find_a_section(call, word):
     assert any(not each["name"].startswith(("facts", "changelog")) for each in found)
 
 
+def found_by(call, *words):
+    return [each["name"] for each in json.loads(call("guide", "--search", "--json", *words).out)]
+
+
+def test_pages_for_contributors_are_searched_only_if_asked(call):
+    contributors = ("architecture", "contributing", "changes")
+    names = found_by(call, "launcher")
+    assert [name for name in names if name.startswith(contributors)] == []
+    everything = found_by(call, "--all", "launcher")
+    assert set(names) < set(everything)
+    assert [name for name in everything if name.startswith(contributors)]
+
+
+def test_words_that_only_pages_for_contributors_have_are_found_there(call):
+    assert found_by(call, "ruff") == found_by(call, "--all", "ruff") != []
+
+
+def test_a_page_that_a_wheel_does_not_have_comes_with_the_source(call, tmp_path, monkeypatch):
+    (tmp_path / "README.md").write_text((GUIDES / "README.md").read_text())
+    monkeypatch.setattr("ascend_session.cli.guide._FOLDER", tmp_path)
+    code, out, err = call("guide", "architecture")
+    assert (code, out) == (1, "")
+    assert "for contributors, and comes with the source only" in err
+    assert call("guide", "--search", "ruff").code == 1
+
+
+def test_the_first_hour_and_the_second_day_stand_first():
+    assert NAMES[:2] == ["getting_started", "day_two"]
+
+
 @pytest.mark.parametrize("word", ["jupyter", "kubernetes", "horovod"])
 def test_a_word_that_is_no_guide_is_searched_for(call, word):
     assert call("guide", word) == call("guide", "--search", word)

@@ -369,7 +369,7 @@ def test_a_server_that_is_written_otherwise_is_a_wrong_call(call, server):
         (["convert", "x.json", "--to", "2.0"], "2.0 is neither 1.0 nor 1.2"),
         (["check"], "Missing argument"),
         (["check", "a.json", "b.json"], "unexpected extra argument"),
-        (["nope"], "No such command 'nope'"),
+        (["nope"], "No such command: nope"),
     ],
 )
 def test_a_wrong_call_is_two(call, arguments, words):

@@ -105,7 +105,7 @@ step = optimizer.apply_gradients(zip(tf.clip_by_global_norm(gradients, 1.0)[0], 
         "[variable]))"
     )
     assert f"Optimizer.apply_gradients (train.py:{line + 1}) got gradients that were" in sentence
-    assert "of 'variable': this job trains 2 different models." in sentence
+    assert "of 'variable': 2 ranks would train 2 different models." in sentence
     assert "npu_allreduce(tf.gradients(...))" in sentence
     [note] = read_comparison(log.parent)["notes"]
     assert note.startswith("the ranks exchanged nothing; if they train, they train 2 models.")
@@ -130,6 +130,30 @@ step = tf.group(kept.assign(1.0), optimizer.apply_gradients([(kept.read_value(),
     assert "Average the gradients with NPUDistributedOptimizer, in whose compute_gradients" in note
     assert "npu_tf_optimizer(optimizer)" not in f"{note}{report}"
     assert "never averaged" not in report
+
+
+@pytest.mark.parametrize("is_one_model", [True, False])
+@pytest.mark.parametrize("end", ["npu_close()", "sys.exit(0)", "session.close(); session.close()"])
+def test_sessions_that_are_open_at_the_end_are_compared(
+    tmp_path: Path, forking_python: str, end: str, is_one_model: bool
+) -> None:
+    script = f"""{PREFACE}
+from npu_bridge.npu_init import *
+value = 0.0 if {is_one_model} else float(os.environ["RANK_ID"])
+variable = tf.get_variable("variable", initializer=value)
+step = npu_tf_optimizer(tf.train.GradientDescentOptimizer(0.1)).minimize(variable)
+session = tf.Session(config=options(precision_mode="allow_mix_precision"))
+session.run(tf.global_variables_initializer())
+session.run(step)
+{end}
+"""
+    (tmp_path / "train.py").write_text(script)
+    result = launched(str(tmp_path / "train.py"), 2, tmp_path, python=forking_python)
+    assert result.code == (0 if is_one_model else 1), result
+    [folder] = tmp_path.glob("ascend-logs/job_*/attempt_1/rank_0")
+    compared = read_comparison(folder)
+    assert compared["is_one_model"] is is_one_model
+    assert ("`variable` differs first" in compared["error"]) is not is_one_model
 
 
 def test_a_rank_that_fails_is_named(tmp_path: Path, forking_python: str) -> None:

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from ascend_session.config.meanings import MEANINGS
 from ascend_session.config.reference import (
     SCOPES,
     all_options,
@@ -13,6 +14,7 @@ from ascend_session.config.reference import (
     group_of,
     in_file,
     in_python,
+    meanings_of,
     members_of,
     pages_of,
     rules_of,
@@ -35,6 +37,18 @@ def test_facts_come_from_the_definition():
     assert option.product == 1836
     assert "multiple of 68" in option.applies
     assert pages_of(option) == ("NPURunConfig Options",)
+
+
+def test_only_values_that_an_option_takes_have_a_meaning():
+    described = {option.key: option for option in all_options() if meanings_of(option)}
+    assert set(described) == set(MEANINGS)
+    for option in described.values():
+        assert set(meanings_of(option)) <= set(option.type.allowed), option.path
+
+
+def test_every_precision_mode_has_a_meaning():
+    for name in ("precision_mode", "precision_mode_v2"):
+        assert tuple(meanings_of(find(name))) == find(name).type.allowed
 
 
 def test_an_option_of_a_part_says_how_to_write_it():

@@ -38,6 +38,7 @@ def test_sentences_values_and_groups_are_searched():
     assert "dump_config.enable_dump_debug" in paths("overflow")
     assert paths("lazy_recompile") == ["dynamic_graph_execute_mode"]
     assert paths("time limits")[0] == "hccl_timeout"
+    assert paths("mixed", "precision")[0] == "precision_mode"
 
 
 def test_all_words_must_be_there():

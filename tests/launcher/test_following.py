@@ -147,6 +147,24 @@ def test_the_last_words_of_a_rank_are_shown_when_it_has_exited(tmp_path: Path) -
         wait_until(lambda: b"[0] last words\n" in b"".join(shown._got))
 
 
+def test_a_line_that_is_ended_while_the_follower_looks_is_shown_whole(tmp_path: Path) -> None:
+    code = "import os; os.write(1, b'one '); os.read(0, 1); os.write(1, b'line\\n')"
+    with Shown().begin() as shown, Job(shown, [code], tmp_path) as job:
+        wait_until(lambda: job.log(0).read_bytes() == b"one ")
+        admits_all, rank = job.output.filter.admits_all, job.programs[0]
+
+        def end_rank_after_look() -> bool:
+            if rank.poll() is None and job.output.wrote_at(0) is not None:
+                rank.communicate(b"x", PATIENCE)
+                job.output.end_rank(0)
+            return admits_all()
+
+        job.output.filter.admits_all = end_rank_after_look
+        wait_until(lambda: job.programs[0].poll() is not None)
+        job.finish()
+        assert shown.text() == b"[0] one line\n"
+
+
 def test_a_child_that_floods_for_ever_does_not_keep_it_from_ending(tmp_path: Path) -> None:
     child = "import os\nwhile True: os.write(1, b'more\\n')"
     codes = [_LEAVES_A_CHILD.format(child=child)]

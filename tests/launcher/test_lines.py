@@ -8,7 +8,7 @@ from typing import Iterable, List
 import pytest
 
 from ascend_session.launcher.show import lines
-from ascend_session.launcher.show.lines import LineSplitter
+from ascend_session.launcher.show.lines import LineSplitter, WarningFold
 
 
 def fed(splitter: LineSplitter, chunks: Iterable[bytes]) -> bytes:
@@ -145,3 +145,47 @@ def test_a_line_of_200_mb_takes_little_memory() -> None:
     more = 3200 * 65536 - lines.LIMIT
     assert shown == b"x" * lines.LIMIT + b" [cut: %d bytes more in this line]\n" % more
     assert peak < 8 * lines.LIMIT
+
+
+_WARNED = b"""before
+train.py:3: AscendConfigWarning: `w` is never averaged.
+  hint: average it
+  train(w)
+after
+"""
+
+
+def test_a_warning_of_several_ranks_stands_once_with_all_other_lines() -> None:
+    fold = WarningFold()
+    assert fold.fold(1, _WARNED) == _WARNED
+    assert fold.fold(0, _WARNED) == b"before\nafter\n"
+    shown = [fold.fold(2, line) for line in _WARNED.splitlines(keepends=True)]
+    assert b"".join(shown) == b"before\nafter\n"
+
+
+def test_a_rank_may_repeat_its_own_warning() -> None:
+    fold = WarningFold()
+    assert fold.fold(1, _WARNED) + fold.fold(1, _WARNED) == 2 * _WARNED
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        _WARNED.replace(b"`w`", b"`v`"),
+        _WARNED.replace(b"train.py:3", b"train.py:4"),
+        b"train.py:3: UserWarning: this is no concern of the package\n  train(w)\n",
+        b"ascend_session.errors.AscendConfigWarning: `w` is never averaged.\n",
+        b"  train(w)\n",
+    ],
+)
+def test_other_lines_are_no_repeated_warning(other: bytes) -> None:
+    fold = WarningFold()
+    fold.fold(0, _WARNED)
+    assert fold.fold(1, other) == other
+
+
+def test_lines_of_its_own_below_a_known_warning_are_shown() -> None:
+    fold = WarningFold()
+    fold.fold(0, _WARNED)
+    own = _WARNED.replace(b"train(w)", b"train(w)\n  loss 3")
+    assert fold.fold(1, own) == b"before\n  loss 3\nafter\n"

@@ -113,6 +113,12 @@ def test_what_cannot_be_one_job_is_refused(bench: Bench, asked: Any, said: str) 
         bench.plan(processes=2, **asked)
 
 
+def test_a_restart_of_several_nodes_is_refused_with_the_way_to_do_it(bench: Bench) -> None:
+    with pytest.raises(AscendError) as caught:
+        bench.plan(processes=2, nnodes=2, node_rank=1, max_restarts=1)
+    assert "guide clusters#when-one-node-fails" in str(caught.value.hint)
+
+
 def test_a_step_of_one_task_a_node_says_which_node_this_is(bench: Bench) -> None:
     bench.environ.update(recorded("step, one task a node"), SLURM_STEP_NODELIST="localhost,x")
     made = bench.plan(processes=4)

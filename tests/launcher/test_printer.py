@@ -55,6 +55,18 @@ def test_timestamps_say_when_lines_were_read(monkeypatch: pytest.MonkeyPatch) ->
     assert third == f"{stamp} ascend-session: from the launcher"
 
 
+def test_a_warning_of_the_package_is_shown_of_the_first_shown_rank_that_writes_it() -> None:
+    warning = b"a.py:1: AscendConfigWarning: wrong\n  line()\n"
+    with Shown().begin() as shown:
+        output = shown.output(4, range(1, 4))
+        for rank in range(4):
+            output.feed(rank, "stderr", warning)
+            output.feed(rank, "stdout", warning if rank == 3 else b"")
+        got = shown.text()
+    first = b"[1] a.py:1: AscendConfigWarning: wrong\n[1]   line()\n"
+    assert got == first + first.replace(b"[1]", b"[3]")
+
+
 def test_ranks_that_are_not_shown_are_not_shown() -> None:
     with Shown().begin() as shown:
         output = shown.output(3, {2})

@@ -236,7 +236,11 @@ class TestMissedVariables:
         assert "was built before 'second', of which" in said
 
     @pytest.mark.parametrize(
-        "script", ["no broadcast", "second broadcast", "own part", "averages", "slots", "assigned"]
+        "script",
+        [
+            *("no broadcast", "second broadcast", "own part", "averages", "slots", "assigned"),
+            "independent",
+        ],
     )
     def test_honest_scripts_are_left_alone(self, tf: Any, monkeypatch: Any, script: str) -> None:
         first = self.build(tf, "first")
@@ -252,6 +256,9 @@ class TestMissedVariables:
             tf.train.AdamOptimizer(name="own").minimize(second, var_list=[second])
         if script == "averages":
             tf.train.ExponentialMovingAverage(0.9).apply([first])
+        if script == "independent":
+            self.build(tf, "second")
+            monkeypatch.setenv("ASCEND_SESSION_INDEPENDENT", "1")
         if script == "assigned":
             second.assign(tf.placeholder(tf.float32, [3]))
         monkeypatch.setenv("RANK_SIZE", "1")

@@ -134,6 +134,12 @@ def test_in_a_job_of_one_rank_there_is_nothing_to_average(tf: Any, script: Any) 
     assert warned(script, tf) == []
 
 
+@pytest.mark.usefixtures("job")
+def test_ranks_that_are_meant_to_be_independent_average_nothing(tf: Any, monkeypatch: Any) -> None:
+    monkeypatch.setenv("ASCEND_SESSION_INDEPENDENT", "1")
+    assert warned(as_they_are, tf) == []
+
+
 def minimized(tf: Any) -> None:
     net = Net(tf)
     net.optimizer.minimize(net.loss, net.step)

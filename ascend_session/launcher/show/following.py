@@ -32,7 +32,7 @@ from typing import (
 
 from ascend_session.errors import JobError
 from ascend_session.launcher.show.failure_filter import TRACEBACK, FailureFilter
-from ascend_session.launcher.show.lines import LineSplitter
+from ascend_session.launcher.show.lines import LineSplitter, WarningFold
 from ascend_session.launcher.show.screen import (
     LAUNCHER,
     Notices,
@@ -204,14 +204,15 @@ class LogFollower:
         wait_s = _BUSY_S
         try:
             while not self._abandoned.is_set():
-                is_last = self._is_ending
+                # Before the look: what they had written by then is all of it.
+                is_last, ended_ranks = self._is_ending, frozenset(self._ended_ranks)
                 self._look()
-                shown = self._show_round()
+                shown = self._show_round(ended_ranks)
                 if is_last:
                     while not self._abandoned.is_set() and any(
                         each.has_more for each in self._files
                     ):
-                        self._show_round()
+                        self._show_round(ended_ranks)
                     break
                 if shown >= _READ_BYTES:
                     continue
@@ -240,7 +241,7 @@ class LogFollower:
             for file in self._files:
                 file.admitted = file.size
 
-    def _show_round(self) -> int:
+    def _show_round(self, ended_ranks: Collection[int]) -> int:
         """Show a block of each file that has more; return the number of bytes."""
         shown = 0
         now = time.monotonic()
@@ -254,7 +255,7 @@ class LogFollower:
             if file.stream == "stdout" and file.rank in in_traceback:
                 continue
             if not file.has_more:
-                if file.rank in self._ended_ranks:
+                if file.rank in ended_ranks:
                     self._output.end(file.rank, file.stream)
                 continue
             if not self._output.shows(file.rank):
@@ -367,6 +368,7 @@ class Output:
         self._timestamps = timestamps
         self._colour = colour
         self._splitters: Dict[Tuple[int, str], LineSplitter] = {}
+        self._warnings = WarningFold()
         self._latest: Dict[int, Latest] = {}
         self._follower: Optional[LogFollower] = None
         self._is_abandoned = False
@@ -380,6 +382,7 @@ class Output:
             JobError: If one cannot be made, or there can be no thread.
         """
         self._latest.clear()
+        self._warnings = WarningFold()
         files: List[_LogFile] = []
         with contextlib.ExitStack() as unless_started:
             for rank in ranks:
@@ -465,19 +468,19 @@ class Output:
         if not chunk:
             self._splitters.pop((rank, stream), None)
             sentence = self.filter.take_sentence(rank)
-            self._put(rank, f"{sentence}\n".encode() if sentence else b"")
+            self._put(rank, f"{sentence}\n".encode() if sentence else b"", stream)
             return
         splitter = self._splitters.get((rank, stream))
         if splitter is None:
             splitter = LineSplitter(self._colour, whole_in)
             self._splitters[rank, stream] = splitter
-        self._put(rank, splitter.feed(chunk))
+        self._put(rank, splitter.feed(chunk), stream)
 
     def end(self, rank: int, stream: str) -> None:
         """Show the unfinished last line of a stream that has ended, if there is one."""
         splitter = self._splitters.pop((rank, stream), None)
         if splitter is not None:
-            self._put(rank, splitter.end())
+            self._put(rank, splitter.end(), stream)
 
     def say(self, text: str) -> None:
         """Show lines of the launcher itself, without waiting."""
@@ -512,7 +515,9 @@ class Output:
                 "files have all of it."
             )
 
-    def _put(self, rank: int, lines: bytes) -> None:
+    def _put(self, rank: int, lines: bytes, stream: str) -> None:
+        if stream == "stderr":
+            lines = self._warnings.fold(rank, lines)
         self._screens[0].put(rank, lines, self._time())
 
     def _time(self) -> bytes:

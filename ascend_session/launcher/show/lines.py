@@ -7,11 +7,13 @@ stays. A colour stays where colours are wanted, and ends with its line. The log 
 `LineSplitter` cuts what one program writes to one pipe into whole lines, chunk by chunk. Of a
 progress bar, which writes over itself with ``\r``, the last state comes out when the line ends, and
 before that its latest state every `BAR_SECONDS`, as output comes in.
+
+`WarningFold` shows the warnings of this package once, and not once for each rank.
 """
 
 import re
 import time
-from typing import Callable
+from typing import Callable, Dict
 
 _ESC = b"\x1b"
 _CONTROLS = bytes([*range(9), *range(11, 32), 127])
@@ -21,6 +23,7 @@ _ANY = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\r\n]*(?:\x07|\x1b\\
 _OTHER = re.compile(rb"(?!\x1b\[[0-9;:]*m)" + _ANY.pattern)  # than colours
 _C1 = re.compile(rb"\xc2[\x80-\x9f]")  # which terminals obey like ESC and a letter
 _COLOUR_OFF = (b"\x1b[0m", b"\x1b[m")
+_WARNING = b": AscendConfigWarning: "  # as `warnings` writes it, and no traceback
 
 
 def clean(lines: bytes, colour: bool) -> bytes:
@@ -143,3 +146,35 @@ class LineSplitter:
             return b""
         self._shown, self._shown_at = self._state, now
         return clean(self._state + b"\n", self._colour)
+
+
+class WarningFold:
+    """Hides warnings of this package that another rank has written already.
+
+    Ranks run the same script, so each writes them. The lines below a warning, such as the line of
+    code, are hidden with it if they, too, are known.
+    """
+
+    def __init__(self) -> None:
+        self._first: Dict[bytes, int] = {}  # the rank that was the first to write a line
+        self._in_warning: Dict[int, bool] = {}  # by rank: whether its warning is shown
+
+    def fold(self, rank: int, lines: bytes) -> bytes:
+        """Return those of a rank's whole lines on stderr that are shown."""
+        if _WARNING not in lines and rank not in self._in_warning:
+            return lines
+        return b"".join(
+            line for line in lines.splitlines(keepends=True) if self._is_shown(rank, line)
+        )
+
+    def _is_shown(self, rank: int, line: bytes) -> bool:
+        if _WARNING in line:
+            self._in_warning[rank] = self._first.setdefault(line, rank) == rank
+            return self._in_warning[rank]
+        if rank not in self._in_warning or not line.startswith(b"  "):
+            self._in_warning.pop(rank, None)
+            return True
+        if self._in_warning[rank]:
+            self._first.setdefault(line, rank)
+            return True
+        return line not in self._first
