@@ -154,7 +154,7 @@ def test_a_line_that_is_ended_while_the_follower_looks_is_shown_whole(tmp_path: 
         admits_all, rank = job.output.filter.admits_all, job.programs[0]
 
         def end_rank_after_look() -> bool:
-            if rank.poll() is None and job.output.wrote_at(0) is not None:
+            if rank.poll() is None and job.output.latest(0) is not None:
                 rank.communicate(b"x", PATIENCE)
                 job.output.end_rank(0)
             return admits_all()
