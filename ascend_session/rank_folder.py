@@ -10,6 +10,7 @@
 | `PROCESS_PREFIX` | `cluster.script_rank` | `cluster.member` |
 | `name_user` | `note_use`, and `cluster.script_rank` | `launcher.background` |
 | `SESSIONS_NAME` | `compat.sessions` | the same, in rank 0 |
+| `REPLACED_NAME` | `write_replaced`, for `backends.outside` in rank 0 | `read_replaced` |
 | `MODELS_NAME` | `write_models`, for rank 0 on the stub | `read_models` |
 
 The witness loads this file by its path before the program starts, and imports nothing with it that
@@ -46,6 +47,7 @@ RECORD_NAME, STACKS_NAME = "error.json", "stacks.log"
 PROCESS_PREFIX, PROCESS_SUFFIX = "process_", ".json"
 SESSIONS_NAME = "sessions.json"
 MODELS_NAME = "models.json"
+REPLACED_NAME = "replaced.json"
 _USER_PREFIX = "uses_"
 
 STACK_SIGNAL = int(__import__("_signal").SIGRTMIN) + 7  # signal itself is slow to load
@@ -105,6 +107,26 @@ def write_models(folder: str, text: str) -> None:
     (a list of sentences) and ``late_shares`` (a list of numbers, one for each rank, or empty).
     """
     _replace_file(os.path.join(folder, MODELS_NAME), text)
+
+
+def write_replaced(folder: str, text: str) -> None:
+    """Write which options were set from outside over a script's own; ignore errors.
+
+    It is a list in JSON of ``[option, value, value in the script]``, null where there is none.
+    """
+    _replace_file(os.path.join(folder, REPLACED_NAME), text)
+
+
+def read_replaced(folder: str) -> "List[Tuple[str, Any, Any]]":
+    """Read what `write_replaced` has written; empty without it."""
+    import json
+
+    try:
+        with open(os.path.join(folder, REPLACED_NAME), encoding="utf-8") as file:
+            found = json.loads(file.read(_MOST_MODELS_CHARACTERS))
+        return [(str(option), value, before) for option, value, before in found]
+    except (OSError, ValueError, TypeError):
+        return []
 
 
 def read_models(

@@ -34,6 +34,12 @@ if TYPE_CHECKING:
 RUN_VARIABLE = "ASCEND_SESSION_RUN"
 """Environment variable with the options of ``ascend-session run``, hidden from the program."""
 
+SET_VARIABLE = "ASCEND_SESSION_SET"
+"""Variable with options that win over a script's: JSON, such as ``{"hcom_parallel": true}``."""
+
+RECORD_VARIABLE = "ASCEND_SESSION_RECORD"
+"""Variable with the file in which rank 0 records its training runs; others have one beside it."""
+
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
 STARTUP = os.path.join(_PACKAGE, "startup")
@@ -76,6 +82,9 @@ def start() -> None:
             del environ["PYTHONPATH"]
     if is_rank or request is not None:
         _Witness(is_rank, request).begin()
+    is_asked = any(environ.get(name) for name in (SET_VARIABLE, RECORD_VARIABLE))
+    if is_asked and _has("compat", "finder.py"):
+        load_by_path("compat", "finder.py").watch_from_outside()
 
 
 def _has(*parts: str) -> bool:

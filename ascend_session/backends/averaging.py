@@ -88,6 +88,23 @@ def find_averaged(total: Any) -> str:
     return ""
 
 
+def find_updated(total: Any) -> str:
+    """Return the name of the variable that an operator right behind this sum updates, or ``""``."""
+    tensors = [total]
+    for _ in range(_LONGEST_WAY + 1):
+        consumers = [each for tensor in tensors for each in tensor.consumers()]
+        for update in find_updates(consumers):
+            return str(update.holder.name)
+        tensors = [output for each in consumers for output in each.outputs]
+    return ""
+
+
+def name_averaged(mean: Any) -> str:
+    """Return the name of the variable whose averaged gradient a tensor is; may be empty."""
+    noted: Sequence[Tuple[Any, Any]] = getattr(mean.graph, _AVERAGED, ())
+    return next((str(holder.name) for op, holder in noted if op is mean.op), "")
+
+
 def note_skipped_overflows(graph: Any) -> None:
     """Note that a graph skips steps in which gradients overflow, so that they are expected."""
     setattr(graph, _SKIPS, True)

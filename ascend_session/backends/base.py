@@ -50,6 +50,11 @@ FEATURES = (
 _system_graphs: Dict[Any, Tuple[Any, Any, Any]] = {}
 
 
+def is_system_graph(graph: Any) -> bool:
+    """Return whether a graph is that of the initialise and shutdown ops of a backend."""
+    return any(graph is known for known, *_ in _system_graphs.values())
+
+
 class Loop(abc.ABC):
     """A ``tf.Operation`` that makes several training steps in one run.
 

@@ -11,6 +11,7 @@ from typing import Any, List, Optional, Sequence
 
 from ascend_session import channel
 from ascend_session.backends.averaging import find_averaged, skips_overflows
+from ascend_session.backends.training_record import note_sums
 
 _WHOLE_BYTES = 4 << 20  # of larger arrays every 16th cache line is looked at
 _ROW, _EVERY_ROW = 16, 16
@@ -31,10 +32,11 @@ class SumWatch:
         self._graph = weakref.ref(sums[0].graph)
         self._names = [each.name for each in sums]
 
-    def look(self, own: Sequence[Any], sums: Sequence[Any]) -> None:
-        """Look at the arrays of one run: what this rank has brought, and the sums."""
+    def look(self, own: Sequence[Any], sums: Sequence[Any], size: int) -> None:
+        """Look at the arrays of one run: what this rank has brought, and the sums of so many."""
         global _reporter
         self._run_count += 1
+        note_sums(self._graph(), self._names, sums, size)
         index = next((n for n, each in enumerate(sums) if not is_finite(each)), None)
         if (index is None and _reporter is self) or (index is not None and _reporter is None):
             graph = self._graph()

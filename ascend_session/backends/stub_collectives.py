@@ -252,7 +252,7 @@ def _allreduce(tensors: Sequence[Any], reduction: str, group: str, gradient: str
     def work(comm: Communicator, arrays: Sequence[Any]) -> Sequence[Any]:
         results = collectives.all_reduce(comm, arrays, reduction)
         if watch is not None:
-            watch.look(arrays, results)
+            watch.look(arrays, results, comm.size)
         return results
 
     wide = [_widen(tensor) for tensor in tensors]

@@ -53,6 +53,15 @@ class SessionObserver:
                 where they cannot be known. It takes time, so call it only if you need them.
         """
 
+    def after_run(self, session: Any, fetches: Any, values: Any) -> None:
+        """Note what a run has given, in the thread that has run it; not called if it failed.
+
+        Args:
+            session: The session.
+            fetches: What was fetched, as the caller gave it.
+            values: The values, in the same structure.
+        """
+
     def before_close(self, session: Any) -> None:
         """Note that an open session is about to be closed, once; it can still run.
 
@@ -66,6 +75,7 @@ class SessionObserver:
 
 _observers: Tuple[SessionObserver, ...] = ()
 _run_observers: Tuple[SessionObserver, ...] = ()  # those that override `before_run`
+_result_observers: Tuple[SessionObserver, ...] = ()  # those that override `after_run`
 # By the id of the session, in the order of opening.
 _open: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()
 _lock = threading.Lock()  # of the changes of `_observers`
@@ -102,10 +112,12 @@ def list_fetched(graph: Any, fetches: Any) -> List[Any]:
 
 
 def _set_observers(observers: Tuple[SessionObserver, ...]) -> None:
-    global _observers, _run_observers
+    global _observers, _run_observers, _result_observers
     _observers = observers
-    unused = SessionObserver.before_run
+    unused: Any = SessionObserver.before_run
     _run_observers = tuple(each for each in observers if type(each).before_run is not unused)
+    unused = SessionObserver.after_run
+    _result_observers = tuple(each for each in observers if type(each).after_run is not unused)
 
 
 @functools.lru_cache(maxsize=None)
@@ -147,7 +159,10 @@ def replace_methods() -> None:
     ) -> Any:
         if _run_observers:
             _note_run(self, fetches)
-        return original_run(self, handle, fetches, feed_dict, options, run_metadata)
+        values = original_run(self, handle, fetches, feed_dict, options, run_metadata)
+        for observer in _result_observers:
+            observer.after_run(self, fetches, values)
+        return values
 
     @functools.wraps(original_callable)
     def make_callable(
@@ -186,7 +201,10 @@ def _observed(call: Callable[..., Any], session: Any, fetches: Any) -> Callable[
     def run(*args: Any, **kwargs: Any) -> Any:
         if _run_observers:
             _note_run(session, fetches)
-        return call(*args, **kwargs)
+        values = call(*args, **kwargs)
+        for observer in _result_observers:
+            observer.after_run(session, fetches, values)
+        return values
 
     return run
 

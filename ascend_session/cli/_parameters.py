@@ -214,6 +214,18 @@ def _parse_amount(text: str, units: Mapping[str, int]) -> Optional[float]:
     return None if smallest == math.inf else total
 
 
+SET = OPTIONS.value(
+    "--set",
+    "NAME=VALUE",
+    "Set an option over what the script sets, such as precision_mode=force_fp32; NAME= leaves it "
+    "out; can be repeated.",
+    multiple=True,
+)
+RECORD = OPTIONS.value(
+    "--record", "FILE", "Record each training run, as JSON lines for `ascend-session compare`."
+)
+
+
 def parse_duration(text: str) -> float:
     """Read a time as it is typed, ``90``, ``90s``, ``10m`` or ``1h30m``, in seconds.
 

@@ -22,6 +22,7 @@ COMMANDS = {
     "doctor": "Check whether this machine has what a job needs.",
     "launch": "Start a script on every device, as one job.",
     "run": "Run a script written for npu_bridge, unchanged.",
+    "compare": "Find the first step at which two recorded trainings differ.",
     "explain": "Explain an error code, a log, or the logs of an old job.",
     "ranktable": "Make, check, convert and show rank tables.",
     "config": "Check configuration files and the files that options point to.",

@@ -24,7 +24,9 @@ from ascend_session.cli._parameters import (
     MODULE,
     OPTIONS,
     OUTPUT,
+    RECORD,
     SCRIPT,
+    SET,
     OptionGroup,
     command,
     parse_duration,
@@ -127,6 +129,8 @@ _CHECKS = OptionGroup("Checks, waits and failures")
     type=parse_duration,
 )
 @OUTPUT.flag("--json as_json", "Print the result as one JSON object; ranks then write to stderr.")
+@SET
+@RECORD
 @OPTIONS.flag("--dry-run", "Print what would be started, and start nothing.")
 @OPTIONS.value(
     "--assume",
@@ -174,11 +178,15 @@ def launch(
         raise click.BadParameter(message, param_hint="--json")
     kind = "module" if as_module else "program" if no_python else "script"
     given: Dict[str, Any] = {kind: what}
+    typed = settings.pop("set")
     given.update((name, value) for name, value in settings.items() if value is not None)
     variables = _parse_variables(env)
     with exit_on_refusal(as_json):
+        from ascend_session.config.overlay import parse_settings
         from ascend_session.launcher.config import LaunchConfig
 
+        if typed:
+            given["set"] = parse_settings(typed)
         config = LaunchConfig(**given, args=arguments, env=variables, preflight=not no_preflight)
         if dry_run:
             _show_plan(config, as_json, assume)
@@ -283,6 +291,9 @@ def _rank_lines(rank: "RankPlan", shared: Mapping[str, str]) -> List[str]:
 
 
 def _plan_facts(plan: "Plan") -> Iterator[Tuple[str, str]]:
+    from ascend_session.cluster.records import list_records
+    from ascend_session.config.overlay import describe_setting
+
     first = plan.ranks[0]
     count = len(plan.ranks)
     yield "Ranks", f"{count} on {plan.backend.name}: {in_command(plan.reason)}"
@@ -294,6 +305,10 @@ def _plan_facts(plan: "Plan") -> Iterator[Tuple[str, str]]:
     if plan.nodes.count > 1:
         yield "Node", f"{plan.nodes.place}; {plan.size} ranks in all"
     yield "Logs", plan.folder
+    for path, value in plan.config.set.items():
+        yield "Set", describe_setting(path, value)
+    if plan.config.record is not None:
+        yield "Record", " ".join(list_records(plan.config.record, (r.rank for r in plan.ranks)))
     if plan.config.attach is not None:
         yield "Terminal", f"rank {plan.config.attach}"
     if len(plan.shown) == count:

@@ -11,7 +11,9 @@ from ascend_session.cli._parameters import (
     BACKEND,
     MODULE,
     OPTIONS,
+    RECORD,
     SCRIPT,
+    SET,
     ScriptCommand,
     command,
 )
@@ -22,6 +24,8 @@ from ascend_session.cli._parameters import (
 @ARGUMENTS
 @BACKEND
 @MODULE
+@SET
+@RECORD
 @OPTIONS.flag("--strict", "Also refuse options with a warning, such as ignored ones (stub only).")
 @OPTIONS.flag("--print-config", "Print each session's AscendConfig (stub only).")
 @OPTIONS.value("--json json_file", "FILE", "Also write the report to FILE.")
@@ -30,9 +34,11 @@ def run(
     arguments: Tuple[str, ...],
     backend: Optional[str],
     as_module: bool,
+    record: Optional[str],
     strict: bool,
     print_config: bool,
     json_file: Optional[str],
+    **typed: Tuple[str, ...],
 ) -> None:
     """Run a script written for npu_bridge, unchanged.
 
@@ -49,8 +55,16 @@ def run(
         ascend-session run --strict --json report.json -m my_package.train
     """
     from ascend_session.backends import BACKEND_VARIABLE, backend_class, choose
+    from ascend_session.cluster.records import clear_records, list_records, own_rank
+    from ascend_session.config.overlay import parse_settings, write_overlay
     from ascend_session.errors import JobError
-    from ascend_session.witness import RUN_VARIABLE, STARTUP, put_first
+    from ascend_session.witness import (
+        RECORD_VARIABLE,
+        RUN_VARIABLE,
+        SET_VARIABLE,
+        STARTUP,
+        put_first,
+    )
 
     environ = dict(os.environ)
     with exit_on_error(2):
@@ -61,6 +75,10 @@ def run(
                 hint="Give the path of a Python script. For a shell script, use "
                 "`ascend-session launch -n 1 --no-python bash SCRIPT`.",
             )
+        overlay = parse_settings(typed["set"])
+        if record is not None:
+            record = os.path.abspath(record)
+            clear_records(list_records(record, [own_rank(environ)]))
     settings = {
         "backend": choice.name,
         "replaces_vendor": "yes" if backend_class(choice.name).replaces_vendor else "no",
@@ -69,6 +87,10 @@ def run(
     if json_file is not None:
         settings["json"] = os.path.abspath(json_file)
     environ[RUN_VARIABLE] = "\n".join(f"{name}={value}" for name, value in settings.items())
+    if overlay:
+        environ[SET_VARIABLE] = write_overlay(overlay)
+    if record is not None:
+        environ[RECORD_VARIABLE] = record
     if strict:
         from ascend_session.compat.sessions import STRICT_VARIABLE
 

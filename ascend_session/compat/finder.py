@@ -187,7 +187,7 @@ class VendorRun:
             if name in sys.modules:  # by another sitecustomize
                 self._finder.note_sessions(sys.modules[name])
             else:
-                sys.meta_path.insert(0, AfterImport(name, self._finder.note_sessions))
+                sys.meta_path.insert(0, AfterImport(name, self._finder.note_sessions, _try))
 
     def fail(self, error: BaseException) -> None:
         """Pass on that the program fails to what ends the vendor's system; never raise."""
@@ -211,10 +211,16 @@ class AfterImport:
     Args:
         name: The module's full name.
         function: The function.
+        call: How it is called: `_try` or `_raise`.
     """
 
-    def __init__(self, name: str, function: "Callable[[Any], None]") -> None:
-        self._name, self._function = name, function
+    def __init__(
+        self,
+        name: str,
+        function: "Callable[[Any], None]",
+        call: "Callable[[Callable[[], None]], None]",
+    ) -> None:
+        self._name, self._function, self._call = name, function, call
 
     def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
         """Give what the other finders give; its loader calls the function."""
@@ -228,12 +234,39 @@ class AfterImport:
         if load is not None:
 
             def exec_module(module: "Any") -> None:
-                del spec.loader.exec_module
+                vars(spec.loader).pop("exec_module", None)  # by another of this class, too
                 load(module)
-                _try(lambda: self._function(module))  # of a TensorFlow that nobody has seen yet
+                self._call(
+                    lambda: self._function(module)
+                )  # of a TensorFlow that nobody has seen yet
 
             spec.loader.exec_module = exec_module
         return spec
+
+
+_RUN_CONFIGS = "npu_bridge.estimator.npu.npu_config"
+
+
+def watch_from_outside() -> None:
+    """Have `backends.outside` watch the sessions of this process from the first one on."""
+    outside = "ascend_session.backends.outside"
+    name = "tensorflow.python.client.session"
+    finders: Any = sys.meta_path
+    if name in sys.modules:  # by another sitecustomize
+        _import_own(outside).watch_sessions()
+    else:
+        watch = AfterImport(name, lambda module: _import_own(outside).watch_sessions(), _raise)
+        finders.insert(0, watch)
+    for config in (_RUN_CONFIGS, f"{_COMPAT}.{_RUN_CONFIGS}"):
+        overlay = AfterImport(
+            config, lambda module: _import_own(outside).overlay_run_config(module), _raise
+        )
+        finders.insert(0, overlay)
+
+
+def _raise(function: "Callable[[], None]") -> None:
+    """Call a function; what it raises ends the import."""
+    function()
 
 
 def _try(function: "Callable[[], None]") -> None:

@@ -29,6 +29,7 @@ from typing import (
     Tuple,
 )
 
+from ascend_session.backends import outside
 from ascend_session.backends.stub import StubBackend
 from ascend_session.compat.advice import advise
 from ascend_session.compat.sessions import (
@@ -329,6 +330,7 @@ def watch_run(request: Mapping[str, str]) -> None:
             it opens a session. ``unread``: lines of the script that open a session with an entry
             before one of the vendor's packages is imported.
     """
+    outside.watch_sessions()  # first: what is set from outside is checked like the script's own
     if request.get("replaces_vendor", "yes") != "yes":
         watch_sessions_on_device()
         return

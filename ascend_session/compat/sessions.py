@@ -40,6 +40,7 @@ from ascend_session.backends import tf_sessions
 from ascend_session.backends._tensorflow import destroy, disown, is_running, tf1
 from ascend_session.backends.exchange.models import Advice
 from ascend_session.backends.exchange.outcome import set_advice
+from ascend_session.backends.outside import describe_replaced, replaced_in
 from ascend_session.backends.tf_sessions import SessionObserver, add_observer
 from ascend_session.cluster.schedulers import read_identity
 from ascend_session.compat.typed_config import print_config
@@ -64,7 +65,7 @@ from ascend_session.files import replace_file
 from ascend_session.findings import ERROR, Finding
 from ascend_session.process import on_close, on_fork
 from ascend_session.rank_folder import RANK_FOLDER, SESSIONS_NAME
-from ascend_session.session.api import ascend_system
+from ascend_session.session.api import SystemContext
 from ascend_session.session.conditions import refuse_one_shot
 from ascend_session.session.options import Leftovers, init_options, late_options
 from ascend_session.session.signals import (
@@ -124,7 +125,8 @@ def _open_system(parameters: Mapping[str, Any]) -> AscendSystem:
     with warnings.catch_warnings():
         # The options were reported when the session was checked.
         warnings.simplefilter("ignore", AscendConfigWarning)
-        context = ascend_system(AscendConfig.from_parameter_map(parameters), backend="stub")
+        # What is set from outside is in the parameters already.
+        context = SystemContext(AscendConfig.from_parameter_map(parameters), "stub", 0, None)
         _Opened.opener = threading.get_ident()
         try:
             opened: AscendSystem = context.__enter__()
@@ -482,6 +484,7 @@ class _OnStub(SessionObserver):
             graph = graph or tf1().get_default_graph()
             verdict.notes += describe_host_operators(verdict.values, graph)
             target = target or _system_target(verdict.values, graph)
+        verdict.notes += filter(None, [describe_replaced(replaced_in(session))])
         create(session, target, graph, config)
         log.add(session, str(line), verdict)
 

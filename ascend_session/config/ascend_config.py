@@ -7,7 +7,8 @@ from ascend_session.config.entry import FileStore, adapter_part, flatten, unflat
 from ascend_session.config.files import from_file
 from ascend_session.config.model import ConfigPart
 from ascend_session.config.option import adapter_options
-from ascend_session.config.options import AdapterOptions, MemoryConfig
+from ascend_session.config.options import AdapterOptions
+from ascend_session.config.overlay import overlay_options
 from ascend_session.config.proto import build_proto, from_config_proto
 from ascend_session.config.rules import refusal_of, validate, validate_host
 from ascend_session.config.tuning import TUNING_DETAILS, mode_number
@@ -83,15 +84,14 @@ class AscendConfig(AdapterOptions):
         Raises:
             ConfigError: For another mode, and as from the constructor.
         """
-        memory = {} if self.memory_config is None else self.memory_config.given()
         changes: Dict[str, Any] = {
             "aoe_mode": mode_number(mode),
-            "memory_config": MemoryConfig(**{**memory, "static_memory_policy": 0}),
+            "memory_config.static_memory_policy": 0,
             "profiling_config": None,
         }
         if work_path is not None:
             changes["work_path"] = work_path
-        return self.replace(**changes)
+        return overlay_options(self, changes)
 
     def for_verifying(self, mode: Optional[str] = None) -> "AscendConfig":
         """Return a copy for a run that shows the effect of tuning.

@@ -13,10 +13,12 @@ from ascend_session.config.entry import (
     flatten,
     read_entries,
     unflatten,
+    values_in_force,
 )
 from ascend_session.config.model import ConfigModel
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
+from ascend_session.config.overlay import Overlay, entry_changes
 from ascend_session.config.rules import validate
 from ascend_session.errors import BackendError, ConfigError, warn
 from ascend_session.findings import ERROR, Finding
@@ -62,10 +64,48 @@ def add_to_entry(proto: Any, parameters: Mapping[str, Any]) -> None:
     entry = next((entry for entry in optimizers if entry.name == ENTRY_NAME), None)
     if entry is None:
         entry = optimizers.add(name=ENTRY_NAME)
+    _write_values(entry, parameters)
+
+
+def _write_values(entry: Any, parameters: Mapping[str, Any]) -> None:
     known = options_by_key(AdapterOptions)
     for key, value in parameters.items():
         field = known[key].field or ""
         setattr(entry.parameter_map[key], field, value.encode() if field == "s" else value)
+
+
+def overlay_entry(proto: Any, overlay: Overlay) -> Tuple[Any, Dict[str, Any]]:
+    """Return a proto with an overlay's values in its NpuOptimizer entry, and what they replace.
+
+    A proto without an entry is returned as it is: the adapter leaves its session on the host. Of
+    several entries the last gets the values, and the others lose those keys.
+
+    Args:
+        proto: A ``tf.ConfigProto`` or None; never changed.
+        overlay: The values, as `overlay.check_overlay` returns them.
+
+    Returns:
+        The proto, and the values in force before, by key, of the keys that are different now.
+    """
+    rewrite = getattr(getattr(proto, "graph_options", None), "rewrite_options", None)
+    if not overlay or not any(
+        each.name == ENTRY_NAME for each in getattr(rewrite, "custom_optimizers", ())
+    ):
+        return proto, {}
+    changes = entry_changes(overlay)
+    before = values_in_force(read_entries(proto)[0])
+    copied = type(proto)()
+    copied.CopyFrom(proto)
+    optimizers = copied.graph_options.rewrite_options.custom_optimizers
+    entries = [each for each in optimizers if each.name == ENTRY_NAME]
+    for entry in entries:
+        for key in (*changes.written, *changes.removed):
+            if key in entry.parameter_map:
+                del entry.parameter_map[key]
+    _write_values(entries[-1], changes.written)
+    after = values_in_force(read_entries(copied)[0])
+    keys = (*changes.written, *changes.removed)
+    return copied, {key: before.get(key) for key in keys if before.get(key) != after.get(key)}
 
 
 def from_config_proto(model: Type[_Model], proto: Any) -> _Model:

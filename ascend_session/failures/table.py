@@ -849,11 +849,11 @@ ROWS: Tuple[Definition, ...] = (
         is_secondary=True,
     ),
     _permanent(
-        "guides/debugging.md#the-loss-is-nan",
+        "guides/wrong_results.md#the-loss-is-nan",
         "An operator has divided by zero or overflowed; float16 ends at 65504. Find the first one: "
         "tf.debugging.check_numerics, or on a device the overflow dump. Then mend the input, lower "
         "the learning rate, clip, or give DistributedOptimizer a loss scale manager. See "
-        "'ascend-session guide debugging'.",
+        "'ascend-session guide wrong_results'.",
         KnownText("NaN loss during training", "NaN"),
         KnownText("Tensor had NaN values", "NaN"),
         KnownText("Tensor had Inf values", "NaN"),

@@ -15,9 +15,11 @@ import time
 from typing import Callable, Iterator, List, Optional
 
 from ascend_session.backends.exchange.rendezvous import remove_abandoned
+from ascend_session.cluster.records import clear_records, list_records
 from ascend_session.cluster.variables import RENDEZVOUS
 from ascend_session.errors import AscendError, ConfigError, JobError
 from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.decided import make_absolute
 from ascend_session.launcher.devices import not_bound
 from ascend_session.launcher.events import (
     Event,
@@ -37,6 +39,7 @@ from ascend_session.launcher.show.following import Output
 from ascend_session.launcher.show.screen import Target, can_redraw
 from ascend_session.launcher.signals import Signals
 from ascend_session.launcher.supervisor import supervise
+from ascend_session.rank_folder import read_replaced
 from ascend_session.spelling import Message, option, template_of
 
 _RELEASE_S = 5.0  # that a driver may take to let go of what a killed process held
@@ -157,6 +160,9 @@ def launch_within(
     stack = contextlib.ExitStack()
     try:
         events = None if config.events is None else stack.enter_context(EventFile(config.events))
+        if config.record is not None:
+            path = make_absolute(config.record)
+            clear_records(list_records(path, (rank.rank for rank in first.ranks)))
         _make_folder(config, first.folder)
         job_output = Output(
             output,
@@ -222,7 +228,7 @@ class _Launch:
         on_event: Callable[[Event], None],
         on_report: Callable[[Reported], None],
     ) -> None:
-        self._first = first
+        self._first = self._last = first
         self._signals = signals
         self._output = output
         self._events = events
@@ -236,6 +242,7 @@ class _Launch:
         first = self._first
         planned: Optional[Plan] = first
         while planned is not None:
+            self._last = planned
             last = self._run_attempt(planned)
             planned = None
             if last.cause is not None:
@@ -249,6 +256,8 @@ class _Launch:
             backend=first.backend.name,
             attempts=tuple(self._attempts),
             notes=tuple(dict.fromkeys([*self._notes, *self._output.troubles])),
+            set=first.config.set,
+            replaced=tuple(read_replaced(self._last.ranks[0].folder)),
         )
         self._pass_on(Finished(result, time.time()))
         return result

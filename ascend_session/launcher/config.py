@@ -54,6 +54,12 @@ class LaunchConfig:
         show: Whose output is shown: ``all``, ``none`` or ranks as in ``0,4-7``.
         independent: Whether each rank trains a model of its own, as in a sweep: then nothing is
             reported about models that differ.
+        set: Options that all ranks get in place of what the script sets: by their paths such as
+            ``"dump_config.dump_step"``, or by their keys in the NpuOptimizer entry. None leaves an
+            option out.
+        record: File for one JSON line per training run of rank 0, for ``ascend-session compare``;
+            the other ranks write files of their own beside it, as in ``run.rank1.jsonl``. What an
+            earlier launch left in them is gone. None means no such file.
         attach: The rank of this node that gets the launcher's standard streams, for a debugger or
             ``input()``. What the others write goes to their files only, Ctrl-C goes to this rank
             first, and no time limit counts as a stall. Standard input must be a terminal.
@@ -93,6 +99,8 @@ class LaunchConfig:
     bind: str = "auto"
     show: str = "all"
     independent: bool = False
+    set: Mapping[str, Any] = field(default_factory=dict)
+    record: Optional[str] = None
     attach: Optional[int] = None
     timestamps: bool = False
     events: Optional[str] = None
@@ -112,6 +120,13 @@ class LaunchConfig:
         is_complete = not problems
         problems += _check_args(self.args)
         problems += _check_env(self.env)
+        if self.set != {}:
+            from ascend_session.config.overlay import check_overlay
+
+            try:
+                object.__setattr__(self, "set", check_overlay(self.set))
+            except ConfigError as error:
+                problems += error.problems
         if is_complete:
             problems += _check_together(self)
         if problems:
@@ -152,7 +167,7 @@ _VALUES: Tuple[Tuple[Tuple[str, ...], Callable[[Any], bool], str], ...] = (
     (
         (
             *("script", "module", "program", "rank_table", "chief_ip", "job_id"),
-            *("cwd", "python", "log_dir", "events"),
+            *("cwd", "python", "log_dir", "events", "record"),
         ),
         _is_text,
         _TEXT,

@@ -11,7 +11,7 @@ guides/facts/launch.md#collectives-that-are-switched-off, guides/facts/devices.m
 
 import os
 import re
-from typing import TYPE_CHECKING, Dict, Mapping, NamedTuple, Sequence, Type
+from typing import TYPE_CHECKING, Any, Dict, Mapping, NamedTuple, Sequence, Type
 
 from ascend_session.backends import BACKEND_VARIABLE, STUB_DEVICES_VARIABLE
 from ascend_session.cluster.schedulers import IDENTITY_VARIABLES, has_scheduler
@@ -24,10 +24,10 @@ from ascend_session.cluster.variables import (
     read_task_type,
 )
 from ascend_session.errors import JobError
-from ascend_session.launcher.decided import Decided, Request, decision
+from ascend_session.launcher.decided import Decided, Request, decision, make_absolute
 from ascend_session.rank_folder import PLOG_FOLDER, RANK_FOLDER, WORK_FOLDER
 from ascend_session.spelling import as_message, option
-from ascend_session.witness import STARTUP, put_first
+from ascend_session.witness import RECORD_VARIABLE, SET_VARIABLE, STARTUP, put_first
 
 if TYPE_CHECKING:
     from ascend_session.backends.base import Backend
@@ -62,6 +62,7 @@ _BY_TABLE = (
 _KEPT = {
     "ASCEND_RT_VISIBLE_DEVICES": f"Give {option('devices')}, or export it before the launch.",
     INDEPENDENT: f"Give {option('independent')}, or export it before the launch.",
+    SET_VARIABLE: f"Give {option('set')}, or export it before the launch.",
     "ASCEND_SESSION_HOST_ROOT": "Export it before the launch.",
     STUB_DEVICES_VARIABLE: f"Give {option('processes')}, or export it before the launch.",
 }
@@ -80,6 +81,7 @@ _SET = {
     GRACE: f"Give {option('grace')}.",
     RENDEZVOUS: "The launcher makes up a new one for each attempt.",
     LAUNCHED: _BY_RANK,
+    RECORD_VARIABLE: f"Give {option('record')}.",
 }
 OWNED: Dict[str, str] = {name: as_message(hint) for name, hint in {**_SET, **_KEPT}.items()}
 """Variables that nobody may give in ``env``, and what to do instead."""
@@ -153,6 +155,8 @@ def decide_environments(
         **({} if rendezvous.chief else {"RANK_SIZE": str(size)}),
         **rendezvous.variables,
         **({INDEPENDENT: "1"} if config.independent else {}),
+        **_describe_overlay(config.set, environ),
+        **({} if config.record is None else {RECORD_VARIABLE: make_absolute(config.record)}),
     }
     removed = _find_removed(environ, shared, config.env)
     notes = [
@@ -202,6 +206,19 @@ def decide_environments(
         variables["PYTHONPATH"] = put_first(STARTUP, path)
         environments.append(variables)
     return Decided(RankEnvironments(environments, removed), tuple(notes))
+
+
+def _describe_overlay(overlay: Mapping[str, Any], environ: Mapping[str, str]) -> Dict[str, str]:
+    """Return the variable with the options that are set from outside, if there are any.
+
+    Raises:
+        ConfigError: If the launcher has inherited one that the ranks could not read.
+    """
+    if not overlay and not environ.get(SET_VARIABLE):
+        return {}
+    from ascend_session.config.overlay import read_overlay, write_overlay
+
+    return {SET_VARIABLE: write_overlay(overlay or read_overlay(environ))}
 
 
 def _find_removed(

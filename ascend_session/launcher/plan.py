@@ -159,6 +159,7 @@ class Plan(NamedTuple):
             "removed": self.removed,
             "notes": self.notes,
             "bound": self.bound,
+            **({"set": dict(self.config.set)} if self.config.set else {}),
             "ranks": [rank.as_dict() for rank in self.ranks],
         }
 

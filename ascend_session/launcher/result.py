@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Tuple
 
 from ascend_session.launcher.reports import Reports
 
@@ -253,6 +253,8 @@ class LaunchResult:
         backend: ``npu`` or ``stub``.
         attempts: Every attempt, in order; the last one decides.
         notes: What the user should know besides, in sentences.
+        set: The options that were set from outside; None for one that was left out.
+        replaced: Option, value and the script's own value, of those that this rank 0 has replaced.
     """
 
     code: int
@@ -260,6 +262,8 @@ class LaunchResult:
     backend: str
     attempts: Tuple[Attempt, ...]
     notes: Tuple[str, ...] = ()
+    set: Mapping[str, Any] = field(default_factory=dict)
+    replaced: Tuple[Tuple[str, Any, Any], ...] = ()
 
     def __str__(self) -> str:
         """Write the summary with which the command ends, without a newline at its end."""
@@ -285,6 +289,8 @@ class LaunchResult:
     def as_dict(self) -> Dict[str, Any]:
         """Convert the result to plain values, which JSON can hold."""
         values = dict(vars(self))
+        if not self.set and not self.replaced:
+            del values["set"], values["replaced"]
         return {**values, "attempts": [attempt.as_dict() for attempt in self.attempts]}
 
 

@@ -12,6 +12,7 @@ import os
 from typing import Any, Dict, Mapping, Optional
 
 from ascend_session.backends.base import Backend
+from ascend_session.backends.outside import overlay_config, strip_proto
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import uses_collectives
 from ascend_session.config.ascend_config import AscendConfig
@@ -19,6 +20,7 @@ from ascend_session.config.entry import FileStore, adapter_part, flatten
 from ascend_session.config.hccl_variables import check_hccl_variables
 from ascend_session.config.hints import SIBLINGS
 from ascend_session.config.option import Option, options_by_key
+from ascend_session.config.overlay import read_overlay
 from ascend_session.config.proto import SessionProto, add_to_entry, build_proto
 from ascend_session.config.rules import validate, validate_opening
 from ascend_session.errors import ConfigError, UnsupportedError, warn
@@ -76,6 +78,7 @@ class Options:
     def __init__(
         self, config: AscendConfig, base: Optional[Any], backend: Backend, job: Job
     ) -> None:
+        base = strip_proto(base)
         self._config = config
         self._base = base
         self._backend = backend
@@ -108,9 +111,10 @@ class Options:
         Raises:
             AscendError: If something is given twice and differs, or is refused.
         """
+        base = strip_proto(base)
         if config is None:
             config = self._config
-        if device_id is not None:
+        if device_id is not None and "session_device_id" not in read_overlay(os.environ):
             config = _on_device(config, device_id)
         if config is self._config and base is self._base:
             return self.proto
@@ -142,7 +146,7 @@ class Options:
 
 
 def checked(config: Any) -> Optional[AscendConfig]:
-    """Return ``config`` if it is an AscendConfig or None.
+    """Return ``config`` if it is an AscendConfig or None, with what is set from outside.
 
     Raises:
         ConfigError: If it is something else, with what to write instead.
@@ -155,7 +159,7 @@ def checked(config: Any) -> Optional[AscendConfig]:
                 "supports: here each session would train alone.",
                 hint="Give it to NPUEstimator: NPURunConfig(**config.to_run_config_kwargs()).",
             )
-        return config
+        return overlay_config(config)
     if config is None:
         return None
     kind = type(config).__name__

@@ -41,6 +41,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional
 
 from ascend_session import backends
+from ascend_session.backends import outside
 from ascend_session.backends._tensorflow import (
     FORK_HINT,
     disown,
@@ -338,6 +339,7 @@ class AscendSystem:
         try:
             self._initialize(wait_s, probe)
             self._set_place(self._backend.confirm_job(self.job))
+            outside.watch_sessions()
             add_observer(self.others)
             on_close("system", _close_at_exit)
             self._set_state(State.OPEN)
@@ -565,7 +567,9 @@ def use_system(
         if _current is not None:
             _current.check_shareable(config, backend)
             return Use(_current)
-        system = AscendSystem(AscendConfig() if config is None else config, base)
+        if config is None:
+            config = outside.overlay_config(AscendConfig())
+        system = AscendSystem(config, base)
         system.signals.install()  # first: from here on no signal leaves the system opening
         _current = system
         use = Use(system)

@@ -26,7 +26,8 @@ def _start_witness():  # type: ignore[no-untyped-def]
     """Run ``witness.py``, if there is anything to watch; a failure must not reach the program."""
     environ = os.environ
     is_rank = environ.get("ASCEND_SESSION_RANK_PID") == str(os.getpid())
-    is_below = "ASCEND_SESSION_LAUNCHED" in environ or "ASCEND_SESSION_RUN" in environ
+    asks = ("LAUNCHED", "RUN", "SET", "RECORD")
+    is_below = any(f"ASCEND_SESSION_{name}" in environ for name in asks)
     if sys.version_info < (3, 6) or not (is_rank or is_below):
         return
     try:

@@ -1,0 +1,135 @@
+"""Two recorded trainings are compared: the first step that differs, and the setups."""
+
+import json
+from pathlib import Path
+from typing import Any, Dict, List, Sequence
+
+import pytest
+from click.testing import CliRunner
+
+from ascend_session.cli.compare import compare
+
+HEADER = {"record": 1, "rank": 0, "ranks": 1, "job": "", "options": {}, "versions": {}}
+
+
+def write(path: Path, losses: Sequence[Any], **header: Any) -> str:
+    head = {**HEADER, **header}
+    lines: List[Dict[str, Any]] = [head]
+    lines += [
+        {"step": number, "rank": head["rank"], "values": {"loss": loss}}
+        for number, loss in enumerate(losses, 1)
+    ]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return str(path)
+
+
+def call(*words: str) -> Any:
+    return CliRunner().invoke(compare, list(words))
+
+
+def test_equal_trainings_have_no_difference(tmp_path: Path) -> None:
+    a = write(tmp_path / "a", [3.0, 2.0, "nan", "inf", "-inf", 0.0])
+    b = write(tmp_path / "b", [3.00001, 2.0, "nan", "inf", "-inf", -0.0])
+    ended = call(a, b)
+    assert (ended.exit_code, ended.output) == (
+        0,
+        "All 6 steps that both have agree, in 6 values.\n",
+    )
+    assert call("--rtol", "0", a, b).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("other", "shown"),
+    [(2.0001, "2.0001"), ("nan", "nan"), ("inf", "inf"), ("-inf", "-inf"), (-2.0, "-2.0")],
+)
+def test_the_first_step_that_differs_is_named(tmp_path: Path, other: Any, shown: str) -> None:
+    a = write(tmp_path / "a", [3.0, 2.0, 1.0])
+    b = write(tmp_path / "b", [3.0, other, 9.0])
+    ended = call(a, b)
+    assert ended.exit_code == 1
+    assert ended.output == f"Step 2, rank 0: loss is 2.0 in A and {shown} in B.\n"
+    [first] = json.loads(call("--json", a, b).output)["first"]
+    assert (first["step"], first["name"], str(first["b"])) == (2, "loss", shown)
+
+
+def test_infinities_of_either_sign_differ(tmp_path: Path) -> None:
+    assert call(write(tmp_path / "a", ["inf"]), write(tmp_path / "b", ["-inf"])).exit_code == 1
+
+
+def test_a_longer_training_differs_though_its_beginning_agrees(tmp_path: Path) -> None:
+    ended = call(write(tmp_path / "a", [3.0, 2.0]), write(tmp_path / "b", [3.0, 2.0, 1.0]))
+    assert ended.exit_code == 1
+    assert "All 2 steps that both have agree" in ended.output
+    assert "A has 2 steps and B has 3." in ended.output
+
+
+def test_options_and_versions_that_differ_are_named(tmp_path: Path) -> None:
+    a = write(tmp_path / "a", [1.0], options={"precision_mode": "force_fp32", "deterministic": 1})
+    b = write(tmp_path / "b", [1.0], options={"deterministic": 1}, versions={"tensorflow": "2"})
+    ended = call(a, b)
+    assert ended.exit_code == 0
+    assert "The option precision_mode is force_fp32 in A and not set in B." in ended.output
+    assert "The version of tensorflow is not set in A and 2 in B." in ended.output
+    assert "deterministic" not in ended.output
+
+
+def test_ranks_are_compared_each_with_its_own(tmp_path: Path) -> None:
+    for name, last in (("a", 5.0), ("b", 6.0)):
+        write(tmp_path / f"{name}.jsonl", [3.0, 2.0], ranks=2, job=name)
+        write(tmp_path / f"{name}.rank1.jsonl", [4.0, last], ranks=2, job=name, rank=1)
+    ended = call(str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl"))
+    assert ended.output == "Step 2, rank 1: loss is 5.0 in A and 6.0 in B.\n"
+
+
+def test_one_rank_and_two_are_compared_by_the_mean(tmp_path: Path) -> None:
+    one = write(tmp_path / "one.jsonl", [3.0, 2.0])
+    two = write(tmp_path / "two.jsonl", [2.0, 1.0], ranks=2, job="j")
+    write(tmp_path / "two.rank1.jsonl", [4.0, 3.0], ranks=2, job="j", rank=1)
+    ended = call(one, two)
+    assert ended.exit_code == 0
+    assert "A has 1 rank and B has 2 ranks: their means are compared." in ended.output
+    write(tmp_path / "two.rank1.jsonl", [4.0, 3.0], ranks=2, job="an earlier one", rank=1)
+    ended = call(one, two)
+    assert ended.exit_code == 1
+    assert "nothing is recorded of ranks 1" in ended.output
+
+
+def test_a_torn_line_and_an_attempt_that_was_restarted_are_noted(tmp_path: Path) -> None:
+    a, b = (write(tmp_path / name, [3.0, 2.0]) for name in "ab")
+    with open(b, "a") as file:
+        file.write('{"step":3,"ra')
+    ended = call(a, b)
+    assert ended.exit_code == 0
+    assert "1 line could not be read" in ended.output
+    text = (tmp_path / "a").read_text()
+    write(tmp_path / "c", [7.0, 8.0, 9.0], job="first")
+    with open(tmp_path / "c", "a") as file:
+        file.write(text)
+    ended = call(a, str(tmp_path / "c"))
+    assert ended.exit_code == 0
+    assert "only the last attempt is compared" in ended.output
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x\n", "[]\n", '{"step": 1}\n', "\0\n", f"{json.dumps(HEADER)}\n"]
+)
+def test_a_file_that_is_no_record_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "b").write_text(text)
+    ended = call(write(tmp_path / "a", [1.0]), str(tmp_path / "b"))
+    assert ended.exit_code == 2
+
+
+def test_nothing_in_common_is_no_agreement(tmp_path: Path) -> None:
+    a = write(tmp_path / "a", [1.0])
+    (tmp_path / "b").write_text(
+        f'{json.dumps(HEADER)}\n{{"step": 1, "rank": 0, "values": {{"other": 1.0}}}}\n'
+    )
+    assert call(a, str(tmp_path / "b")).exit_code == 2
+    assert call(a, str(tmp_path / "missing")).exit_code == 2
+    assert call(a, str(tmp_path)).exit_code == 2
+
+
+def test_a_tolerance_is_a_small_number(tmp_path: Path) -> None:
+    a = write(tmp_path / "a", [1.0])
+    for wrong in ("x", "-1", "1", "nan"):
+        assert call("--rtol", wrong, a, a).exit_code == 2

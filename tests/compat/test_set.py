@@ -1,0 +1,221 @@
+"""An option that is set from outside is as good as one that is edited into the script."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Dict
+
+import pytest
+
+from ascend_session.config.option import options_by_key
+from ascend_session.config.options import AdapterOptions
+from ascend_session.witness import SET_VARIABLE
+from tests.compat.run_scripts import PREFACE, environment, run_script
+from tests.launched import launched
+
+ENTRY = (
+    PREFACE
+    + """
+from npu_bridge.npu_init import *
+with tf.Session(config=options(**OPTIONS)) as session:
+    session.run(tf.no_op())
+    entry = session._config.graph_options.rewrite_options.custom_optimizers[0]
+    print(sorted((k, str(v)) for k, v in entry.parameter_map.items()))
+"""
+)
+
+TWENTY: Dict[str, Any] = {
+    "precision_mode": "force_fp32",
+    "hcom_parallel": True,
+    "graph_run_mode": 1,
+    "iterations_per_loop": 1,
+    "enable_data_pre_proc": True,
+    "mix_compile_mode": False,
+    "graph_memory_max_size": "1073741824",
+    "variable_memory_max_size": "1073741824",
+    "stream_max_parallel_num": "AIcoreEngine:10",
+    "dynamic_input": False,
+    "enable_small_channel": 1,
+    "op_select_implmode": "high_precision",
+    "optypelist_for_implmode": "Pooling,SoftmaxV2",
+    "hccl_timeout": 1200,
+    "op_wait_timeout": 120,
+    "op_execute_timeout": 120,
+    "deterministic": 1,
+    "external_weight": False,
+    "enable_exception_dump": 1,
+    "static_memory_policy": 0,
+}
+OF_SCRIPT = {"precision_mode": "allow_mix_precision", "hcom_parallel": False, "use_off_line": True}
+
+
+def test_twenty_options_are_as_if_the_script_was_edited(
+    tmp_path: Path, forking_python: str
+) -> None:
+    assert len(TWENTY) == 20
+    edited = f"OPTIONS = { ({**OF_SCRIPT, **TWENTY})!r}\n{ENTRY}"
+    reports = []
+    for text, variables in (
+        (edited, {}),
+        (f"OPTIONS = {OF_SCRIPT!r}\n{ENTRY}", {SET_VARIABLE: json.dumps(TWENTY)}),
+    ):
+        ended = run_script(
+            tmp_path,
+            text,
+            python=forking_python,
+            asked=f"backend=stub\njson={tmp_path / 'report.json'}",
+            variables=variables,
+        )
+        assert ended.returncode == 0, ended.stderr
+        report = json.loads((tmp_path / "report.json").read_text())
+        for session in report["sessions"]:
+            session["notes"] = [each for each in session["notes"] if "outside" not in each]
+        reports.append((ended.stdout, report["options"], report["sessions"]))
+    assert reports[0] == reports[1]
+    assert "force_fp32" in reports[0][0]
+
+
+def test_the_report_names_what_came_from_outside_and_what_it_replaced(
+    tmp_path: Path, forking_python: str
+) -> None:
+    overlay = {"precision_mode": None, "hcom_parallel": True, "deterministic": 1}
+    ended = run_script(
+        tmp_path,
+        f"OPTIONS = {OF_SCRIPT!r}\n{ENTRY}",
+        python=forking_python,
+        variables={SET_VARIABLE: json.dumps(overlay)},
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "Session 1: Set from outside: " in ended.stderr
+    for words in (
+        "precision_mode= (in the script 'allow_mix_precision')",
+        "hcom_parallel=true (in the script False)",
+        "deterministic=1 (in the script not set)",
+    ):
+        assert words in ended.stderr
+    assert "precision_mode" not in ended.stdout
+
+
+def test_what_a_device_would_refuse_in_the_script_is_refused_from_outside(
+    tmp_path: Path, forking_python: str
+) -> None:
+    ended = run_script(
+        tmp_path,
+        f"OPTIONS = {OF_SCRIPT!r}\n{ENTRY}",
+        python=forking_python,
+        variables={SET_VARIABLE: '{"dump_config.enable_dump": true}'},
+    )
+    assert ended.returncode == 1
+    assert "enable_dump=True needs dump_path" in ended.stderr
+
+
+LOOPS = (
+    PREFACE
+    + """
+from npu_bridge.npu_init import *
+for config in (NPURunConfig(iterations_per_loop=4), NPURunConfig(4), NPURunConfig()):
+    print(config.iterations_per_loop, end=" ")
+"""
+)
+
+
+@pytest.mark.parametrize(("value", "shown"), [(10, "10 10 10 "), (None, "1 1 1 ")])
+def test_loops_of_an_estimator_are_those_from_outside(
+    tmp_path: Path, forking_python: str, value: Any, shown: str
+) -> None:
+    ended = run_script(
+        tmp_path,
+        LOOPS,
+        python=forking_python,
+        variables={SET_VARIABLE: json.dumps({"iterations_per_loop": value})},
+    )
+    if "UnsupportedError" in ended.stderr:
+        pytest.skip("this TensorFlow has no estimators")
+    assert ended.stdout == shown, ended.stderr
+
+
+OWN = """
+import json, os
+import tensorflow.compat.v1 as tf
+tf.disable_eager_execution()
+from ascend_session import AscendConfig, ascend_session, ascend_system
+cfg = AscendConfig(precision_mode="allow_mix_precision").replace(hcom_parallel=False)
+def show(session):
+    print(AscendConfig.from_config_proto(session._config).parameter_map())
+with ascend_system(cfg, backend="stub") as system:
+    print(system.parameters)
+    with ascend_session(cfg) as session:
+        show(session)
+    with ascend_session(cfg.replace(op_wait_timeout=10)) as session:
+        show(session)
+    with tf.Session(system.target, config=system.session_config()) as session:
+        show(session)
+with ascend_session(session_config=cfg.to_config_proto(), backend="stub") as session:
+    show(session)
+with ascend_session(backend="stub") as session:
+    show(session)
+"""
+
+
+def test_our_own_api_takes_them_for_the_device_and_for_each_session(
+    tmp_path: Path, forking_python: str
+) -> None:
+    overlay = {"precision_mode": "force_fp32", "hcom_parallel": None, "op_wait_timeout": 600}
+    ended = run_script(
+        tmp_path, OWN, python=forking_python, variables={SET_VARIABLE: json.dumps(overlay)}
+    )
+    assert ended.returncode == 0, ended.stderr
+    shown = [eval(line) for line in ended.stdout.splitlines()]
+    assert shown == [{"precision_mode": "force_fp32", "op_wait_timeout": 600}] * 6
+    assert "precision_mode=force_fp32 (in the script 'allow_mix_precision')" in ended.stderr
+
+
+def test_a_launch_gives_them_to_every_rank_and_its_result_names_them(
+    tmp_path: Path, forking_python: str
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(f"OPTIONS = {OF_SCRIPT!r}\n{ENTRY}")
+    settings = {"precision_mode": "force_fp32", "deterministic": 1}
+    result = launched(str(script), 2, tmp_path, python=forking_python, set=settings)
+    assert result.ok, result
+    assert result.as_dict()["set"] == settings
+    assert sorted(result.replaced) == [
+        ("deterministic", 1, None),
+        ("precision_mode", "force_fp32", "allow_mix_precision"),
+    ]
+    for log in tmp_path.glob("ascend-logs/job_*/attempt_1/rank_*/stdout.log"):
+        assert "force_fp32" in log.read_text()
+
+
+def call(folder: Path, *words: str) -> Any:
+    return subprocess.run(
+        [sys.executable, "-m", "ascend_session.cli", *words],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("command", ["run", "launch"])
+def test_a_wrong_setting_starts_nothing(tmp_path: Path, command: str) -> None:
+    (tmp_path / "train.py").write_text("open('started', 'w')")
+    ended = call(tmp_path, command, "--set", "precision_mod=x", "train.py")
+    assert ended.returncode == 2
+    assert "Did you mean precision_mode?" in ended.stderr
+    assert {each.name for each in tmp_path.iterdir()} == {"train.py"}
+
+
+def test_a_dry_run_names_them(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("")
+    words = ("launch", "-n", "2", "--backend", "stub", "--dry-run", "--set", "deterministic=1")
+    assert "Set       deterministic=1\n" in call(tmp_path, *words, "train.py").stdout
+    planned = json.loads(call(tmp_path, *words, "--json", "train.py").stdout)
+    assert planned["set"] == {"deterministic": 1}
+
+
+def test_the_keys_of_this_test_are_the_adapters() -> None:
+    assert set(TWENTY) <= set(options_by_key(AdapterOptions))
