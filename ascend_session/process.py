@@ -4,9 +4,8 @@ There is one exit hook and one fork hook. Code that opens something calls `on_cl
 closed at exit; a module with state that only the parent may use calls `on_fork` when it is
 imported.
 
-Three files have exit hooks of their own: ``witness.py`` and ``cluster/script_rank.py``,
-which import nothing of this package, and ``compat/npu_bridge``, which registers what the vendor's
-package registers.
+Two files have exit hooks of their own: ``witness.py``, which imports nothing of this package, and
+``compat/npu_bridge``, which registers what the vendor's package registers.
 """
 
 import atexit

@@ -5,10 +5,11 @@
 | `STDOUT_NAME`, `STDERR_NAME` | the rank | `launcher.show`, `launcher.cause` |
 | `PLOG_FOLDER`, `WORK_FOLDER` | the vendor's stack | `launcher.cause`, the first |
 | `RECORD_NAME` | `write_record`, in a rank that fails or gets SIGTERM | `failures.record` |
-| `STACKS_NAME`, `name_stacks` | `watch_stacks` in the rank, `cluster.member` in other processes | \
+| `STACKS_NAME`, `name_stacks` | `watch_stacks` in the rank, and in ranks that it starts | \
 `failures.record`, `launcher.activity` |
-| `PROCESS_PREFIX` | `cluster.script_rank` | `cluster.member` |
-| `name_user` | `note_use`, and `cluster.script_rank` | `launcher.background` |
+| `PROCESS_PREFIX` | `witness` in ranks that a script starts | `cluster.member` |
+| `name_exit` | `witness` in ranks that a script starts | `cluster.member` |
+| `name_user` | `note_use` | `launcher.background` |
 | `SESSIONS_NAME` | `compat.sessions` | the same, in rank 0 |
 | `REPLACED_NAME` | `write_replaced`, for `backends.outside` in rank 0 | `read_replaced` |
 | `MODELS_NAME` | `write_models`, for rank 0 on the stub | `read_models` |
@@ -27,7 +28,7 @@ from _thread import get_ident
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, List, Optional, Tuple
+    from typing import Any, List, Mapping, Optional, Tuple
 
 RANK_FOLDER = "ASCEND_SESSION_RANK_FOLDER"
 """Variable with the folder's absolute path; set in processes launched by this package."""
@@ -37,6 +38,12 @@ RANK_PID = "ASCEND_SESSION_RANK_PID"
 
 CHANNEL = "ASCEND_SESSION_CHANNEL"
 """Variable with the address at which the launcher takes messages, see `ascend_session.channel`."""
+
+LAUNCHED = "ASCEND_SESSION_LAUNCHED"
+"""Variable with what the launcher set for its only rank, as in ``RANK_ID=0 RANK_SIZE=1``."""
+
+SCRIPT_RANK_PID = "ASCEND_SESSION_RANK_PROCESS"
+"""Variable with the pid of a rank that a script has started; its children inherit it."""
 
 LOGS_FOLDER = "ascend-logs"
 """Default folder of all launches."""
@@ -54,6 +61,43 @@ STACK_SIGNAL = int(__import__("_signal").SIGRTMIN) + 7  # signal itself is slow 
 """Number of the signal that makes a rank write its stacks; it ends other programs."""
 
 _HALF_TRACEBACK, _HALF_MESSAGE = 32 * 1024, 8 * 1024  # characters that are kept of either end
+
+
+def name_process(pid: int) -> str:
+    """Name the file with a process's state."""
+    return f"{PROCESS_PREFIX}{pid}{PROCESS_SUFFIX}"
+
+
+def name_exit(pid: int) -> str:
+    """Name the file with the exit code of a rank that a script has started, as its only byte."""
+    return f"{PROCESS_PREFIX}{pid}.exit"
+
+
+def is_rank_of_script(environ: "Mapping[str, str]") -> bool:
+    """Return whether a process is one of several ranks started below a launch by a script.
+
+    It has a ``RANK_ID`` and a ``RANK_SIZE`` that the launch did not set, and the size is above 1 or
+    no number. A number that is not below the size is what a loop over ``RANK_ID`` has left over.
+    """
+    rank, size = environ.get("RANK_ID", ""), environ.get("RANK_SIZE", "")
+    launched = environ.get(LAUNCHED, "").split()
+    if not (launched and rank and size):
+        return False
+    is_own = "RANK_ID=" + rank in launched and "RANK_SIZE=" + size in launched
+    return not (is_own or is_alone(size) or is_beyond(rank, size))
+
+
+def is_alone(size: str) -> bool:
+    """Return whether a RANK_SIZE is a number <= 1."""
+    digits = size.strip().lstrip("-")
+    is_negative = size.strip() != digits
+    return digits.isdecimal() and (is_negative or digits.lstrip("0") in ("", "1"))
+
+
+def is_beyond(rank: str, size: str) -> bool:
+    """Return whether RANK_ID and RANK_SIZE are numbers, and the first is not below the second."""
+    are_numbers = rank.isdecimal() and size.isdecimal() and len(rank + size) < 32
+    return are_numbers and int(rank) >= int(size)
 
 
 def name_user(pid: int) -> str:
@@ -86,7 +130,7 @@ def is_log(name: str) -> bool:
     return name != STACKS_NAME and not name.startswith(_USER_PREFIX)
 
 
-def _replace_file(path: str, text: str) -> None:
+def replace_file(path: str, text: str) -> None:
     """Write a file that others see whole or not at all; ignore errors."""
     temporary = f"{path}.{os.getpid()}"
     try:
@@ -106,7 +150,7 @@ def write_models(folder: str, text: str) -> None:
     It has ``is_one_model`` (null if that is not known), ``error`` (null or a sentence), ``notes``
     (a list of sentences) and ``late_shares`` (a list of numbers, one for each rank, or empty).
     """
-    _replace_file(os.path.join(folder, MODELS_NAME), text)
+    replace_file(os.path.join(folder, MODELS_NAME), text)
 
 
 def write_replaced(folder: str, text: str) -> None:
@@ -114,7 +158,7 @@ def write_replaced(folder: str, text: str) -> None:
 
     It is a list in JSON of ``[option, value, value in the script]``, null where there is none.
     """
-    _replace_file(os.path.join(folder, REPLACED_NAME), text)
+    replace_file(os.path.join(folder, REPLACED_NAME), text)
 
 
 def read_replaced(folder: str) -> "List[Tuple[str, Any, Any]]":
@@ -163,14 +207,14 @@ ONE_STOP_S = 1.0
 _HIGH_DESCRIPTORS = (1000, 1001, 250, 251)
 
 
-def watch_stacks(folder: str) -> None:
+def watch_stacks(folder: str, name: str = STACKS_NAME) -> None:
     """Have `faulthandler` write to a file in the rank's folder, if that can be opened.
 
     If the environment asks for ``faulthandler``, crashes stay on standard error.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
     try:
-        fd = move_up(os.open(os.path.join(folder, STACKS_NAME), flags, 0o666))
+        fd = move_up(os.open(os.path.join(folder, name), flags, 0o666))
         if not faulthandler.is_enabled():
             faulthandler.enable(fd, all_threads=True)
         faulthandler.register(STACK_SIGNAL, fd, all_threads=True, chain=False)

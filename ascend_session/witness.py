@@ -10,9 +10,13 @@ The program is started as plain ``python train.py``, with ``startup`` first on `
   ended it, and each time signal ``SIGRTMIN + 7`` came. If the environment enables
   ``faulthandler``, crashes stay on standard error.
 
-What a rank starts or forks leaves neither: the rank may have handled its failure. Nor does a Python
-that loads no ``sitecustomize`` of ``PYTHONPATH`` (``-I``, ``-E``, ``-S``): only its exit code is
-known then.
+What a rank starts or forks leaves neither: the rank may have handled its failure. But a script may
+start ranks itself, and exit with 0 whatever became of them. Such a Python leaves, before it joins
+the job and if it never does, its state (`rank_folder.name_process`), its exit code, which nobody
+below a shell would see (`rank_folder.name_exit`), and its stacks.
+
+A Python that loads no ``sitecustomize`` of ``PYTHONPATH`` (``-I``, ``-E``, ``-S``, below ``env -i``
+or ``sudo``) leaves nothing: only the exit code of the launcher's own child is known then.
 
 A program can notice this: ``faulthandler`` is on, ``sys.excepthook`` is replaced, and one more
 descriptor is open, number 1000 if that is free. A program that replaces the hook is recorded when
@@ -24,12 +28,14 @@ needs and the start costs about nothing. It works from Python 3.6 on.
 
 import os
 import sys
+import time
+from _json import encode_basestring_ascii  # type: ignore[attr-defined, unused-ignore]
 from _thread import get_ident
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
-    from typing import Any, Optional, Type
+    from typing import Any, List, Optional, Type
 
 RUN_VARIABLE = "ASCEND_SESSION_RUN"
 """Environment variable with the options of ``ascend-session run``, hidden from the program."""
@@ -45,7 +51,13 @@ _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 STARTUP = os.path.join(_PACKAGE, "startup")
 """Folder for ``PYTHONPATH``, with the ``sitecustomize`` that runs this file."""
 
+SHARED = "_ascend_session_witness"
+"""Name of the witness in `sys.modules`, where the vendor's packages find it below a launch."""
+
 _SPARE_BYTES = 1 << 20  # are let go when memory may have run out
+_LONGEST_ERROR = 400  # characters
+_LONGEST_COMMAND = 4096  # characters of it that are looked at
+_UNBUFFERED = 2  # _IONBF of stdio.h
 
 
 def put_first(folder: str, path: "Optional[str]") -> str:
@@ -71,8 +83,6 @@ def start() -> None:
     """Begin to watch this process; `startup.sitecustomize` calls it."""
     environ = os.environ
     request = environ.pop(RUN_VARIABLE, None)
-    if "ASCEND_SESSION_LAUNCHED" in environ and _has("cluster", "script_rank.py"):
-        load_by_path("compat", "finder.py").script_rank().note_start()
     is_rank = environ.get("ASCEND_SESSION_RANK_PID") == str(os.getpid())
     if request is not None and "ASCEND_SESSION_RANK_FOLDER" not in environ:
         # What the script starts is not watched.
@@ -80,8 +90,13 @@ def start() -> None:
         environ["PYTHONPATH"] = os.pathsep.join(place for place in places if place != STARTUP)
         if not environ["PYTHONPATH"]:
             del environ["PYTHONPATH"]
+    witness = _Witness(is_rank, request)
     if is_rank or request is not None:
-        _Witness(is_rank, request).begin()
+        witness.begin()
+    if "ASCEND_SESSION_LAUNCHED" in environ:
+        modules = sys.modules  # type: Any
+        modules[SHARED] = witness
+        witness.note_script_rank()
     is_asked = any(environ.get(name) for name in (SET_VARIABLE, RECORD_VARIABLE))
     if is_asked and _has("compat", "finder.py"):
         load_by_path("compat", "finder.py").watch_from_outside()
@@ -101,8 +116,9 @@ class _Witness:
         self._rank_folder = load_by_path("rank_folder.py")
         self._folder = os.environ.get(self._rank_folder.RANK_FOLDER, "") if is_rank else ""
         self._pid, self._thread = os.getpid(), get_ident()
-        self._spare = bytes(_SPARE_BYTES)
-        self._has_failed = False
+        self._spare = b""
+        self._has_begun = self._has_failed = False
+        self._script_rank = None  # type: Optional[_ScriptRank]
         self._show = sys.excepthook
         self._run = None  # type: Any
         # The vendor's packages are replaced by `run`, and in ranks on the stub; to ask the backend
@@ -119,12 +135,38 @@ class _Witness:
         """Begin to watch."""
         import atexit  # built in
 
+        self._has_begun, self._spare = True, bytes(_SPARE_BYTES)
         if self._folder:
             self._rank_folder.watch_stacks(self._folder)
         if self._run is not None:
             self._run.begin()
         sys.excepthook = self._note_and_show
         atexit.register(self._end)
+
+    def note_script_rank(self, uses_vendor: bool = False) -> None:
+        """Record that this process is a rank that a script has started, if it is.
+
+        Args:
+            uses_vendor: Whether it imports one of the vendor's packages, for which a ``RANK_ID`` of
+                its own is enough.
+        """
+        environ, names = os.environ, self._rank_folder
+        if uses_vendor:
+            names.note_use()
+        rank, size = environ.get("RANK_ID", ""), environ.get("RANK_SIZE", "")
+        is_numbered = "RANK_ID=" + rank not in environ[names.LAUNCHED].split()
+        is_numbered = uses_vendor and is_numbered and not names.is_beyond(rank, size)
+        folder = environ.get(names.RANK_FOLDER, "")
+        if not (is_numbered or names.is_rank_of_script(environ)) or not os.path.isdir(folder):
+            return
+        if environ.setdefault(names.SCRIPT_RANK_PID, str(self._pid)) != str(self._pid):
+            return
+        if self._script_rank is None:
+            self._script_rank = _ScriptRank(names, folder)
+            if not self._has_begun:
+                names.watch_stacks(folder, names.name_stacks(self._pid))
+                self.begin()
+        self._script_rank.start(uses_vendor)
 
     def _note_and_show(
         self, kind: "Type[BaseException]", error: BaseException, trace: "Optional[TracebackType]"
@@ -153,6 +195,8 @@ class _Witness:
         self._spare, self._has_failed = b"", True
         if self._run is not None:
             self._run.fail(error)
+        if self._script_rank is not None:
+            self._script_rank.end(_describe(error))
         failed_rank = None  # type: Optional[int]
         if self._folder:
             failed_rank = self._rank_folder.write_record(error, self._folder, ends_program=True)
@@ -163,5 +207,130 @@ class _Witness:
         error = getattr(sys, "last_value", None)
         if error is not None and not hasattr(sys, "ps1"):
             self._note(error)
-        if self._run is not None and os.getpid() == self._pid:
+        if os.getpid() != self._pid:
+            return
+        if self._script_rank is not None:
+            self._script_rank.end("")
+            self._script_rank.watch_exit_code()
+        if self._run is not None:
             self._run.finish_if_unused(self._has_failed)
+
+
+class _ScriptRank:
+    """The state file of this process, a rank that a script has started.
+
+    Its fields are those of `member.JoinedProcess`; once it has joined, `member` reports more.
+    """
+
+    def __init__(self, names: "Any", folder: str) -> None:
+        self._folder = folder
+        self._prefix, self._suffix = names.PROCESS_PREFIX, names.PROCESS_SUFFIX
+        self._replace_file = names.replace_file
+        self._pid, self._began = os.getpid(), time.monotonic()
+        self._path = os.path.join(folder, names.name_process(self._pid))
+        self._exit_path = os.path.join(folder, names.name_exit(self._pid))
+        self._program = _read_program()
+        self._beside: List[int] = []
+        self._uses_vendor = False
+        self._leave = os._exit
+        os._exit = self._exit  # no handler sees that
+
+    def start(self, uses_vendor: bool) -> None:
+        """Write that the process has started."""
+        self._uses_vendor = uses_vendor
+        if self._read_state() in ("", "started"):
+            self._write("started")
+            # After that, so that of two which start at once at least one sees the other.
+            self._beside = list(self._find_others())
+            self._write("started")
+
+    def end(self, error: str) -> None:
+        """Write that the process ends, with an error or in order."""
+        state = self._read_state()
+        if state == "started" or (error and state == "ended"):
+            self._write("failed" if error else "ended", error)
+
+    def watch_exit_code(self) -> None:
+        """Have the C library write the exit code of this process into a file, as its only byte.
+
+        Python code cannot see it: an uncaught SystemExit leaves no trace. So fputc(3) is registered
+        with on_exit(3), which calls it with the code when the process exits. The stream has no
+        buffer, so that a crash later in the exit loses nothing.
+        """
+        try:
+            import ctypes  # slow to import, and needed only here
+
+            libc = ctypes.CDLL(None)
+            libc.fopen.restype = libc_stream = ctypes.c_void_p
+            libc.setvbuf.argtypes = [libc_stream, ctypes.c_char_p, ctypes.c_int, ctypes.c_size_t]
+            libc.on_exit.argtypes = [ctypes.c_void_p, libc_stream]
+            stream = libc.fopen(os.fsencode(self._exit_path), b"we")
+            if stream:
+                libc.setvbuf(stream, None, _UNBUFFERED, 0)
+                libc.on_exit(ctypes.cast(libc.fputc, ctypes.c_void_p), stream)
+        except Exception:  # no ctypes, or another C library: only the code is lost
+            return
+
+    def _exit(self, status: int) -> "Any":
+        """Exit as `os._exit` does."""
+        if os.getpid() == self._pid:
+            self.end(f"SystemExit: {status}" if status else "")
+        return self._leave(status)
+
+    def _find_others(self) -> "Any":
+        """Find the other ranks that live."""
+        for name in os.listdir(self._folder):
+            pid = name[len(self._prefix) : -len(self._suffix)]
+            is_state = name.startswith(self._prefix) and name.endswith(self._suffix)
+            if is_state and pid != str(self._pid) and _read_text(f"/proc/{pid}/cmdline"):
+                yield int(pid)
+
+    def _read_state(self) -> str:
+        return _read_text(self._path).partition('"state": "')[2].partition('"')[0]
+
+    def _write(self, state: str, error: str = "") -> None:
+        rank = os.environ.get("RANK_ID", "")
+        try:
+            output = os.readlink("/proc/self/fd/2")
+        except OSError:
+            output = ""
+        uses_vendor = self._uses_vendor or "ascend_session" in sys.modules
+        number = int(rank) if rank.isdecimal() and len(rank) < 8 else -1
+        texts = {
+            "state": state,
+            "error": error,
+            "rank_id": rank,
+            "rank_size": os.environ.get("RANK_SIZE", ""),
+            "program": self._program,
+            "output": output,
+        }
+        fields = [
+            f'"pid": {self._pid}, "rank": {number}, "waits": [], "beside": {self._beside}',
+            f'"began": {self._began!r}, "time": {time.monotonic()!r}',
+            f'"joined": false, "uses_vendor": {str(uses_vendor).lower()}',
+            *(f'"{name}": {encode_basestring_ascii(texts[name])}' for name in texts),
+        ]
+        self._replace_file(self._path, "{" + ", ".join(fields) + "}\n")
+
+
+def _read_text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _read_program() -> str:
+    """Return what this Python runs: its first argument that is no option (sys.argv comes later)."""
+    words = _read_text("/proc/self/cmdline")[:_LONGEST_COMMAND].split("\0")[1:]
+    return next((word for word in words if not word.startswith("-")), "")
+
+
+def _describe(error: BaseException) -> str:
+    try:
+        text = " ".join(str(error).split())
+    except BaseException:
+        text = ""
+    line = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return line if len(line) <= _LONGEST_ERROR else line[:_LONGEST_ERROR] + "..."

@@ -25,6 +25,8 @@ AUDIT_RULES: Dict[str, str] = {
     "no-shutdown": "initialize_system is run and shutdown_system is not.",
     "shutdown-skipped": "An exception skips shutdown_system.",
     "loop-not-run": "The operation that set_iteration_per_loop returns is not used.",
+    "loop-size": "A loop makes another number of steps than the entry says.",
+    "loop-remainder": "A training ends within a loop, whose other steps are made all the same.",
     "sharded-saver": "MonitoredTrainingSession makes a saver that the adapter may fail to run.",
     "loss-scale-alone": "Ranks do not tell each other of an overflow.",
     "other-adapter": "The script is for another adapter, that of TensorFlow 2.",

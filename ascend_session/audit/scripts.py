@@ -66,6 +66,7 @@ def _check_script(script: Script) -> List[Finding]:
     # The configuration's definitions take a while to load, which a folder without scripts of this
     # kind need not wait for.
     from ascend_session.audit.engine import Engine
+    from ascend_session.audit.loops import check_loops
     from ascend_session.audit.option_rules import (
         check_arguments,
         check_arguments_together,
@@ -98,6 +99,7 @@ def _check_script(script: Script) -> List[Finding]:
     findings += check_systems(script)
     findings += check_adapter(script)
     findings += check_calls(script)
+    findings += check_loops(entries, built.run_configs, script)
     findings += check_savers(script)
     findings += check_inference(entries, script)
     unread = [

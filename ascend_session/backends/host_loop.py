@@ -10,6 +10,7 @@ Python functions give, and the batch, unless ``enable_data_pre_proc`` has the de
 (guides/facts/options.md#iterations-per-loop).
 """
 
+import sys
 import weakref
 from typing import (
     Any,
@@ -35,7 +36,9 @@ from ascend_session.backends._tensorflow import (
 from ascend_session.backends.base import Loop
 from ascend_session.backends.tf_sessions import list_fetched, replace_methods
 from ascend_session.config.entry import read_entries, values_in_force
-from ascend_session.errors import LifecycleError, UnsupportedError
+from ascend_session.errors import LifecycleError, UnsupportedError, warn_at
+from ascend_session.text import join_words
+from ascend_session.user_code import user_line
 from ascend_session.vendor import ITERATION_OP
 
 _LOOPS = "_ascend_session_host_loops"  # an attribute of a graph
@@ -71,6 +74,7 @@ class HostLoop(Loop):
         _check_defaults(train_op)
         self._train_op = train_op
         self._configured_steps = steps
+        self._has_warned = False
         self._inputs = HostInputs(train_op)
         self._of_step = set(walk_inputs(train_op))
         self._uses: MutableMapping[Any, _Use] = weakref.WeakKeyDictionary()
@@ -118,7 +122,13 @@ class HostLoop(Loop):
             session: The session.
             steps: The steps that it has made, all of the loop unless it has failed.
             fed: Placeholders that the step reads and the run was fed, without scalars.
+
+        Warns:
+            AscendConfigWarning: Once in a loop, if batches are fed.
         """
+        if fed and not self._has_warned and steps > 1:
+            self._has_warned = True
+            warn_at(user_line(sys._getframe()), f"A loop is run {describe_fed(fed, steps)}")
 
     def _list_fed(self, feeds: Any) -> List[str]:
         """List what the step reads of a ``feed_dict``, without scalars such as a learning rate."""
@@ -176,6 +186,15 @@ class HostLoop(Loop):
         finally:
             self.note_run(session, steps_made, fed)
         return values
+
+
+def describe_fed(names: Sequence[str], steps: int) -> str:
+    """Say what it means that placeholders are fed to a run of so many steps."""
+    return (
+        f"with {join_words([repr(name) for name in names])} fed: all {steps} steps of a run train "
+        "on the same values, as on a device. For a new batch in each step read an initializable "
+        "iterator, with enable_data_pre_proc=True; or run one step a run."
+    )
 
 
 _Run = Callable[[Any, Any], Any]

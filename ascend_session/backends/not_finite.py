@@ -13,8 +13,9 @@ from ascend_session import channel
 from ascend_session.backends.averaging import find_averaged, skips_overflows
 from ascend_session.backends.training_record import note_sums
 
-_WHOLE_BYTES = 4 << 20  # of larger arrays every 16th cache line is looked at
-_ROW, _EVERY_ROW = 16, 16
+_SMALL_BYTES = 64 << 10
+_WHOLE_BYTES = 4 << 20  # of larger arrays every 64th cache line is looked at
+_ROW, _EVERY_ROW = 16, 64
 
 _reporter: "Optional[SumWatch]" = None  # one of this process, until its sums are finite again
 
@@ -69,6 +70,8 @@ def is_finite(array: Any) -> bool:
     if array.nbytes > _WHOLE_BYTES:
         flat = array.reshape(-1)
         array = flat[: len(flat) // _ROW * _ROW].reshape(-1, _ROW)[::_EVERY_ROW]
+    if array.nbytes <= _SMALL_BYTES:  # where it takes longer to prepare a sum than to look at all
+        return bool(np.isfinite(array).all())
     with np.errstate(all="ignore"):
         # One NaN or Inf shows in the sum; a sum may also overflow without any, above all float16.
         if array.itemsize > 2 and np.isfinite(np.add.reduce(array, axis=None)):

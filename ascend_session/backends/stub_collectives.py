@@ -7,6 +7,7 @@ The functions have the names and parameters of the vendor's ``hccl_ops``; fusion
 import collections
 import functools
 import hashlib
+import sys
 import weakref
 from typing import Any, Callable, Counter, Dict, List, Optional, Sequence, Tuple
 
@@ -21,6 +22,7 @@ from ascend_session.backends.not_finite import SumWatch
 from ascend_session.backends.stub_job import StubJob, current_job, members_now
 from ascend_session.backends.stub_ops import NO_GRADIENT, Function, blocking_op
 from ascend_session.errors import CollectiveError
+from ascend_session.user_code import user_line
 from ascend_session.vendor import WORLD_GROUP
 
 Describe = Callable[[StubJob, str, Sequence[Any]], Operation]
@@ -30,6 +32,7 @@ Work = Callable[[Communicator, Sequence[Any]], Sequence[Any]]
 """Function of a communicator and this rank's arrays; returns this rank's results."""
 
 _GRADIENT = "AscendSessionHcomAllReduce"
+_LONGEST_LINE = 200  # characters of a path and number
 _SHOWN = 4  # arrays that a signature spells out
 
 
@@ -237,10 +240,11 @@ def _collective(
 
 def _begin(describe: Describe, work: Work) -> Function:
     """Return the function that an operator calls when it runs, in the job that is open then."""
+    line = str(user_line(sys._getframe()) or "")[-_LONGEST_LINE:]
 
     def begin(name: str, arrays: Sequence[Any], iteration: Optional[Iteration]) -> Collective:
         job = current_job(f'The collective "{name}"')
-        operation = describe(job, name, arrays)
+        operation = describe(job, name, arrays)._replace(line=line)
         return Collective(job.process_group, operation, lambda comm: work(comm, arrays), iteration)
 
     return begin

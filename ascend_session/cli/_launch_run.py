@@ -5,8 +5,8 @@ newest line of any rank. A rank starts until it has written something, told a st
 system: before that it loads TensorFlow, and nobody can tell.
 """
 
+import contextlib
 import dataclasses
-import json
 import os
 import re
 import shlex
@@ -34,6 +34,7 @@ from ascend_session.launcher.descriptions import describe_background
 from ascend_session.launcher.devices import not_bound
 from ascend_session.launcher.preflight import checked_plan
 from ascend_session.launcher.reports import Reports
+from ascend_session.launcher.result import format_result, write_result
 from ascend_session.launcher.show.following import Latest, Output
 from ascend_session.launcher.show.lines import clean
 from ascend_session.launcher.show.screen import Notices, Screen, can_redraw
@@ -101,8 +102,7 @@ def run_job(
         )
         _advise_on_order(config, result, options)
         if as_json:
-            text = json.dumps(result.as_dict(), indent=2) + "\n"
-            lost = screen.write(_STDOUT, text)
+            lost = screen.write(_STDOUT, format_result(result))
             result = dataclasses.replace(result, notes=(*result.notes, *lost))
         screen.write(_STDERR, screen.summarize(result))
     return result.code
@@ -136,6 +136,8 @@ def _advise_on_order(
             f"ascend-session launch first: ascend-session launch {example}"
         )
         result.attempts[-1].cause = dataclasses.replace(cause, advice=advice)
+        with contextlib.suppress(OSError):  # its notes say so already
+            write_result(result)
         return
 
 

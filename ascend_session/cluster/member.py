@@ -3,7 +3,7 @@
 The launcher sees only the processes that it starts. It sees neither in which collective a rank
 waits nor how a rank ended that a shell script started. So a process that opens a system reports on
 the `channel` that it joined the job, in which collective it has been waiting, and how it ended.
-The Pythons that are ranks of a script leave a file before that (`script_rank`).
+The Pythons that are ranks of a script leave a file before that (`witness`).
 """
 
 import contextlib
@@ -16,7 +16,6 @@ import time
 from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session import channel
-from ascend_session.cluster.script_rank import EXIT_CODE, is_rank_of_script
 from ascend_session.files import UnreadableError, read_regular_file
 from ascend_session.process import find_frames, on_close, on_fork
 from ascend_session.rank_folder import (
@@ -24,6 +23,8 @@ from ascend_session.rank_folder import (
     PROCESS_SUFFIX,
     RANK_FOLDER,
     STACK_SIGNAL,
+    is_rank_of_script,
+    name_exit,
     name_stacks,
 )
 from ascend_session.text import one_line
@@ -32,7 +33,6 @@ LONG_WAIT_S = 0.5
 """Seconds of waiting for other ranks after which the wait is recorded."""
 
 STARTED = "started"  # no system yet
-KILLED = "killed"  # died in state STARTED, before another program with its RANK_ID started
 OPEN = "open"  # opens a system or has one
 CLOSED = "closed"  # has closed its system in order
 FAILED = "failed"  # ended by an exception
@@ -69,15 +69,18 @@ class JoinedProcess(NamedTuple):
     Attributes:
         pid: The process.
         rank: Its rank in the job.
-        state: ``started``, ``killed``, ``open``, ``closed``, ``failed`` or ``ended``.
+        state: ``started``, ``open``, ``closed``, ``failed`` or ``ended``.
         error: The exception that ended it, on one line; may be empty.
         time: When that was so, in seconds of `time.monotonic`.
         waits: The collectives in which it waits.
-        joined: True if it joined the job; if not, `script_rank` has left this.
+        joined: True if it joined the job; if not, `witness` has left this.
         rank_id: Its RANK_ID, which need not be a number.
+        rank_size: Its RANK_SIZE, likewise; empty if `witness` did not see it.
         output: The file or pipe of its standard error.
         uses_vendor: True if it has imported the vendor's packages.
-        program: The script or module that it runs; empty once it has joined the job.
+        program: The script or module that it runs; empty if `witness` did not see it.
+        began: When it started, likewise in seconds; 0 if `witness` did not see it.
+        beside: Ranks of the script that lived when it started, by their pids.
     """
 
     pid: int
@@ -91,6 +94,9 @@ class JoinedProcess(NamedTuple):
     output: str = ""
     uses_vendor: bool = True
     program: str = ""
+    rank_size: str = ""
+    began: float = 0.0
+    beside: Tuple[int, ...] = ()
 
     @property
     def is_alive(self) -> bool:
@@ -100,7 +106,7 @@ class JoinedProcess(NamedTuple):
     @property
     def is_lost(self) -> bool:
         """True if the (dead) process was ended by an exception or a signal."""
-        return self.state in (STARTED, KILLED, OPEN, FAILED)
+        return self.state in (STARTED, OPEN, FAILED)
 
 
 class _Record:
@@ -219,11 +225,11 @@ def parse_state(message: Mapping[str, Any]) -> JoinedProcess:
     """
     values = {name: message[name] for name in JoinedProcess._fields if name in message}
     waits = tuple(CollectiveWait(**each) for each in message["waits"])
-    return JoinedProcess(**{**values, "waits": waits})
+    return JoinedProcess(**{**values, "waits": waits, "beside": tuple(message.get("beside", ()))})
 
 
 def read_started(folder: str) -> List[JoinedProcess]:
-    """Read what the ranks of a script have left in a rank's folder (`script_rank`)."""
+    """Read what the ranks of a script have left in a rank's folder (`witness`)."""
     processes = []
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
@@ -232,39 +238,19 @@ def read_started(folder: str) -> List[JoinedProcess]:
                 with contextlib.suppress(*_UNREADABLE):
                     path = os.path.join(folder, name)
                     process = parse_state(json.loads(read_regular_file(path, _MOST_BYTES).decode()))
-                    processes.append(_with_exit_code(process, path + EXIT_CODE))
+                    processes.append(_with_exit_code(process, folder))
     return processes
 
 
-def _with_exit_code(process: JoinedProcess, path: str) -> JoinedProcess:
+def _with_exit_code(process: JoinedProcess, folder: str) -> JoinedProcess:
     """Add the exit code to a process that ended in order; a code other than 0 is a failure."""
     code = b""
     if process.state == ENDED:
         with contextlib.suppress(UnreadableError):
-            code = read_regular_file(path, 1)
+            code = read_regular_file(os.path.join(folder, name_exit(process.pid)), 1)
     if not any(code):
         return process
-    text = process.error if code[0] == 1 else ""  # sys.exit(text) ends with code 1
-    return process._replace(state=FAILED, error=text or f"SystemExit: {code[0]}")
-
-
-def find_lost(processes: Sequence[JoinedProcess]) -> List[JoinedProcess]:
-    """Return the dead processes that an exception, a signal or a code other than 0 ended.
-
-    A script may start and kill processes that are no ranks. So a process that did not join counts
-    only if no other process had its rank, if it failed after importing the vendor's packages, or if
-    it was killed before another program with its rank started.
-    """
-    joined = {process.rank for process in processes if process.joined}
-    in_order = joined | {process.rank for process in processes if process.state == ENDED}
-    lost = []
-    for process in processes:
-        excused = in_order if process.state == STARTED else joined
-        is_rank = process.joined or (process.state == FAILED and process.uses_vendor)
-        is_rank = is_rank or process.state == KILLED
-        if process.is_lost and (is_rank or process.rank not in excused):
-            lost.append(process)
-    return lost
+    return process._replace(state=FAILED, error=f"SystemExit: {code[0]}")
 
 
 def _forget_in_child() -> None:

@@ -10,6 +10,7 @@ import re
 from typing import Any, Dict, List, Mapping, Optional
 
 from ascend_session.errors import JobError
+from ascend_session.rank_folder import LAUNCHED
 from ascend_session.text import join_words
 from ascend_session.vendor import parse_seconds
 
@@ -18,9 +19,6 @@ RENDEZVOUS = "ASCEND_SESSION_RENDEZVOUS"
 
 GRACE = "ASCEND_SESSION_GRACE"
 """Variable with the seconds between a launcher's SIGTERM and SIGKILL."""
-
-LAUNCHED = "ASCEND_SESSION_LAUNCHED"
-"""Variable with what the launcher set for its only rank, as in ``RANK_ID=0 RANK_SIZE=1``."""
 
 STALL_NOTE = "ASCEND_SESSION_STALL_NOTE"
 """Variable with the seconds that a rank may wait before the launcher reports it; 0 for never."""

@@ -283,22 +283,12 @@ def _try(function: "Callable[[], None]") -> None:
 
 def take_over(name: str) -> None:
     """Replace a module of ``inherited`` with that of this package, and install the finder."""
-    script_rank().note_import()
+    witness: Any = sys.modules.get("_ascend_session_witness")
+    if witness is not None:
+        witness.note_script_rank(uses_vendor=True)
     spec = install({"child": "1"}).find_spec(name)
     module = sys.modules[name] = spec.loader.create_module(spec)
     spec.loader.exec_module(module)
-
-
-def script_rank() -> "Any":
-    """Load `cluster.script_rank` once, by its path: packages that this one needs may be missing."""
-    name = "_ascend_session_script_rank"
-    if name not in sys.modules:
-        path = os.path.join(os.path.dirname(_HERE), "cluster", "script_rank.py")
-        external = sys.modules["_frozen_importlib_external"]  # type: Any
-        module = type(sys)(name)
-        exec(external.SourceFileLoader(name, path).get_code(name), vars(module))
-        sys.modules[name] = module
-    return sys.modules[name]
 
 
 def _is_of_the_script(top: str) -> bool:

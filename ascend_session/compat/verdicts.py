@@ -9,6 +9,7 @@ the vendor's source, and not run, the report tells.
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Set
 
+from ascend_session.backends.host_loop import describe_fed
 from ascend_session.config.ends import AdapterView, Ends, Stage
 from ascend_session.config.entry import (
     RESET_OPTIONS,
@@ -24,7 +25,6 @@ from ascend_session.config.proto import left_on
 from ascend_session.config.rules import RULES, RULES_OF_OPENING, paths
 from ascend_session.config.rules.rule import FlatOptions
 from ascend_session.findings import ERROR, HOST, NO_EFFECT, WARNING, Finding, errors_of
-from ascend_session.text import join_words
 from ascend_session.vendor import HOST_JOBS
 
 _MOST_BY_HAND = 25  # options in one entry; NPUEstimator writes more
@@ -388,12 +388,7 @@ def _describe_loop(
         )
         return option._replace(effect="differs", why=why)
     if runs and fed:
-        names = join_words([repr(name) for name in fed])
-        why = (
-            f"{written} with {names} fed: all {option.value} steps of a run train on the same "
-            "values, as on a device. For a new batch in each step read an initializable iterator, "
-            "with enable_data_pre_proc=True; or run one step a run."
-        )
+        why = f"{written} {describe_fed(fed, option.value)}"
         return option._replace(effect="differs", why=why)
     if runs:
         on_device = f" On a device, {option.why}" if option.key in option.why else ""

@@ -108,9 +108,9 @@ def _read_frames(value: Any) -> Tuple[Frame, ...]:
     return tuple(frames)
 
 
-def read_stacks(folder: str) -> str:
+def read_stacks(folder: str, name: str = STACKS_NAME) -> str:
     """Read the last 256 KB that ``faulthandler`` wrote in a rank's folder; may be empty."""
-    content = read_end(os.path.join(folder, STACKS_NAME), _MOST_STACKS_BYTES)
+    content = read_end(os.path.join(folder, name), _MOST_STACKS_BYTES)
     return content.decode("utf-8", "backslashreplace")
 
 

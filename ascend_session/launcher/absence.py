@@ -3,7 +3,7 @@
 import time
 from typing import Collection, Dict, Optional, Sequence
 
-from ascend_session.cluster.member import FAILED, KILLED, STARTED, JoinedProcess
+from ascend_session.cluster.member import FAILED, STARTED, JoinedProcess
 
 _NEXT_PROGRAM_S = 5.0  # for a script to start a rank after another program of it has ended
 
@@ -54,7 +54,7 @@ class Absence:
         began = max((each.time for each in own if not each.is_alive), default=0.0)
         newest = {each.rank: each for each in sorted(processes, key=lambda each: each.time)}
         for rank, process in newest.items():
-            is_dead = process.state == KILLED or (process.state == STARTED and not process.is_alive)
+            is_dead = process.state == STARTED and not process.is_alive
             is_lost = process.state == FAILED or is_dead
             if process.joined or not is_lost or process.time < began:
                 continue

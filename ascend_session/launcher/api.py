@@ -6,6 +6,7 @@ Source of the waits between attempts: guides/facts/failures.md#waits
 """
 
 import contextlib
+import dataclasses
 import io
 import os
 import select
@@ -34,7 +35,16 @@ from ascend_session.launcher.events import (
 from ascend_session.launcher.models import judge_models
 from ascend_session.launcher.plan import Plan, plan_job
 from ascend_session.launcher.preflight import checked_plan
-from ascend_session.launcher.result import Attempt, Cause, LaunchResult, judge
+from ascend_session.launcher.result import (
+    RESULT_NAME,
+    Attempt,
+    Cause,
+    LaunchResult,
+    begin_result,
+    format_result,
+    judge,
+    write_result,
+)
 from ascend_session.launcher.show.following import Output
 from ascend_session.launcher.show.screen import Target, can_redraw
 from ascend_session.launcher.signals import Signals
@@ -259,12 +269,20 @@ class _Launch:
             set=first.config.set,
             replaced=tuple(read_replaced(self._last.ranks[0].folder)),
         )
+        try:
+            write_result(result)
+        except OSError as failure:
+            note = f"{RESULT_NAME} could not be written: {failure.strerror}."
+            result = dataclasses.replace(result, notes=(*result.notes, note))
         self._pass_on(Finished(result, time.time()))
         return result
 
     def _run_attempt(self, planned: Plan) -> Attempt:
         try:
-            attempt = supervise(planned, self._output, self._signals, self._pass_on)
+            unfinished = format_result(begin_result(planned, self._attempts, time.time()))
+            attempt = supervise(
+                planned, self._output, self._signals, self._pass_on, unfinished=unfinished
+            )
         finally:
             if RENDEZVOUS in planned.ranks[0].environment:
                 remove_abandoned()

@@ -15,7 +15,6 @@ import re
 import time
 from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ascend_session.cluster.script_rank import is_rank_of_script
 from ascend_session.launcher.script_ranks import (
     DEEPEST,
     LARGEST_SHARE,
@@ -25,7 +24,7 @@ from ascend_session.launcher.script_ranks import (
     read_process_file,
 )
 from ascend_session.launcher.signals import SHELLS
-from ascend_session.rank_folder import RANK_FOLDER, name_user
+from ascend_session.rank_folder import RANK_FOLDER, is_rank_of_script, name_user
 
 _LOOK_S = 0.2
 _EXIT_S = 1.0  # that a process may take to exit when its rank has; later it was left behind
@@ -48,7 +47,7 @@ class Training(NamedTuple):
         pid: The process that the guardian has adopted: the training, or a program around it.
         command: The command of the training.
         output: What its standard error goes to.
-        is_script_rank: True for a rank that a script has started, which notes itself how it ends.
+        is_script_rank: True for a rank that a script has started, which records itself how it ends.
     """
 
     rank: int

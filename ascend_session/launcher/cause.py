@@ -6,8 +6,8 @@ explains the rest: a secondary failure is no cause where there is a primary one
 
 A rank may be a script that starts ranks itself. Most scripts for eight devices end with a bare
 ``wait``, which gives 0 whatever became of these (guides/facts/launch.md#scripts-for-eight-devices).
-What counts is what its ranks have written down (`cluster.member`, `cluster.script_rank`) and what
-the guardian has seen of them (`script_ranks`). Any other program is the script's business.
+What counts is what its ranks have recorded (`witness`, `cluster.member`) and what the guardian has
+seen of them (`script_ranks`). Any other program is the script's business.
 """
 
 import errno
@@ -18,13 +18,14 @@ import resource
 import signal
 import tempfile
 from dataclasses import replace
-from typing import TYPE_CHECKING, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from ascend_session.cluster import member
 from ascend_session.failures.failure import Failure, FailureClass
 from ascend_session.failures.scanner import classify, root_cause
 from ascend_session.failures.table import JOB_CANNOT_GO_ON, PROCESS_LIMIT
 from ascend_session.files import read_end
+from ascend_session.launcher import script_ranks
 from ascend_session.launcher.descriptions import (
     CRASHES,
     describe_announced,
@@ -37,11 +38,14 @@ from ascend_session.launcher.descriptions import (
     describe_guardian,
     describe_interrupt,
     describe_killed,
+    describe_last_line,
     describe_left,
     describe_lost,
     describe_missing,
     describe_repeated,
     describe_stopped,
+    describe_unrecorded,
+    describe_unstarted,
     find_stacks,
     lacks_interpreter,
     read_crash,
@@ -49,9 +53,9 @@ from ascend_session.launcher.descriptions import (
 from ascend_session.launcher.environment import LOG_PATH
 from ascend_session.launcher.not_finite import find_first, is_about_numbers, raised_alike
 from ascend_session.launcher.result import Attempt, Cause, Outcome, RankResult
-from ascend_session.launcher.script_ranks import read_announced_size
 from ascend_session.launcher.show.lines import clean, is_blank
 from ascend_session.launcher.suspect import Suspect, find_suspect
+from ascend_session.rank_folder import STACKS_NAME, name_stacks
 from ascend_session.text import shorten
 
 if TYPE_CHECKING:
@@ -88,6 +92,7 @@ _START_ONCE = (
     "processes=1."
 )
 _NO_INTERPRETER = "Begin it with a line '#!/bin/bash', or put bash before it: --no-python bash {}"
+_PYTHON = re.compile(r"python[0-9.]*$")
 _NO_VENDOR = re.compile("No module named '?(npu_bridge|hccl)")
 _KEEP_PATH = (
     "The ranks do not find the stub's packages, which `launch` puts on PYTHONPATH: the script has "
@@ -157,7 +162,7 @@ def find_stop_failures(plan: "Plan", attempt: Attempt) -> Dict[int, str]:
             if not attempt.is_kill_asked:
                 failures[rank.rank] = describe_killed(rank, plan.config.grace)
         elif _has_failed_while_stopping(rank, attempt.signal or signal.SIGTERM):
-            failures[rank.rank] = describe_end(rank, planned.cwd)
+            failures[rank.rank] = _describe_end(rank, planned)
     return failures
 
 
@@ -213,21 +218,58 @@ def find_lost(plan: "Plan", attempt: Attempt) -> List[Cause]:
     for rank in attempt.ranks:
         if rank.ended is not None and (attempt.stopped is None or rank.ended <= attempt.stopped):
             swept = {int(words.split()[0]) for words in attempt.swept}
-            processes = attempt.reports.list_processes(rank.rank, plan.of(rank.rank).folder)
+            planned = plan.of(rank.rank)
+            processes = attempt.reports.list_processes(rank.rank, planned.folder)
             below = [
                 process
                 for process in processes
                 if process.pid != rank.pid and not (process.pid in swept and not process.joined)
             ]
-            ended = member.find_lost(below)
+            ended = script_ranks.find_lost(below)
             if ended:
-                sentence = describe_lost(rank, ended, len(below))
+                first = min(ended, key=lambda each: _explains_less(each, ended))
+                is_own = sum(each.output == first.output for each in below) == 1
+                output = _last_lines(first.output) if is_own else []
+                stacks = read_crash(planned.folder, name_stacks(first.pid))
+                stacks = stacks.replace(planned.cwd + os.sep, "")
+                sentence = describe_lost(rank, first, ended, len(below), output, stacks)
                 lost.append(Cause(rank.rank, _HIDDEN_FAILURE, sentence, advice=_READ_SCRIPT))
     return lost
 
 
+def _explains_less(
+    process: member.JoinedProcess, others: Sequence[member.JoinedProcess]
+) -> Tuple[bool, int, float]:
+    """Give how little an end explains those of others; of equals the first one counts."""
+    has_followed = any(script_ranks.has_preceded(other, process) for other in others)
+    if JOB_CANNOT_GO_ON in process.error:
+        return has_followed, 2, process.time
+    return has_followed, 0 if process.error else 1, process.time
+
+
+def find_unrecorded(plan: "Plan", attempt: Attempt) -> List[str]:
+    """Find ranks of a launch that succeeded of which only exit codes are known, in sentences.
+
+    These are Pythons that the witness was kept from (``-I``, ``-E``, ``-S``), and what a script has
+    started besides ranks that left a record.
+    """
+    if plan.size == 1:
+        processes = attempt.reports.list_processes(plan.ranks[0].rank, plan.ranks[0].folder)
+        known = {process.rank_id for process in processes}
+        unknown = sorted({each.rank_id for each in attempt.script_ranks} - known)
+        return [describe_unrecorded(unknown)] if unknown else []
+    unknown = [
+        str(planned.rank)
+        for planned in plan.ranks
+        if _PYTHON.match(os.path.basename(planned.command[0]))
+        and not os.path.exists(_path_of_stacks(planned))
+        and planned.rank not in attempt.reports.members
+    ]
+    return [describe_unrecorded(unknown)] if unknown else []
+
+
 def find_missing(plan: "Plan", attempt: Attempt) -> Optional[Cause]:
-    """Find out whether a script has started ranks of which none has joined a job.
+    """Find out whether a script has started ranks of which none has joined a job, or not all.
 
     A Python that has come to its end in order did what it was to do, without the device.
 
@@ -236,17 +278,27 @@ def find_missing(plan: "Plan", attempt: Attempt) -> Optional[Cause]:
     """
     rank, planned = attempt.ranks[0], plan.ranks[0]
     processes = attempt.reports.list_processes(rank.rank, planned.folder)
-    if plan.size != 1 or any(each.joined or each.state == member.ENDED for each in processes):
+    if plan.size != 1 or any(each.joined for each in processes):
         return None
     seen = attempt.script_ranks
     tail = _last_lines(planned.stderr) or _last_lines(planned.stdout)
-    if seen:
+    if any(each.state == member.ENDED for each in processes):
+        absent = script_ranks.find_unstarted(processes, [each.rank_id for each in seen])
+        if not absent and len({each.rank_id for each in processes}) == 1:
+            size = script_ranks.read_looped_size(planned.command, planned.cwd)
+            only = processes[0]
+            if str(size) == only.rank_size and 0 <= only.rank < (size or 0):
+                absent = sorted({*range(size or 0)} - {only.rank})
+        if not absent:
+            return None
+        sentence = describe_unstarted(rank, absent, processes[0].rank_size)
+    elif seen:
         last = seen[-1]
         own = _last_lines(last.output) if os.path.isfile(last.output) else []
         sentence = describe_missing(rank, seen, own)
         tail = own or tail
     else:
-        size = read_announced_size(planned.command, planned.cwd)
+        size = script_ranks.read_announced_size(planned.command, planned.cwd)
         if size is None:
             return None
         sentence = describe_announced(rank, size)
@@ -417,7 +469,7 @@ class _Judge:
             yield _tail(path, self._limit // len(paths))
 
     def _describe_end(self, rank: RankResult) -> str:
-        return describe_end(rank, self._plan.of(rank.rank).cwd)
+        return _describe_end(rank, self._plan.of(rank.rank))
 
     def _blame(
         self,
@@ -505,6 +557,23 @@ def _class_in_job(plan: "Plan", failure: Failure, is_first: bool) -> FailureClas
     if failure.code == "Open TsdClient failed" and len(set(devices)) < len(devices):
         return FailureClass.PERMANENT
     return failure.definition.failure_class if is_first else failure.failure_class
+
+
+def _describe_end(rank: RankResult, planned: "RankPlan") -> str:
+    """Say how a failed rank ended.
+
+    The text of ``sys.exit("no data")`` has no record: the code is 1 then, and the log ends with it.
+    """
+    sentence = describe_end(rank, planned.cwd)
+    has_record = rank.error is not None or not os.path.exists(_path_of_stacks(planned))
+    if has_record or rank.status != 1 or rank.outcome == Outcome.NOT_STARTED:
+        return sentence
+    return sentence.rstrip(".") + (describe_last_line(_last_lines(planned.stderr)) or ".")
+
+
+def _path_of_stacks(planned: "RankPlan") -> str:
+    """Give the path of a file that the witness makes in each rank that is a Python."""
+    return os.path.join(planned.folder, STACKS_NAME)
 
 
 def _has_failed(rank: RankResult) -> bool:

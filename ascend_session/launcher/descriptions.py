@@ -6,7 +6,7 @@ import os
 import re
 import signal
 from itertools import groupby
-from typing import TYPE_CHECKING, List, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, List, NamedTuple, Optional, Sequence
 
 from ascend_session.cluster.member import JoinedProcess
 from ascend_session.failures.failure import Failure
@@ -178,20 +178,36 @@ def describe_guardian(died: bool) -> str:
     return "The launcher's guardian, the parent of the ranks, got a signal to end."
 
 
-def describe_lost(rank: RankResult, ended: Sequence[JoinedProcess], count: int) -> str:
-    """Report the ranks below a rank that failed, of so many; or before they had joined the job."""
+def describe_lost(
+    rank: RankResult,
+    first: JoinedProcess,
+    ended: Sequence[JoinedProcess],
+    count: int,
+    output: Sequence[str],
+    stacks: str,
+) -> str:
+    """Report the ranks below a rank that failed, of so many; or before they had joined the job.
+
+    Args:
+        rank: The rank.
+        first: The one below it that explains the others.
+        ended: All that failed.
+        count: The number of all that were started.
+        output: The last lines that the first one wrote, if they are known to be its own.
+        stacks: Those with which it crashed; may be empty.
+    """
     hides = ", which its exit code 0 hides" if rank.status == 0 else ""
-    first = min(ended, key=_explains_less)
     others = sorted({process.rank for process in ended} - {first.rank, -1})
     kind, _, text = first.error.partition(": ")
     if kind == "Terminated":
         how = "was ended by SIGTERM"
     elif kind == "SystemExit":
         how = f"ended with exit code {text}" if text.lstrip("-").isdigit() else f"ended: {text}"
+        how += describe_last_line(output) if text.lstrip("-").isdigit() else ""
     elif first.error:
         how = f"raised {first.error}"
     else:
-        how = "ended without an exception, as after a signal"
+        how = "ended without an exception, as after a signal" + _describe_crash_in_short(stacks)
     how = how if how.endswith((".", "!", "?")) else f"{how}."
     noun = "other was rank" if len(others) == 1 else "others were ranks"
     more = f" The {noun} {format_ranges(others)}." if others else ""
@@ -204,6 +220,42 @@ def describe_lost(rank: RankResult, ended: Sequence[JoinedProcess], count: int) 
     )
 
 
+def describe_last_line(output: Sequence[str]) -> str:
+    """Add to how a rank ended what it wrote last, such as the text that it gave `sys.exit`."""
+    return f". It wrote last: {_first_line(output[-1])}" if output else ""
+
+
+def _describe_crash_in_short(stacks: str) -> str:
+    """Add to how a rank ended that `faulthandler` saw a crash, and in which line."""
+    if not stacks:
+        return ""
+    reason = stacks.partition("\n")[0].partition(": ")[2]
+    thread = next((each for each in reversed(_parse_threads(stacks)) if each.is_users), None)
+    own = [frame for frame in thread.frames if is_user_file(frame.path)] if thread else []
+    return f". It crashed ({reason}){f' at {_describe_frame(own[-1])}' if own else ''}"
+
+
+def describe_unstarted(rank: RankResult, absent: Sequence[int], size: str) -> str:
+    """Report ranks that a script, which has started others of their job, has not started."""
+    are = "rank {} was" if len(absent) == 1 else "ranks {} were"
+    return (
+        f"Rank {rank.rank} is a script for {size} ranks that ended with 0, but "
+        f"{are.format(format_ranges(absent))} not started, or ended at once: no program reported "
+        "to be one of them."
+    )
+
+
+def describe_unrecorded(rank_ids: Sequence[str]) -> str:
+    """Report ranks that have left no record of how they ended."""
+    numbers = [int(rank) for rank in rank_ids if rank.isdigit()]
+    who = format_ranges(numbers) if len(numbers) == len(rank_ids) else ", ".join(rank_ids)
+    noun, have, they = ("Rank", "has", "it") if len(rank_ids) == 1 else ("Ranks", "have", "they")
+    return (
+        f"{noun} {who} {have} left no record of how {they} ended, as below python -I, env -i or "
+        f"sudo, or with another PYTHONPATH: that {they} succeeded is known from exit codes alone."
+    )
+
+
 def describe_missing(rank: RankResult, seen: Sequence["ScriptRank"], output: List[str]) -> str:
     """Report ranks that a script has started and that never joined a job; output is the last's."""
     last = seen[-1]
@@ -213,7 +265,7 @@ def describe_missing(rank: RankResult, seen: Sequence["ScriptRank"], output: Lis
     file = f" Its output is in {last.output}." if os.path.isfile(last.output) else ""
     return (
         f"Rank {rank.rank} is a script that ended with 0, but {those} that it has started has "
-        f"joined a job, or told how it ended. Rank {last.rank_id} ran: {command}.{end}{file}"
+        f"joined a job, or reported how it ended. Rank {last.rank_id} ran: {command}.{end}{file}"
     )
 
 
@@ -232,13 +284,6 @@ def describe_announced(rank: RankResult, size: int) -> str:
         f"Rank {rank.rank} is a script for {size} ranks that ended with 0, but no process has come "
         "so far as to be one of them: nothing was trained."
     )
-
-
-def _explains_less(member: JoinedProcess) -> Tuple[int, float]:
-    """Give how little an end explains those of others; of equals the first one counts."""
-    if JOB_CANNOT_GO_ON in member.error:
-        return 2, member.time
-    return (0 if member.error else 1), member.time
 
 
 def _first_line(message: str) -> str:
@@ -333,9 +378,9 @@ def find_stacks(rank_folder: str) -> str:
     return path if read_end(path, 1) else ""
 
 
-def read_crash(rank_folder: str) -> str:
-    """Read the stacks of a rank's last crash; empty if it left none."""
-    _, begin, rest = read_stacks(rank_folder).rpartition("Fatal Python error")
+def read_crash(rank_folder: str, name: str = STACKS_NAME) -> str:
+    """Read the stacks of the last crash from a file in a rank's folder; empty if it left none."""
+    _, begin, rest = read_stacks(rank_folder, name).rpartition("Fatal Python error")
     return begin + rest if begin else ""
 
 

@@ -18,14 +18,13 @@ from ascend_session.cluster.schedulers import IDENTITY_VARIABLES, has_scheduler
 from ascend_session.cluster.variables import (
     GRACE,
     INDEPENDENT,
-    LAUNCHED,
     RENDEZVOUS,
     read_task,
     read_task_type,
 )
 from ascend_session.errors import JobError
 from ascend_session.launcher.decided import Decided, Request, decision, make_absolute
-from ascend_session.rank_folder import PLOG_FOLDER, RANK_FOLDER, WORK_FOLDER
+from ascend_session.rank_folder import LAUNCHED, PLOG_FOLDER, RANK_FOLDER, WORK_FOLDER
 from ascend_session.spelling import as_message, option
 from ascend_session.witness import RECORD_VARIABLE, SET_VARIABLE, STARTUP, put_first
 

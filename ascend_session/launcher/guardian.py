@@ -202,6 +202,7 @@ class MessageChannel:
         os.set_blocking(fd, False)
         self.fd = fd
         self.is_open = True
+        self.sent: List[Any] = []
         self._received = bytearray()
         self._unsent = bytearray()
 
@@ -225,8 +226,15 @@ class MessageChannel:
             del self._received[:end]
         return messages
 
-    def send(self, message: Any) -> None:
-        """Send a message, or as much of it as there is room for now; see `flush`."""
+    def send(self, message: Any, is_kept: bool = True) -> None:
+        """Send a message, or as much of it as there is room for now; see `flush`.
+
+        Args:
+            message: The message.
+            is_kept: Whether it is kept in `sent`; those of which there may be many are not.
+        """
+        if is_kept:
+            self.sent.append(message)
         data = marshal.dumps(message)
         self._unsent += len(data).to_bytes(_LENGTH, "little") + data
         self.flush()
@@ -290,7 +298,8 @@ class GuardedJob:
             ``stdout`` and ``stderr``; ``has_pipes``, whether these are written through pipes;
             ``stall``, what `stall.WatchedJob` has besides; ``first_rank``, the number of the first
             one in the job; ``grace``; ``size``, the number of ranks of the job on all nodes, if
-            they may be scripts that start ranks, or else 0.
+            they may be scripts that start ranks, or else 0;
+            ``unfinished``, for `result.write_result_of_killed`.
     """
 
     def __init__(self, channel: MessageChannel, job: Dict[str, Any]) -> None:
@@ -311,6 +320,7 @@ class GuardedJob:
         self._grace: float = job["grace"]
         self._alive: Dict[int, Tuple[int, int]] = {}  # pid -> rank and its pipe
         self._folders: Dict[int, str] = {}  # of all ranks that were started, by their pids
+        self.is_kill_asked = False  # by a launcher that raises, too
         self._has_failed = False
         self._got_signal = 0
         self._terminated: Set[str] = set()  # who got SIGTERM from outside before ranks were asked
@@ -508,7 +518,7 @@ class GuardedJob:
             if number is None or (message["kind"] == "step" and self._channel.is_behind):
                 continue
             reports.note(self._first_rank + number, pid, message)
-            self._channel.send(("reported", number, pid, message, time.time()))
+            self._channel.send(("reported", number, pid, message, time.time()), is_kept=False)
         if reports.joining:
             self._due.setdefault("joining", time.monotonic())
 
@@ -748,6 +758,7 @@ class GuardedJob:
                     self._channel.send(("standing", standing, time.time()))
                 self._stop(message[1], "asked")
             elif message[0] == "kill":
+                self.is_kill_asked = True
                 self._due["kill"] = time.monotonic()
             elif message[0] == "pass on":
                 self._pass_on(message[1])
@@ -871,7 +882,17 @@ def main() -> None:
         messages = channel.receive()
     if not messages:
         return  # the launcher has gone
-    GuardedJob(channel, messages[0]).run(messages[1:])
+    job = messages[0]
+    guarded = GuardedJob(channel, job)
+    guarded.run(messages[1:])
+    # Its sockets are closed before it is no process any more.
+    has_died = not channel.is_open and not (guarded.is_kill_asked and os.getppid() == launcher)
+    if has_died and job["unfinished"]:
+        from ascend_session.launcher.result import write_result_of_killed
+
+        with contextlib.suppress(OSError):  # nobody is left to be told
+            folders = [_folder_of(rank) for rank in job["ranks"]]
+            write_result_of_killed(job["unfinished"], folders, channel.sent)
     os._exit(0)  # at once, for the launcher waits
 
 

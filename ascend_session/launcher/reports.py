@@ -20,6 +20,17 @@ from ascend_session.cluster.member import FAILED, JoinedProcess, parse_state, re
 _BACKLOG = 4096  # the kernel may allow less
 _MOST_BYTES = 1 << 17  # of a message
 _MOST_AT_ONCE = 1000  # messages, after which the guardian looks at everything else
+_REPORTED_BY_MEMBERS = (
+    "rank",
+    "state",
+    "error",
+    "time",
+    "waits",
+    "joined",
+    "rank_id",
+    "output",
+    "uses_vendor",
+)
 _INVALID = (ValueError, TypeError, KeyError, AttributeError)
 
 
@@ -244,6 +255,10 @@ class Reports:
             left = found.get(pid)
             if left is not None and left.state == FAILED and member.state != FAILED:
                 member = member._replace(state=FAILED, error=left.error)
+            if left is not None:  # the witness knows more of how it was started
+                member = left._replace(
+                    **{name: getattr(member, name) for name in _REPORTED_BY_MEMBERS}
+                )
             found[pid] = member
         return sorted(found.values(), key=lambda process: (process.rank, process.time))
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import signal
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
+from ascend_session.files import replace_file
 from ascend_session.launcher.reports import Reports
+from ascend_session.rank_folder import read_replaced
 
 if TYPE_CHECKING:
     from ascend_session.failures.failure import Failure, FailureClass
@@ -163,7 +168,8 @@ class Attempt:
         background_failure: The first training that a rank has left running and that failed; None if
             none has.
         repeated: The rank that was seen to start others, as each does; None if none was.
-        lost: Sentences about processes below ranks that failed, besides those of the cause.
+        lost: Sentences about processes below ranks that failed, besides those of the cause, or
+            about ranks that left no record.
         reports: What its ranks have reported.
         first_step: The global step with which rank 0 began, as `training.SaveOnPreemptionHook`
             has noted it; None if nothing did.
@@ -294,6 +300,79 @@ class LaunchResult:
         return {**values, "attempts": [attempt.as_dict() for attempt in self.attempts]}
 
 
+RESULT_NAME = "result.json"
+"""File in the folder of a launch with `LaunchResult.as_dict`."""
+
+
+def format_result(result: LaunchResult) -> str:
+    """Write a result as JSON, for ``--json`` and for `RESULT_NAME`."""
+    return json.dumps(result.as_dict(), indent=2) + "\n"
+
+
+def write_result(result: LaunchResult) -> None:
+    """Write a result into the folder of its launch; others see it whole or not at all.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    folder = os.path.dirname(result.attempts[-1].folder)
+    replace_file(os.path.join(folder, RESULT_NAME), format_result(result).encode())
+
+
+def write_result_of_killed(text: str, folders: Sequence[str], events: Iterable[Any]) -> None:
+    """Write the result of a launcher that was killed; `guardian` does that when its job is over.
+
+    Args:
+        text: The result that the launcher would have had if it had been killed at the start of
+            this attempt, as `format_result` gives it.
+        folders: Those of the ranks, in order.
+        events: What the guardian has noticed, as it reports it.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    values = json.loads(text)
+    last = values["attempts"][-1]
+    names = [name for name in vars(RankResult(0)) if name != "start_errno"]
+    ranks = tuple(RankResult(**{name: rank[name] for name in names}) for rank in last["ranks"])
+    attempt = Attempt(last["number"], last["job_id"], last["folder"], last["started"], ranks=ranks)
+    for event, *about in events:
+        if event == "start":
+            number, ranks[number].pid, ranks[number].started = about
+        elif event == "exit":
+            number, ranks[number].status, ranks[number].ended = about
+        elif event == "not_started":
+            number, tried, _, why, ranks[number].ended = about
+            ranks[number].pid = ranks[number].started = None
+            ranks[number].trouble = f"Rank {ranks[number].rank} could not be {tried}: {why}."
+        elif event == "stopping" and about[0] != "left behind":
+            attempt.stopped = about[-1]
+        elif event == "left_behind":
+            last["swept"] = about[0]
+        elif event == "over":
+            last["left"], last["ended"] = about
+    _judge_ranks(folders, attempt)
+    last["ranks"] = [rank.as_dict() for rank in ranks]
+    if "replaced" in values:
+        values["replaced"] = read_replaced(folders[0])
+    path = os.path.join(os.path.dirname(attempt.folder), RESULT_NAME)
+    replace_file(path, (json.dumps(values, indent=2) + "\n").encode())
+
+
+def begin_result(plan: Plan, earlier: Sequence[Attempt], started: float) -> LaunchResult:
+    """Make the result that a launch has if its launcher is killed at the start of an attempt."""
+    attempt, code = Attempt.begin(plan, started), 128 + signal.SIGKILL
+    attempt.cause = Cause(None, code, "The launcher was killed.")
+    return LaunchResult(
+        code,
+        plan.run,
+        plan.backend.name,
+        (*earlier, attempt),
+        tuple(plan.notes),
+        set=plan.config.set,
+    )
+
+
 def judge(plan: Plan, attempt: Attempt) -> None:
     """Complete an attempt that is over: the outcome of each rank, and the cause if one failed.
 
@@ -332,6 +411,10 @@ def judge(plan: Plan, attempt: Attempt) -> None:
         else:
             attempt.cause = find_missing(plan, attempt)
         attempt.lost = tuple(cause.said for cause in lost)
+    if attempt.cause is None and _may_be_unrecorded(plan, attempt):
+        from ascend_session.launcher.cause import find_unrecorded
+
+        attempt.lost = tuple(find_unrecorded(plan, attempt))
 
 
 def judge_ranks(plan: Plan, attempt: Attempt) -> None:
@@ -341,12 +424,16 @@ def judge_ranks(plan: Plan, attempt: Attempt) -> None:
     recorded an exception before; and so is one whose failure follows from another rank's, or that
     ended by the signal that the launcher got too.
     """
-    for planned, rank in zip(plan.ranks, attempt.ranks):
+    _judge_ranks([rank.folder for rank in plan.ranks], attempt)
+
+
+def _judge_ranks(folders: Sequence[str], attempt: Attempt) -> None:
+    for folder, rank in zip(folders, attempt.ranks):
         rank.error = None
         if rank.pid is not None and rank.status != 0:
             from ascend_session.failures.record import read_record
 
-            error = read_record(planned.folder)
+            error = read_record(folder)
             # What a child of the rank has left after the rank's own end has not ended it.
             if error is not None and (rank.ended is None or error.time <= rank.ended):
                 rank.error = error
@@ -379,6 +466,11 @@ def _have_started_ranks(plan: Plan, attempt: Attempt) -> bool:
 
     planned = plan.ranks[0]
     return bool(read_announced_size(planned.command, planned.cwd))
+
+
+def _may_be_unrecorded(plan: Plan, attempt: Attempt) -> bool:
+    """Tell whether ranks may have succeeded of which only exit codes are known."""
+    return bool(attempt.script_ranks) or (plan.size > 1 and plan.config.program is not None)
 
 
 def _is_by_signal(status: Optional[int], attempt: Attempt) -> bool:

@@ -1,9 +1,9 @@
 """The ranks that a script starts itself, as the guardian sees them from outside.
 
-Three witnesses together keep a launch from a success that was none:
+Three things together keep a launch from a success that was none:
 
-* each Python that is a rank notes how it ended (`cluster.script_rank`, and `cluster.member` once it
-  has joined the job). It is exact, but needs the launcher's PYTHONPATH;
+* each Python that is a rank records how it ended (`witness`, and `cluster.member` once it has
+  joined the job). It is exact, but needs the launcher's PYTHONPATH;
 * the guardian looks at the processes below it, here. It sees every program that lives long enough,
   and what its output goes to, but not how it ended;
 * the text of the script says that it is for several ranks, if nothing was seen of them at all.
@@ -17,9 +17,9 @@ import os
 import re
 import time
 from typing import (
-    TYPE_CHECKING,
     Collection,
     Dict,
+    Iterable,
     Iterator,
     List,
     Mapping,
@@ -29,11 +29,9 @@ from typing import (
     Tuple,
 )
 
-from ascend_session.cluster.script_rank import PROCESS, is_alone, is_rank_of_script
+from ascend_session.cluster.member import FAILED, JoinedProcess
 from ascend_session.launcher.signals import SHELLS
-
-if TYPE_CHECKING:
-    from ascend_session.cluster.member import JoinedProcess
+from ascend_session.rank_folder import SCRIPT_RANK_PID, is_alone, is_rank_of_script
 
 _Seen = Tuple[int, str, str, str]  # pid, RANK_ID, command and what standard error goes to
 
@@ -114,7 +112,7 @@ class ScriptWatch:
             return []
         return sorted(set(range(int(sizes.pop()))) - {int(rank) for rank in ranks})
 
-    def find_awaited(self, processes: "Sequence[JoinedProcess]") -> Optional[List[str]]:
+    def find_awaited(self, processes: Sequence[JoinedProcess]) -> Optional[List[str]]:
         """Give the RANK_ID of each rank that lives, once the script has ended; None if that is all.
 
         A board or a pager has the last one's variables if a script starts it below its loop. So
@@ -124,15 +122,14 @@ class ScriptWatch:
         Args:
             processes: What the ranks have reported and left.
         """
-        from ascend_session.cluster.member import ENDED, FAILED, KILLED, STARTED
+        from ascend_session.cluster.member import ENDED, STARTED
 
         if not self._is_over:
             self._is_over, self._last_seen = True, time.monotonic()
         joined = [process for process in processes if process.joined]
         # By their own pid: what the script has started for each may be a program around it.
         awaited = {each.rank_id for each in joined if is_rank_of_script(read_environ(each.pid))}
-        unknown = (STARTED, KILLED)
-        others = {process.rank_id for process in processes if process.state not in unknown}
+        others = {process.rank_id for process in processes if process.state != STARTED}
         awaited |= {rank for _, rank, _, _ in _find_ranks(os.getpid())} - others
         is_exiting = any(each.state in (ENDED, FAILED) and each.is_alive for each in processes)
         if awaited:
@@ -209,7 +206,7 @@ def _find_ranks(pid: int, depth: int = 0) -> Iterator[_Seen]:
     """Find the first ranks below a process; what a rank starts is its own business."""
     for child in list_children(pid):
         environ = read_environ(child)
-        is_rank = PROCESS not in environ and is_rank_of_script(environ)
+        is_rank = SCRIPT_RANK_PID not in environ and is_rank_of_script(environ)
         name = _name(child)
         if is_rank and name not in SHELLS:
             words = read_process_file(child, "cmdline").rstrip(b"\0").replace(b"\0", b" ")
@@ -285,8 +282,63 @@ def read_process_file(pid: int, name: str) -> bytes:
         return b""
 
 
+def has_preceded(first: JoinedProcess, second: JoinedProcess) -> bool:
+    """Return whether the first of two ranks of a script had exited when the second one started."""
+    have_met = first.pid in second.beside or second.pid in first.beside
+    return 0 < first.began < second.began and not have_met
+
+
+def find_lost(processes: Sequence[JoinedProcess]) -> List[JoinedProcess]:
+    """Return the dead processes that an exception, a signal or a code other than 0 ended.
+
+    A script may start and kill processes that are no ranks, and may start a rank again. So one that
+    did not join the job counts unless another one was its rank, and ended in order.
+    """
+    good = [process for process in processes if not process.is_lost]
+    return [
+        process
+        for process in processes
+        if process.is_lost
+        and (process.joined or not any(_makes_up_for(other, process) for other in good))
+    ]
+
+
+def _makes_up_for(other: JoinedProcess, lost: JoinedProcess) -> bool:
+    """Return whether a process shows that another one with its RANK_ID was no rank that failed.
+
+    The same program was started again after a signal had ended it; of another program it was a
+    helper, which lived beside it or later. An evaluation after a training proves nothing.
+    """
+    if other.rank_id != lost.rank_id:
+        return False
+    if lost.state == FAILED:
+        return other.joined and not lost.uses_vendor
+    return has_preceded(lost, other) == (lost.program == other.program)
+
+
+def find_unstarted(processes: Sequence[JoinedProcess], seen: Iterable[str]) -> List[int]:
+    """Find the ranks that a script has not started, although it has started others of their job.
+
+    A script for one of several machines starts a block of the ranks, and one may start any single
+    rank: neither misses any.
+
+    Args:
+        processes: The state files; of the ranks, all have the same size.
+        seen: The RANK_ID of ranks that were seen from outside.
+    """
+    sizes = {each.rank_size for each in processes if each.rank_size}
+    names = {*seen, *(each.rank_id for each in processes)}
+    if len(sizes) != 1 or not all(map(_is_number, sizes | names)):
+        return []
+    size, ranks = int(sizes.pop()), set(map(int, names))
+    count, first = len(ranks), min(ranks)
+    is_block = ranks == set(range(first, first + count)) and first % count == size % count == 0
+    return [] if is_block else sorted(set(range(size)) - ranks)
+
+
 _MOST_BYTES, _MOST_DIGITS = 1 << 18, 4
 _ASSIGNED = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*)=[\"']?(\$?\{?[A-Za-z0-9_]+)")
+_LOOPED = re.compile(r"\bfor\s*\(\(\s*RANK_ID=|\bfor\s+RANK_ID\s+in\b|\bRANK_ID=[\"']?\$")
 _COMMENT = re.compile(r"(?m)(?:^|(?<=\s))#.*$")
 _SCRIPT_NAME = re.compile(r"[\w.-]+\.sh\b")
 
@@ -301,6 +353,24 @@ def read_announced_size(words: Sequence[str], folder: str) -> Optional[int]:
     Returns:
         The largest ``RANK_SIZE`` above 1; None if it sets none, or no ``RANK_ID``.
     """
+    texts = _read_texts(words, folder)
+    assigned = [pair for text in texts for pair in _ASSIGNED.findall(text)]
+    numbers = {name: value for name, value in assigned if value.isdecimal()}
+    sizes = [value.strip("${") for name, value in assigned if name == "RANK_SIZE"]
+    counts = [numbers.get(size, size) for size in sizes]
+    large = [int(count) for count in counts if _is_number(count) and int(count) > 1]
+    sets_rank = any(name == "RANK_ID" for name, _ in assigned)
+    return max(large) if large and sets_rank else None
+
+
+def read_looped_size(words: Sequence[str], folder: str) -> Optional[int]:
+    """Read the same as `read_announced_size`, if the number of the rank is that of a loop."""
+    is_looped = any(map(_LOOPED.search, _read_texts(words, folder)))
+    return read_announced_size(words, folder) if is_looped else None
+
+
+def _read_texts(words: Sequence[str], folder: str) -> List[str]:
+    """Read the text of a shell script, and of those that it names, without comments."""
     texts = [words[at + 1] for at in range(len(words) - 1) if words[at] in ("-c", "-ec", "-exc")]
     paths = [os.path.join(folder, word) for word in words if not word.startswith("-")]
     read: Set[str] = set()
@@ -311,13 +381,7 @@ def read_announced_size(words: Sequence[str], folder: str) -> Optional[int]:
         texts.append(text)
         here = os.path.dirname(path)
         paths += [os.path.join(here, name) for name in set(_SCRIPT_NAME.findall(text))]
-    assigned = [pair for text in texts for pair in _ASSIGNED.findall(_COMMENT.sub("", text))]
-    numbers = {name: value for name, value in assigned if value.isdecimal()}
-    sizes = [value.strip("${") for name, value in assigned if name == "RANK_SIZE"]
-    counts = [numbers.get(size, size) for size in sizes]
-    large = [int(count) for count in counts if _is_number(count) and int(count) > 1]
-    sets_rank = any(name == "RANK_ID" for name, _ in assigned)
-    return max(large) if large and sets_rank else None
+    return [_COMMENT.sub("", text) for text in texts]
 
 
 def _read_script(path: str) -> str:

@@ -27,7 +27,7 @@ from typing import (
 
 import psutil
 
-from ascend_session.cluster.member import OPEN, CollectiveWait, JoinedProcess
+from ascend_session.cluster.member import OPEN, STARTED, CollectiveWait, JoinedProcess
 from ascend_session.launcher.activity import (
     Meter,
     Processes,
@@ -207,14 +207,15 @@ class StallWatch:
         return ""
 
     def _list_members(self) -> List[JoinedProcess]:
-        """List which processes of the ranks have joined the job and not left it."""
+        """List which processes of the ranks have joined the job and not left it, or may still."""
         members = [
             member
-            for rank in self._alive
-            for member in self._reports.members.get(rank, {}).values()
-            if member.state == OPEN and member.is_alive
+            for rank in sorted(self._alive)
+            for member in self._reports.list_processes(rank, self._job.of(rank).folder)
+            if member.state in (STARTED, OPEN) and member.rank >= 0 and member.is_alive
         ]
-        return sorted(members, key=lambda member: (member.rank, member.time))
+        # Where several have the number of a rank, the one that has joined the job is the rank.
+        return sorted(members, key=lambda member: member.state == OPEN)
 
     def _note_alive(self, alive: Mapping[int, int], now: float) -> None:
         if dict(alive) != self._alive:  # the end of a rank is a sign of life

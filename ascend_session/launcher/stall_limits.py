@@ -35,11 +35,11 @@ _CONNECT = f"HCCL_CONNECT_TIMEOUT and {CONNECT_SECONDS_MORE} s more"
 def note_short_timeout(
     seconds: float, backend: "Type[Backend]", ranks: "Sequence[RankPlan]"
 ) -> List[str]:
-    """Warn before the start, in sentences, that a slow start would be taken for a stall."""
+    """Warn before the start, in sentences, that a slow start would be reported as a stall."""
     link, _ = _limits(backend, ranks)
     note = Message(
         f"{option('stall_timeout')}={seconds:g} s is shorter than the {link:g} s that HCCL gives "
-        f"ranks to find each other ({_CONNECT}): a slow start would be taken for a stall. "
+        f"ranks to find each other ({_CONNECT}): a slow start would be reported as a stall. "
         f"Give more than {link:g}."
     )
     return [note] if seconds < link else []

@@ -83,12 +83,13 @@ class GuardianProcess:
 
     Args:
         plan: The attempt, whose ranks it is to start; their log files are there.
+        unfinished: The result as it is now, for `result.write_result_of_killed`; empty for none.
 
     Raises:
         JobError: If it cannot be started.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, unfinished: str = "") -> None:
         config = plan.config
         self._first_rank = plan.ranks[0].rank
         self.is_over = False
@@ -119,7 +120,7 @@ class GuardianProcess:
                 hint=PROCESS_LIMIT if failure.errno == errno.EAGAIN else None,
             ) from None
         self._channel = MessageChannel(self._socket.fileno())
-        self._channel.send(_describe_job(plan, fds[1], address))
+        self._channel.send(_describe_job(plan, fds[1], address, unfinished))
         self._channel.flush(wait=True)
 
     def __enter__(self) -> "GuardianProcess":
@@ -186,7 +187,7 @@ class GuardianProcess:
         self._channel.flush(wait=True)
 
 
-def _describe_job(plan: Plan, listener: int, address: str) -> Dict[str, Any]:
+def _describe_job(plan: Plan, listener: int, address: str, unfinished: str) -> Dict[str, Any]:
     """Make the first message to the guardian; `guardian.GuardedJob` has its keys."""
     # As bytes, for the guardian may decode them in another way than this process. What all ranks
     # have is one object, which is sent once.
@@ -219,6 +220,7 @@ def _describe_job(plan: Plan, listener: int, address: str) -> Dict[str, Any]:
             "limits": () if timeout_s is None else tuple(describe_limits(timeout_s, plan)),
         },
         "first_rank": plan.ranks[0].rank,
+        "unfinished": unfinished,
         "has_pipes": plan.config.program is not None,
         "grace": plan.config.grace,
         "size": plan.size if plan.size == 1 or plan.config.program is not None else 0,
@@ -249,7 +251,11 @@ def _guardian_environment() -> Dict[str, str]:
 
 
 def supervise(
-    plan: Plan, output: Output, signals: Signals, on_event: Callable[[Event], None]
+    plan: Plan,
+    output: Output,
+    signals: Signals,
+    on_event: Callable[[Event], None],
+    unfinished: str = "",
 ) -> Attempt:
     """Run an attempt; return when no process of it lives any more.
 
@@ -259,6 +265,8 @@ def supervise(
         signals: Those that the launcher gets; the first asks everyone to end, the second ends
             them.
         on_event: Takes what happens, in this thread.
+        unfinished: What the guardian completes and writes if this process is killed, see
+            `result.write_result_of_killed`; empty for nothing.
 
     Returns:
         What was noticed, which is not judged yet.
@@ -277,7 +285,7 @@ def supervise(
         output.follow(plan.ranks)
         stack.callback(output.finish, signals)
         stack.callback(_end_orphans, attempt)
-        guardian = stack.enter_context(GuardianProcess(plan))
+        guardian = stack.enter_context(GuardianProcess(plan, unfinished))
         stack.enter_context(signals.over_ranks())
         _Supervision(plan, attempt, guardian, signals, on_event, output, terminal).run()
     return attempt

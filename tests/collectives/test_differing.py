@@ -1,11 +1,15 @@
 """Ranks that do not do the same hear of it, with the rank and the collective; none hangs."""
 
+import re
 import signal
+from pathlib import Path
 from typing import List
 
 import pytest
 
 from tests.rank_processes import Ranks, Result
+
+_PROGRAM = Path(__file__).resolve().parent.parent / "ranks_programs" / "differing.py"
 
 # The scenario, and what each of the ranks is told.
 TOLD = {
@@ -15,10 +19,21 @@ TOLD = {
     "other_root": ["broadcast from 1 float32 [4]", "broadcast from 0", "rank 1 runs"],
     "other_order": ['"first/HcomAllReduce" as allreduce sum float32 [5]', "rank 1 runs"],
     "other_order_of_running": ['rank 1 waits in "HcomAllReduce_1"', "wait for different"],
+    "other_place": [
+        '"HcomAllReduce" (allreduce sum float32 [2]) of ',
+        "differing.py:{first} to begin it; rank 1 waits in",
+        "differing.py:{second} to begin it.",
+    ],
+    "other_place_of_another_shape": [
+        "allreduce sum float32 [2] of ",
+        "differing.py:{third}",
+        "differing.py:{fourth}",
+    ],
     "one_less": ["rank 1 has left", '"HcomAllReduce_1" (allreduce sum float32 [3])'],
     "one_less_in_each_step": [
         "wait for different collectives",
-        'rank 1 waits in "HcomAllReduce" (allreduce sum float32 [2]) for the second time',
+        'rank 1 waits in "HcomAllReduce" (allreduce sum float32 [2]) of ',
+        " for the second time",
         'rank 0 and rank 2 wait in "HcomAllReduce_1"',
     ],
     "twice_at_once": ["rank 1 failed", '"HcomAllReduce" began again before it had ended'],
@@ -39,8 +54,14 @@ def test_ranks_that_differ_are_told_which_and_in_what(ranks: Ranks, scenario: st
     first, _, last = results
     sentences = told([first, last])
     assert len(sentences) == 2, first.log
+    lines = {
+        mark: number
+        for number, line in enumerate(_PROGRAM.read_text().splitlines(), 1)
+        for mark in re.findall(r"# (first|second|third|fourth)$", line)
+    }
     for sentence in sentences:
-        assert all(part in sentence for part in TOLD[scenario]), sentence
+        for part in TOLD[scenario]:
+            assert part.format(**lines) in sentence, sentence
     assert first.code == last.code == 1
 
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any, List
+from typing import Any, List, Optional
 
 import pytest
 
@@ -86,6 +86,47 @@ def test_iterations_per_loop_says_of_each_session_whether_the_loop_was_in_force(
     ]
     assert [row["effect"] for row in report["options"]] == ["device", "silent", "silent"]
     assert [session["loops"] for session in report["sessions"]] == [{"5": 2}, {"5": 0}, {}]
+
+
+_LOOP = """
+x = tf.placeholder(tf.float32, [4, 3])
+rate = tf.placeholder_with_default(0.1, [])
+dataset = tf.data.Dataset.from_tensors(tf.ones([4, 3])).repeat()
+batches = tf.data.make_initializable_iterator(dataset)
+data = x if is_fed else batches.get_next()
+w = tf.get_variable("w", [3, 1], use_resource=True)
+step = tf.train.GradientDescentOptimizer(rate).minimize(tf.reduce_mean(tf.square(data @ w)))
+with tf.Session(config=options(enable_data_pre_proc=True, iterations_per_loop=10)) as sess:
+    sess.run([tf.global_variables_initializer(), batches.initializer])
+    loop = util.set_iteration_per_loop(sess, step, steps)
+    for _ in range(2):
+        sess.run(loop, {x: [[1, 1, 1]] * 4, rate: 0.2} if is_fed else {rate: 0.2})
+"""
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_fed", "sentence"),
+    [
+        (5, False, "iterations_per_loop=10 is not the number of the loop, 5: 2 runs made 5 steps "),
+        (10, True, "iterations_per_loop=10 with 'Placeholder' fed: all 10 steps of a run train on"),
+        (5, True, "iterations_per_loop=10 is not the number of the loop, 5: 2 runs made 5 steps "),
+        (10, False, None),
+    ],
+)
+def test_a_loop_that_trains_otherwise_than_the_script_suggests_is_reported_first(
+    run: Any, steps: int, is_fed: bool, sentence: Optional[str]
+) -> None:
+    ended = run(f"{NPU}steps, is_fed = {steps}, {is_fed}{_LOOP}")
+    assert ended.returncode == 0, ended.stderr
+    _, *lines = report_of(ended)
+    if sentence is None:
+        assert "Trains otherwise than the script suggests:" not in lines
+        assert any("in force: 2 runs made 10 steps each" in line for line in lines)
+    else:
+        assert lines[0] == "Trains otherwise than the script suggests:"
+        assert lines[1].startswith(sentence)
+        assert sum("iterations_per_loop=" in line for line in lines) == 1
+    assert ended.stderr.count("AscendConfigWarning") == (1 if steps == 5 else 0)
 
 
 def test_a_loop_that_fails_counts_as_the_steps_that_were_made(run: Any, tmp_path: Path) -> None:

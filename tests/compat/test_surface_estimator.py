@@ -3,7 +3,8 @@
 import functools
 import json
 import os
-from typing import Any, Dict, List
+import warnings
+from typing import Any, Dict, List, Optional
 
 import numpy as np
 import pytest
@@ -138,6 +139,38 @@ estimator.evaluate(data)
             "iterations_per_loop=2 is for training; this session makes one step a run.",
         ),
     ]
+
+
+@has_estimators
+@pytest.mark.parametrize(
+    ("end", "warning"),
+    [
+        (
+            {"max_steps": 9},
+            "max_steps=9 is not a multiple of iterations_per_loop=4: a run makes 4 ",
+        ),
+        ({"steps": 3}, "steps=3 is not a multiple of iterations_per_loop=4: a run makes 4 steps, "),
+        ({"max_steps": 8}, None),
+        ({"steps": 4}, None),
+    ],
+)
+def test_a_training_that_ends_within_a_loop_is_warned_of(
+    tf: Any, tmp_path: Any, end: Dict[str, int], warning: Optional[str]
+) -> None:
+    config = NPURunConfig(model_dir=folder_of(tmp_path), iterations_per_loop=4)
+    estimator = estimators.NPUEstimator(Line(tf).model_fn, config=config)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        estimator.train(Line(tf).points, **end)
+    found = [each for each in warned if "multiple" in str(each.message)]
+    steps = next(iter(end.values()))
+    assert estimator.get_variable_value("global_step") == steps + -steps % 4
+    if warning is None:
+        assert not found
+    else:
+        [only] = found
+        assert only.filename == __file__
+        assert str(only.message).startswith(warning)
 
 
 @has_estimators

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, List, Tuple
+from typing import Any, List, Optional, Tuple
 
 import pytest
 
@@ -18,7 +18,12 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 def _launch(
-    folder: Path, script: str, processes: int = 1, independent: bool = False, **more: Any
+    folder: Path,
+    script: str,
+    processes: int = 1,
+    independent: bool = False,
+    stall_timeout: Optional[float] = None,
+    **more: Any,
 ) -> LaunchResult:
     (folder / "train.sh").write_text(script)
     env = {"PYTHON": sys.executable, "PYTHONWARNINGS": "ignore"}
@@ -32,6 +37,7 @@ def _launch(
         show="none",
         env={**env, **path},
         independent=independent,
+        stall_timeout=stall_timeout,
     )
     return launch(config, **more)
 
@@ -59,11 +65,11 @@ _HEAD = (
         ("raise ValueError('no data')", "raised ValueError: no data."),
         ("import a_tensorflow", "raised ModuleNotFoundError: No module named 'a_tensorflow'."),
         ("sys.exit(3)", "ended with exit code 3."),
-        ("sys.exit('no data')", "ended: no data."),
+        ("sys.exit('no data')", "ended with exit code 1. It wrote last: no data."),
         ("\n try: sys.exit(3)\n finally: print()", "ended with exit code 3."),
         ("exit(3)", "ended with exit code 3."),
         ("raise SystemExit(3)", "ended with exit code 3."),
-        ("raise SystemExit('no data')", "ended with exit code 1."),
+        ("raise SystemExit('no data')", "ended with exit code 1. It wrote last: no data."),
         ("\n try: sys.exit(3)\n except SystemExit as error: raise", "ended with exit code 3."),
         ("\n try: sys.exit(3)\n except SystemExit: raise SystemExit(4)", "ended with exit code 4."),
         ("os._exit(3)", "ended with exit code 3."),
@@ -145,14 +151,121 @@ def test_a_rank_that_exits_with_a_code_after_its_job_fails_the_job(
     result = _launch(tmp_path, _TWO + "wait")
     assert result.code == 1
     assert result.cause is not None
-    end = "ended: no data." if "data" in code else "ended with exit code 3."
+    end = "exit code 1. It wrote last: no data." if "data" in code else "ended with exit code 3."
     assert end in result.cause.said
+
+
+def test_one_of_several_ranks_with_one_name_that_is_killed_fails_the_job(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("""
+import os, sys, time
+open(f"started_{sys.argv[1]}", "w").close()
+while not all(os.path.exists(f"started_{rank}") for rank in range(4)): time.sleep(0.01)
+if sys.argv[1] == "2": os.kill(os.getpid(), 9)
+""")
+    start = "for i in 0 1 2 3; do $PYTHON train.py $i > train_$i.log 2>&1 & done; wait"
+    result = _launch(tmp_path, f"export RANK_ID=npu4p RANK_SIZE=4; {start}")
+    assert result.code == 1
+    assert result.cause is not None
+    assert "1 of the 4 ranks that were started below rank 0" in result.cause.said
+    assert "rank npu4p ended without an exception, as after a signal." in result.cause.said
+    assert f"Its output is in {tmp_path / 'train_2.log'}." in result.cause.said
+
+
+@pytest.mark.parametrize(
+    ("code", "end"),
+    [
+        (
+            "os.kill(os.getpid(), 11)",
+            "as after a signal. It crashed (Segmentation fault) at train.py:2 (<module>).",
+        ),
+        ("raise MemoryError('none left')", "rank 1 raised MemoryError: none left."),
+    ],
+)
+@pytest.mark.parametrize(
+    "loop", ["for RANK_ID in 0 1", "for ((RANK_ID=0; RANK_ID<2; RANK_ID++))"], ids=["in", "to"]
+)
+def test_what_runs_below_the_loop_is_not_the_cause(
+    tmp_path: Path, loop: str, code: str, end: str
+) -> None:
+    (tmp_path / "train.py").write_text(f"import os\nif os.environ['RANK_ID'] == '1': {code}")
+    (tmp_path / "eval.py").write_text("raise FileNotFoundError('no model was saved')")
+    script = _TWO.replace("for RANK_ID in 0 1", loop)
+    result = _launch(tmp_path, f"{script}wait\n$PYTHON eval.py 2> eval.log\ntrue")
+    assert result.code == 1
+    assert result.cause is not None
+    assert end in result.cause.said
+    assert f"Its output is in {tmp_path / 'train_1.log'}." in result.cause.said
+
+
+@pytest.mark.parametrize(
+    ("ranks", "size", "absent"),
+    [("0 1 2 3", 4, 2), ("0 1 2 3", 4, 0), ("0 1 2 3", 4, 3), ("0 1", 2, 1), ("0 1", 2, 0)],
+)
+def test_a_rank_whose_interpreter_is_not_there_fails_the_job(
+    tmp_path: Path, ranks: str, size: int, absent: int
+) -> None:
+    (tmp_path / "train.py").write_text("print('trained')")
+    script = f"""
+export RANK_SIZE={size}
+for i in {ranks}; do
+    export RANK_ID=$i
+    python=$PYTHON; [ $i = {absent} ] && python=no_such_python
+    $python train.py > train_$i.log 2>&1 &
+done
+wait
+"""
+    result = _launch(tmp_path, script)
+    assert result.code == 1
+    assert result.cause is not None
+    assert f"is a script for {size} ranks that ended with 0, but rank {absent} was not started" in (
+        result.cause.said
+    )
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "export RANK_ID=3 RANK_SIZE=8; $PYTHON prepare.py",
+        "for i in 8 9 10 11; do RANK_ID=$i RANK_SIZE=16 $PYTHON prepare.py & done; wait",
+        "for i in 0 1 2; do RANK_ID=$i RANK_SIZE=3 $PYTHON prepare.py; done",
+        "export RANK_SIZE=2; for i in 0 1; do RANK_ID=$i $PYTHON prepare.py & done; wait\n"
+        "RANK_ID=0 RANK_SIZE=8 $PYTHON prepare.py",
+        "for RANK_ID in 0 1; do export RANK_ID RANK_SIZE=2; $PYTHON prepare.py; done; sleep 0.1",
+        "export RANK_SIZE=1; for i in 0 2; do RANK_ID=$i $PYTHON prepare.py; done",
+    ],
+    ids=["one", "of one node", "in turn", "two jobs", "and a tool", "alone"],
+)
+def test_an_honest_script_misses_no_rank(tmp_path: Path, script: str) -> None:
+    (tmp_path / "prepare.py").write_text("print('prepared')")
+    result = _launch(tmp_path, script)
+    assert result.ok, result.cause
+    assert result.notes == ()
+
+
+def test_a_rank_that_hangs_before_it_joins_is_named_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import time\n\ntime.sleep(1000)")
+    result = _launch(tmp_path, _TWO + "wait", stall_timeout=3)
+    assert result.code == 124
+    assert result.cause is not None
+    assert "ranks 0-1 are at train.py:3 (<module>)" in result.cause.said
+
+
+@pytest.mark.parametrize("option", ["-I", "-E", "-S"])
+def test_a_rank_without_a_record_is_named(tmp_path: Path, option: str) -> None:
+    (tmp_path / "train.py").write_text("import time; time.sleep(1)")
+    python = f"python=$PYTHON; [ $RANK_ID = 1 ] && python='{sys.executable} {option}'; $python"
+    result = _launch(tmp_path, _TWO.replace("$PYTHON", python) + "wait")
+    assert result.ok, result.cause
+    assert len(result.notes) == 1
+    assert "Rank 1 has left no record of how it ended" in result.notes[0]
+    assert "known from exit codes alone" in result.notes[0]
 
 
 def test_a_rank_whose_program_python_cannot_open_fails_the_job(tmp_path: Path) -> None:
     result = _launch(tmp_path, _TWO + "wait")
     assert result.cause is not None
-    assert "Python could not open train.py" in result.cause.said
+    assert "ended with exit code 2. It wrote last: " in result.cause.said
+    assert "can't open file" in result.cause.said
 
 
 @pytest.mark.parametrize(
@@ -432,7 +545,7 @@ def test_the_next_sitecustomize_is_loaded_too(tmp_path: Path) -> None:
     path = os.pathsep.join([str(startup), str(tmp_path)])
     code = (
         "import sys, sitecustomize; print(sys.path[-1], sitecustomize.__file__, "
-        "'_ascend_session_script_rank' in sys.modules)"
+        "'_ascend_session_witness' in sys.modules)"
     )
     printed = subprocess.run(
         [sys.executable, "-c", code],

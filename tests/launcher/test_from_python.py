@@ -103,7 +103,7 @@ def test_a_stdout_that_takes_nothing_now_and_does_not_block_is_waited_for(
     reader.join()
     os.close(read)
     assert result.ok
-    assert result.notes == ()
+    assert not any("no record" in note for note in result.notes)
     assert sorted(received.decode().strip("\0").splitlines()) == sorted([*_LINES, "before"])
 
 
@@ -147,3 +147,42 @@ class TestTheLinkToTheNewestJob:
         assert run(tmp_path, job_id="one").ok
         assert os.lstat(str(latest)).st_ino == before.st_ino
         assert sorted(os.listdir(str(tmp_path / "logs"))) == ["latest", "one"]
+
+
+@pytest.mark.parametrize(
+    ("code", "end"),
+    [
+        ("sys.exit('no data')", "Rank 1 ended with exit code 1. It wrote last: no data."),
+        ("raise SystemExit('no data')", "Rank 1 ended with exit code 1. It wrote last: no data."),
+        ("sys.exit(1)", "Rank 1 ended with exit code 1."),
+        ("print('no data', file=sys.stderr); sys.exit(3)", "Rank 1 ended with exit code 3."),
+    ],
+)
+def test_the_text_with_which_a_rank_exits_is_the_reason(
+    tmp_path: Path, code: str, end: str
+) -> None:
+    result = run(tmp_path, f"if rank == 1: {code}\ntime.sleep(1000)")
+    assert result.cause is not None
+    assert (result.cause.said, result.code) == (end, 3 if "3" in end else 1)
+
+
+@pytest.mark.parametrize("option", ["-I", "-E", "-S"])
+def test_pythons_that_leave_no_record_are_named(tmp_path: Path, option: str) -> None:
+    result = run(tmp_path, args=[option, "-c", "print('done')"])
+    assert result.ok
+    note = result.notes[0]
+    assert note.startswith("Ranks 0-1 have left no record of how they ended, as below python -I")
+
+
+def test_a_path_for_modules_of_the_users_own_hides_nothing(tmp_path: Path) -> None:
+    env = {"PYTHONPATH": "/nowhere"}
+    result = run(tmp_path, args=["-c", "raise ValueError('no data')"], env=env)
+    assert result.cause is not None
+    assert "raised ValueError: no data." in result.cause.said
+
+
+@pytest.mark.parametrize("program", ["true", "bash"])
+def test_other_programs_that_succeed_get_no_note(tmp_path: Path, program: str) -> None:
+    result = run(tmp_path, program=program, args=["-c", "hostname"] if program == "bash" else [])
+    assert result.ok
+    assert not any("no record" in note for note in result.notes)

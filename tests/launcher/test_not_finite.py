@@ -1,6 +1,7 @@
 """Jobs whose numbers stop being finite: what their launch says, and honest ones, of which it says
 nothing."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -14,14 +15,16 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 from ascend_session import ascend_system, training
 tf.disable_eager_execution()
-how = sys.argv[1]
-steps = 45 if how in ("skips", "skips once") else 8
+how, who, begin = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+steps = {"skips": 45, "skips once": 45, "skips with a fixed scale": 105}.get(how, begin + 5)
 with ascend_system() as system:
     x = tf.placeholder(tf.float32, [4, 3])
     w = tf.get_variable("w", [3, 1])
     loss = tf.reduce_mean(tf.square(tf.matmul(x, w) - 1))
     manager = None
-    if "skips" in how:
+    if how == "skips with a fixed scale":
+        manager = training.FixedLossScaleManager(128.0)
+    elif "skips" in how:
         manager = training.ExponentialUpdateLossScaleManager(2.0, 1000, 2, 2.0, 0.5)
     optimizer = training.DistributedOptimizer(tf.train.GradientDescentOptimizer(0.01), manager)
     pairs = optimizer.compute_gradients(loss)
@@ -34,12 +37,16 @@ with ascend_system() as system:
         sess.run(broadcast)
         for step in range(1, steps + 1):
             batch = np.ones([4, 3])
-            bad = step >= 3 if how == "skips" else step == 3
-            if system.rank == 1 and bad:
+            bad = step >= begin if how in ("skips", "skips with a fixed scale") else step == begin
+            if system.rank == who and bad:
                 batch[0, 0] = 1e30
             sess.run(train, {x: batch})
             if how == "fails of it" and np.isnan(sess.run(w)).any():
                 raise ValueError("the weights are NaN")
+            if how == "raises alike" and step == begin:
+                raise ValueError("no such folder: data")
+            if how == "raises alone" and step == begin and system.rank == who:
+                raise ValueError("no such folder: data")
         if how == "masked, then another failure":
             raise ValueError("no such NaN file")
 """
@@ -75,13 +82,20 @@ with tf.Session(config=config) as sess:
             raise ValueError("the weights are NaN")
 """
 _FIRST = "The first gradient of 'w' that was seen not to be finite came from rank 1, in step 3 "
+_FIXED = (
+    "The last 100 steps were skipped, because gradients were not finite; the loss scale is 128. "
+)
 _SKIPPED = "steps were skipped, because gradients were not finite; the loss scale is 1, its minimum"
 _PROGRAMS = {"own": _OWN, "vendor": _VENDOR}
 
 
-def run(folder: Path, api: str, how: str) -> LaunchResult:
+def run(
+    folder: Path, api: str, how: str, size: int = 2, who: int = 1, begin: int = 3
+) -> LaunchResult:
+    """Launch a script whose rank ``who`` has a batch with an overflow in step ``begin``."""
     (folder / "train.py").write_text(_PROGRAMS[api])
-    return launched("", 2, folder, script=str(folder / "train.py"), args=(how,))
+    args = (how, str(who), str(begin))
+    return launched("", size, folder, script=str(folder / "train.py"), args=args)
 
 
 def written(result: LaunchResult) -> str:
@@ -97,6 +111,32 @@ def test_a_failure_names_who_brought_the_first_numbers_that_are_not_finite(
     assert result.cause.said.startswith("All 2 ranks raised ValueError: the weights are NaN. ")
     assert _FIRST in result.cause.said
     assert result.cause.rank == 1
+
+
+def test_one_rank_of_eight_is_named_whichever_it_is(tmp_path: Path) -> None:
+    who, begin = random.randrange(8), random.randrange(1, 30)
+    result = run(tmp_path, "own", "fails of it", 8, who, begin)
+    assert result.cause is not None
+    assert f"came from rank {who}, in step {begin} since the start" in result.cause.said
+    assert result.cause.rank == who
+
+
+@pytest.mark.parametrize(
+    ("how", "beginning"),
+    [("raises alike", "All 4 ranks raised "), ("raises alone", "Rank 2 raised ")],
+)
+def test_an_exception_of_all_ranks_is_not_that_of_one(
+    tmp_path: Path, how: str, beginning: str
+) -> None:
+    result = run(tmp_path, "own", how, 4, who=2)
+    assert result.cause is not None
+    assert result.cause.said.startswith(f"{beginning}ValueError: no such folder: data")
+
+
+def test_a_fixed_loss_scale_that_skips_a_hundred_steps_is_warned_of_once(tmp_path: Path) -> None:
+    result = run(tmp_path, "own", "skips with a fixed scale")
+    assert result.code == 0
+    assert written(result).count(_FIXED) == 1
 
 
 @pytest.mark.parametrize("api", list(_PROGRAMS))

@@ -45,6 +45,18 @@ def other_order_of_running():
     return [b, a] if ODD else [a, b]
 
 
+def other_place():
+    a = hccl.allreduce(tf.ones([2]), "sum")  # first
+    b = hccl.allreduce(tf.ones([2]), "sum")  # second
+    return [b, a] if ODD else [a, b]
+
+
+def other_place_of_another_shape():
+    if ODD:
+        return [hccl.allreduce(tf.ones([5]), "sum")]  # fourth
+    return [hccl.allreduce(tf.ones([2]), "sum")]  # third
+
+
 def one_less():
     a, b = hccl.allreduce(tf.ones([2]), "sum"), hccl.allreduce(tf.ones([3]), "sum")
     return [a] if ODD else [a, b]

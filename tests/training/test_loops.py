@@ -1,5 +1,6 @@
 """iterations_per_loop on the stub: so many real steps in one run."""
 
+import contextlib
 import threading
 import time
 import warnings
@@ -19,7 +20,11 @@ from ascend_session import (
 )
 from ascend_session.backends.host_loop import HostLoop
 from ascend_session.session.conditions import LOOPS_APPLIED
-from ascend_session.training import IterationsPerLoopHook, iterations_per_loop
+from ascend_session.training import (
+    IterationsPerLoopHook,
+    iterations_per_loop,
+    monitored_session,
+)
 
 
 def looping(n: int) -> AscendConfig:
@@ -169,7 +174,13 @@ def test_what_is_fed_is_fed_to_each_step(tf: Any) -> None:
     with ascend_session(looping(3)) as sess:
         sess.run(tf.global_variables_initializer())
         loop = iterations_per_loop(sess, train, 3)  # a tensor
-        sess.run(loop, {x: [1.0, 2.0]})
+        with pytest.warns(AscendConfigWarning) as warned:
+            sess.run(loop, {x: [1.0, 2.0]})
+        [said] = warned.list
+        assert said.filename == __file__
+        assert str(said.message).startswith(
+            "A loop is run with 'Placeholder' fed: all 3 steps of a run train on the same values"
+        )
         assert sess.run(total) == 18.0
         sess.run(loop, {x: [1.0], scale: 10.0})
         assert sess.run(total) == 48.0
@@ -252,6 +263,26 @@ class TestSessions:
                     runs += 1
         assert runs == 3
 
+    @pytest.mark.parametrize("last", [15, 12])
+    def test_a_training_that_ends_within_a_loop_is_warned_of(self, tf: Any, last: int) -> None:
+        own = step_of(tf)
+        loop = iterations_per_loop(None, own.train, 5)
+        scaffold = tf.train.Scaffold(
+            local_init_op=tf.group(tf.local_variables_initializer(), own.iterator.initializer)
+        )
+        hooks = [IterationsPerLoopHook(), tf.train.StopAtStepHook(last_step=last)]
+        message = "last_step=12 is not a multiple of iterations_per_loop=5: a run makes 5 steps, so"
+        with contextlib.ExitStack() as blocks:
+            if last == 12:
+                blocks.enter_context(pytest.warns(AscendConfigWarning, match=message))
+            system = blocks.enter_context(ascend_system(looping(5)))
+            sess = blocks.enter_context(monitored_session(system, None, hooks, scaffold=scaffold))
+            runs = 0
+            while not sess.should_stop():
+                sess.run(loop)
+                runs += 1
+        assert runs == 3
+
     @pytest.mark.parametrize("form", ["operation", "name", "structure"])
     def test_with_the_hook_what_is_fetched_is_the_last_steps(self, tf: Any, form: str) -> None:
         own = step_of(tf)
@@ -312,7 +343,10 @@ class TestSessions:
             with tf.train.MonitoredTrainingSession(
                 config=system.session_config(), hooks=[IterationsPerLoopHook()]
             ) as sess:
-                assert sess.run([loop, added], {x.name if key == "name" else x: one})[1] == 6.0
+                is_batch = key == "sparse"
+                with pytest.warns(AscendConfigWarning) if is_batch else contextlib.nullcontext():
+                    fetched = sess.run([loop, added], {x.name if key == "name" else x: one})
+                assert fetched[1] == 6.0
 
     def test_a_step_that_bypasses_the_hooks_makes_all_steps_too(self, tf: Any) -> None:
         own = step_of(tf)

@@ -338,7 +338,8 @@ class ProcessGroup:
         if self._wait(is_done, short_s):
             return True
         is_first = operation.key not in self.completed
-        with member.waiting(*operation, is_first=is_first):
+        key, name, ranks, signature, _ = operation
+        with member.waiting(key, name, ranks, signature, is_first):
             return self._wait(is_done, None if limit_s is None else limit_s - short_s)
 
     def _check(self, operation: Operation) -> None:

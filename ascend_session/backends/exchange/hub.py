@@ -512,11 +512,11 @@ class Hub:
 
 def _describe(operation: Operation, among: bool) -> str:
     ranks = f" among {name_ranks(operation.ranks)}" if among else ""
-    return f'"{operation.name}" as {operation.signature}{ranks}'
+    return f'"{operation.name}" as {operation.signature}{operation.place}{ranks}'
 
 
 def _read_entry(rank: int, header: Header, payload: bytes) -> Entry:
-    fields = (header[name] for name in ("key", "name", "signature", "plan", "size_bytes"))
+    fields = (header[name] for name in ("key", "name", "signature", "line", "plan", "size_bytes"))
     entry = _make_entry(tuple(header["ranks"]), *fields)
     if rank not in entry.operation.ranks:
         raise ValueError(f"rank {rank} enters a collective of other ranks")
@@ -527,12 +527,18 @@ def _read_entry(rank: int, header: Header, payload: bytes) -> Entry:
 
 @functools.lru_cache(maxsize=256, typed=True)  # training steps repeat their entries
 def _make_entry(
-    ranks: Tuple[Any, ...], key: Any, name: Any, signature: Any, plan: Any, size_bytes: Any
+    ranks: Tuple[Any, ...],
+    key: Any,
+    name: Any,
+    signature: Any,
+    line: Any,
+    plan: Any,
+    size_bytes: Any,
 ) -> Entry:
     ranks = tuple(map(int, ranks))
     if list(ranks) != sorted(set(ranks)):
         raise ValueError(f"{ranks} are not ascending")
-    operation = Operation(str(key), str(name), ranks, str(signature))
+    operation = Operation(str(key), str(name), ranks, str(signature), str(line))
     check_plan(str(plan), int(size_bytes))
     is_message = is_small(str(plan), int(size_bytes), len(ranks))
     return Entry(operation, str(plan), int(size_bytes), is_message)

@@ -3,11 +3,13 @@
 On a device a collective is known by a tag: its type, its group, and a number. The number counts the
 collectives of this group in all graphs that the process has loaded so far. What a run fetches
 decides which graph that is, so a fetch that is new on one rank gives the collectives of that rank
-other numbers, and the ranks wait for each other for ever.
+other numbers, and the ranks wait for each other for ever. Collectives that GE merges count as one
+there, and singly here; ranks that have loaded another number of graphs differ in both counts.
 
 Sources: hicann/hcomm, src/framework/hcom, ``GenerateCclOpTag``; hicann/ge,
 hcom_ops_kernel_info_store.cc, ``HcomOpsKernelInfoStore::GenerateOpTagFromTaskInfo`` (a send and its
-receive have a tag of their own instead); the vendor's manual of TensorFlow migration, "How Do I Fix
+receive have a tag of their own instead); hicann/ge, hcom_all_reduce_fusion.cc,
+``GenerateFusionLabel``; the vendor's manual of TensorFlow migration, "How Do I Fix
 Application Errors Caused by Model Execution on Multiple Devices?", which also names summaries that
 only some devices fetch:
 https://www.hiascend.com/document/detail/en/TensorFlowCommercial/850/migration/tfmigr2/tfmigr2_000110.html

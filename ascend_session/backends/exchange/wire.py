@@ -34,15 +34,22 @@ class Operation(NamedTuple):
         name: The operator's name in the graph, for messages.
         ranks: World ranks that take part, ascending.
         signature: What must be equal on all of them, readable: ``allreduce sum float32 [4, 3]``.
+        line: The user's line that has added it to its graph, for messages; empty if it is unknown.
     """
 
     key: str
     name: str
     ranks: Tuple[int, ...]
     signature: str
+    line: str = ""
 
     def __str__(self) -> str:
-        return f'"{self.name}" ({self.signature})'
+        return f'"{self.name}" ({self.signature}){self.place}'
+
+    @property
+    def place(self) -> str:
+        """The line, as a sentence continues with it."""
+        return f" of {self.line}" if self.line else ""
 
 
 def encode(header: Header, payload: bytes = b"") -> bytes:

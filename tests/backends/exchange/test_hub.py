@@ -39,7 +39,7 @@ class Ranks:
         plan = other.pop("plan", "sum int32")
         small = is_small(plan, len(data), len(ranks))
         entry = {"kind": "enter", "key": key, "name": f"op/{key}", "ranks": ranks}
-        entry.update(signature="allreduce", plan=plan, size_bytes=len(data))
+        entry.update(signature="allreduce", line="", plan=plan, size_bytes=len(data))
         self.say(rank + 1, {**entry, **other}, data if small else b"")
 
     def events(self, rank: int) -> List[str]:
@@ -234,7 +234,7 @@ def test_fifty_thousand_random_messages_neither_break_it_nor_let_anybody_in() ->
     hello = {"kind": "hello", "job": "job", "starter": None, "rank": 1, "size": 2, "pid": 1}
     hello.update(node="0", local_size=2, device="")
     entry: Header = {"kind": "enter", "key": "k", "name": "n", "ranks": [0, 1]}
-    entry.update(signature="s", plan="sum int32", size_bytes=4)
+    entry.update(signature="s", line="", plan="sum int32", size_bytes=4)
     kinds = ("step", "finish", "leave", "fail", "time_out", "what")
     ranks = together(2)
     malformed = joined = 0
