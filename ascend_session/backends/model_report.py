@@ -11,7 +11,7 @@ ranks that average it begin with these graphs in the same order.
 import sys
 import threading
 import weakref
-from typing import Any, Callable, Dict, Iterable, List, MutableMapping, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, List, MutableMapping, Optional, Set, Tuple
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.averaging import RunPlan, Variable, plan_run
@@ -23,7 +23,6 @@ from ascend_session.backends.tf_sessions import SessionObserver, open_sessions
 from ascend_session.errors import AscendError
 
 _MOST_BYTES = 64 << 20  # that are read at once
-_CLOSING_THREAD = "SessionCloseThread"  # of TensorFlow: an exception ends a ``with`` block
 # With these a program ends a loop over its data, and goes on.
 _ENDS_OF_DATA = ("OutOfRangeError", "StopIteration", "GeneratorExit")
 
@@ -123,13 +122,10 @@ class ModelObserver(SessionObserver):
             self._averaged.pop(name, None)
             self._separate.pop(name, None)
 
-    def before_close(self, session: Any) -> None:
-        """Read the variables that a session has trained, unless an exception closes it."""
-        if threading.current_thread().name == _CLOSING_THREAD:
-            return
-        kind, error, _ = sys.exc_info()
+    def before_close(self, session: Any, error: Optional[BaseException]) -> None:
+        """Read the variables that a session has trained, unless a failure closes it."""
         is_exit = isinstance(error, SystemExit) and not error.code
-        if kind is None or is_exit or kind.__name__ in _ENDS_OF_DATA:
+        if error is None or is_exit or type(error).__name__ in _ENDS_OF_DATA:
             self._read(session)
 
     def make_report(self) -> RankReport:

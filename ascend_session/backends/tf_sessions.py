@@ -14,7 +14,7 @@ import functools
 import sys
 import threading
 import weakref
-from typing import Any, Callable, List, Sequence, Tuple
+from typing import Any, Callable, List, MutableMapping, Optional, Sequence, Tuple
 
 from ascend_session.process import on_fork
 
@@ -62,7 +62,7 @@ class SessionObserver:
             values: The values, in the same structure.
         """
 
-    def before_close(self, session: Any) -> None:
+    def before_close(self, session: Any, error: Optional[BaseException]) -> None:
         """Note that an open session is about to be closed, once; it can still run.
 
         Called for ``close``, the end of a ``with`` block (in another thread, if an exception ends
@@ -70,6 +70,11 @@ class SessionObserver:
         sessions in a cycle that the garbage collector frees, nor once Python shuts down. What this
         raises is raised after the session was closed. It must not wait for other runs of the
         session: a signal closes sessions that threads are blocked in.
+
+        Args:
+            session: The session.
+            error: The exception that ends its ``with`` block, or that is being handled; None if
+                there is none.
         """
 
 
@@ -78,6 +83,8 @@ _run_observers: Tuple[SessionObserver, ...] = ()  # those that override `before_
 _result_observers: Tuple[SessionObserver, ...] = ()  # those that override `after_run`
 # By the id of the session, in the order of opening.
 _open: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()
+# The exceptions that end ``with`` blocks: TensorFlow closes those sessions in another thread.
+_ending: MutableMapping[int, BaseException] = {}
 _lock = threading.Lock()  # of the changes of `_observers`
 
 
@@ -128,7 +135,7 @@ def replace_methods() -> None:
     base = module.BaseSession
     original_init, original_close, original_run = base.__init__, base.close, base._run
     original_callable, original_make = base.make_callable, base._make_callable_from_options
-    original_reset = module.Session.reset
+    original_reset, original_exit = module.Session.reset, module.Session.__exit__
 
     def create(session: Any, target: Any, graph: Any, config: Any) -> None:
         original_init(session, target, graph, config)
@@ -184,6 +191,15 @@ def replace_methods() -> None:
         finally:
             original_close(self)
 
+    @functools.wraps(original_exit)
+    def __exit__(self: Any, kind: Any, error: Any, traceback: Any) -> None:  # noqa: N807
+        if error is not None:
+            _ending[id(self)] = error
+        try:
+            original_exit(self, kind, error, traceback)
+        finally:
+            _ending.pop(id(self), None)
+
     @functools.wraps(original_reset)
     def reset(target: Any, containers: Any = None, config: Any = None) -> None:
         try:
@@ -194,7 +210,7 @@ def replace_methods() -> None:
 
     base.__init__, base.close, base._run = __init__, close, run
     base.make_callable, base._make_callable_from_options = make_callable, make_from_options
-    module.Session.reset = staticmethod(reset)
+    module.Session.reset, module.Session.__exit__ = staticmethod(reset), __exit__
 
 
 def _observed(call: Callable[..., Any], session: Any, fetches: Any) -> Callable[..., Any]:
@@ -219,8 +235,9 @@ def _note_close(sessions: Sequence[Any]) -> None:
     with contextlib.ExitStack() as stack:
         for session in sessions:
             if _open.pop(id(session), None) is not None and not sys.is_finalizing():
+                error = _ending.get(id(session), sys.exc_info()[1])
                 for observer in _observers:
-                    stack.callback(observer.before_close, session)
+                    stack.callback(observer.before_close, session, error)
 
 
 def _as_bytes(target: Any) -> bytes:
@@ -231,6 +248,7 @@ def _leave_parents_sessions() -> None:
     global _lock
     _lock = threading.Lock()  # of a thread that is not here
     _open.clear()
+    _ending.clear()
 
 
 on_fork(_leave_parents_sessions)

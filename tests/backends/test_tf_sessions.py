@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import threading
-from typing import Any, Callable, Iterator, List, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 import pytest
 
@@ -36,7 +36,7 @@ class Recorder(SessionObserver):
     def before_run(self, session: Any, list_operations: Callable[[], List[Any]]) -> None:
         self.runs.append(tuple(sorted(each.name for each in list_operations())))
 
-    def before_close(self, session: Any) -> None:
+    def before_close(self, session: Any, error: Optional[BaseException]) -> None:
         assert session.run("three:0") == 3
         self.closed.append(session)
 
@@ -194,7 +194,7 @@ def test_an_observer_may_replace_what_a_session_is_opened_with(tf: Any, recorder
 
 def test_an_observer_that_fails_keeps_no_session_open(tf: Any, recorder: Recorder) -> None:
     class Failing(SessionObserver):
-        def before_close(self, session: Any) -> None:
+        def before_close(self, session: Any, error: Optional[BaseException]) -> None:
             raise RuntimeError("no digest")
 
     observer = Failing()
@@ -208,6 +208,29 @@ def test_an_observer_that_fails_keeps_no_session_open(tf: Any, recorder: Recorde
         session.run(_three(tf))
     session.close()
     assert recorder.closed == [session]
+
+
+def test_observers_know_the_exception_that_ends_a_block(tf: Any) -> None:
+    errors: List[Optional[BaseException]] = []
+
+    class Noting(SessionObserver):
+        def before_close(self, session: Any, error: Optional[BaseException]) -> None:
+            errors.append(error)
+
+    observer = Noting()
+    add_observer(observer)
+    with tf.Session():
+        pass
+    with pytest.raises(SystemExit) as caught, tf.Session():
+        raise SystemExit(0)
+    session = tf.Session()
+    handled = KeyError("handled")
+    try:
+        raise handled
+    except KeyError:
+        session.close()
+    remove_observer(observer)
+    assert errors == [None, caught.value, handled]
 
 
 def test_a_reset_closes_the_sessions_of_its_target(tf: Any, recorder: Recorder) -> None:

@@ -73,7 +73,9 @@ def test_a_job_of_eight_ranks_holds_one_model(ranks: Ranks, api: str) -> None:
     ("case", "name"),
     [
         ("wrong", "net/first/kernel"),
+        ("wrong_bfloat16", "as_bfloat16"),
         ("wrong_by_hand", "net/first/kernel"),
+        ("wrong_complex64", "as_complex64"),
         ("wrong_keras", "dense/kernel"),
         ("wrong_loss_scale", "net/first/kernel"),
         ("wrong_python_optimizer", "net/first/kernel"),
@@ -85,6 +87,13 @@ def test_different_models_are_an_error(ranks: Ranks, case: str, name: str) -> No
     about = f"the 2 ranks hold 2 different models: `{name}` differs first, by roughly "
     assert re.fullmatch(re.escape(about) + r"\d+ % of its norm\.", found["error"])
     assert found["is_one_model"] is False
+
+
+@pytest.mark.parametrize("api", ["own", "npu_bridge"])
+@pytest.mark.parametrize("case", ["wrong_exit_in_block", "wrong_data_end_the_block"])
+def test_blocks_that_end_without_a_failure_are_compared(ranks: Ranks, case: str, api: str) -> None:
+    error = outcome(ranks, case, 2, api)["error"]
+    assert error.startswith("the 2 ranks hold 2 different models: `net/first/kernel` differs")
 
 
 @pytest.mark.parametrize("size", [2, 8])

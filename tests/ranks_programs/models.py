@@ -115,6 +115,82 @@ def right_shuffled_data():
                     session.run(step)
 
 
+def right_exit_in_block():
+    exit_in_block(broadcasts=True)
+
+
+def wrong_exit_in_block():
+    exit_in_block(broadcasts=False)
+
+
+def exit_in_block(broadcasts):
+    """The program exits with 0 where its session is open."""
+    with ascend_system() as system:
+        x, y = inputs()
+        step = distributed().minimize(squares(network(x) - y))
+        broadcast = training.broadcast_global_variables(0)
+        with system.session() as session:
+            begin(session)
+            if broadcasts:
+                session.run(broadcast)
+            train(session, x, step)
+            sys.exit(0)
+
+
+def right_data_end_the_block():
+    data_end_the_block(broadcasts=True)
+
+
+def wrong_data_end_the_block():
+    data_end_the_block(broadcasts=False)
+
+
+def data_end_the_block(broadcasts):
+    """The end of the data is caught outside of the session's block."""
+    with ascend_system() as system:
+        data = tf.data.Dataset.from_tensor_slices(DATA).batch(8)
+        x = tf.data.make_one_shot_iterator(data).get_next()
+        step = distributed().minimize(squares(network(x) - tf.reduce_sum(x, 1, keepdims=True)))
+        broadcast = training.broadcast_global_variables(0)
+        with contextlib.suppress(tf.errors.OutOfRangeError), system.session() as session:
+            begin(session)
+            if broadcasts:
+                session.run(broadcast)
+            while True:
+                session.run(step)
+
+
+def right_other_types():
+    """Variables of all types that can be trained; each rank's are off by about their rounding."""
+    off_by({"bfloat16": 1e-2, "float16": 2e-3, "float64": 1e-10, "complex64": 1e-6})
+
+
+def wrong_bfloat16():
+    off_by({"bfloat16": 0.5})
+
+
+def wrong_complex64():
+    off_by({"complex64": 1e-2})
+
+
+def off_by(differences):
+    """Average gradients in float32; rank 1's variables are larger by these relative differences."""
+    with ascend_system() as system:
+        steps, numbers = [], np.linspace(1.0, 2.0, 1000)
+        for dtype, difference in differences.items():
+            values = numbers * (1 + RANK * difference) * (1j if dtype == "complex64" else 1)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of older NumPy
+                begun = tf.cast(tf.constant(values), dtype)
+            variable = tf.get_variable(f"as_{dtype}", initializer=begun)
+            [mean] = training.distributed_gradients([tf.fill([1000], RANK * 1e-4)])
+            steps.append(tf.assign_sub(variable, tf.cast(mean, dtype)))
+        with system.session() as session:
+            begin(session)
+            for _ in range(STEPS):
+                session.run(steps)
+
+
 def right_references():
     tf.disable_resource_variables()
     simple()

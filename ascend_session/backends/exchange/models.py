@@ -16,7 +16,14 @@ from ascend_session.backends.exchange.sentences import name_ranks
 from ascend_session.backends.exchange.wire import LARGEST, Header, Operation, encode
 from ascend_session.text import join_words
 
-TOLERANCES = {"float64": 1e-8, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
+TOLERANCES = {
+    "float64": 1e-8,
+    "complex128": 1e-8,
+    "float32": 1e-4,
+    "complex64": 1e-4,
+    "float16": 1e-2,
+    "bfloat16": 5e-2,
+}
 """Relative difference up to which two ranks' variables of a dtype are the same.
 
 Averages have the same bits on all ranks, but what is computed of them need not: its rounding
@@ -50,7 +57,7 @@ class VariableSummary(NamedTuple):
         name: Its name in the graph.
         dtype: The name of its dtype.
         ranks: The ranks that average its gradient, ascending; all ranks if none do.
-        size: The number of its elements.
+        size: The number of its elements; of complex ones twice that.
         checksum: Of its bytes.
         not_finite: Checksum of which elements are NaN, Inf and -Inf; 0 if none is. They count as 0
             in what follows.
@@ -310,6 +317,8 @@ def summarize(name: str, dtype: str, ranks: Tuple[int, ...], array: Any) -> Vari
     import numpy as np
 
     flat = np.ascontiguousarray(array).reshape(-1)
+    if flat.dtype.kind == "c":
+        flat = flat.view(flat.real.dtype)  # both parts of each number
     working = np.float64 if flat.dtype == np.float64 else np.float32
     columns = random_signs(0, _ROW).astype(working)
     square, sums = 0.0, np.zeros(_COUNT)
