@@ -25,6 +25,9 @@ SEVERITIES = (ERROR, WARNING, NOT_CHECKED, INFO, OK)
 NO_EFFECT = "none"
 """Effect: the option is accepted and does nothing."""
 
+DIFFERS = "differs"
+"""Effect: the job trains otherwise than it seems to."""
+
 HOST = "host"
 """Effect: would end a run on a device, provided that host has the same files."""
 
@@ -97,7 +100,8 @@ class Finding(_Fields):
         place: Its place in a file, or in JSON, as in ``server_list[0].device[3]``.
         source: Source of the rule (adapter file, page of the manual).
         certain: False if it depends on something unseen: a branch, another file.
-        effect: The effect on the option, if the severity does not show it: ``none`` or ``host``.
+        effect: The effect on the option, if the severity does not show it: ``none``, ``differs``
+            or ``host``.
     """
 
     __slots__ = ()

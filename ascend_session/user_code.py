@@ -1,6 +1,7 @@
 """Find the line of the user's own files in a stack."""
 
 import os
+import re
 import sysconfig
 from traceback import walk_stack
 from types import FrameType
@@ -17,6 +18,8 @@ _LIBRARIES = (
 )
 # Folders of the user's packages, of Debian's, and of the vendor's toolkit (through PYTHONPATH).
 _OTHER_LIBRARIES = ("site-packages", "dist-packages")
+# Files that AutoGraph writes of functions (its loader.py); TensorFlow 1.15 names them as tempfile.
+_GENERATED = re.compile(r"(__autograph_generated_file|tmp)[a-z0-9_]{8}\.py")
 
 
 class UserLine(NamedTuple):
@@ -63,9 +66,13 @@ def user_lines(frames: Iterable[Tuple[FrameType, int]]) -> List[UserLine]:
 def is_user_file(path: str) -> bool:
     """Return whether a file belongs to neither Python, nor an installed package, nor this one.
 
+    Files that AutoGraph generates are not the user's either.
+
     Does not touch the file system, for which the inspected thread may be waiting.
     """
     if path.startswith("<") or _absolute(path).startswith(_LIBRARIES):
+        return False
+    if _GENERATED.fullmatch(os.path.basename(path)):
         return False
     return not any(part in _OTHER_LIBRARIES for part in path.split(os.sep))
 

@@ -349,6 +349,10 @@ class HostInputs:
                 )
         self._repeated[session] = repeated
 
+    def list_shared(self, session: Any) -> List[str]:
+        """List the operators whose values the steps of a run in this session share."""
+        return [each.name for each in self._repeated.get(session, ())]
+
     def draw(self, session: Any, feeds: Any, run: _Run) -> Dict[str, Any]:
         """Draw what the steps of a run share, as what they are to be fed.
 

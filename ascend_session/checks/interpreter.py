@@ -18,7 +18,7 @@ from ascend_session.hardware.program import run_program
 from ascend_session.requirements import VENDOR_WHEEL_COMMAND, hint_for_import_error
 from ascend_session.text import one_line
 
-TENSORFLOW, _ADAPTER = "tensorflow", "adapter"
+TENSORFLOW, _ADAPTER, _COMPILER = "tensorflow", "adapter", "operator compiler"
 _MARK = "ascend-session-found "
 _USUAL_SERIES = "1.15"  # TensorFlow's, if the adapter does not tell its own
 _LONGEST_ERROR = 300  # characters of an exception
@@ -57,6 +57,7 @@ look("tensorflow", ["tensorflow"])
 if sys.argv[1:] == ["adapter"]:
     look("npu_bridge", ["npu_bridge", "npu_bridge.estimator.npu_ops"])
     look("hccl", ["hccl", "hccl.manage.api"])
+    look("tbe", ["tbe"])
 say("done", True)
 """
 
@@ -67,8 +68,8 @@ class Interpreter(NamedTuple):
     Attributes:
         program: The path with which Python was started.
         python: The version of Python; None if it printed nothing.
-        versions: ``{package: version}`` of ``tensorflow``, ``npu_bridge`` and ``hccl``, as far as
-            they can be imported; an unknown version is empty.
+        versions: ``{package: version}`` of ``tensorflow``, ``npu_bridge``, ``hccl`` and ``tbe``, as
+            far as they can be imported; an unknown version is empty.
         errors: ``{package: reason}`` of those that cannot be imported.
         problem: Why the inspection is incomplete, as a sentence; None if it is complete.
     """
@@ -103,7 +104,7 @@ def inspect_interpreter(
     problem = answer.problem
     if problem is None and not facts.get("done"):
         problem = f"{program} ended before it had listed its packages."
-    parts = ("tensorflow", "npu_bridge", "hccl")
+    parts = ("tensorflow", "npu_bridge", "hccl", "tbe")
     errors = {part: facts[f"{part} error"] for part in parts if f"{part} error" in facts}
     return Interpreter(
         program=program,
@@ -168,6 +169,19 @@ def _check_adapter(interpreter: Interpreter) -> Iterator[Finding]:
             yield Finding(ERROR, message, hint, rule=_ADAPTER)
         elif name not in versions and python is not None:
             yield Finding(NOT_CHECKED, f"Python ended before {name} was imported.", rule=_ADAPTER)
+    if "tbe" in errors:
+        yield Finding(
+            ERROR,
+            f"{program} cannot import tbe, the operator compiler, so no graph can be compiled: "
+            f"{errors['tbe']}",
+            "Source the toolkit's set_env.sh, and install what is missing into this Python "
+            "(installation guide: numpy, decorator, sympy, cffi, protobuf, attrs, scipy, psutil).",
+            rule=_COMPILER,
+        )
+    elif "tbe" in versions:
+        yield Finding(OK, "tbe, the operator compiler, can be imported.", rule=_COMPILER)
+    elif python is not None:
+        yield Finding(NOT_CHECKED, "Python ended before tbe was imported.", rule=_COMPILER)
     if not errors and {"npu_bridge", "hccl"} <= set(versions):
         adapter = " ".join(filter(None, ("npu_bridge", versions["npu_bridge"])))
         yield Finding(OK, f"{adapter} and hccl can be imported.", rule=_ADAPTER)

@@ -41,7 +41,7 @@ class LateLoop(HostLoop):
 
     def note_run(self, session: Any, steps: int, fed: Sequence[str] = ()) -> None:
         """Count the run for the report."""
-        session_log().note_run(session, steps, fed)
+        session_log().note_run(session, steps, fed, self._inputs.list_shared(session))
 
 
 def find_loop(train_op: Any) -> LateLoop:

@@ -33,6 +33,7 @@ from ascend_session.backends import outside
 from ascend_session.backends.stub import StubBackend
 from ascend_session.compat.advice import advise
 from ascend_session.compat.sessions import (
+    SessionLog,
     close_system,
     owns_system,
     session_log,
@@ -100,25 +101,28 @@ class RunReport(NamedTuple):
         rows: The options.
         sentences: Everything else.
         sessions: The numbers of the sessions with an entry, like ``1-3,5``.
+        headed: Those of the sentences that belong to a section, by its effect.
     """
 
     rows: List[ReportRow]
     sentences: List[str]
     sessions: str = ""
+    headed: Mapping[str, Sequence[str]] = {}
 
 
 def build_report(
-    sessions: Sequence[Mapping[str, Any]], others: Sequence[str] = (), has_own: bool = False
+    sessions: Sequence[Mapping[str, Any]], differs: Sequence[str] = (), has_own: bool = False
 ) -> RunReport:
     """Build the report on sessions.
 
     Args:
         sessions: What `sessions.WatchedSession.as_dict` returns of each, in the order of opening.
-        others: More sentences.
+        differs: Sentences about what trains otherwise than the script suggests.
         has_own: Whether the script has also opened sessions of this package.
     """
     rows: Dict[Tuple[str, str, str, str], List[int]] = {}
     notes: Dict[str, List[int]] = {}
+    of_graph: Dict[Tuple[str, str], List[int]] = {}
     for session in sessions:
         number, settings = session["number"], session["settings"]
         default_count = sum(each["effect"] == "default" for each in settings)
@@ -129,8 +133,14 @@ def build_report(
             if each["effect"] != "default":
                 row = each["key"], _format_value(each["value"]), each["why"], each["effect"]
                 rows.setdefault(row, []).append(number)
+        for effect, sentences in session.get("graph", {}).items():
+            for sentence in sentences:
+                of_graph.setdefault((effect, sentence), []).append(number)
         for note in session["notes"]:
             notes.setdefault(note, []).append(number)
+    headed: Dict[str, List[str]] = {"differs": list(differs)} if differs else {}
+    for (effect, sentence), numbers in of_graph.items():
+        headed.setdefault(effect, []).append(f"{_name('Session', numbers)}: {sentence}")
     ordered = sorted(rows.items(), key=lambda item: (item[0][0], item[1]))
     return RunReport(
         [
@@ -140,9 +150,10 @@ def build_report(
         [
             *_list_sessions(sessions, has_own),
             *(f"{_name('Session', numbers)}: {note}" for note, numbers in notes.items()),
-            *others,
+            *(sentence for sentences in headed.values() for sentence in sentences),
         ],
         format_ranges([each["number"] for each in sessions if each["has_entry"]], ","),
+        headed,
     )
 
 
@@ -216,9 +227,11 @@ def report_lines(report: RunReport, head: str, width: Optional[int] = None) -> L
     is_in_all = all(row.sessions == report.sessions for row in report.rows)
     for section, title in _SECTIONS:
         rows = [row for row in report.rows if row.section == section]
-        if rows:
-            lines += [f"  {title}", *(f"    {line}" for line in _join_rows(rows, is_in_all))]
-    lines += [f"  {sentence}" for sentence in report.sentences]
+        texts = [*report.headed.get(section, ()), *_join_rows(rows, is_in_all)]
+        if texts:
+            lines += [f"  {title}", *(f"    {text}" for text in texts)]
+    headed = {sentence for sentences in report.headed.values() for sentence in sentences}
+    lines += [f"  {sentence}" for sentence in report.sentences if sentence not in headed]
     if width is None:
         return lines
     wrapped = []
@@ -432,6 +445,19 @@ def _describe_unread(request: Mapping[str, str]) -> List[str]:
     return sentences
 
 
+def _describe_eager(log: SessionLog) -> Iterator[str]:
+    """Report training that no session runs, for which the script has imported the vendor's names.
+
+    Source: the manual's Porting Principle: options and graphs reach the adapter by ``sess.run``.
+    """
+    if log.eager_training is not None:
+        yield (
+            f"The training at {log.eager_training} is eager: no session runs it, so all of it "
+            "stays on the host, on a device as well. Turn eager execution off at the top of the "
+            "script (`tf.compat.v1.disable_eager_execution()`) and train in a session."
+        )
+
+
 def _report() -> None:
     """Write the report of rank 0, once; do nothing in a forked process."""
     if not _RunEnd.is_due() or _RunEnd.is_reported:
@@ -442,9 +468,9 @@ def _report() -> None:
     if record["rank"] != 0:
         return
     sessions = record["sessions"]
-    others = [*_describe_unread(request), *compare_ranks(record, _read_records())]
-    others += log.local_gradients
-    report = build_report(sessions, others, log.has_own)
+    differs = [*_describe_eager(log), *_describe_unread(request), *log.local_gradients]
+    differs += compare_ranks(record, _read_records())
+    report = build_report(sessions, differs, log.has_own)
     _write_report(request, report, sessions)
     if sessions or "child" not in request:
         reason = request.get("reason")

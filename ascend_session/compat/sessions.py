@@ -15,13 +15,13 @@ Sources: the adapter's geop_npu.cc, ge_plugin.cc and npu_sys_ctl_ops.cc;
 guides/facts/process.md#life-of-ge-in-a-process.
 """
 
+import functools
 import json
 import os
 import sys
 import threading
 import warnings
 import weakref
-from functools import partial
 from traceback import walk_stack
 from typing import (
     Any,
@@ -33,6 +33,7 @@ from typing import (
     NamedTuple,
     Optional,
     Sequence,
+    Set,
     Tuple,
 )
 
@@ -66,7 +67,7 @@ from ascend_session.findings import ERROR, Finding
 from ascend_session.process import on_close, on_fork
 from ascend_session.rank_folder import RANK_FOLDER, SESSIONS_NAME
 from ascend_session.session.api import SystemContext
-from ascend_session.session.conditions import refuse_one_shot
+from ascend_session.session.conditions import find_unsupported, refuse_one_shot
 from ascend_session.session.options import Leftovers, init_options, late_options
 from ascend_session.session.signals import (
     SignalGuard,
@@ -210,6 +211,8 @@ class WatchedSession(NamedTuple):
         loops: Numbers of runs by the number of steps that each has made: fewer than the loop's if
             the run failed. A loop that was made but never run has 0 runs.
         fed: Placeholders of more than a scalar that its loops were fed.
+        shared: Operators of the host whose values all steps of a loop's run have shared.
+        graph: Sentences about operators of its graph, by the effect (`verdicts.SessionOption`).
     """
 
     number: int
@@ -221,12 +224,14 @@ class WatchedSession(NamedTuple):
     is_refused: bool
     loops: Dict[int, int]
     fed: List[str]
+    shared: List[str]
+    graph: Dict[str, List[str]]
 
     def as_dict(self) -> Dict[str, Any]:
         """Return the session, as far as it has come, as plain values."""
         settings = self.settings
         if not self.is_refused:
-            settings = describe_loops(settings, self.loops, self.fed)
+            settings = describe_loops(settings, self.loops, self.fed, self.shared)
         return {**self._asdict(), "settings": [dict(setting._asdict()) for setting in settings]}
 
 
@@ -237,6 +242,7 @@ class SessionLog:
         sessions: All sessions so far.
         has_own: Whether the script has also opened sessions of this package.
         local_gradients: Sentences about gradients that an optimizer got without being averaged.
+        eager_training: Where gradients were first computed eagerly; None if nowhere.
         pid: The process.
     """
 
@@ -244,14 +250,20 @@ class SessionLog:
         self.sessions: List[WatchedSession] = []
         self.has_own = False
         self.local_gradients: List[str] = []
+        self.eager_training: Optional[UserLine] = None
         self.pid = os.getpid()
         self._open: List[Any] = []
         self._initial: Optional[Dict[str, Any]] = None
         self._initial_name = ""
-        self._loops: MutableMapping[Any, Tuple[Dict[int, int], List[str]]] = (
+        self._loops: MutableMapping[Any, Tuple[Dict[int, int], List[str], List[str]]] = (
             weakref.WeakKeyDictionary()
         )
         self._leftovers = Leftovers()
+        self._idle: MutableMapping[Any, int] = weakref.WeakKeyDictionary()
+        self._have_run: Set[int] = set()
+        self._offloaded: MutableMapping[Any, EntryVerdict] = weakref.WeakKeyDictionary()
+        # The number of operators that were checked, and the options with a finding
+        self._checked: MutableMapping[Any, Tuple[int, Set[Any]]] = weakref.WeakKeyDictionary()
 
     def add(
         self, session: Any, where: str, verdict: EntryVerdict, is_refused: bool = False
@@ -261,13 +273,27 @@ class SessionLog:
         options = describe_options(verdict, is_refused)
         loops: Dict[int, int] = {}
         fed: List[str] = []
+        shared: List[str] = []
         if not is_refused:
             reasons = {option.why for option in options}
             notes += [str(each) for each in verdict.ignored if str(each) not in reasons]
-            self._loops[session] = loops, fed
+            self._loops[session] = loops, fed, shared
+            self._idle[session] = number
+        if verdict.is_offloaded and not is_refused:
+            self._offloaded[session] = verdict
         self.sessions.append(
             WatchedSession(
-                number, kind, where, verdict.has_entry, options, notes, is_refused, loops, fed
+                number,
+                kind,
+                where,
+                verdict.has_entry,
+                options,
+                notes,
+                is_refused,
+                loops,
+                fed,
+                shared,
+                verdict.graph,
             )
         )
         if verdict.is_offloaded and not is_refused:
@@ -279,7 +305,13 @@ class SessionLog:
 
     def as_dict(self) -> Dict[str, Any]:
         """Return the record for other ranks: ``rank`` and ``sessions``."""
-        return {"rank": _rank(), "sessions": [session.as_dict() for session in self.sessions]}
+        sessions = [session.as_dict() for session in self.sessions]
+        for session in sessions if self.eager_training else ():
+            if session["number"] not in self._have_run:
+                for setting in session["settings"]:
+                    if setting["effect"] in ("device", "stub", "warning"):
+                        setting.update(effect="unused", why="the session never ran anything")
+        return {"rank": _rank(), "sessions": sessions}
 
     def record(self) -> None:
         """Write the record for the other ranks of this node, if this is a rank of a launch."""
@@ -291,15 +323,41 @@ class SessionLog:
         """Return whether a session was opened; a refused one does not count."""
         return not all(session.is_refused for session in self.sessions)
 
+    def note_any_run(self, session: Any) -> None:
+        """Note that a session runs something, and check what its graph has now."""
+        if session in self._idle:
+            self._have_run.add(self._idle.pop(session))
+        verdict = self._offloaded.get(session)
+        checked, reported = self._checked.get(session, (0, set()))
+        if verdict is None or session.graph.version == checked:
+            return
+        operations = session.graph.get_operations()[checked:]
+        self._checked[session] = checked + len(operations), reported
+        for finding in find_unsupported(operations, verdict.values, os.environ):
+            effect = "refused" if finding.severity == ERROR else "warning"
+            if finding.option not in reported:
+                reported.add(finding.option)
+                verdict.graph.setdefault(effect, []).append(str(finding))
+
     def note_loop(self, session: Any, steps: int) -> None:
         """Note that a session has a loop of so many steps."""
-        self._loops.get(session, ({}, []))[0].setdefault(steps, 0)
+        self._loops.get(session, ({}, [], []))[0].setdefault(steps, 0)
 
-    def note_run(self, session: Any, steps: int, fed: Sequence[str] = ()) -> None:
-        """Count a run of a loop that has made so many steps, with these placeholders fed."""
-        loops, known = self._loops.get(session, ({}, []))
+    def note_run(
+        self, session: Any, steps: int, fed: Sequence[str] = (), shared: Sequence[str] = ()
+    ) -> None:
+        """Count a run of a loop.
+
+        Args:
+            session: The session.
+            steps: The steps that the run has made.
+            fed: Placeholders that it was fed.
+            shared: Operators of the host whose values its steps have shared.
+        """
+        loops, *known = self._loops.get(session, ({}, [], []))
         loops[steps] = loops.get(steps, 0) + 1
-        known += [name for name in fed if name not in known]
+        for names, more in zip(known, (fed, shared)):
+            names += [name for name in more if name not in names]
 
     def check_initialised(self, verdict: EntryVerdict) -> None:
         """Compare the options of a new session with those of the device's initialisation.
@@ -425,6 +483,27 @@ def watch_sessions(begin_in_fork: Callable[[], None]) -> None:
         _Watch.observer = _OnStub()
         add_observer(_Watch.observer)
         set_advice(_ADVICE)
+        _watch_eager_gradients()
+
+
+def _watch_eager_gradients() -> None:
+    """Note where the script computes gradients without a graph, in or out of a ``tf.function``.
+
+    All ways lead through one function of TensorFlow's: GradientTape, and Keras' optimizers with it.
+    """
+    from tensorflow.python.eager import imperative_grad
+    from tensorflow.python.framework import ops
+
+    compute = imperative_grad.imperative_grad
+
+    @functools.wraps(compute)
+    def note(*args: Any, **kwargs: Any) -> Any:
+        log = session_log()
+        if log.eager_training is None and ops.executing_eagerly_outside_functions():
+            log.eager_training = user_line(sys._getframe()) or UserLine(sys.argv[0], 1)
+        return compute(*args, **kwargs)
+
+    imperative_grad.imperative_grad = note
 
 
 def _is_own_session() -> bool:
@@ -482,11 +561,17 @@ class _OnStub(SessionObserver):
         if verdict.is_offloaded:
             _warn_of_stub(verdict, line)
             graph = graph or tf1().get_default_graph()
-            verdict.notes += describe_host_operators(verdict.values, graph)
+            endings = describe_host_operators(verdict.values, graph)
+            if endings:
+                verdict.graph["refused"] = endings
             target = target or _system_target(verdict.values, graph)
         verdict.notes += filter(None, [describe_replaced(replaced_in(session))])
         create(session, target, graph, config)
         log.add(session, str(line), verdict)
+
+    def before_run(self, session: Any, list_operations: Callable[[], List[Any]]) -> None:
+        """Note that the session is of use."""
+        session_log().note_any_run(session)
 
 
 def _warn_of_stub(verdict: EntryVerdict, line: UserLine) -> None:
@@ -611,9 +696,11 @@ def finish_on_device() -> None:
     with deferring(), _OnDevice.closing:  # none is destroyed while it closes
         sessions = _alive_sessions()
         starter = _find_starter(sessions)
-        closers = [partial(destroy, each) for each in reversed(sessions) if each is not starter]
+        closers = [
+            functools.partial(destroy, each) for each in reversed(sessions) if each is not starter
+        ]
         if starter is not None:
-            closers.append(partial(_shut_down_device, starter))
+            closers.append(functools.partial(_shut_down_device, starter))
         log_failures(close_all([("closing a session", closer) for closer in closers]))
         del _OnDevice.references[:]
         guard.remove()

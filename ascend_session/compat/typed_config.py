@@ -7,22 +7,25 @@ expression with the options that have an effect, and comments on those that have
 import contextlib
 import linecache
 import os
+import pprint
 import re
 import sys
 import textwrap
 import warnings
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, MutableMapping, Optional, Tuple
 
 from ascend_session.cluster.schedulers import read_identity
 from ascend_session.compat.verdicts import EntryVerdict, key_of
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.config.entry import ZERO, check_value, read_entries
+from ascend_session.config.entry import ENTRY_NAME, ZERO, check_value, read_entries
 from ascend_session.config.model import ConfigModel
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
+from ascend_session.config.proto import OPTIMISES
 from ascend_session.config.values import convert_value
 from ascend_session.errors import AscendConfigWarning, ConfigError
 from ascend_session.findings import Finding
+from ascend_session.text import join_words
 from ascend_session.user_code import UserLine, is_user_file
 
 PRINT_VARIABLE = "ASCEND_SESSION_PRINT_CONFIG"
@@ -31,7 +34,6 @@ PRINT_VARIABLE = "ASCEND_SESSION_PRINT_CONFIG"
 _WIDTH = 100  # characters of a line
 _INDENT = "    "
 _SETS_OPTION = re.compile(r"""parameter_map\[\s*[bu]?["']([^"']+)["']""")
-_NOT_IN_ENTRY = ("graph_options", "allow_soft_placement")  # which each session here sets itself
 
 _printed: Dict[str, str] = {}  # place -> text, so that each is printed once
 
@@ -66,7 +68,9 @@ def print_config(proto: Any, verdict: EntryVerdict, line: UserLine) -> None:
 def write_config(proto: Any, verdict: EntryVerdict, source: Mapping[str, str]) -> str:
     """Write the configuration as an expression with comments.
 
-    Evaluated with the names of `ascend_session`, it is the configuration. There are only comments
+    Evaluated with the names of `ascend_session` and ``tf``, it is the configuration, which gives
+    the same proto but for what the comments say, and global_jit_level, of which OFF is as good as
+    the default. There are only comments
     if the adapter ends the run for an option that is left out, or if no configuration is valid.
 
     Args:
@@ -74,7 +78,9 @@ def write_config(proto: Any, verdict: EntryVerdict, source: Mapping[str, str]) -
         verdict: The verdict on its entry.
         source: Places in words, by the vendor's key of the option that the script sets there.
     """
-    values = {key: each for key, each in verdict.values.items() if key not in verdict.defaults}
+    known = options_by_key(AdapterOptions)
+    defaults = {key for key in verdict.defaults if verdict.written.get(key) == known[key].adapter}
+    values = {key: each for key, each in verdict.values.items() if key not in defaults}
     config, left_out = _make_config(values)
     written = {} if config is None else config.parameter_map()
     entries = read_entries(proto)[0]
@@ -111,12 +117,23 @@ def write_config(proto: Any, verdict: EntryVerdict, source: Mapping[str, str]) -
         for key, finding in left_out.items()
         if str(finding) not in texts
     ]
-    if verdict.defaults:
-        above.append(f"{len(verdict.defaults)} options have the defaults of NPURunConfig.")
-    rest = _list_rest(proto)
-    if rest:
-        above.append(f"The proto also sets {rest}: give it as session_config=tf.ConfigProto(...).")
-    return "\n".join([*_comments(above), *_write_part(config, beside)])
+    if defaults:
+        above.append(
+            f"{len(defaults)} options that NPUEstimator writes have the values that the adapter "
+            "takes without them; they are left out."
+        )
+    rest, remarks = _find_rest(proto)
+    lines = list(_write_part(config, beside))
+    if rest is not None:
+        text = _write_proto(rest)
+        if text is None:
+            names = ", ".join(each.name for each, _ in rest.ListFields())
+            remarks.append(f"The proto also sets {names}: give it as session_config=.")
+        elif len(lines) == 1:  # AscendConfig()
+            lines = [f"{type(config).__name__}(", *text, ")"]
+        else:
+            lines[-1:] = [*text, lines[-1]]
+    return "\n".join([*_comments(above), *lines, *_comments(remarks)])
 
 
 def _make_config(
@@ -153,9 +170,76 @@ def _describe_meant(key: str, verdict: EntryVerdict) -> str:
     return f"the adapter read {read!r}; if {meant!r} was meant, {option.name}={meant!r}"
 
 
-def _list_rest(proto: Any) -> str:
-    fields = [] if proto is None else [each.name for each, _ in proto.ListFields()]
-    return ", ".join(name for name in fields if name not in _NOT_IN_ENTRY)
+def _find_rest(proto: Any) -> Tuple[Any, List[str]]:
+    """Find what a proto sets besides its entry and what `AscendConfig.to_config_proto` sets.
+
+    Returns:
+        The rest as a proto, or None; and remarks on what is other than in a session here.
+    """
+    if proto is None:
+        return None, []
+    rest, added = type(proto)(), []
+    rest.CopyFrom(proto)
+    if not rest.allow_soft_placement:
+        added.append("allow_soft_placement=True")
+    rest.ClearField("allow_soft_placement")
+    optimizer = rest.graph_options.optimizer_options
+    if optimizer.global_jit_level == optimizer.OFF:  # npu_init writes it into each session
+        optimizer.ClearField("global_jit_level")
+    if not optimizer.ListFields():
+        rest.graph_options.ClearField("optimizer_options")
+    rewriter = rest.graph_options.rewrite_options
+    names = [each.name for each in rewriter.custom_optimizers]
+    if set(names) <= {ENTRY_NAME}:
+        rewriter.ClearField("custom_optimizers")
+    else:  # an empty entry keeps its place among them
+        first = names.index(ENTRY_NAME)
+        rewriter.custom_optimizers[first].ClearField("parameter_map")
+        for index in reversed(range(first + 1, len(names))):
+            if names[index] == ENTRY_NAME:
+                del rewriter.custom_optimizers[index]
+    for name in OPTIMISES:
+        if getattr(rewriter, name) == 0:
+            added.append(f"rewrite_options.{name}=OFF")
+        elif getattr(rewriter, name) == rewriter.OFF:
+            rewriter.ClearField(name)
+    if not rewriter.ListFields():
+        rest.graph_options.ClearField("rewrite_options")
+    if not rest.graph_options.ListFields():
+        rest.ClearField("graph_options")
+    remarks = [f"Sessions here also have {join_words(added)}, as in the vendor's samples."]
+    return (rest if rest.ListFields() else None), remarks if added else []
+
+
+def _write_proto(proto: Any) -> Optional[List[str]]:
+    """Write a proto as the argument ``session_config``; None if Python cannot build it so."""
+    fields = {each.name: _as_arguments(each, value) for each, value in proto.ListFields()}
+    try:
+        if type(proto)(**fields) != proto:
+            return None
+    except (AttributeError, TypeError, ValueError):
+        return None
+    inner = []
+    for name, value in fields.items():
+        start = f"{name}="
+        width = _WIDTH - 2 * len(_INDENT) - len(start) - 1
+        first, *others = pprint.pformat(value, width=width).splitlines()
+        inner += [f"{start}{first}", *(f"{' ' * len(start)}{line}" for line in others)]
+        inner[-1] += ","
+    margin = 2 * _INDENT
+    lines = [f"{_INDENT}session_config=tf.ConfigProto("]
+    return [*lines, *(f"{margin}{line}" for line in inner), f"{_INDENT}),"]
+
+
+def _as_arguments(field: Any, value: Any) -> Any:
+    """Convert a field's value to what the constructor of its message takes."""
+    if hasattr(value, "ListFields"):
+        return {each.name: _as_arguments(each, inner) for each, inner in value.ListFields()}
+    if isinstance(value, (str, bytes, int, float)):
+        return value
+    if isinstance(value, MutableMapping):
+        return {key: _as_arguments(field, inner) for key, inner in value.items()}
+    return [_as_arguments(field, inner) for inner in value]
 
 
 def _write_part(

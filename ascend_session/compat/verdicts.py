@@ -24,7 +24,16 @@ from ascend_session.config.options import DEFAULT_PROFILING, AdapterOptions
 from ascend_session.config.proto import left_on
 from ascend_session.config.rules import RULES, RULES_OF_OPENING, paths
 from ascend_session.config.rules.rule import FlatOptions
-from ascend_session.findings import ERROR, HOST, NO_EFFECT, WARNING, Finding, errors_of
+from ascend_session.findings import (
+    DIFFERS,
+    ERROR,
+    HOST,
+    NO_EFFECT,
+    WARNING,
+    Finding,
+    errors_of,
+)
+from ascend_session.text import join_words
 from ascend_session.vendor import HOST_JOBS
 
 _MOST_BY_HAND = 25  # options in one entry; NPUEstimator writes more
@@ -44,6 +53,7 @@ class EntryVerdict:
         notes: Other sentences about the session's configuration.
         defaults: Keys whose value is the default that NPUEstimator writes.
         stub_effects: Why options have no effect on the stub, by key.
+        graph: Sentences about operators of the session's graph, by the effect.
     """
 
     has_entry: bool = False
@@ -55,6 +65,7 @@ class EntryVerdict:
     notes: List[str] = field(default_factory=list)
     defaults: Set[str] = field(default_factory=set)
     stub_effects: Dict[str, str] = field(default_factory=dict)
+    graph: Dict[str, List[str]] = field(default_factory=dict)
 
     @property
     def is_offloaded(self) -> bool:
@@ -305,7 +316,7 @@ class SessionOption(NamedTuple):
         key: The vendor's key.
         value: The value in the entry.
         effect: ``device`` (correct), ``warning`` (a device takes it, but see the reason),
-            ``differs`` (in effect, but a loop makes other steps than the script suggests),
+            ``differs`` (in effect, but trains otherwise than the script suggests),
             ``default`` (NPUEstimator wrote it), ``silent`` (a device ignores it), ``stub`` (without
             effect here), ``unused`` (correct, but its session was refused), ``host`` (ends the run
             on a device whose host has the same files) or ``refused`` (ends the run on a device).
@@ -342,8 +353,8 @@ def describe_options(verdict: EntryVerdict, is_refused: bool = False) -> List[Se
     effects.update(dict.fromkeys(verdict.defaults, ("default", why)))
     for finding in reversed([*verdict.late, *verdict.ignored]):
         effect = "silent"
-        if finding.effect == HOST:
-            effect = "host"
+        if finding.effect in (HOST, DIFFERS):
+            effect = finding.effect
         elif finding.severity == WARNING and finding.effect != NO_EFFECT:
             effect = "warning"
         effects[key_of(finding)] = effect, str(finding)
@@ -353,7 +364,10 @@ def describe_options(verdict: EntryVerdict, is_refused: bool = False) -> List[Se
 
 
 def describe_loops(
-    options: Sequence[SessionOption], loops: Mapping[int, int], fed: Sequence[str] = ()
+    options: Sequence[SessionOption],
+    loops: Mapping[int, int],
+    fed: Sequence[str] = (),
+    shared: Sequence[str] = (),
 ) -> List[SessionOption]:
     """Return options in which iterations_per_loop says whether it was in force in the session.
 
@@ -364,18 +378,24 @@ def describe_loops(
         options: The options of a session that was opened, as `describe_options` returns them.
         loops: The loops of the session (`sessions.WatchedSession`).
         fed: Placeholders of more than a scalar that its loops were fed.
+        shared: Operators of the host whose values all steps of a run have shared.
     """
     is_estimators = any(option.effect == "default" for option in options)
     return [
-        _describe_loop(option, loops, is_estimators, fed)
-        if option.key == "iterations_per_loop" and option.effect in ("device", "warning", "silent")
+        _describe_loop(option, loops, is_estimators, fed, shared)
+        if option.key == "iterations_per_loop"
+        and option.effect in ("device", "warning", "silent", "differs")
         else option
         for option in options
     ]
 
 
 def _describe_loop(
-    option: SessionOption, loops: Mapping[int, int], is_estimators: bool, fed: Sequence[str]
+    option: SessionOption,
+    loops: Mapping[int, int],
+    is_estimators: bool,
+    fed: Sequence[str],
+    shared: Sequence[str],
 ) -> SessionOption:
     written = f"{option.key}={option.value}"
     runs = [_describe_runs(count, steps) for steps, count in sorted(loops.items()) if count]
@@ -390,8 +410,17 @@ def _describe_loop(
     if runs and fed:
         why = f"{written} {describe_fed(fed, option.value)}"
         return option._replace(effect="differs", why=why)
+    if runs and shared:
+        names = join_words([repr(name) for name in shared])
+        why = (
+            f"{written} without enable_data_pre_proc: all {option.value} steps of a run train on "
+            f"the same batch, that of {names}, as on a device. Set enable_data_pre_proc=True and "
+            "read an initializable iterator, or run one step a run."
+        )
+        return option._replace(effect="differs", why=why)
     if runs:
-        on_device = f" On a device, {option.why}" if option.key in option.why else ""
+        is_remark = option.key in option.why and option.effect != "differs"
+        on_device = f" On a device, {option.why}" if is_remark else ""
         why = f"{written} was in force: {' and '.join(runs)}.{on_device}"
         return option._replace(effect="device", why=why)
     if loops:

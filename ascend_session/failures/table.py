@@ -216,6 +216,17 @@ ROWS: Tuple[Definition, ...] = (
         Code("E39006", "the operator package was not sent to the device"),
     ),
     _permanent(
+        "TFA FAQ",
+        "A table or a variable was read before it was initialised there. If a function of tf.data "
+        "reads it, the host runs that function and the device has initialised it: set "
+        "mix_compile_mode=True. Else run its initialiser (tf.tables_initializer()) first.",
+        KnownText("Table not initialized"),
+        KnownText(
+            "Error while reading resource variable",
+            pattern=r"Error while reading resource variable \S{1,300} from Container",
+        ),
+    ),
+    _permanent(
         "EC; TFA FAQ",
         "An operator on the AI CPU took too long; with GetNext it is the data pipeline that is "
         "slow. Speed up the preprocessing (prefetch, fewer or smaller inputs), or shrink the "

@@ -27,7 +27,11 @@ from ascend_session.config.option import options_of
 from ascend_session.errors import AscendError, LifecycleError, ShutdownError
 from ascend_session.failures.failure import RetryPolicy
 from ascend_session.failures.scanner import explain, translate
-from ascend_session.session.conditions import warn_of_missed_variables, warn_of_unused_loops
+from ascend_session.session.conditions import (
+    warn_of_missed_variables,
+    warn_of_unsupported,
+    warn_of_unused_loops,
+)
 from ascend_session.session.options import checked
 from ascend_session.session.signals import Failed, Terminated, deferring, join_errors
 from ascend_session.session.system import (
@@ -234,6 +238,8 @@ class _Block(Generic[_Given]):
             self._entry = _Entry.OVER
             self._leave(failure)
         if self._use.graph is not None and failure[0] is None:
+            use = self._use
+            warn_of_unsupported(use.graph, use.parameters, os.environ, use.unsupported)
             warn_of_unused_loops(self._use.graph, self._use.parameters)
             warn_of_missed_variables(self._use.graph)
 

@@ -6,13 +6,14 @@ that the adapter aborts on); variable_placement: the manual's NPURunConfig Optio
 """
 
 import os
-from typing import Any, Mapping, Optional
+from typing import Any, Collection, Iterable, Iterator, Mapping, Optional, Set
 
-from ascend_session.backends._tensorflow import operators_of_user, tf1, walk_inputs
+from ascend_session.backends._tensorflow import is_own, operators_of_user, tf1, walk_inputs
 from ascend_session.backends.averaging import plan_run
 from ascend_session.cluster.variables import is_independent
 from ascend_session.config.grammars import accelerate
 from ascend_session.errors import LifecycleError, warn
+from ascend_session.findings import ERROR, WARNING, Finding
 from ascend_session.vendor import WORLD_GROUP
 
 # Graph collections in which training helpers note what they have put into the graph: the loop
@@ -69,6 +70,129 @@ def refuse_one_shot(graph: Any, loops: int) -> None:
             "aborts the process.",
             hint="Use dataset.make_initializable_iterator() (tf.compat.v1.data).",
         )
+
+
+def find_unsupported(
+    operations: Iterable[Any], parameters: Mapping[str, Any], environ: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Find operators that a device does not run with these options; one finding of each kind.
+
+    Args:
+        operations: Operators of the session's graph.
+        parameters: The session's options, by the vendor's keys.
+        environ: The environment.
+    """
+    users = [each for each in operations if not is_own(each)]
+    if parameters.get("mix_compile_mode") is not True:
+        yield from _find_host_resources(users)
+    if parameters.get("graph_compiler_cache_dir"):
+        yield from _find_cached_resources(users)
+    if _is_dynamic(parameters) and environ.get("ENABLE_FORCE_V2_CONTROL") != "1":
+        yield from _find_old_control_flow(users)
+
+
+# Operators with resources that stay on the host, or that are no variable, table or the like.
+_INPUT_RESOURCES = ("Iterator", "OneShotIterator", "MultiDeviceIterator", "AnonymousIterator")
+_TABLES = ("HashTable", "MutableHashTable", "MutableDenseHashTable", "AnonymousHashTable")
+
+
+def _find_host_resources(operations: Iterable[Any]) -> Iterator[Finding]:
+    """Report tables and variables that the functions of a ``tf.data.Dataset`` use.
+
+    Source: the migration manual's FAQ, "How Do I Fix the Data Preprocessing Error Caused by
+    Resource Operators?" (hiascend.com, TensorFlowCommercial 8.0.0, tfmigr1_000125).
+    """
+    for operation in operations:
+        if "Dataset" not in operation.type:
+            continue
+        for dtype, tensor in zip(operation._input_types, operation.inputs):
+            kind = tensor.op.type
+            is_table = kind.startswith(_TABLES)
+            if dtype.name != "resource" or not (is_table or kind == "VarHandleOp"):
+                continue
+            what, error = (
+                ("table", "Table not initialized")
+                if is_table
+                else ("variable", "FailedPreconditionError: Error while reading resource variable")
+            )
+            yield Finding(
+                ERROR,
+                f"A function of tf.data ({operation.name!r}) uses the {what} {tensor.op.name!r}: "
+                f"the device initialises it, but the host runs the function, and fails "
+                f"({error}).",
+                "Set mix_compile_mode=True, which leaves such operators on the host, or compute "
+                "this part outside of the dataset.",
+                option="mix_compile_mode",
+            )
+            return
+
+
+def _find_cached_resources(operations: Iterable[Any]) -> Iterator[Finding]:
+    """Report resources in a graph that is to be cached.
+
+    Source: guides/facts/options.md#graph-cache.
+    """
+    for operation in operations:
+        types = [output.dtype.name for output in operation.outputs]
+        if "resource" in types and not operation.type.startswith(_INPUT_RESOURCES):
+            yield Finding(
+                WARNING,
+                "graph_compiler_cache_dir does not support models with resource operators, such as "
+                f"{operation.name!r} ({operation.type}).",
+                "Leave graph_compiler_cache_dir out, or build the variables with use_resource="
+                "False (tf.disable_resource_variables()).",
+                option="graph_compiler_cache_dir",
+            )
+            return
+
+
+def _is_dynamic(parameters: Mapping[str, Any]) -> bool:
+    """Return whether graphs are compiled for dynamic shapes, and not again for each shape."""
+    mode = parameters.get("dynamic_graph_execute_mode")
+    is_dynamic = parameters.get("dynamic_input") is True and mode != "lazy_recompile"
+    return is_dynamic or parameters.get("compile_dynamic_mode") is True
+
+
+def _find_old_control_flow(operations: Iterable[Any]) -> Iterator[Finding]:
+    """Report version 1 control flow in a graph with dynamic shapes.
+
+    Source: the manual's Environment Variables, page "ENABLE_FORCE_V2_CONTROL" (hiascend.com,
+    canncommercial 8.0.0, envref_07_0037).
+    """
+    old = [each for each in operations if each.type in _V1_CONTROL_FLOW]
+    if old:
+        types = ", ".join(sorted({each.type for each in old}))
+        yield Finding(
+            WARNING,
+            f"Dynamic shapes need control flow version 2, but the graph has operators of version 1 "
+            f"({types}; the first is {old[0].name!r}).",
+            "Call tf.enable_control_flow_v2() and tf.enable_resource_variables() after the import "
+            "of TensorFlow, or set ENABLE_FORCE_V2_CONTROL=1.",
+            option="dynamic_input",
+        )
+
+
+def warn_of_unsupported(
+    graph: Any,
+    parameters: Mapping[str, Any],
+    environ: Mapping[str, str],
+    known: Collection[str] = (),
+) -> Set[str]:
+    """Warn of operators that a device does not run with these options.
+
+    Args:
+        graph: The graph, as far as it is built.
+        parameters: The session's options, by the vendor's keys.
+        environ: The environment.
+        known: Texts that were warned of before.
+
+    Returns:
+        The texts of all.
+    """
+    texts = {str(each) for each in find_unsupported(graph.get_operations(), parameters, environ)}
+    for text in sorted(texts - set(known)):
+        warn(text)
+    return texts
 
 
 def warn_of_unused_loops(graph: Any, parameters: Mapping[str, Any]) -> None:

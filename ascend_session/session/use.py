@@ -2,13 +2,13 @@
 
 import os
 import threading
-from typing import TYPE_CHECKING, Any, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Collection, Mapping, Optional
 
 from ascend_session.backends._tensorflow import destroy, graph_or_default
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.errors import AscendError
 from ascend_session.failures.scanner import translate
-from ascend_session.session.conditions import check_conditions
+from ascend_session.session.conditions import check_conditions, warn_of_unsupported
 from ascend_session.session.others import reporting_wait
 from ascend_session.session.signals import interruptible
 
@@ -25,11 +25,13 @@ class Use:
         session: The open ``tf.Session``; None before and afterwards.
         graph: The graph of that session.
         parameters: The keys and values of its NpuOptimizer entry.
+        unsupported: What was warned of when it opened (`warn_of_unsupported`).
     """
 
     session: Any = None
     graph: Any = None
     parameters: Mapping[str, Any] = {}
+    unsupported: Collection[str] = ()
 
     def __init__(self, system: "AscendSystem") -> None:
         self.system = system
@@ -52,6 +54,7 @@ class Use:
         self.graph = graph_or_default(graph)
         proto, self.parameters = system._options.of_session(system.job, config, base, device_id)
         check_conditions(self.graph, self.parameters, os.environ, system.size)
+        self.unsupported = warn_of_unsupported(self.graph, self.parameters, os.environ)
         try:
             with interruptible():
                 system._backend.bring_up()  # it may have gone down with the last session

@@ -549,6 +549,15 @@ FAULTS: List[Fault] = [
         only="doctor",
     ),
     Fault(
+        "operator compiler",
+        _python(python_answers(tbe=None, tbe_error="ModuleNotFoundError: No module named 'sympy'")),
+        "operator compiler",
+        "error",
+        "cannot import tbe, the operator compiler, so no graph can be compiled",
+        only="doctor",
+        alone=True,
+    ),
+    Fault(
         "python dies",
         _python(Reply('ascend-session-found ["python", "3.7.9"]\n', then="signal")),
         "tensorflow",

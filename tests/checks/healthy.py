@@ -90,6 +90,7 @@ def python_answers(**changed: object) -> Reply:
         "tensorflow": "1.15.0",
         "npu_bridge": "1.15.0",
         "hccl": "",
+        "tbe": "",
         **{name.replace("_error", " error"): value for name, value in changed.items()},
         "done": True,
     }

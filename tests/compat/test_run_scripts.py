@@ -79,7 +79,7 @@ def test_iterations_per_loop_says_of_each_session_whether_the_loop_was_in_force(
     ended = run(script, asked=f"backend=stub\njson={file}")
     assert ended.returncode == 0, ended.stderr
     report = json.loads(file.read_text())
-    assert [row["why"].split(". ")[0] for row in report["options"]] == [
+    assert [row["why"].split(". ")[0].rstrip(".") for row in report["options"]] == [
         "iterations_per_loop=5 was in force: 2 runs made 5 steps each",
         "iterations_per_loop=5 was not in force: the loop that was made was never run",
         "iterations_per_loop=5 was not in force: each run made one step, for no loop was made",
@@ -129,6 +129,30 @@ def test_a_loop_that_trains_otherwise_than_the_script_suggests_is_reported_first
     assert ended.stderr.count("AscendConfigWarning") == (1 if steps == 5 else 0)
 
 
+@pytest.mark.parametrize(("draws_on_device", "section"), [(False, "Trains"), (True, "Correct")])
+def test_a_batch_that_all_steps_of_a_loop_share_is_never_correct(
+    run: Any, draws_on_device: bool, section: str
+) -> None:
+    script = NPU + (
+        "data = tf.data.Dataset.range(30).repeat()\n"
+        "batches = tf.data.make_initializable_iterator(data)\n"
+        "w = tf.Variable(tf.constant(0, tf.int64), use_resource=True)\n"
+        "step = tf.assign_add(w, batches.get_next()).op\n"
+        f"proto = options(iterations_per_loop=5, enable_data_pre_proc={draws_on_device})\n"
+        "with tf.Session(config=proto) as s:\n"
+        "    s.run(tf.global_variables_initializer())\n"
+        "    s.run(batches.initializer)\n"
+        "    s.run(util.set_iteration_per_loop(s, step, 5))\n"
+        "    s.run(w)\n"
+    )
+    lines = report_of(run(script))
+    assert lines[1].startswith(section)
+    shared = [
+        line for line in lines if "train on the same batch, that of 'IteratorGetNext'" in line
+    ]
+    assert len(shared) == (not draws_on_device)
+
+
 def test_a_loop_that_fails_counts_as_the_steps_that_were_made(run: Any, tmp_path: Path) -> None:
     script = NPU + (
         "w = tf.Variable(1, use_resource=True)\n"
@@ -149,7 +173,9 @@ def test_a_loop_that_fails_counts_as_the_steps_that_were_made(run: Any, tmp_path
     ended = run(script, asked=f"backend=stub\njson={file}")
     assert ended.returncode == 0, ended.stderr
     report = json.loads(file.read_text())
-    assert sorted(row["why"].split(": ")[1].split(". ")[0] for row in report["options"]) == [
+    assert sorted(
+        row["why"].split(": ")[1].split(". ")[0].rstrip(".") for row in report["options"]
+    ) == [
         "1 run ended in the first step",
         "1 run made 2 steps",
         "1 run made 3 steps",
@@ -365,8 +391,9 @@ def test_an_entry_is_read_by_nobody_before_the_import_either(tmp_path: Path) -> 
         "tf.Session(config=options()).close()\n"
     )
     lines = report_of(run_script(tmp_path, script))
-    assert lines[1].startswith("Session 1 with an NpuOptimizer entry: train.py:18")
+    assert lines[1] == "Trains otherwise than the script suggests:"
     assert lines[2].startswith("The NpuOptimizer entry (train.py:9)")
+    assert lines[3].startswith("Session 1 with an NpuOptimizer entry: train.py:18")
 
 
 @pytest.mark.parametrize(
@@ -585,3 +612,138 @@ def test_a_module_that_begins_with_tensorflows_name_is_the_scripts(
 def test_other_errors_get_no_such_advice(run: Any) -> None:
     ended = run("import tensorflow as tf\nNone.Session()\n")
     assert "TensorFlow 1" not in ended.stderr
+
+
+EAGER = """from npu_bridge.npu_init import *
+import tensorflow.compat.v1 as tf
+tf.enable_eager_execution()
+proto = tf.ConfigProto()
+entry = proto.graph_options.rewrite_options.custom_optimizers.add()
+entry.name = "NpuOptimizer"
+entry.parameter_map["precision_mode"].s = b"allow_mix_precision"
+proto.graph_options.rewrite_options.remapping = 2
+proto.graph_options.rewrite_options.memory_optimization = 2
+session = tf.Session(config=proto, graph=tf.Graph())
+w = tf.Variable(1.0, use_resource=True)
+def train():
+    with tf.GradientTape() as tape:
+        loss = w * w
+    w.assign_sub(0.1 * tape.gradient(loss, w))  # train
+"""
+
+
+@pytest.mark.parametrize("call", ["train()", "tf.function(train)()"])
+def test_eager_training_comes_first_and_its_session_has_no_correct_options(
+    run: Any, call: str
+) -> None:
+    lines = report_of(run(EAGER + call))
+    assert lines[1] == "Trains otherwise than the script suggests:"
+    place = "train.py:15" if call == "train()" else "train.py:"
+    assert lines[2].startswith(f"The training at {place}")
+    assert "stays on the host, on a device as well" in lines[2]
+    assert lines[3:5] == [
+        "Not used:",
+        "precision_mode=allow_mix_precision: the session never ran anything",
+    ]
+
+
+def test_a_tape_in_the_graph_of_a_session_is_no_eager_training(run: Any) -> None:
+    script = NPU + (
+        "w = tf.Variable(1.0, use_resource=True)\n"
+        "with tf.GradientTape() as tape:\n"
+        "    loss = w * w\n"
+        "step = w.assign_sub(0.1 * tape.gradient(loss, w))\n"
+        "with tf.Session(config=options(precision_mode='force_fp32')) as s:\n"
+        "    s.run(tf.global_variables_initializer())\n"
+        "    s.run(step)\n"
+    )
+    assert report_of(run(script))[1] == "Correct; in effect only on a device:"
+
+
+def test_a_graph_that_is_built_while_eager_execution_is_on_is_no_eager_training(run: Any) -> None:
+    script = EAGER + (
+        "with session.graph.as_default():\n"
+        "    w = tf.Variable(1.0, use_resource=True)\n"
+        "    step = tf.train.GradientDescentOptimizer(0.1).minimize(lambda: w * w)\n"
+        "    session.run(tf.global_variables_initializer())\n"
+        "    session.run(step)\n"
+    )
+    assert report_of(run(script))[1] == "Correct; in effect only on a device:"
+
+
+TABLE = """
+table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a", "b"], [0, 1]), -1)
+"""
+IN_MAP = """
+data = tf.data.Dataset.from_tensor_slices(["a", "b"]).map({})
+batches = tf.data.make_initializable_iterator(data)
+x = batches.get_next()
+"""
+LOOKUP = """
+with tf.Session(config=options({})) as s:
+    s.run([tf.tables_initializer(), tf.global_variables_initializer()])
+    for operation in tf.get_default_graph().get_operations():
+        if operation.name == "MakeIterator":
+            s.run(operation)
+    s.run(x)
+"""
+VARIABLE = "w = tf.get_variable('w', [3], use_resource=True)\n"
+OLD = "w = tf.get_variable('w', [3], use_resource=False)\n"
+CASE = "x = tf.cond(tf.reduce_sum(w) > 0, lambda: w * 2, lambda: w * 3)\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "section", "text"),
+    [
+        (
+            TABLE + IN_MAP.format("table.lookup") + LOOKUP.format(""),
+            "Errors, which end the run on a device:",
+            "(Table not initialized). Set mix_compile_mode=True",
+        ),
+        (
+            VARIABLE + IN_MAP.format("lambda k: tf.gather(w, [0])") + LOOKUP.format(""),
+            "Errors, which end the run on a device:",
+            "uses the variable 'w': the device initialises it",
+        ),
+        (
+            VARIABLE + "x = w * 2\n" + LOOKUP.format("graph_compiler_cache_dir='.'"),
+            "Accepted on a device, with a warning:",
+            "does not support models with resource operators, such as 'w' (VarHandleOp)",
+        ),
+        (
+            OLD + CASE + LOOKUP.format("dynamic_input=True"),
+            "Accepted on a device, with a warning:",
+            "Dynamic shapes need control flow version 2",
+        ),
+    ],
+)
+def test_operators_that_a_device_does_not_run_with_these_options_are_reported(
+    run: Any, script: str, section: str, text: str
+) -> None:
+    lines = report_of(run(NPU + "tf.disable_control_flow_v2()\n" + script))
+    heads = [n for n, line in enumerate(lines) if line.endswith(":")]
+    [found] = [n for n, line in enumerate(lines) if text in line]
+    assert lines[max(head for head in heads if head < found)] == section
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        TABLE + IN_MAP.format("table.lookup") + LOOKUP.format("mix_compile_mode=True"),
+        VARIABLE + IN_MAP.format("tf.strings.length") + LOOKUP.format(""),
+        TABLE + "x = table.lookup(tf.constant(['a']))\n" + LOOKUP.format(""),
+        OLD + IN_MAP.format("tf.strings.length") + LOOKUP.format("graph_compiler_cache_dir='.'"),
+        OLD + CASE + LOOKUP.format(""),
+        OLD
+        + CASE
+        + LOOKUP.format("dynamic_input=True, dynamic_graph_execute_mode='lazy_recompile'"),
+        "tf.enable_control_flow_v2()\n" + VARIABLE + CASE + LOOKUP.format("dynamic_input=True"),
+    ],
+)
+def test_nothing_is_said_of_operators_that_a_device_runs(run: Any, script: str) -> None:
+    ended = run(NPU + "tf.disable_control_flow_v2()\n" + script)
+    assert ended.returncode == 0, ended.stderr
+    text = " ".join(report_of(ended))
+    assert "the device initialises it" not in text
+    assert "resource operators, such as" not in text
+    assert "control flow version 2" not in text

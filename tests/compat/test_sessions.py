@@ -250,7 +250,7 @@ def test_a_variable_that_an_operator_on_the_host_changes_is_noted_with_mixed_com
 
     def notes(**options: Any) -> str:
         tf.Session(config=proto(**options)).close()
-        return " ".join(session_log().sessions[-1].notes)
+        return " ".join(session_log().sessions[-1].graph.get("refused", ()))
 
     assert not notes()
     assert not notes(mix_compile_mode=True, variable_placement="Host")
@@ -268,7 +268,7 @@ def test_an_operator_whose_first_resource_is_no_variable_is_on_the_host(
     tf.raw_ops.Pack(values=[variable.handle, table], name="variable_first")
     tf.raw_ops.Pack(values=[table, variable.handle], name="table_first")
     tf.Session(config=proto(mix_compile_mode=True)).close()
-    [note] = session_log().sessions[0].notes
+    [note] = session_log().sessions[0].graph["refused"]
     assert "a run with 'table_first' ends" in note
 
 

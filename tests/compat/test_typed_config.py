@@ -7,6 +7,8 @@ import warnings
 from typing import Any, Dict, Optional
 
 import pytest
+import tensorflow.compat.v1 as tf
+from tensorflow.core.protobuf import rewriter_config_pb2
 
 import ascend_session
 from ascend_session import AscendConfig, AscendConfigWarning, ConfigError
@@ -19,7 +21,7 @@ from ascend_session.user_code import UserLine
 from tests.compat.run_scripts import PREFACE, run_script
 from tests.compat.surface import has_estimators, module
 from tests.compat.test_verdicts import ENDING
-from tests.config.protos import add, base, config_pb2
+from tests.config.protos import add, base
 from tests.config.test_proto import EXAMPLES
 
 OPTIONS = {key: each for key, each in options_by_key(AdapterOptions).items() if each.field}
@@ -39,6 +41,7 @@ def written(proto: Any, **source: str) -> str:
 def read_back(text: str) -> AscendConfig:
     """Evaluate a printed configuration with the package's public names alone."""
     names = {name: getattr(ascend_session, name) for name in ascend_session.__all__}
+    names["tf"] = tf
     config = quiet(eval, text, names)
     assert isinstance(config, AscendConfig)
     return config
@@ -181,11 +184,92 @@ def test_of_two_entries_the_configuration_has_what_is_in_force() -> None:
     assert "2 entries named 'NpuOptimizer'" in comments(text)
 
 
-def test_what_else_the_proto_sets_is_named() -> None:
-    proto = AscendConfig(deterministic=1).to_config_proto(
-        config_pb2.ConfigProto(log_device_placement=True)
-    )
-    assert "The proto also sets log_device_placement" in comments(written(proto))
+OFF = """
+config.graph_options.rewrite_options.remapping = RewriterConfig.OFF
+config.graph_options.rewrite_options.memory_optimization = RewriterConfig.OFF
+"""
+ENTRY = """
+op = config.graph_options.rewrite_options.custom_optimizers.add()
+op.name = "NpuOptimizer"
+"""
+PRECISION = 'op.parameter_map["precision_mode"].s = b"allow_mix_precision"\n'
+PLAIN = "config = tf.ConfigProto()" + ENTRY + OFF
+STYLES = {
+    "an entry alone": PLAIN,
+    "a precision": PLAIN + PRECISION,
+    "offline": PLAIN + 'op.parameter_map["use_off_line"].b = True\n',
+    "text by compat": PLAIN
+    + 'op.parameter_map["precision_mode"].s = tf.compat.as_bytes("force_fp16")\n',
+    "soft placement": "config = tf.ConfigProto(allow_soft_placement=True)"
+    + ENTRY
+    + OFF
+    + PRECISION,
+    "placement logged": "config = tf.ConfigProto(log_device_placement=True)" + ENTRY + OFF,
+    "threads": "config = tf.ConfigProto(inter_op_parallelism_threads=10, "
+    "intra_op_parallelism_threads=4)" + ENTRY + OFF + PRECISION,
+    "gpu options": PLAIN
+    + "config.gpu_options.allow_growth = True\n"
+    + "config.gpu_options.per_process_gpu_memory_fraction = 0.5\n",
+    "device count": "config = tf.ConfigProto(device_count={'GPU': 0, 'CPU': 2})" + ENTRY + OFF,
+    "device filters": PLAIN + 'config.device_filters.append("/job:ps")\n',
+    "operation timeout": PLAIN + "config.operation_timeout_in_ms = 60000\n",
+    "optimizer options": "config = tf.ConfigProto(graph_options=tf.GraphOptions("
+    "optimizer_options=tf.OptimizerOptions(opt_level=tf.OptimizerOptions.L0, "
+    "do_function_inlining=True)))" + ENTRY + OFF + PRECISION,
+    "global jit": PLAIN
+    + "config.graph_options.optimizer_options.global_jit_level = tf.OptimizerOptions.ON_1\n",
+    "layout": PLAIN
+    + "config.graph_options.rewrite_options.layout_optimizer = 2\n"
+    + "config.graph_options.rewrite_options.constant_folding = RewriterConfig.OFF\n",
+    "no meta optimizer": PLAIN
+    + "config.graph_options.rewrite_options.disable_meta_optimizer = True\n",
+    "list of optimizers": PLAIN
+    + 'config.graph_options.rewrite_options.optimizers.extend(["function", "loop"])\n',
+    "another optimizer": PLAIN
+    + "config.graph_options.rewrite_options.custom_optimizers.add().name = 'GradFusionOptimizer'\n",
+    "no memory optimization": "config = tf.ConfigProto()"
+    + ENTRY
+    + OFF.replace("memory_optimization = RewriterConfig.OFF", "memory_optimization = 1"),
+    "loops": PLAIN
+    + 'op.parameter_map["iterations_per_loop"].i = 10\n'
+    + 'op.parameter_map["enable_data_pre_proc"].b = True\n',
+    "dump": PLAIN
+    + 'op.parameter_map["enable_dump"].b = True\n'
+    + 'op.parameter_map["dump_path"].s = b"/tmp"\n'
+    + 'op.parameter_map["dump_step"].s = b"0|5"\n'
+    + 'op.parameter_map["dump_mode"].s = b"all"\n',
+    "profiling": PLAIN
+    + 'op.parameter_map["profiling_mode"].b = True\n'
+    + "op.parameter_map['profiling_options'].s = "
+    + """b'{"output":"/tmp","training_trace":"on"}'\n""",
+    "cluster": PLAIN + "config.cluster_def.job.add(name='ps').tasks[0] = 'host:2222'\n",
+}
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_what_is_printed_of_a_script_gives_the_same_proto(style: str) -> None:
+    names = {"tf": tf, "RewriterConfig": rewriter_config_pb2.RewriterConfig}
+    exec(STYLES[style], names)
+    proto: Any = names["config"]
+    text = written(proto)
+    config, is_soft = read_back(text), proto.allow_soft_placement
+    again = quiet(lambda: config.to_config_proto(allow_soft_placement=is_soft))
+    assert again == proto
+    assert ("also have allow_soft_placement=True, as in" in comments(text)) is not is_soft
+
+
+def test_what_else_the_proto_sets_is_written_or_named() -> None:
+    proto = AscendConfig(deterministic=1).to_config_proto()
+    add(proto, "Other", {"key": ("b", True)})
+    text = written(proto)
+    if "The proto also sets graph_options: give it as session_config=" not in comments(text):
+        assert read_back(text).to_config_proto() == proto
+
+
+def test_a_rewriter_that_the_script_leaves_on_is_named() -> None:
+    text = comments(written(base(deterministic=("i", 1))))
+    assert "rewrite_options.remapping=OFF" in text
+    assert "rewrite_options.memory_optimization=OFF" in text
 
 
 @has_estimators
@@ -203,8 +287,9 @@ def test_of_an_npurunconfig_only_what_differs_from_its_defaults_is_written(
     config = read_back(text)
     given = {name for name, each in config.given().items()}
     assert {"precision_mode", "hcom_parallel"} <= given
-    assert len(given) < 10
-    assert re.search(r"[0-9]+ options have the defaults of NPURunConfig\.", comments(text))
+    assert config.enable_data_pre_proc is True  # NPURunConfig's default, and no plain session's
+    assert len(given) < 20
+    assert re.search(r"[0-9]+ options that NPUEstimator writes have the values", comments(text))
 
 
 def test_the_command_prints_each_configuration_once_with_its_place(

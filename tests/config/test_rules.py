@@ -135,3 +135,11 @@ def test_a_rule_has_known_options_a_sentence_and_a_source_and_no_complaint_witho
     assert "\n" not in rule.sentence
     assert rule.source
     assert rule.findings(FlatOptions({})) == []
+
+
+def test_what_loops_need_is_not_called_deprecated_with_them() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        AscendConfig(iterations_per_loop=10, enable_data_pre_proc=True)
+    with pytest.warns(AscendConfigWarning, match="enable_data_pre_proc is deprecated"):
+        AscendConfig(enable_data_pre_proc=True)

@@ -52,7 +52,8 @@ CLASSES = {
         "No module named 'npu_bridge'; No module named 'hccl'; No module named 'npu_device'; "
         "can't start new thread; "
         "pthread_create failed; Resource temporarily unavailable; "
-        "uninitialized value in SaveV2; different_models; NaN"
+        "uninitialized value in SaveV2; Table not initialized; "
+        "Error while reading resource variable; different_models; NaN"
     ),
     FailureClass.HARDWARE: (
         "ra hdc message process failed, ret -67; "

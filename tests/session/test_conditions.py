@@ -8,6 +8,7 @@ import pytest
 from ascend_session import (
     AscendConfig,
     AscendConfigWarning,
+    ExperimentalConfig,
     LifecycleError,
     UnsupportedError,
     ascend_session,
@@ -211,3 +212,32 @@ def test_the_warning_points_at_the_users_line(tf: Any) -> None:
         with ascend_session(config) as sess:
             assert sess.graph is tf.get_default_graph()
     assert {warning.filename for warning in said} == {__file__}
+
+
+def test_a_session_warns_once_of_resources_that_the_graph_cache_does_not_take(
+    tf: Any, tmp_path: Any
+) -> None:
+    folder = ExperimentalConfig(graph_compiler_cache_dir=str(tmp_path))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with tf.Graph().as_default():
+            variable = tf.get_variable("w", [3], use_resource=True)
+            with ascend_session(AscendConfig(experimental_config=folder)) as session:
+                session.run(tf.global_variables_initializer())
+                session.run(variable * 2)
+    texts = [str(each.message) for each in caught if "resource operators" in str(each.message)]
+    assert len(texts) == 1
+    assert "such as 'w' (VarHandleOp)" in texts[0]
+
+
+def test_a_session_is_silent_about_the_graph_cache_without_resources(
+    tf: Any, tmp_path: Any
+) -> None:
+    folder = ExperimentalConfig(graph_compiler_cache_dir=str(tmp_path))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with tf.Graph().as_default(), ascend_session(
+            AscendConfig(experimental_config=folder)
+        ) as session:
+            session.run(tf.constant(1.0))
+    assert not [each for each in caught if "resource operators" in str(each.message)]

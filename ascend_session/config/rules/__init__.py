@@ -37,6 +37,8 @@ def deprecated_options(entry: FlatOptions) -> RuleFindings:
         option = known.get(key)
         if option is None or not option.deprecated:
             continue
+        if key == "enable_data_pre_proc" and entry.get("iterations_per_loop", 1) > 1:
+            continue  # loops need it, as another rule says
         if option.is_unread:
             yield no_effect(
                 f"{key} is deprecated and no longer has any effect.", option=option.path

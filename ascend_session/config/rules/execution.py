@@ -13,6 +13,7 @@ from ascend_session.config.rules.rule import (
     warning,
 )
 from ascend_session.config.tuning import TUNING_DETAILS
+from ascend_session.findings import DIFFERS
 from ascend_session.spelling import code, option
 from ascend_session.text import format_duration
 from ascend_session.vendor import HOST_JOBS
@@ -54,7 +55,8 @@ def loops_need_offloaded_input(entry: FlatOptions) -> RuleFindings:
         yield warning(
             f"{option('iterations_per_loop', loops)} needs {option('enable_data_pre_proc', True)} "
             "and a tf.data input with an initializable iterator; a raw session's default is "
-            f"False, and all {loops} steps of a run then share one batch."
+            f"False, and all {loops} steps of a run then share one batch.",
+            effect=DIFFERS,
         )
 
 
