@@ -344,6 +344,7 @@ def _format_record(
         message = str(error)
     except BaseException:
         message = "<exception str() failed>"
+    message += _quote_inner(error)
     if len(message) > 2 * _HALF_MESSAGE:
         message = message[:_HALF_MESSAGE] + "\n[...]\n" + message[-_HALF_MESSAGE:]
     fields = {
@@ -358,6 +359,19 @@ def _format_record(
         "failed_rank": "null" if failed_rank is None else str(failed_rank),
     }
     return ("{" + ", ".join(f'"{key}": {fields[key]}' for key in fields) + "}\n").encode()
+
+
+def _quote_inner(error: BaseException) -> str:
+    """Quote the first exception of a group, which is the reason; empty if this is no group."""
+    try:
+        inner = getattr(error, "exceptions", None)
+        while isinstance(inner, tuple) and inner and isinstance(inner[0], BaseException):
+            error, inner = inner[0], getattr(inner[0], "exceptions", None)
+            if not isinstance(inner, tuple):
+                return f"\n  {type(error).__qualname__}: {error}"
+    except Exception:  # of the program's own exception
+        return ""
+    return ""
 
 
 def _format_frames(error: BaseException) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _FACTS = Path(__file__).resolve().parents[1] / "guides" / "facts" / "failures.md"
 _CODE = re.compile(r"[A-Za-z]{0,2}[0-9]{4,6}|0x[0-9A-Fa-f]{1,8}")
 _MOST_OTHERS, _MOST_PEERS = 8, 5  # that are shown; JSON has all
-_LONGEST_LINE = 240
+_LONGEST_LINE, _LONGEST_REASON = 240, 1000
 _STDIN = "-"
 _MOST_STDIN_BYTES = 64 << 20
 
@@ -209,9 +209,12 @@ def _show_logs(explanation: "Explanation", logs: "Sequence[Log]", as_json: bool)
 def _name_finding(finding: "LocatedFailure") -> str:
     if finding.failure is not None:
         return _name(finding.failure)
+    from ascend_session.failures.graph_error import reason_of
+
     record = finding.log.record
     assert record is not None
-    return f"{record.name}: {shorten(record.message, _LONGEST_LINE)}".rstrip(": ")
+    reason = shorten(reason_of(record.message), _LONGEST_REASON)
+    return f"{record.name}: {reason}".rstrip(": ")
 
 
 def _list_findings(

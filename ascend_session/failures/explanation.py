@@ -4,6 +4,7 @@ Unlike the launcher, which saw the ranks end, this has only files. A rank's reco
 exception counts as in a launch; among equally good explanations the earliest failure wins.
 """
 
+import itertools
 import os
 import re
 import time
@@ -11,7 +12,9 @@ from dataclasses import dataclass
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ascend_session.failures.failure import Failure
+from ascend_session.failures.graph_error import reason_of
 from ascend_session.failures.peers import Peer, find_peers
+from ascend_session.failures.reason import TRACEBACK
 from ascend_session.failures.record import ErrorRecord, read_record
 from ascend_session.failures.scanner import classify
 from ascend_session.files import read_end
@@ -30,9 +33,10 @@ _TIME = re.compile(
     r"(?:[.,]([0-9]+)(?:\.([0-9]{3}))?)?"
 )
 _TIME_BEFORE = 4096  # characters before a failure in which its time is looked for
+_MESSAGE_CHARS = 16_384  # of an exception's text below its first line
 # The line that ends a Python traceback; notes and the cause's traceback may follow.
 _RAISED = re.compile(
-    r"^(?:\[[^\]]{1,40}\]:? )?([A-Za-z_][\w.]{0,100}(?:Error|Exception|Interrupt)(?:: .*)?)$", re.M
+    r"^(\[[^\]]{1,40}\]:? )?([A-Za-z_][\w.]{0,100}(?:Error|Exception|Interrupt))(?:: (.*))?$", re.M
 )
 
 
@@ -86,7 +90,7 @@ class Explanation:
         others: The other failures, the earliest first.
         peers: The peers that the logs name, each with the number of ranks that name it, the most
             frequent first. Empty if the cause does not involve other ranks.
-        raised: Last line of the last Python traceback, if there is no known failure; else empty.
+        raised: Type and reason of the last exception, if there is no known failure; else empty.
     """
 
     cause: Optional[LocatedFailure]
@@ -100,11 +104,21 @@ def explain_logs(logs: Iterable[Log]) -> Explanation:
     read = list(logs)
     findings = sorted(_find_all(read), key=lambda finding: finding.time)
     if not findings:
-        raised = [match[1] for log in read for match in _RAISED.finditer(log.text)]
-        return Explanation(None, raised=raised[-1] if raised else "")
+        raised = [(log, match) for log in read for match in _RAISED.finditer(log.text)]
+        return Explanation(None, raised=_describe_raised(*raised[-1]) if raised else "")
     cause = min(findings, key=_order)
     others = tuple(finding for finding in findings if finding is not cause)
     return Explanation(cause, others, tuple(_count_peers(read, cause)))
+
+
+def _describe_raised(log: Log, match: "re.Match[str]") -> str:
+    """Give type and reason of an exception, which may stand in the lines below the first."""
+    prefix, kind, first = match[1] or "", match[2], match[3] or ""
+    end = match.end() + _MESSAGE_CHARS
+    below = log.text[match.end() : end].split("\n")[1:]
+    own = itertools.takewhile(lambda line: line.startswith(prefix), below)
+    text = "\n".join([first, *(line[len(prefix) :] for line in own)]).partition(TRACEBACK)[0]
+    return f"{kind}: {reason_of(text) if match[3] is not None else ''}".rstrip(": ")
 
 
 def _find_all(logs: List[Log]) -> Iterator[LocatedFailure]:

@@ -8,17 +8,20 @@ tensorflow/python/framework/error_interpolation.py, ``StatusGroup`` in
 tensorflow/core/platform/status.cc.
 """
 
+import itertools
 import re
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
+from ascend_session.failures.reason import find_reason
 from ascend_session.failures.record import Frame
 
 _TITLE = "Graph execution error:"
 _STACK = re.compile(r"(?:Detected at node|Original stack trace for) '?([^' ]+?)'?(?: defined at|:)")
 _FRAME = re.compile(r'\s*File "(.*)", line ([0-9]+), in (.*)')
+_OPERATOR_LINE = re.compile(r"\s*\[\[")
 _OPERATOR = re.compile(r"\[\[\{?\{?node ([^ }\]]+)")
 _ROOTS = re.compile(r"[0-9]+ root error\(s\) found\.")
-_ROOT = re.compile(r"\([0-9]+\) ([A-Za-z_ ]+): (.*)")
+_ROOT = re.compile(r"\s*\([0-9]+\) ([A-Za-z_ ]+): (.*)")
 # Text around a reason: the function in which it happened, and the operation that ran it. Lengths
 # are bounded, because a reason may quote user text of any size.
 _AROUND = re.compile(
@@ -42,21 +45,29 @@ class GraphError(NamedTuple):
 
 
 def describe_error(error: BaseException) -> str:
-    """Return type and text of an exception, or only the reason of an operator's failure."""
+    """Return type and text of an exception, or only the reason if other text is around it."""
     text = str(error)
-    graph_error = parse_graph_error(text)
-    reason = text if graph_error is None else graph_error.reason
-    return f"{type(error).__name__}: {reason}".rstrip(": ")
+    graph_error, reason = parse_graph_error(text), find_reason(text)
+    is_within = graph_error is not None or not text.startswith(reason)
+    reason = reason if graph_error is None else graph_error.reason
+    return f"{type(error).__name__}: {reason if is_within else text}".rstrip(": ")
+
+
+def reason_of(message: str) -> str:
+    """Return what went wrong in one line, from the message of any exception; may be empty."""
+    graph_error = parse_graph_error(message)
+    return find_reason(message) if graph_error is None else graph_error.reason
 
 
 def parse_graph_error(message: str) -> Optional[GraphError]:
     """Parse the message of an exception; None if it is not about a failed operator."""
     lines, stacks = _split(message)
-    is_graph_error = bool(stacks) or lines[:1] == [_TITLE] or any(map(_OPERATOR.search, lines))
-    lines = lines[1:] if lines[:1] == [_TITLE] else lines
+    is_graph_error = bool(stacks) or _TITLE in lines or any(map(_OPERATOR.search, lines))
+    lines = [line for line in lines if line != _TITLE]
     if lines and _ROOTS.fullmatch(lines[0]):
         is_graph_error, lines = True, _pick_root(lines[1:])
-    reason = _AROUND.sub("", lines[0]).strip() if lines else ""
+    about = itertools.takewhile(lambda line: not _OPERATOR_LINE.match(line), lines)
+    reason = find_reason(_AROUND.sub("", "\n".join(about)))
     if not is_graph_error or not reason:
         return None
     operators = [match[1] for match in map(_OPERATOR.search, lines) if match]
@@ -78,7 +89,7 @@ def _split(message: str) -> Tuple[List[str], Dict[str, List[Frame]]]:
         elif line.strip() and not (stack is not None and line.startswith(" ")):  # a frame's source
             stack = None
             if not line.startswith("Node: "):
-                lines.append(line.strip())
+                lines.append(line.rstrip())
     return lines, stacks
 
 

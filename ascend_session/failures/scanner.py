@@ -26,9 +26,9 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Pattern
 
 from ascend_session.errors import AscendError, InitializationError
 from ascend_session.failures.failure import Definition, Failure, FailureClass, KnownText
-from ascend_session.failures.graph_error import parse_graph_error
+from ascend_session.failures.graph_error import reason_of
 from ascend_session.failures.table import ROWS
-from ascend_session.text import blank_unprintable
+from ascend_session.text import blank_unprintable, shorten
 
 _logger = logging.getLogger(__name__)
 
@@ -254,7 +254,7 @@ def translate(
     text = _get_text(error)
     failure = root_cause(classify(text))
     if failure is None:
-        line = _find_line(text)[:LINE_LENGTH]
+        line = shorten(reason_of(text), LINE_LENGTH)
         message = f"{action} failed with {type(error).__name__}" + (f": '{line}'" if line else ".")
         return into(message)
     code = f" with {failure.code} ({failure.meaning})" if failure.meaning else ""
@@ -295,11 +295,3 @@ def _get_text(error: BaseException) -> str:
     """Return an exception's ``message``, which TensorFlow's errors have, else ``str(error)``."""
     message = getattr(error, "message", None)
     return message if isinstance(message, str) and message else str(error)
-
-
-def _find_line(text: str) -> str:
-    """Return the line that tells what went wrong, without what TensorFlow puts around it."""
-    graph_error = parse_graph_error(text)
-    if graph_error is not None:
-        return graph_error.reason
-    return next((line.strip() for line in text.splitlines() if line.strip()), "")

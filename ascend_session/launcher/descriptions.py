@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, List, NamedTuple, Optional, Sequence
 
 from ascend_session.cluster.member import JoinedProcess
 from ascend_session.failures.failure import Failure
-from ascend_session.failures.graph_error import parse_graph_error
+from ascend_session.failures.graph_error import parse_graph_error, reason_of
 from ascend_session.failures.peers import find_peers
 from ascend_session.failures.record import (
     ErrorRecord,
@@ -87,7 +87,7 @@ def describe_end(rank: RankResult, folder: str) -> str:
     if error is not None and error.is_termination:
         return f"Rank {rank.rank} was ended by SIGTERM."
     if error is not None and error.type != "SystemExit":
-        message = _first_line(error.message)
+        message = _end_sentence(_reason_of(error))
         operator = _describe_operator(error, folder)
         more = f" {operator[0].upper()}{operator[1:]}." if operator else ""
         return f"Rank {rank.rank} raised {error.name}{f': {message}' if message else '.'}{more}"
@@ -98,7 +98,7 @@ def describe_end(rank: RankResult, folder: str) -> str:
     text = "" if error is None else error.message
     is_code = text.lstrip("-").isdigit() or text in ("True", "False")
     if error is not None and text and not is_code:
-        return f"{sentence}: {_first_line(error.message)}"
+        return f"{sentence}: {_end_sentence(_reason_of(error))}"
     inner = find_signal_name(code - 128) if code > 128 else None
     return f"{sentence}, the code a shell gives for {inner}." if inner else f"{sentence}."
 
@@ -129,7 +129,7 @@ def describe_failure(failure: Optional[Failure], before: str = "") -> str:
         waited = f"; it waited for {join_words(named)}" if named else ""
         return f" It reported {failure.code}: {failure.meaning}{waited}."
     if JOB_CANNOT_GO_ON in failure.line:
-        return "" if JOB_CANNOT_GO_ON in before else f" It reported: {_first_line(failure.line)}"
+        return "" if JOB_CANNOT_GO_ON in before else f" It reported: {_end_sentence(failure.line)}"
     is_said = failure.code in before or failure.line.strip() in before
     return "" if is_said else f" It reported '{failure.code}'."
 
@@ -222,7 +222,7 @@ def describe_lost(
 
 def describe_last_line(output: Sequence[str]) -> str:
     """Add to how a rank ended what it wrote last, such as the text that it gave `sys.exit`."""
-    return f". It wrote last: {_first_line(output[-1])}" if output else ""
+    return f". It wrote last: {_end_sentence(output[-1])}" if output else ""
 
 
 def _describe_crash_in_short(stacks: str) -> str:
@@ -261,7 +261,7 @@ def describe_missing(rank: RankResult, seen: Sequence["ScriptRank"], output: Lis
     last = seen[-1]
     command, size = shorten(blank_unprintable(last.command), _WIDTH), len(seen)
     those = f"none of the {size} ranks" if size > 1 else "not even the only rank"
-    end = f" It wrote last: {_first_line(output[-1])}" if output else ""
+    end = f" It wrote last: {_end_sentence(output[-1])}" if output else ""
     file = f" Its output is in {last.output}." if os.path.isfile(last.output) else ""
     return (
         f"Rank {rank.rank} is a script that ended with 0, but {those} that it has started has "
@@ -286,18 +286,26 @@ def describe_announced(rank: RankResult, size: int) -> str:
     )
 
 
-def _first_line(message: str) -> str:
-    """Take the first line of a message that says why, with a full stop.
-
-    TensorFlow puts where it happened before that, also before the sentence of a rank that lost
-    another one.
-    """
-    _, why, rest = message.partition(JOB_CANNOT_GO_ON)
-    graph_error = None if why else parse_graph_error(message)
-    text = why + rest or (message if graph_error is None else graph_error.reason)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    line = shorten(blank_unprintable(lines[0]), _WIDTH) if lines else ""
+def _end_sentence(text: str) -> str:
+    """End a text with a full stop, on one line that can be shown; leave an empty one empty."""
+    _, why, rest = text.partition(JOB_CANNOT_GO_ON)
+    line = shorten(blank_unprintable((why + rest or text).strip()), _REASON_WIDTH)
     return line if not line or line.endswith((".", "!", "?")) else f"{line}."
+
+
+def _reason_of(error: ErrorRecord) -> str:
+    """Give the reason in an exception's text, without its type, which is said already.
+
+    That another rank is missing is the reason wherever it stands: TensorFlow puts where it was
+    noticed before that.
+    """
+    _, why, rest = error.message.partition(JOB_CANNOT_GO_ON)
+    if why:
+        return why + rest.split("\n", 1)[0]
+    reason = reason_of(error.message)
+    kind, _, text = reason.partition(": ")
+    is_said = kind.isidentifier() and kind[0].isupper() and error.name.endswith(kind)
+    return text if is_said and text else reason
 
 
 def _describe_operator(error: ErrorRecord, folder: str) -> str:
@@ -323,6 +331,7 @@ CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.
 """The signals of which `faulthandler` leaves the stacks."""
 
 _CALLERS, _LIBRARY_FRAMES, _MESSAGE_LINES, _WIDTH = 6, 4, 5, 400
+_REASON_WIDTH = 1000  # characters of a reason; the sentence about a deadlock has one part a rank
 _LIBRARY = re.compile(r"\S*/(?:site-packages|dist-packages|lib(?:64)?/python3\.\d+)/")
 _END_OF_MESSAGE = "Traceback (most recent call last)"
 _MOST_SOURCE_BYTES = 1 << 22
@@ -448,18 +457,19 @@ def _read_source(path: str, line: int) -> str:
 
 def _message_lines(error: ErrorRecord, folder: str) -> List[str]:
     graph_error = parse_graph_error(error.message)
+    first = _reason_of(error)
     if graph_error is None:
-        lines = _lines_before_stack(error.message)
+        more = [line for line in _lines_before_stack(error.message) if line not in first]
     else:
-        lines = [graph_error.reason, *_operator_lines(error, graph_error.frames, folder)]
-    first, *more = lines or [""]
+        more = _operator_lines(error, graph_error.frames, folder)
     lines_shown = [f"  {error.name}: {first}" if first else f"  {error.name}"]
     lines_shown += [f"    {line}" for line in more[: _MESSAGE_LINES - 1]]
     lines_shown += ["    ..."] if len(more) >= _MESSAGE_LINES else []
     written = clean(
         "\n".join(lines_shown).encode("utf-8", "backslashreplace"), colour=False
     ).decode()
-    return [shorten(line, _WIDTH) for line in written.split("\n")]
+    head, *tail = written.split("\n")
+    return [shorten(head, _REASON_WIDTH), *(shorten(line, _WIDTH) for line in tail)]
 
 
 def _lines_before_stack(message: str) -> List[str]:

@@ -117,6 +117,13 @@ def test_where_nothing_is_known_the_last_exception_is_given() -> None:
     assert explanation.raised == "ValueError: empty batch"
 
 
+def test_the_last_exception_is_given_with_what_stands_behind_its_heading() -> None:
+    text = "config.ConfigError: 1 validation error for Train\nrate\n  is no number\n"
+    lines = [*(f"[0]: {line}" for line in text.splitlines()), "[1]: step 1"]
+    raised = "config.ConfigError: 1 validation error for Train: rate: is no number"
+    assert explain_logs([Log("a", "\n".join(lines), 0.0)]).raised == raised
+
+
 def test_ranks_that_hold_different_models_are_a_cause_though_none_failed(tmp_path: Path) -> None:
     rank = tmp_path / "rank_0"
     write(rank, stdout="step 100: loss 0.1\n", stderr="")

@@ -64,3 +64,10 @@ def test_a_checkpoint_that_is_saved_after_a_stop_is_shown_even_if_the_rank_has_e
     chunk = b"saved step 3\nTraceback (most recent call last)\n"
     assert shown.admit(0, "stderr", chunk, True) == b"saved step 3\n"
     assert shown.admit(0, "stderr", b"OSError: no space\n", True) == b""
+
+
+def test_nothing_is_left_of_the_traceback_of_a_group_of_exceptions(tmp_path):
+    shown = FailureFilter({0: str(tmp_path)})
+    write_record(OSError("no space"), str(tmp_path), ends_program=True)
+    chunk = b"step 3\n  + Exception Group Traceback (most recent call last):\n"
+    assert shown.admit(0, "stderr", chunk, True) == b"step 3\n"

@@ -7,7 +7,7 @@ from ascend_session.backends.exchange.memory import PLACE_BYTES
 from ascend_session.backends.exchange.order import Iteration
 from ascend_session.backends.exchange.reductions import reduce_arrays
 from ascend_session.backends.exchange.wire import Operation
-from ascend_session.errors import CollectiveError
+from ascend_session.errors import AscendError, CollectiveError
 from ascend_session.failures.graph_error import describe_error
 
 Part = Tuple[int, int, Any]
@@ -71,7 +71,8 @@ class Collective:
                 group.order.end(operation.key)
             if group.nodes and isinstance(error, Exception):
                 # The others would wait for a rank that does not come.
-                message = getattr(error, "message", None) or describe_error(error)
+                # An error of this package is a sentence without its type.
+                message = error.message if isinstance(error, AscendError) else describe_error(error)
                 group.fail(f'in "{operation.name}": {message}', error)
             raise
         group.order.end(operation.key)

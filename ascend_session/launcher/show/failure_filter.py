@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 TRACEBACK = b"Traceback (most recent call last)"
 """Begin of a traceback of Python's."""
+_BEFORE_TRACEBACK = b"  + Exception Group "  # in the same line
 
 _LOOK_S = 0.1  # between two looks because of lines on standard output
 
@@ -105,6 +106,8 @@ class FailureFilter:
                 return chunk
             before, traceback, _ = chunk.partition(TRACEBACK)
             self._has_traceback = bool(traceback)
+            if traceback and before.endswith(_BEFORE_TRACEBACK):
+                before = before[: -len(_BEFORE_TRACEBACK)]
             return before
 
     def take_sentence(self, rank: int) -> str:
