@@ -254,3 +254,14 @@ for _ in range(20):
         thread.join()
 """
     assert run(program) == (0, ["6", "True"] * 20, "")
+
+
+def test_a_child_that_skips_it_writes_what_c_holds_for_any_file(tmp_path):
+    path = tmp_path / "of_c"
+    program = (
+        "libc.fopen.restype = ctypes.c_void_p\n"
+        f"file = libc.fopen({str(path)!r}.encode(), b'w')\n"
+        "libc.fputs(b'of C', ctypes.c_void_p(file))\n"
+    )
+    assert end_child(tmp_path, program) == (["left True status 0"], "")
+    assert path.read_text() == "of C"

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from ascend_session.aoe import find_results, read_results
+from ascend_session.aoe.result_files import TunedItem, TunedWay
+from ascend_session.aoe.results import compute_totals
 from ascend_session.errors import ResultError, UnsupportedError
 from tests.aoe.samples import (
     OLD_TASK,
@@ -334,3 +336,12 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
         with pytest.raises(ResultError) as caught:
             read_results([f"{tmp_path}/{name}"])
         assert re.search(said.replace("*", r"\*"), caught.value.message)
+
+
+def test_a_time_of_zero_is_known_and_counts_in_the_totals() -> None:
+    items = [
+        TunedItem(str(times), (), (TunedWay("", *times, None, "add"),))
+        for times in [(5.0, 0.0), (0.0, 0.0), (3.0, 2.0), (None, 1.0)]
+    ]
+    assert compute_totals(items) == (3, 8.0, 2.0)
+    assert compute_totals(items[:2]) == (2, 5.0, 0.0)

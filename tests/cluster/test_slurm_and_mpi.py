@@ -262,3 +262,10 @@ def test_a_rank_that_sees_one_device_has_that_one(visible: str, device: int) -> 
 @pytest.mark.parametrize("name", ["ASCEND_DEVICE_ID", "DEVICE_ID"])
 def test_the_device_that_is_named_is_the_ranks(name: str) -> None:
     assert Job.detect({**RANK, **PLACE, name: "7"}).device_id == 7
+
+
+def test_the_nodes_of_the_step_count_and_not_those_of_the_job() -> None:
+    # srun --preserve-env -N 2 in a job of 16 nodes.
+    claim = read_scheduler({**STEP, "SLURM_NNODES": "16", "SLURM_STEP_RESV_PORTS": "12005-12006"})
+    assert claim is not None
+    assert claim.hosts == (2, "gpu07")

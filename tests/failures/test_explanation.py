@@ -183,3 +183,11 @@ def test_of_a_very_large_log_the_end_is_read(tmp_path: Path) -> None:
     assert cause is not None
     assert cause.failure is not None
     assert (cause.failure.code, cause.line_number) == ("EZ3002", None)
+
+
+def test_a_peer_that_a_rank_names_in_several_files_is_named_by_one_rank() -> None:
+    names = ["rank_0/stdout.log", "rank_0/stderr.log", "rank_0/plog.log"]
+    logs = [Log(name, WAITS, 0.0) for name in names]
+    other = WAITS.replace("[5]", "[2]")
+    logs += [Log(f"rank_{rank}/stderr.log", other, 0.0) for rank in (1, 3)]
+    assert explain_logs(logs).peers == ((Peer(2), 2), (Peer(5), 1))

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, List, Optional, Tuple
 
@@ -434,25 +435,53 @@ def test_the_others_hear_soon_of_a_rank_that_is_no_python(
     assert text in (tmp_path / f"train_{1 - absent}.log").read_text()
 
 
-@pytest.mark.parametrize(
-    "second",
-    [
-        "sleep 12; RANK_ID=1 $PYTHON train.py",
-        "RANK_ID=1 bash -c 'for i in {1..60}; do mkdir -p d; sleep 0.2; done; $PYTHON train.py'",
-        "RANK_ID=1 $PYTHON -c 'import time; time.sleep(12)'; RANK_ID=1 $PYTHON train.py",
-        "$PYTHON -c 'import time; time.sleep(12)'; RANK_ID=1 $PYTHON train.py",
-        "$PYTHON spawn.py",
-    ],
-    ids=["sleeps", "prepares", "another Python as this rank", "or as another", "from Python"],
-)
-def test_a_rank_that_comes_late_is_waited_for(tmp_path: Path, second: str) -> None:
-    (tmp_path / "train.py").write_text(_JOIN.replace("job.rank == 1", "False"))
-    (tmp_path / "spawn.py").write_text(
-        "import os, subprocess, sys, time\ntime.sleep(12)\nos.environ['RANK_ID'] = '1'\n"
-        "subprocess.check_call([sys.executable, 'train.py'])"
-    )
-    result = _launch(tmp_path, f"export RANK_SIZE=2\nRANK_ID=0 $PYTHON train.py & {second}\nwait")
-    assert result.ok, result.cause
+# Rank 0 lets go of the pipe that its script waits for when the launcher would long have said that
+# nothing can start the other one, or when it has failed.
+_LATE = """
+import os, threading
+from ascend_session.backends.stub_job import open_job
+from ascend_session.cluster.job import Job
+from ascend_session.launcher.absence import _NEXT_PROGRAM_S
+over = threading.Event()
+def let_go():
+    over.wait(1.4 * _NEXT_PROGRAM_S)
+    open("gone", "w").close()
+    os.close(os.open("go", os.O_WRONLY))
+job = Job.detect(os.environ)
+if job.rank == 0:
+    threading.Thread(target=let_go).start()
+try:
+    open_job(job, {}, os.environ).close()
+finally:
+    over.set()
+"""
+_READ = "open('go').read()"
+_SECOND = {
+    "waits": "cat go; RANK_ID=1 $PYTHON train.py",
+    "computes": "until [ -e gone ]; do for i in {1..1000}; do :; done; done; cat go;"
+    " RANK_ID=1 $PYTHON train.py",
+    "another Python as this rank": f'RANK_ID=1 $PYTHON -c "{_READ}"; RANK_ID=1 $PYTHON train.py',
+    "or as another": f'$PYTHON -c "{_READ}"; RANK_ID=1 $PYTHON train.py',
+    "from Python": "$PYTHON spawn.py",
+}
+
+
+def test_a_rank_that_comes_late_is_waited_for(tmp_path: Path) -> None:
+    def run(how: str) -> LaunchResult:
+        folder = tmp_path / how.replace(" ", "_")
+        folder.mkdir()
+        (folder / "train.py").write_text(_LATE)
+        (folder / "spawn.py").write_text(
+            f"import os, subprocess, sys\n{_READ}\nos.environ['RANK_ID'] = '1'\n"
+            "subprocess.check_call([sys.executable, 'train.py'])"
+        )
+        os.mkfifo(str(folder / "go"))
+        second = _SECOND[how]
+        return _launch(folder, f"export RANK_SIZE=2\nRANK_ID=0 $PYTHON train.py & {second}\nwait")
+
+    with ThreadPoolExecutor(len(_SECOND)) as pool:  # each waits for longer than the limit
+        results = dict(zip(_SECOND, pool.map(run, _SECOND)))
+    assert {how: result.cause for how, result in results.items() if not result.ok} == {}
 
 
 _OF_SEVERAL = """

@@ -189,3 +189,25 @@ def test_lines_of_its_own_below_a_known_warning_are_shown() -> None:
     fold.fold(0, _WARNED)
     own = _WARNED.replace(b"train(w)", b"train(w)\n  loss 3")
     assert fold.fold(1, own) == b"before\n  loss 3\nafter\n"
+
+
+@pytest.mark.parametrize("limit", range(1, 13))
+def test_a_line_is_cut_between_characters_and_what_is_missing_is_counted_in_bytes(
+    limit: int,
+) -> None:
+    line = "a\u00e9\u4e2d\U0001f600z"  # of 1, 2, 3, 4 and 1 bytes
+    splitter = LineSplitter(limit=limit)
+    for byte in line.encode():
+        assert splitter.feed(bytes([byte])) == b""
+    shown, _, rest = splitter.feed(b"\n").decode().partition(" [cut: ")
+    assert line.startswith(shown.rstrip("\n"))
+    missing = int(rest.partition(" ")[0] or 0)
+    assert len(shown.rstrip("\n").encode()) + missing == 11
+    assert missing < 11 - limit + 4
+
+
+def test_of_a_line_that_is_cut_bytes_that_are_no_character_stay() -> None:
+    splitter = LineSplitter(limit=3)
+    splitter.feed(b"ab\xff")
+    splitter.feed(b"cd")
+    assert splitter.feed(b"\n") == b"ab\\xff [cut: 2 bytes more in this line]\n"

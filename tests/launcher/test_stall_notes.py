@@ -14,6 +14,7 @@ from typing import Any, Dict, Iterator, List
 import pytest
 
 from ascend_session import LaunchConfig, launch
+from ascend_session.cluster.member import CollectiveWait
 from ascend_session.launcher.events import (
     Event,
     EventFile,
@@ -368,3 +369,26 @@ def test_the_stub_knows_who_waits_in_which_collective(tmp_path: Path) -> None:
         (0, "ended", ()),
         (1, "ended", ()),
     ]
+
+
+def test_a_time_in_which_all_ranks_were_stopped_is_no_wait(tmp_path: Path) -> None:
+    command = [sys.executable, "-S", "-c", "import sys; sys.stdin.read()"]
+    with Ranks(tmp_path, [command, command]) as ranks:
+        pid = ranks.processes[1].pid
+
+        def look(waited_s: float, *stopped: float) -> Any:
+            now_s, reports = time.monotonic(), Reports()
+            watch = watch_over(ranks.plan, None, 100.0, reports)
+            wait = CollectiveWait("a", "allreduce 'a'", (0, 1), now_s - waited_s, "", False)
+            state = {"kind": "state", "rank": 1, "state": "open", "error": "", "pid": pid}
+            reports.note(1, pid, {**state, "time": now_s, "waits": [wait._asdict()]})
+            assert len(reports.members[1]) == 1
+            for began_s, ended_s in zip(stopped[::2], stopped[1::2]):
+                watch.leave_out(now_s - began_s, now_s - ended_s)
+            return watch.look(ranks.alive)
+
+        assert look(320, 240, 0) is None
+        for stopped in [(660, 600, 240, 30), (900, 390)]:  # a stop may begin before the wait
+            note = look(660, *stopped)
+            assert isinstance(note, StallNote)
+            assert "rank 1 has waited 6 min 3" in note.note

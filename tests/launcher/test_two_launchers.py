@@ -1,6 +1,7 @@
 """Jobs over two nodes that run: ranks find each other, and one that is lost ends all of them."""
 
 import fcntl
+import os
 import signal
 import threading
 from pathlib import Path
@@ -69,14 +70,29 @@ def test_a_rank_that_is_killed_is_the_cause_on_both_nodes(
     assert there.code == 1
 
 
+# Both ranks of a node are there before either waits for those of the other node.
+_BOTH = """
+import os
+for there in range(2):
+    if there == int(os.environ["RANK_ID"]):
+        os.close(os.open(f"there_{there}", os.O_RDONLY))
+    else:
+        os.close(os.open(f"there_{there}", os.O_WRONLY))
+with ascend_system():
+    pass
+"""
+
+
 def test_a_node_that_does_not_come_is_named(tmp_path: Path) -> None:
-    env = {"HCCL_CONNECT_TIMEOUT": "20"}
-    node = Node(tmp_path, 0, MEETING, env=env)
-    result = node.result()
+    for rank in range(2):
+        os.mkfifo(str(tmp_path / f"there_{rank}"))
+    code = MEETING[: MEETING.index("ranks = ")] + _BOTH
+    env = {"HCCL_CONNECT_TIMEOUT": "2"}
+    result = Node(tmp_path, 0, code, env=env, cwd=str(tmp_path)).result()
     assert result.code == 1
     assert result.cause is not None
     assert result.cause.elsewhere == 2
-    assert "rank 2 and rank 3 of 4 did not come within 20 s" in result.cause.said
+    assert "rank 2 and rank 3 of 4 did not come within 2 s" in result.cause.said
     assert "All nodes of a job on the stub are one machine." in " ".join(result.cause.tail)
 
 

@@ -121,6 +121,15 @@ def in_python_and_nobody_reads(sess: Any) -> None:
         sess.run(tf.no_op())
 
 
+def in_python_and_nobody_reads_its_output(sess: Any) -> None:
+    os.environ["ASCEND_SESSION_GRACE"] = "4"
+    read = os.dup(1)
+    os.dup2(full_pipe(), 1)
+    os.write(read, b"ready\n")
+    while True:
+        sess.run(tf.no_op())
+
+
 def in_the_lock_of_a_graph(sess: Any) -> None:
     def interrupt_release(frame: Any, event: str, argument: Any) -> None:
         code = frame.f_code

@@ -153,8 +153,11 @@ class TestTheMainThread:
         ended = interrupted("in_python_and_nobody_reads_the_log", signal.SIGTERM)
         assert (ended.code, ended.lines) == (TERMINATED, ["outer finally"])
 
-    def test_writing_what_nobody_reads_ends_within_the_grace(self, interrupted: Any) -> None:
-        ended = interrupted("in_python_and_nobody_reads", signal.SIGTERM)
+    @pytest.mark.parametrize("what", ["", "_its_output"])
+    def test_writing_what_nobody_reads_ends_within_the_grace(
+        self, interrupted: Any, what: str
+    ) -> None:
+        ended = interrupted(f"in_python_and_nobody_reads{what}", signal.SIGTERM)
         assert (ended.code, ended.lines) == (TERMINATED, [])
         assert ended.seconds < AT_ONCE_S
 

@@ -624,3 +624,22 @@ class TestWhatTheHostFeeds:
         with pytest.raises(UnsupportedError, match="cannot be handed on"):
             with ascend_session(options(3)) as sess:
                 iterations_per_loop(sess, train, 3)
+
+
+@pytest.mark.parametrize("form", ["tensor", "name of the tensor", "name of the operation"])
+def test_what_depends_on_a_loop_makes_its_steps_however_it_is_fetched(tf: Any, form: str) -> None:
+    own = step_of(tf)
+    loop = iterations_per_loop(None, own.train, 4)
+    with tf.control_dependencies([loop]):
+        done = tf.identity(7, name="done")
+    fetched = {"tensor": done, "name of the tensor": done.name, "name of the operation": "done"}
+    hooks = [IterationsPerLoopHook()]
+    scaffold = tf.train.Scaffold(
+        local_init_op=tf.group(tf.local_variables_initializer(), own.iterator.initializer)
+    )
+    with ascend_system(looping(4)) as system:
+        with tf.train.MonitoredTrainingSession(
+            config=system.session_config(), scaffold=scaffold, hooks=hooks
+        ) as sess:
+            sess.run(fetched[form])
+            assert sess.run([own.step, own.total]) == [4, sum(range(4))]

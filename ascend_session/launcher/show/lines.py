@@ -24,6 +24,8 @@ _OTHER = re.compile(rb"(?!\x1b\[[0-9;:]*m)" + _ANY.pattern)  # than colours
 _C1 = re.compile(rb"\xc2[\x80-\x9f]")  # which terminals obey like ESC and a letter
 _COLOUR_OFF = (b"\x1b[0m", b"\x1b[m")
 _WARNING = b": AscendConfigWarning: "  # as `warnings` writes it, and no traceback
+_CONTINUATIONS = bytes(range(0x80, 0xC0))  # of a character of UTF-8, which has up to 4 bytes
+_LONGEST_CHARACTER = 4
 
 
 def clean(lines: bytes, colour: bool) -> bytes:
@@ -56,6 +58,19 @@ def _last_state(line: bytes) -> bytes:
     if b"\r" not in line:
         return line
     return next((state for state in reversed(line.split(b"\r")) if not is_blank(state)), b"")
+
+
+def _without_part_of_character(line: bytes) -> bytes:
+    """Drop a character of UTF-8 from the end of which bytes are missing."""
+    begin = max(len(line) - _LONGEST_CHARACTER, 0)
+    while begin < len(line) and line[begin] in _CONTINUATIONS:
+        begin += 1
+    try:
+        line[begin:].decode()
+    except UnicodeDecodeError as error:
+        if error.reason == "unexpected end of data":
+            return line[: begin + error.start]
+    return line
 
 
 def _with_colour_off(line: bytes) -> bytes:
@@ -119,6 +134,8 @@ class LineSplitter:
         """Return the last line, if it had no end; empty otherwise."""
         text, state = bytes(self._held), self._state
         if self._cut:
+            text = _without_part_of_character(text)
+            self._cut += len(self._held) - len(text)
             text += f" [cut: {self._cut} bytes more in this line{self._where}]".encode()
         elif state and is_blank(text):
             text = state

@@ -180,3 +180,9 @@ def test_a_report_of_any_size_passes_in_messages_of_limited_size() -> None:
     assert max(map(len, messages)) < LARGEST
     for part in ("begun", "averaged", "separate"):
         assert getattr(received, part) == getattr(sent, part)
+
+
+def test_a_rank_that_reports_nothing_is_one_of_those_that_may_train() -> None:
+    reports = {rank: report_of(has_updated=True) for rank in range(3)}
+    [note] = compare_models(reports, 4, False, ADVICE).notes
+    assert note.startswith("the ranks exchanged nothing; if they train, they train 4 models.")

@@ -714,3 +714,9 @@ def test_ranks_in_another_order_than_the_devices_of_their_server_are_a_note():
     [(place, message)] = notes(table)
     assert place == "server_list[1]"
     assert "on the devices 0, 2, 1, 3" in message
+
+
+def test_devices_of_two_superpods_may_have_the_same_number():
+    table = v1_2()
+    assert device(table, 0, 0)["super_device_id"] == device(table, 2, 0)["super_device_id"]
+    assert [one for one in found(table, A3) if "super_device_id" in one[1]] == []
