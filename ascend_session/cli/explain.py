@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 _FACTS = Path(__file__).resolve().parents[1] / "guides" / "facts" / "failures.md"
 _CODE = re.compile(r"[A-Za-z]{0,2}[0-9]{4,6}|0x[0-9A-Fa-f]{1,8}")
 _MOST_OTHERS, _MOST_PEERS = 8, 5  # that are shown; JSON has all
-_LONGEST_LINE, _LONGEST_REASON = 240, 1000
+_LONGEST_REASON = 1000
 _STDIN = "-"
 _MOST_STDIN_BYTES = 64 << 20
+_WHOLE_CODE = re.compile(r"E[A-Z][0-9]{4}")
 
 _KINDS = {
     "transient": "passes by itself: start again, in a new process",
@@ -33,6 +34,7 @@ _KINDS = {
     "hardware": "an administrator has to look at the device",
     "ambiguous": "may pass: try once more, after a look at who holds the device",
 }
+_UNLISTED = "unknown; the table does not have this code, and the vendor's own words stand here"
 _VAGUE = "says that something failed, not what: the lines around it count"
 
 
@@ -100,6 +102,11 @@ def refuse_codes(words: Sequence[str], what: str) -> None:
 def _hint_for(text: str) -> str:
     from ascend_session.failures.table import ROWS
 
+    if _WHOLE_CODE.fullmatch(text.upper()):
+        return (
+            "The table does not have this code. Give the log: the vendor's message in it may say "
+            "what to do ('Possible Cause', 'Solution')."
+        )
     near = did_you_mean(text.upper(), [code.name for row in ROWS for code in row.codes], 0.8)
     if near is not None:
         return f"Did you mean {near}?"
@@ -158,7 +165,8 @@ def _name(failure: "Failure") -> str:
 def _list_facts(failure: "Failure") -> Iterator[Tuple[str, str]]:
     """List a label and a text for each fact about a failure, wherever it stands."""
     word = failure.failure_class.value
-    yield "Kind", f"{word}; {_VAGUE if failure.definition.is_vague else _KINDS[word]}"
+    kind = f"{word}; {_VAGUE if failure.definition.is_vague else _KINDS[word]}"
+    yield "Kind", kind if failure.definition.is_listed else _UNLISTED
     yield "What to do", failure.advice
     if failure.wait_seconds is not None:
         yield "Wait", f"{failure.wait_seconds} s before another attempt"
@@ -223,7 +231,7 @@ def _list_findings(
     if logs:
         yield "Where", _describe_place(cause)
     if cause.failure is not None and cause.failure.line:
-        yield "Line", shorten(cause.failure.line, _LONGEST_LINE)
+        yield "Line", shorten(cause.failure.line, _LONGEST_REASON)
     if cause.failure is None and cause.log.record is not None:
         frames = cause.log.record.frames[-1:]
         yield from (("Raised in", f"{path}:{line} {name}") for path, line, name in frames)

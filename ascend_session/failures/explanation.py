@@ -8,7 +8,7 @@ import itertools
 import os
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ascend_session.failures.failure import Failure
@@ -17,6 +17,7 @@ from ascend_session.failures.peers import Peer, find_peers
 from ascend_session.failures.reason import TRACEBACK
 from ascend_session.failures.record import ErrorRecord, read_record
 from ascend_session.failures.scanner import classify
+from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.files import read_end
 from ascend_session.rank_folder import MODELS_NAME, RECORD_NAME, is_log, read_models
 
@@ -32,6 +33,7 @@ _TIME = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[-T ]([0-9]{2}:[0-9]{2}:[0-9]{2})"
     r"(?:[.,]([0-9]+)(?:\.([0-9]{3}))?)?"
 )
+_OF_ONE_RANK = re.compile(rf"{JOB_CANNOT_GO_ON}rank [0-9]+ (?:failed:|has ended)")
 _TIME_BEFORE = 4096  # characters before a failure in which its time is looked for
 _MESSAGE_CHARS = 16_384  # of an exception's text below its first line
 # The line that ends a Python traceback; notes and the cause's traceback may follow.
@@ -108,7 +110,18 @@ def explain_logs(logs: Iterable[Log]) -> Explanation:
         return Explanation(None, raised=_describe_raised(*raised[-1]) if raised else "")
     cause = min(findings, key=_order)
     others = tuple(finding for finding in findings if finding is not cause)
-    return Explanation(cause, others, tuple(_count_peers(read, cause)))
+    return Explanation(_blame_job(cause), others, tuple(_count_peers(read, cause)))
+
+
+def _blame_job(cause: LocatedFailure) -> LocatedFailure:
+    """Let a sentence about all ranks be the job's own failure, as in the launcher's summary."""
+    failure = cause.failure
+    if failure is None or not failure.line.startswith(JOB_CANNOT_GO_ON):
+        return cause
+    if _OF_ONE_RANK.match(failure.line):
+        return cause
+    own = replace(failure.definition, is_secondary=False)
+    return cause._replace(failure=replace(failure, definition=own))
 
 
 def _describe_raised(log: Log, match: "re.Match[str]") -> str:

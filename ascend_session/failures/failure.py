@@ -96,6 +96,7 @@ class Definition:
             same text takes precedence.
         wait_seconds: Seconds to wait before a new attempt. A permanent failure has a wait if the
             device ran out of something that another process may hold.
+        is_listed: Whether the table has it; else its words are the vendor's own, from a message.
     """
 
     failure_class: FailureClass
@@ -107,6 +108,7 @@ class Definition:
     is_secondary: bool = False
     is_vague: bool = False
     wait_seconds: Optional[int] = None
+    is_listed: bool = True
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,8 @@ class Failure:
 
     Attributes:
         code: Its code, or the words that identify it.
-        line: The line in which it was found, shortened to at most 240 characters.
+        line: The line in which it was found, shortened to at most 240 characters; of the sentence
+            why a job on the stub cannot go on, 1000 characters from its begin.
         definition: The row of the table of known failures.
     """
 

@@ -14,6 +14,8 @@ numbers in many ways. These count, with ``507033`` for any number; case does not
 A code of a `Family` counts where the vendor's own mark stands behind it: ``E60012:``, ``(E60012):``
 or ``E60012[PID: 1]``.
 
+A code that the table does not have counts where the vendor's message says what to do (`unlisted`).
+
 Nothing else counts: not ``step 507015``, not ``[507015]`` after a source line (it is a thread),
 not ``0x507015``, and no part of a longer number. Hexadecimal codes (``0x7020010``) are inner codes
 with a different numbering.
@@ -27,12 +29,14 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Pattern
 from ascend_session.errors import AscendError, InitializationError
 from ascend_session.failures.failure import Definition, Failure, FailureClass, KnownText
 from ascend_session.failures.graph_error import reason_of
-from ascend_session.failures.table import ROWS
+from ascend_session.failures.table import JOB_CANNOT_GO_ON, ROWS
+from ascend_session.failures.unlisted import find_unlisted
 from ascend_session.text import blank_unprintable, shorten
 
 _logger = logging.getLogger(__name__)
 
 LINE_LENGTH = 240  # characters of a line that a Failure keeps
+_SENTENCE_LENGTH = 1000  # characters of the sentence about a deadlock, which names every rank
 _LEAD = 80  # characters that a shortened line keeps before the code
 _NEAR = 400  # characters before a message in which `KnownText.near` is looked for
 _REACH = 48  # characters before a number in which a word must call it a return code
@@ -149,6 +153,8 @@ def _order(failure: Failure) -> Tuple[int, bool, bool]:
 def _find_hits(text: str) -> List[_Hit]:
     """Find the first place of each code and message in a text, in the order of the places."""
     hits = list(_find_codes(text))
+    unlisted = find_unlisted(text, lambda name: _find_row(name) is not None)
+    hits += [_Hit(start, code, row, False) for start, code, row in unlisted]
     for message, pattern, row in _list_messages():
         start = _find_message(text, message, pattern) if message.words in text else None
         if start is not None:
@@ -202,7 +208,9 @@ def _make_failure(text: str, hit: _Hit) -> Failure:
     end = text.find("\n", hit.start)
     line = text[begin : len(text) if end < 0 else end]
     excerpt = line.strip()
-    if len(excerpt) > LINE_LENGTH:
+    if text.startswith(JOB_CANNOT_GO_ON, hit.start):
+        excerpt = line[hit.start - begin :][:_SENTENCE_LENGTH]
+    elif len(excerpt) > LINE_LENGTH:
         cut = max(0, hit.start - begin + 1 - _LEAD)
         excerpt = line[cut : cut + LINE_LENGTH]
     return Failure(hit.code, blank_unprintable(excerpt).strip(), hit.definition)
@@ -277,6 +285,8 @@ def explain(error: BaseException) -> Optional[Failure]:
         return None
     kind = failure.failure_class
     text = f"{failure.code} is a known failure ({kind.value}). {failure.advice}"
+    if failure.line.startswith(JOB_CANNOT_GO_ON):  # the sentence says whether a rank failed first
+        text = f"{failure.line} {failure.advice}"
     vars(error).update(failure=failure, failure_class=kind)
     _logger.error("%s", text)
     add_note = getattr(error, "add_note", None)

@@ -855,7 +855,7 @@ ROWS: Tuple[Definition, ...] = (
         "backends/exchange of this package",
         "The ranks of this job need each other, and one did not do its part. Start all ranks with "
         "the same script, arguments and data, give each the same number of steps (see "
-        "training.common_steps), and read what the rank that the sentence names has written.",
+        "training.common_steps), and read what the ranks that the sentence names have written.",
         KnownText(JOB_CANNOT_GO_ON, JOB_CANNOT_GO_ON[:-2]),
         is_secondary=True,
     ),

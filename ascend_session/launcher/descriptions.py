@@ -122,6 +122,8 @@ def describe_failure(failure: Optional[Failure], before: str = "") -> str:
     """
     if failure is None:
         return ""
+    if not failure.definition.is_listed and failure.meaning in before:
+        return ""
     if failure.meaning:
         # A rank of a group may have another number in the job.
         peers = [each for each in find_peers(failure.line) if each.rank is not None]

@@ -20,6 +20,7 @@ _CLASSES = {
     "hardware": "hardware: an administrator has to look at the device",
     "ambiguous": "ambiguous: see who holds the device, then try once more",
 }
+_UNLISTED = "a code that is not known here: what to do is the vendor's own advice"
 _CODES = {"bold": "\x1b[1m", "dim": "\x1b[2m", "red": "\x1b[31m", "yellow": "\x1b[33m"}
 _WIDEST_LABEL = 12  # a longer one pushes on its own line only
 
@@ -127,7 +128,8 @@ def _list_facts(result: LaunchResult) -> Iterator[Tuple[str, str]]:
         if cause.failure_class is not None:
             code = "" if cause.failure is None else f"{cause.failure.code}, "
             kind = cause.failure_class.value
-            yield "Failure", f"{code}{_CLASSES.get(kind, kind)}"
+            is_listed = cause.failure is None or cause.failure.definition.is_listed
+            yield "Failure", f"{code}{_CLASSES.get(kind, kind) if is_listed else _UNLISTED}"
         if rank is not None:
             streams = [path for path in (rank.stderr, rank.stdout) if path]
             paths = [f"{path}{_describe_size(path)}" for path in streams]

@@ -5,6 +5,8 @@ import os
 from pathlib import Path
 from typing import Any, Dict, List
 
+import pytest
+
 from ascend_session.failures.explanation import Log, explain_logs, find_logs, read_logs
 from ascend_session.failures.peers import Peer
 
@@ -191,3 +193,22 @@ def test_a_peer_that_a_rank_names_in_several_files_is_named_by_one_rank() -> Non
     other = WAITS.replace("[5]", "[2]")
     logs += [Log(f"rank_{rank}/stderr.log", other, 0.0) for rank in (1, 3)]
     assert explain_logs(logs).peers == ((Peer(2), 2), (Peer(5), 1))
+
+
+DEADLOCK = (
+    "The job cannot go on: the ranks wait for different collectives: rank 0 waits in "
+    '"HcomAllReduce"; rank 1 waits in "HcomBroadcast". Look for what only some ranks do.'
+)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "kind"),
+    [(DEADLOCK, "permanent"), ("The job cannot go on: rank 1 failed: KeyError: 'x'", "secondary")],
+)
+def test_a_sentence_about_all_ranks_is_the_jobs_own_failure(sentence: str, kind: str) -> None:
+    text = f"{{{{function_node f}}}} CollectiveError: {sentence}\n{'frame' * 100}"
+    cause = explain_logs([Log("a", text, 0.0)]).cause
+    assert cause is not None
+    assert cause.failure is not None
+    assert (cause.failure.line, cause.failure.failure_class.value) == (sentence, kind)
+    assert cause.line_number == 1
