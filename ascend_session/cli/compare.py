@@ -31,9 +31,8 @@ def compare(a: str, b: str, rtol: Optional[float], as_json: bool) -> None:
     cannot be read or they have nothing in common.
 
     Examples:
-        ascend-session run --record one.jsonl train.py
-        ascend-session launch -n 8 --record eight.jsonl train.py
         ascend-session compare one.jsonl eight.jsonl
+        ascend-session compare --rtol 1e-3 stub.jsonl device.jsonl
     """
     rtol = 1e-5 if rtol is None else rtol
     if not 0 <= rtol < 1:

@@ -182,10 +182,11 @@ def launch(
     given.update((name, value) for name, value in settings.items() if value is not None)
     variables = _parse_variables(env)
     with exit_on_refusal(as_json):
-        from ascend_session.config.overlay import parse_settings
         from ascend_session.launcher.config import LaunchConfig
 
         if typed:
+            from ascend_session.config.overlay import parse_settings
+
             given["set"] = parse_settings(typed)
         config = LaunchConfig(**given, args=arguments, env=variables, preflight=not no_preflight)
         if dry_run:

@@ -20,7 +20,7 @@ print("rank", os.environ["RANK_ID"], sys.argv[1:], flush=True)
 print("to stderr", file=sys.stderr, flush=True)
 sys.exit(int(os.environ.get("CODE_" + os.environ["RANK_ID"], "0")))
 """
-_PYTHON = ("--no-python", sys.executable, "-S", "-c")
+_PYTHON = ("--no-python", sys.executable, "-c")
 
 
 @pytest.fixture

@@ -290,7 +290,7 @@ def _gate(tmp_path):
 
 def test_a_terminal_shows_it_and_in_the_end_only_whole_lines(start_on, tmp_path):
     terminal, gate = Terminal(80), _gate(tmp_path)
-    words = ("--independent", "--no-python", sys.executable, "-S", "-c", _JOB)
+    words = ("--independent", "--no-python", sys.executable, "-c", _JOB)
     process = _launch(start_on, terminal, tmp_path, *words, GATE=str(gate))
     writing = os.open(str(gate), os.O_WRONLY)
     terminal.until("2 of 2 ranks running, 0:02 | ")
@@ -331,7 +331,7 @@ def test_after_ctrl_c_the_line_is_gone_and_the_summary_stands_alone(start_on, tm
 def test_a_dumb_terminal_gets_lines_without_controls(start_on, tmp_path, term):
     terminal = Terminal(80)
     code = "import time; print('one', flush=True); time.sleep(2); print('two')"
-    words = ("--independent", "--no-python", sys.executable, "-S", "-c", code)
+    words = ("--independent", "--no-python", sys.executable, "-c", code)
     process = _launch(start_on, terminal, tmp_path, *words, TERM=term)
     while terminal.read():
         pass
