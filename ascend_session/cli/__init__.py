@@ -6,6 +6,7 @@ Each command is a module that is loaded when it is called, and imports its packa
 
 import os
 import sys
+from typing import Any, Tuple
 
 COMPLETION_VARIABLE = "_ASCEND_SESSION_COMPLETE"  # which a shell sets to complete a command line
 
@@ -17,9 +18,10 @@ def main() -> None:
         SystemExit: Always. 0 is success, 2 a wrong call, 1 a negative result.
     """
     _open_closed_streams()
-    for stream in (sys.stdout, sys.stderr):
+    streams: Tuple[Any, ...] = (sys.stdout, sys.stderr)
+    for stream in streams:
         # A file name or value that the terminal cannot show is no reason to fail.
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        stream.reconfigure(errors="backslashreplace")
     from ascend_session.cli._program import run
 
     run()

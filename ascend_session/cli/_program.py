@@ -6,7 +6,7 @@ import importlib.util
 import os
 import signal
 import sys
-from typing import Any, List, NoReturn, Optional, Tuple
+from typing import Any, Callable, List, NoReturn, Optional, Tuple
 
 import click
 from click.exceptions import Exit
@@ -98,7 +98,10 @@ app = _Program(
     help=_HELP,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-click.version_option(__version__, message="%(prog)s %(version)s", help="Print the version.")(app)
+_add_version: Callable[[Any], Any] = click.version_option(
+    __version__, message="%(prog)s %(version)s", help="Print the version."
+)
+_add_version(app)
 
 
 def run() -> NoReturn:

@@ -6,7 +6,7 @@ and this package, whose names are loaded when they are used.
 
 import os
 import sys
-from typing import Any, Iterator, Optional
+from typing import Any, Callable, Iterator, Optional
 
 import pytest
 
@@ -21,7 +21,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARK)
 
 
-@pytest.hookimpl(tryfirst=True)
+_first: Callable[[Any], Any] = pytest.hookimpl(tryfirst=True)  # untyped in old releases
+
+
+@_first
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Optional[bool]:
     """Run a test with the mark ``ranks`` in ranks, unless this is one of them."""
     mark = pyfuncitem.get_closest_marker("ranks")

@@ -40,7 +40,7 @@ def enter_rank() -> Tuple[str, int]:
 
 def _expire(stderr: int) -> None:
     main = find_frames().get(threading.main_thread().ident or 0)
-    frames = traceback.extract_stack(main) if main else []
+    frames = list(traceback.extract_stack(main)) if main else []
     calls = [number for number, frame in enumerate(frames) if frame.filename == __file__]
     shown = traceback.format_list(frames[calls[-1] + 1 if calls else 0 :][-_MOST_FRAMES:])
     text = f"Stack (most recent call last):\n{''.join(shown)}"
