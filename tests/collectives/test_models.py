@@ -85,7 +85,7 @@ def test_a_job_of_eight_ranks_holds_one_model(ranks: Ranks, api: str) -> None:
 def test_different_models_are_an_error(ranks: Ranks, case: str, name: str) -> None:
     found = outcome(ranks, case)
     about = f"the 2 ranks hold 2 different models: `{name}` differs first, by roughly "
-    assert re.fullmatch(re.escape(about) + r"\d+ % of its norm\.", found["error"])
+    assert re.fullmatch(re.escape(about) + r"[\d.]+ % of its norm\.", found["error"])
     assert found["is_one_model"] is False
 
 
