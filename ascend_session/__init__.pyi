@@ -35,8 +35,8 @@ from .hardware.device_report import device_count as device_count
 from .hardware.device_report import devices as devices
 from .hardware.device_report import is_available as is_available
 from .launcher.api import launch as launch
-from .launcher.config import LaunchConfig as LaunchConfig
-from .launcher.result import LaunchResult as LaunchResult
+from .launcher.plan.config import LaunchConfig as LaunchConfig
+from .launcher.verdict.result import LaunchResult as LaunchResult
 from .session.api import ascend_session as ascend_session
 from .session.api import ascend_system as ascend_system
 from .session.system import AscendSystem as AscendSystem

@@ -17,7 +17,7 @@ The launcher sends
 * `stop` with its `time`, right before a signal by which it asks this process to exit;
 * `absent` with a `text`, to one that is `joining`: which rank never will, and why.
 
-Times are in seconds, from `time.monotonic`. `launcher.reports` is the other end.
+Times are in seconds, from `time.monotonic`. `launcher.job.reports` is the other end.
 
 No process waits for the launcher: what there is no room for is lost. Optional messages are sent
 while less than half of the send buffer is used, so that there is room for the others, even if the

@@ -2,14 +2,14 @@
 
 | file | who writes it | who reads it |
 |---|---|---|
-| `STDOUT_NAME`, `STDERR_NAME` | the rank | `launcher.show`, `launcher.cause` |
-| `PLOG_FOLDER`, `WORK_FOLDER` | the vendor's stack | `launcher.cause`, the first |
+| `STDOUT_NAME`, `STDERR_NAME` | the rank | `launcher.show`, `launcher.verdict.cause` |
+| `PLOG_FOLDER`, `WORK_FOLDER` | the vendor's stack | `launcher.verdict.cause`, the first |
 | `RECORD_NAME` | `write_record`, in a rank that fails or gets SIGTERM | `failures.record` |
 | `STACKS_NAME`, `name_stacks` | `watch_stacks` in the rank, and in ranks that it starts | \
-`failures.record`, `launcher.activity` |
+`failures.record`, `launcher.job.activity` |
 | `PROCESS_PREFIX` | `witness` in ranks that a script starts | `cluster.member` |
 | `name_exit` | `witness` in ranks that a script starts | `cluster.member` |
-| `name_user` | `note_use` | `launcher.background` |
+| `name_user` | `note_use` | `launcher.job.background` |
 | `SESSIONS_NAME` | `compat.sessions` | the same, in rank 0 |
 | `REPLACED_NAME` | `write_replaced`, for `backends.outside` in rank 0 | `read_replaced` |
 | `MODELS_NAME` | `write_models`, for rank 0 on the stub | `read_models` |

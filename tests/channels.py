@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
 from ascend_session import channel
-from ascend_session.launcher.reports import ReportReceiver, open_address
+from ascend_session.launcher.job.reports import ReportReceiver, open_address
 from ascend_session.rank_folder import CHANNEL, RANK_FOLDER
 
 __all__ = ["Launcher"]

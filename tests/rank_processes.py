@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.plan import plan_job
+from ascend_session.launcher.plan.config import LaunchConfig
+from ascend_session.launcher.plan.plan import plan_job
 
 __all__ = ["Job", "Ranks", "Result"]
 

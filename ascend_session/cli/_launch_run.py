@@ -28,30 +28,30 @@ from typing import (
 
 from ascend_session.cli._output import complain, in_command
 from ascend_session.cli._parameters import exit_on_signals
-from ascend_session.launcher import events
 from ascend_session.launcher.api import launch_within
-from ascend_session.launcher.descriptions import describe_background
-from ascend_session.launcher.devices import not_bound
-from ascend_session.launcher.preflight import checked_plan
-from ascend_session.launcher.reports import Reports
-from ascend_session.launcher.result import format_result, write_result
-from ascend_session.launcher.show.following import Latest, Output
-from ascend_session.launcher.show.lines import clean
-from ascend_session.launcher.show.screen import Notices, Screen, can_redraw
-from ascend_session.launcher.signals import (
+from ascend_session.launcher.job import events
+from ascend_session.launcher.job.reports import Reports
+from ascend_session.launcher.job.signals import (
     Signals,
     drop_signals_for_ranks,
     is_in_front,
     signal_name,
 )
-from ascend_session.launcher.summary import summarize
+from ascend_session.launcher.plan.devices import not_bound
+from ascend_session.launcher.plan.preflight import checked_plan
+from ascend_session.launcher.show.following import Latest, Output
+from ascend_session.launcher.show.lines import clean
+from ascend_session.launcher.show.screen import Notices, Screen, can_redraw
 from ascend_session.launcher.supervisor import AGAIN_S
+from ascend_session.launcher.verdict.descriptions import describe_background
+from ascend_session.launcher.verdict.result import format_result, write_result
+from ascend_session.launcher.verdict.summary import summarize
 from ascend_session.text import format_count, format_duration, format_ranges
 
 if TYPE_CHECKING:
-    from ascend_session.launcher.config import LaunchConfig
-    from ascend_session.launcher.plan import Plan
-    from ascend_session.launcher.result import LaunchResult
+    from ascend_session.launcher.plan.config import LaunchConfig
+    from ascend_session.launcher.plan.plan import Plan
+    from ascend_session.launcher.verdict.result import LaunchResult
 
 Observer = Callable[[events.Event, Callable[[str], None]], None]
 

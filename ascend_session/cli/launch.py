@@ -36,14 +36,14 @@ from ascend_session.findings import ERROR, INFO
 from ascend_session.text import fold_counting, format_ranges, split_counting
 
 if TYPE_CHECKING:
-    from ascend_session.launcher.config import LaunchConfig
-    from ascend_session.launcher.devices import AssumedDevices
-    from ascend_session.launcher.plan import Plan, RankPlan
+    from ascend_session.launcher.plan.config import LaunchConfig
+    from ascend_session.launcher.plan.devices import AssumedDevices
+    from ascend_session.launcher.plan.plan import Plan, RankPlan
 
 
 def parse_assumed(text: str) -> "AssumedDevices":
     """Read the devices of another machine, as in ``A2:8``."""
-    from ascend_session.launcher.devices import AssumedDevices
+    from ascend_session.launcher.plan.devices import AssumedDevices
 
     assumed = AssumedDevices.parse(text)
     if assumed is None:
@@ -182,7 +182,7 @@ def launch(
     given.update((name, value) for name, value in settings.items() if value is not None)
     variables = _parse_variables(env)
     with exit_on_refusal(as_json):
-        from ascend_session.launcher.config import LaunchConfig
+        from ascend_session.launcher.plan.config import LaunchConfig
 
         if typed:
             from ascend_session.config.overlay import parse_settings
@@ -241,7 +241,7 @@ def exit_on_refusal(as_json: bool = False) -> Iterator[None]:
 
 
 def _show_plan(config: "LaunchConfig", as_json: bool, assumed: "Optional[AssumedDevices]") -> None:
-    from ascend_session.launcher.preflight import planned_or_refused
+    from ascend_session.launcher.plan.preflight import planned_or_refused
 
     plan = planned_or_refused(config, os.environ, assumed)
     for note in plan.notes:

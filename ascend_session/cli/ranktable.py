@@ -320,7 +320,7 @@ def _choose_devices(devices: Optional[str]) -> "Tuple[Device, ...]":
         DeviceError: If a device that is named is not there.
     """
     from ascend_session.hardware.device_report import devices as list_devices
-    from ascend_session.launcher.devices import parse_devices
+    from ascend_session.launcher.plan.devices import parse_devices
 
     report = list_devices()
     visible = report.visible

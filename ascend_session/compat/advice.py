@@ -28,7 +28,7 @@ def advise(error: BaseException, request: Mapping[str, str]) -> Optional[str]:
 
 # The environment ---------------------------------------------------------------------------------
 
-# Variables of every rank of a launch (launcher/environment.py)
+# Variables of every rank of a launch (launcher/plan/environment.py)
 _SET_BY_LAUNCH = (
     *("RANK_ID", "RANK_SIZE", "DEVICE_ID", "DEVICE_INDEX", "ASCEND_DEVICE_ID"),
     *("JOB_ID", "LOCAL_RANK", "LOCAL_SIZE"),

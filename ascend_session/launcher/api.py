@@ -19,10 +19,7 @@ from ascend_session.backends.exchange.rendezvous import remove_abandoned
 from ascend_session.cluster.records import clear_records, list_records
 from ascend_session.cluster.variables import RENDEZVOUS
 from ascend_session.errors import AscendError, ConfigError, JobError
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.decided import make_absolute
-from ascend_session.launcher.devices import not_bound
-from ascend_session.launcher.events import (
+from ascend_session.launcher.job.events import (
     Event,
     EventFile,
     Finished,
@@ -32,10 +29,17 @@ from ascend_session.launcher.events import (
     Resumed,
     Waiting,
 )
-from ascend_session.launcher.models import judge_models
-from ascend_session.launcher.plan import Plan, plan_job
-from ascend_session.launcher.preflight import checked_plan
-from ascend_session.launcher.result import (
+from ascend_session.launcher.job.signals import Signals
+from ascend_session.launcher.plan.config import LaunchConfig
+from ascend_session.launcher.plan.decided import make_absolute
+from ascend_session.launcher.plan.devices import not_bound
+from ascend_session.launcher.plan.plan import Plan, plan_job
+from ascend_session.launcher.plan.preflight import checked_plan
+from ascend_session.launcher.show.following import Output
+from ascend_session.launcher.show.screen import Target, can_redraw
+from ascend_session.launcher.supervisor import supervise
+from ascend_session.launcher.verdict.models import judge_models
+from ascend_session.launcher.verdict.result import (
     RESULT_NAME,
     Attempt,
     Cause,
@@ -45,10 +49,6 @@ from ascend_session.launcher.result import (
     judge,
     write_result,
 )
-from ascend_session.launcher.show.following import Output
-from ascend_session.launcher.show.screen import Target, can_redraw
-from ascend_session.launcher.signals import Signals
-from ascend_session.launcher.supervisor import supervise
 from ascend_session.rank_folder import read_replaced
 from ascend_session.spelling import Message, option, template_of
 
@@ -73,7 +73,7 @@ def launch(
         config: The options of the launch.
         output: File descriptor to which the ranks' lines are written; None means
             ``sys.stdout``: its descriptor, or itself if it is none of a file, as in a notebook.
-        on_event: Takes what happens, in this thread, see ``launcher.events``. What it raises
+        on_event: Takes what happens, in this thread, see ``launcher.job.events``. What it raises
             ends the job, and comes out here.
 
     Returns:
@@ -293,7 +293,7 @@ class _Launch:
         self._notes += [not_bound(event.rank, event.text) for event in attempt.not_bound]
         self._notes += [*attempt.lost, *attempt.model_notes]
         if planned.backend.holds_npus:
-            from ascend_session.launcher.preflight_npu import note_held_devices
+            from ascend_session.launcher.plan.preflight_npu import note_held_devices
 
             self._notes += note_held_devices(planned, _RELEASE_S)
         return attempt
@@ -326,7 +326,7 @@ class _Launch:
             planned = plan_job(first.config, first.environ, attempt=number, run=first.run)
             what = "was not started"
             if planned.backend.holds_npus:
-                from ascend_session.launcher.preflight_npu import check_free_again
+                from ascend_session.launcher.plan.preflight_npu import check_free_again
 
                 check_free_again(planned, self._say_waiting, self._sleep)
         except _InterruptedError:

@@ -29,7 +29,7 @@ from typing import (
 )
 
 from ascend_session.errors import JobError
-from ascend_session.launcher.events import (
+from ascend_session.launcher.job.events import (
     EVENTS,
     Awaiting,
     BackgroundAwaited,
@@ -56,12 +56,9 @@ from ascend_session.launcher.events import (
     Started,
     Stopping,
 )
-from ascend_session.launcher.guardian import MessageChannel
-from ascend_session.launcher.plan import Plan
-from ascend_session.launcher.reports import open_address
-from ascend_session.launcher.result import Attempt, judge_ranks
-from ascend_session.launcher.show.following import Output
-from ascend_session.launcher.signals import (
+from ascend_session.launcher.job.guardian import MessageChannel
+from ascend_session.launcher.job.reports import open_address
+from ascend_session.launcher.job.signals import (
     ASKING,
     ASKING_WHERE,
     PASSED_ON,
@@ -69,10 +66,13 @@ from ascend_session.launcher.signals import (
     LentTerminal,
     Signals,
 )
-from ascend_session.launcher.stall_limits import describe_limits, note_after_s
+from ascend_session.launcher.plan.plan import Plan
+from ascend_session.launcher.plan.stall_limits import describe_limits, note_after_s
+from ascend_session.launcher.show.following import Output
+from ascend_session.launcher.verdict.result import Attempt, judge_ranks
 from ascend_session.rank_folder import CHANNEL, ONE_STOP_S, RANK_FOLDER
 
-_GUARDIAN = "ascend_session.launcher.guardian"
+_GUARDIAN = "ascend_session.launcher.job.guardian"
 _BESIDE_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -330,7 +330,7 @@ class _Supervision:
         while not self._guardian.is_over:
             if not poll.poll(None if is_ready else 1000 * _QUIET_S):
                 # While nothing happens, load what judges a failure: it takes longer than ranks do.
-                importlib.import_module("ascend_session.launcher.cause")
+                importlib.import_module("ascend_session.launcher.verdict.cause")
                 is_ready = True
             for number in self._signals.take():
                 self._obey(number)
@@ -411,7 +411,7 @@ class _Supervision:
             rank = attempt.of(event.rank)
             rank.pid, rank.started = event.pid, event.time
         elif isinstance(event, NotStarted):
-            from ascend_session.launcher.descriptions import describe_not_started
+            from ascend_session.launcher.verdict.descriptions import describe_not_started
 
             rank = attempt.of(event.rank)
             rank.pid = rank.started = None
@@ -470,7 +470,7 @@ class _Supervision:
 
     def _find_first_failed(self) -> Optional[int]:
         """Decide which rank's failure is shown from now on, as far as is known by now."""
-        from ascend_session.launcher.cause import find_first_failed
+        from ascend_session.launcher.verdict.cause import find_first_failed
 
         judge_ranks(self._plan, self._attempt)
         rank = self._attempt.first_failed = find_first_failed(self._plan, self._attempt)

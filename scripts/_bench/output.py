@@ -10,10 +10,10 @@ import time
 from time import perf_counter
 from typing import Callable, List, Optional, Sequence
 
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.plan import RankPlan, plan_job
+from ascend_session.launcher.job.signals import Signals
+from ascend_session.launcher.plan.config import LaunchConfig
+from ascend_session.launcher.plan.plan import RankPlan, plan_job
 from ascend_session.launcher.show.following import Output
-from ascend_session.launcher.signals import Signals
 from timing import Row, best
 
 RANKS = 8

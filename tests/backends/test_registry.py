@@ -12,7 +12,7 @@ from ascend_session.backends import backend_class, choose
 from ascend_session.backends.base import FEATURES, Backend, HostDevices
 from ascend_session.cluster.job import Job
 from ascend_session.errors import DeviceError, UnsupportedError
-from ascend_session.launcher.plan import decide_job, plan_job
+from ascend_session.launcher.plan.plan import decide_job, plan_job
 from hardware_tests.backend_contract import BackendContract
 
 

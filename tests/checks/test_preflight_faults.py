@@ -6,9 +6,9 @@ from typing import Any, List, Tuple
 import pytest
 
 from ascend_session.errors import AscendError, PreflightError
-from ascend_session.launcher import preflight_npu
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.preflight import checked_plan
+from ascend_session.launcher.plan import preflight_npu
+from ascend_session.launcher.plan.config import LaunchConfig
+from ascend_session.launcher.plan.preflight import checked_plan
 from tests.checks.faults import FAULTS, Fault
 from tests.checks.healthy import DEVICES, Healthy
 

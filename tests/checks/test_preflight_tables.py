@@ -7,8 +7,8 @@ from typing import Any, Dict
 import pytest
 
 from ascend_session.errors import AscendError, PreflightError
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.preflight import checked_plan
+from ascend_session.launcher.plan.config import LaunchConfig
+from ascend_session.launcher.plan.preflight import checked_plan
 from tests.checks.healthy import DEVICES, Healthy, table
 
 

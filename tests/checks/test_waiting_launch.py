@@ -9,10 +9,10 @@ from typing import Any, List
 import pytest
 
 from ascend_session.errors import DeviceTimeoutError, PreflightError
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.plan import plan_job
-from ascend_session.launcher.preflight import checked_plan
-from ascend_session.launcher.preflight_npu import check_free_again
+from ascend_session.launcher.plan.config import LaunchConfig
+from ascend_session.launcher.plan.plan import plan_job
+from ascend_session.launcher.plan.preflight import checked_plan
+from ascend_session.launcher.plan.preflight_npu import check_free_again
 from tests.checks.healthy import Healthy
 from tests.fake_host import USER
 

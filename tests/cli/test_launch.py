@@ -437,12 +437,12 @@ def test_the_way_to_the_first_rank_loads_nothing_heavy(program, tmp_path):
     assert called.code == 0
     before = called.err.partition("[0] begun\n")[0]
     loaded = {line.rpartition("|")[2].strip() for line in before.splitlines()}
-    assert {"ascend_session.launcher.plan", "ascend_session.launcher.supervisor"} <= loaded
+    assert {"ascend_session.launcher.plan.plan", "ascend_session.launcher.supervisor"} <= loaded
     heavy = {"tensorflow", "numpy", "yaml", "psutil", "tenacity", "rich.console"}
     heavy |= {"ascend_session.hardware.device_report", "ascend_session.config.ascend_config"}
     heavy |= {
         "ascend_session.failures.scanner",
-        "ascend_session.launcher.cause",
+        "ascend_session.launcher.verdict.cause",
         "attr",
         "secrets",
     }

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from ascend_session.cli._launch_run import StatusLine
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.events import (
+from ascend_session.launcher.job.events import (
     Ended,
     Killing,
     NotStarted,
@@ -25,7 +24,8 @@ from ascend_session.launcher.events import (
     Started,
     Stopping,
 )
-from ascend_session.launcher.plan import plan_job
+from ascend_session.launcher.plan.config import LaunchConfig
+from ascend_session.launcher.plan.plan import plan_job
 from ascend_session.launcher.show.following import Latest
 from tests.channels import Launcher
 from tests.cli.screen import Screen

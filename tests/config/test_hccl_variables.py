@@ -12,7 +12,7 @@ from ascend_session.config.hccl_variables import (
     check_hccl_variables,
 )
 from ascend_session.hardware.families import family
-from ascend_session.launcher.preflight import checked_plan
+from ascend_session.launcher.plan.preflight import checked_plan
 
 TRAINING, A2, A3 = family("910A"), family("910B"), family("910C")
 DUO, A5 = family("310P3"), family("950")

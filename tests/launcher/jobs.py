@@ -5,8 +5,8 @@ from typing import Any, Dict, Iterator, Sequence
 
 import pytest
 
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.plan import Plan, plan_job
+from ascend_session.launcher.plan.config import LaunchConfig
+from ascend_session.launcher.plan.plan import Plan, plan_job
 from tests.fake_host import FakeHost
 
 __all__ = ["Bench", "bench"]

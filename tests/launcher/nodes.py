@@ -11,9 +11,9 @@ from typing import Any, Dict, List, Optional
 
 from ascend_session.errors import AscendError
 from ascend_session.launcher.api import launch
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.events import Event, Planned, Started
-from ascend_session.launcher.result import LaunchResult
+from ascend_session.launcher.job.events import Event, Planned, Started
+from ascend_session.launcher.plan.config import LaunchConfig
+from ascend_session.launcher.verdict.result import LaunchResult
 
 __all__ = ["MEETING", "PATIENCE", "Node", "said"]
 

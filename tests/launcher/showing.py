@@ -7,11 +7,11 @@ import threading
 from pathlib import Path
 from typing import Any, Collection, List, Optional, Sequence
 
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.plan import RankPlan, plan_job
+from ascend_session.launcher.job.signals import Signals
+from ascend_session.launcher.plan.config import LaunchConfig
+from ascend_session.launcher.plan.plan import RankPlan, plan_job
 from ascend_session.launcher.show.following import Output
 from ascend_session.launcher.show.screen import Notices, Screen
-from ascend_session.launcher.signals import Signals
 
 PATIENCE = 60.0
 

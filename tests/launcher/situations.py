@@ -5,12 +5,12 @@ import os
 from pathlib import Path
 from typing import Any, Dict, Optional, Tuple
 
-from ascend_session.launcher.cause import find_first_failed
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.descriptions import describe_not_started
-from ascend_session.launcher.events import NotStarted
-from ascend_session.launcher.plan import plan_job
-from ascend_session.launcher.result import Attempt, Cause, RankResult, judge, judge_ranks
+from ascend_session.launcher.job.events import NotStarted
+from ascend_session.launcher.plan.config import LaunchConfig
+from ascend_session.launcher.plan.plan import plan_job
+from ascend_session.launcher.verdict.cause import find_first_failed
+from ascend_session.launcher.verdict.descriptions import describe_not_started
+from ascend_session.launcher.verdict.result import Attempt, Cause, RankResult, judge, judge_ranks
 
 __all__ = ["STOP", "Situation", "printed"]
 

@@ -15,7 +15,7 @@ import pytest
 
 from ascend_session import LaunchConfig, launch
 from ascend_session.errors import ConfigError, JobError
-from ascend_session.launcher.plan import plan_job
+from ascend_session.launcher.plan.plan import plan_job
 from tests.launcher.supervised import PATIENCE
 from tests.waiting import wait_until
 

@@ -10,11 +10,11 @@ import pytest
 
 from ascend_session import RetryPolicy
 from ascend_session.launcher.api import launch_within
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.events import Event, Waiting
-from ascend_session.launcher.preflight import checked_plan
-from ascend_session.launcher.result import LaunchResult
-from ascend_session.launcher.signals import Signals
+from ascend_session.launcher.job.events import Event, Waiting
+from ascend_session.launcher.job.signals import Signals
+from ascend_session.launcher.plan.config import LaunchConfig
+from ascend_session.launcher.plan.preflight import checked_plan
+from ascend_session.launcher.verdict.result import LaunchResult
 from tests.checks.healthy import Healthy
 
 # Fails in a way that passes, the first time; and is held by somebody afterwards.

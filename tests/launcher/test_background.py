@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from ascend_session import LaunchConfig, LaunchResult, launch
-from ascend_session.launcher import events
+from ascend_session.launcher.job import events
 from tests.waiting import wait_until
 
 _ROOT = Path(__file__).resolve().parents[2]

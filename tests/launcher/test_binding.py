@@ -9,8 +9,8 @@ import pytest
 
 from ascend_session.errors import ConfigError
 from ascend_session.launcher.api import launch
-from ascend_session.launcher.events import NotBound
-from ascend_session.launcher.plan import Plan
+from ascend_session.launcher.job.events import NotBound
+from ascend_session.launcher.plan.plan import Plan
 from tests.fake_host import FakeChip, Reply, a2_chips, a3_chips, npu_smi_answers
 from tests.hardware.topologies import A2
 from tests.launcher.jobs import Bench, bench

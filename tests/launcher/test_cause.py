@@ -16,7 +16,7 @@ import pytest
 
 from ascend_session.failures.failure import FailureClass
 from ascend_session.failures.table import JOB_CANNOT_GO_ON, PROCESS_LIMIT
-from ascend_session.launcher.cause import find_first_failed
+from ascend_session.launcher.verdict.cause import find_first_failed
 from tests.launcher.situations import STOP, Situation, printed
 
 _TERMINATED = "ascend_session.session.signals.Terminated"
@@ -27,7 +27,7 @@ def test_a_job_that_succeeded_has_no_cause_and_costs_nothing(tmp_path: Path) -> 
     ranks, cause = Situation(tmp_path, 2).judged()
     assert cause is None
     assert [rank.outcome for rank in ranks] == ["succeeded", "succeeded"]
-    code = "import sys, ascend_session.launcher.result\n"
+    code = "import sys, ascend_session.launcher.verdict.result\n"
     code += "print('ascend_session.failures.scanner' in sys.modules)"
     root = str(Path(__file__).resolve().parents[2])
     said = subprocess.run(

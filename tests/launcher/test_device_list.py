@@ -6,7 +6,7 @@ import pytest
 
 from ascend_session.errors import DeviceError
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
-from ascend_session.launcher.devices import parse_devices
+from ascend_session.launcher.plan.devices import parse_devices
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import pytest
 
 from ascend_session.errors import BackendError, DeviceError
-from ascend_session.launcher.plan import Plan
+from ascend_session.launcher.plan.plan import Plan
 from tests.fake_host import a2_chips, a3_chips, atlas_chips, npu_smi_answers
 from tests.launcher.jobs import Bench, bench
 

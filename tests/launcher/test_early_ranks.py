@@ -12,8 +12,8 @@ import pytest
 
 from ascend_session import LaunchConfig, LaunchResult, launch
 from ascend_session.errors import AscendError
-from ascend_session.launcher import events
-from ascend_session.launcher.script_ranks import read_announced_size
+from ascend_session.launcher.job import events
+from ascend_session.launcher.job.script_ranks import read_announced_size
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -441,7 +441,7 @@ _LATE = """
 import os, threading
 from ascend_session.backends.stub_job import open_job
 from ascend_session.cluster.job import Job
-from ascend_session.launcher.absence import _NEXT_PROGRAM_S
+from ascend_session.launcher.job.absence import _NEXT_PROGRAM_S
 over = threading.Event()
 def let_go():
     over.wait(1.4 * _NEXT_PROGRAM_S)

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from ascend_session.errors import JobError
-from ascend_session.launcher.signals import Signals
+from ascend_session.launcher.job.signals import Signals
 from ascend_session.rank_folder import write_record
 from tests.launcher.showing import PATIENCE, Job, Shown, plan_ranks
 from tests.waiting import wait_until

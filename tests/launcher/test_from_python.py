@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ascend_session import LaunchResult, launch
-from ascend_session.launcher.events import Ended, Event
+from ascend_session.launcher.job.events import Ended, Event
 from tests.launcher.supervised import config
 
 _SAYS = "print('rank', rank)"

@@ -11,8 +11,8 @@ from typing import Iterator, List
 import pytest
 
 from ascend_session.launcher.api import launch
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.result import LaunchResult
+from ascend_session.launcher.plan.config import LaunchConfig
+from ascend_session.launcher.verdict.result import LaunchResult
 from tests.launcher.supervised import PATIENCE
 
 # Read here, for no test sees the variables of the product.

@@ -11,7 +11,7 @@ from ascend_session.cluster.kubernetes import MOUNTED
 from ascend_session.cluster.schedulers import CHOICE, IDENTITY_VARIABLES
 from ascend_session.cluster.variables import RENDEZVOUS
 from ascend_session.errors import AscendError, ConfigError, JobError
-from ascend_session.launcher.plan import Plan
+from ascend_session.launcher.plan.plan import Plan
 from tests.launcher.jobs import Bench, bench
 from tests.schedulers.situations import recorded
 

@@ -8,10 +8,10 @@ from typing import Any, Dict, Iterator, List
 import pytest
 
 from ascend_session.launcher.api import launch_within
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.plan import plan_job
-from ascend_session.launcher.result import LaunchResult
-from ascend_session.launcher.signals import Signals
+from ascend_session.launcher.job.signals import Signals
+from ascend_session.launcher.plan.config import LaunchConfig
+from ascend_session.launcher.plan.plan import plan_job
+from ascend_session.launcher.verdict.result import LaunchResult
 from tests.fake_host.tree import FakeHost
 from tests.fake_host.vendor import environment, live_host, recorded
 

@@ -10,7 +10,7 @@ from typing import Any, Dict
 import pytest
 
 from ascend_session.errors import BackendError, JobError
-from ascend_session.launcher.plan import plan_job
+from ascend_session.launcher.plan.plan import plan_job
 from tests.launcher.jobs import Bench, bench
 
 __all__ = ["bench"]
@@ -177,7 +177,7 @@ def test_making_a_plan_imports_nothing_heavy(bench: Bench, nodes: int) -> None:
     code = (
         "import sys\n"
         "from ascend_session import LaunchConfig\n"
-        "from ascend_session.launcher.plan import plan_job\n"
+        "from ascend_session.launcher.plan.plan import plan_job\n"
         f"config = LaunchConfig(script='train.py', cwd={str(bench.folder)!r},"
         f" rank_table={str(bench.table)!r})\n"
         f"assert len(plan_job(config, {bench.environ!r}).ranks) == 8\n"

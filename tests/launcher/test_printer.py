@@ -9,10 +9,10 @@ from typing import List
 
 import pytest
 
+from ascend_session.launcher.job.signals import Signals
 from ascend_session.launcher.show import following
 from ascend_session.launcher.show.following import Output
 from ascend_session.launcher.show.screen import Notices, Screen
-from ascend_session.launcher.signals import Signals
 from tests.launcher.showing import PATIENCE, Shown
 
 

@@ -10,7 +10,7 @@ from typing import Any, List
 import pytest
 
 from ascend_session import LaunchConfig, LaunchResult, launch
-from ascend_session.launcher.script_ranks import RepeatWatch, ScriptWatch
+from ascend_session.launcher.job.script_ranks import RepeatWatch, ScriptWatch
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PATIENCE = 240.0

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ascend_session.launcher.plan import Plan
-from ascend_session.launcher.preflight_npu import note_held_devices
+from ascend_session.launcher.plan.plan import Plan
+from ascend_session.launcher.plan.preflight_npu import note_held_devices
 from tests.fake_host import USER, FakeProcess, Reply, a2_chips, npu_smi_answers
 from tests.launcher.jobs import Bench, bench
 

@@ -11,9 +11,9 @@ from typing import List, Optional, Tuple
 
 import pytest
 
+from ascend_session.launcher.job.signals import Signals
 from ascend_session.launcher.show.following import Output
 from ascend_session.launcher.show.screen import LAUNCHER, Block, Notices, Screen, TerminalRenderer
-from ascend_session.launcher.signals import Signals
 
 _ERASE = b"\r\x1b[2K"
 

@@ -15,9 +15,9 @@ import psutil
 import pytest
 
 from ascend_session import LaunchConfig, launch
-from ascend_session.launcher.events import PassedOn
-from ascend_session.launcher.signals import Signals, drop_signals_for_ranks
-from ascend_session.launcher.stall import StallWatch
+from ascend_session.launcher.job.events import PassedOn
+from ascend_session.launcher.job.signals import Signals, drop_signals_for_ranks
+from ascend_session.launcher.job.stall import StallWatch
 from tests.launcher.supervised import PATIENCE, Gate
 from tests.launcher.test_stall import Ranks
 from tests.signals import signal_this_thread

@@ -15,14 +15,14 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import psutil
 
 from ascend_session.backends import backend_class
-from ascend_session.launcher.activity import Processes, list_family
-from ascend_session.launcher.events import Stalled
-from ascend_session.launcher.plan import Plan, plan_job
-from ascend_session.launcher.reports import Reports
+from ascend_session.launcher.job.activity import Processes, list_family
+from ascend_session.launcher.job.events import Stalled
+from ascend_session.launcher.job.reports import Reports
+from ascend_session.launcher.job.signals import Signals
+from ascend_session.launcher.job.stall import StallWatch, WatchedJob, WatchedRank
+from ascend_session.launcher.plan.plan import Plan, plan_job
+from ascend_session.launcher.plan.stall_limits import describe_limits
 from ascend_session.launcher.show.following import Output
-from ascend_session.launcher.signals import Signals
-from ascend_session.launcher.stall import StallWatch, WatchedJob, WatchedRank
-from ascend_session.launcher.stall_limits import describe_limits
 from ascend_session.rank_folder import STACK_SIGNAL, STACKS_NAME
 from tests.launcher.jobs import Bench, bench
 from tests.launcher.supervised import PATIENCE, config

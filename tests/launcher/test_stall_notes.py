@@ -15,16 +15,16 @@ import pytest
 
 from ascend_session import LaunchConfig, launch
 from ascend_session.cluster.member import CollectiveWait
-from ascend_session.launcher.events import (
+from ascend_session.launcher.job.events import (
     Event,
     EventFile,
     Located,
     Stalled,
     StallNote,
 )
-from ascend_session.launcher.reports import Reports
-from ascend_session.launcher.result import judge
+from ascend_session.launcher.job.reports import Reports
 from ascend_session.launcher.show.screen import Notices
+from ascend_session.launcher.verdict.result import judge
 from tests.launcher.supervised import JobRun, job
 from tests.launcher.test_stall import Ranks, watch_over
 

@@ -5,12 +5,12 @@ import signal
 from pathlib import Path
 from typing import List, Tuple
 
-from ascend_session.launcher.events import Ended, Event, Stalled, Stopping
-from ascend_session.launcher.plan import plan_job
-from ascend_session.launcher.result import Attempt
+from ascend_session.launcher.job.events import Ended, Event, Stalled, Stopping
+from ascend_session.launcher.job.signals import Signals
+from ascend_session.launcher.plan.plan import plan_job
 from ascend_session.launcher.show.following import Output
-from ascend_session.launcher.signals import Signals
 from ascend_session.launcher.supervisor import supervise
+from ascend_session.launcher.verdict.result import Attempt
 from ascend_session.rank_folder import STACK_SIGNAL, STACKS_NAME
 from tests.launcher.supervised import alive, config
 

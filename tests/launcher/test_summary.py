@@ -6,8 +6,8 @@ import pytest
 
 from ascend_session.failures.failure import FailureClass
 from ascend_session.failures.record import ErrorRecord
-from ascend_session.launcher.result import Attempt, Cause, LaunchResult, Outcome, RankResult
-from ascend_session.launcher.summary import summarize
+from ascend_session.launcher.verdict.result import Attempt, Cause, LaunchResult, Outcome, RankResult
+from ascend_session.launcher.verdict.summary import summarize
 
 FOLDER = "/logs/job_1"
 

@@ -15,9 +15,9 @@ import pytest
 from ascend_session import RetryPolicy
 from ascend_session.errors import JobError
 from ascend_session.launcher.api import launch
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.events import Event, Finished, Restarting, Started, Stopping
-from ascend_session.launcher.result import LaunchResult
+from ascend_session.launcher.job.events import Event, Finished, Restarting, Started, Stopping
+from ascend_session.launcher.plan.config import LaunchConfig
+from ascend_session.launcher.verdict.result import LaunchResult
 from tests.launcher.supervised import PATIENCE, Gate, config, job
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
@@ -26,7 +26,7 @@ _TRANSIENT = "sys.exit('EJ0001: Failed to initialize the HCCP process')"
 # A rank of `guardian.start_rank` that gets SIGINT before it is a program.
 _EARLY = """
 import os, signal
-from ascend_session.launcher import guardian
+from ascend_session.launcher.job import guardian
 signal.signal(signal.SIGINT, lambda number, frame: None)
 os.chdir = lambda folder: os.kill(os.getpid(), signal.SIGINT)
 rank = {"stdout": 1, "stderr": 2, "cpus": None,
@@ -39,7 +39,7 @@ print(os.waitpid(pid, 0)[1])
 # A job of which each rank has ended when the next one could be started.
 _SLOW = """
 import os, socket, sys
-from ascend_session.launcher import guardian, reports
+from ascend_session.launcher.job import guardian, reports
 start = guardian.start_rank
 def slowly(rank):
     pid, pipe = start(rank)
@@ -61,7 +61,7 @@ print([message[:2] for message in guardian.MessageChannel(ours.fileno()).receive
 # A launch by a program that has closed its standard streams.
 _CLOSED = """
 import os, sys
-from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.plan.config import LaunchConfig
 from ascend_session.launcher.api import launch
 told = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT)
 for fd in range(3):
@@ -76,7 +76,7 @@ os.write(told, repr((result.code, open_now)).encode())
 # A launch by a program whose folder of modules has namesakes of Python's own.
 _NAMESAKES = """
 import pathlib, sys
-from ascend_session.launcher.config import LaunchConfig
+from ascend_session.launcher.plan.config import LaunchConfig
 from ascend_session.launcher.api import launch
 sys.path.insert(0, sys.argv[1])
 sys.path += [pathlib.Path(sys.argv[1]), None]

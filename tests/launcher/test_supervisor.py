@@ -13,7 +13,7 @@ from typing import Any, Iterator, List
 import psutil
 import pytest
 
-from ascend_session.launcher.events import (
+from ascend_session.launcher.job.events import (
     Ended,
     Event,
     Killing,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ascend_session.launcher.result import LaunchResult, Outcome
-from ascend_session.launcher.summary import summarize
+from ascend_session.launcher.verdict.result import LaunchResult, Outcome
+from ascend_session.launcher.verdict.summary import summarize
 from tests.launcher.situations import Situation, printed
 
 _LOCATION = (

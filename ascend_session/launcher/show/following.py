@@ -31,6 +31,7 @@ from typing import (
 )
 
 from ascend_session.errors import JobError
+from ascend_session.launcher.job.signals import Signals
 from ascend_session.launcher.show.failure_filter import TRACEBACK, FailureFilter
 from ascend_session.launcher.show.lines import LineSplitter, WarningFold
 from ascend_session.launcher.show.screen import (
@@ -43,11 +44,10 @@ from ascend_session.launcher.show.screen import (
     TerminalRenderer,
     start_thread,
 )
-from ascend_session.launcher.signals import Signals
 from ascend_session.spelling import option
 
 if TYPE_CHECKING:
-    from ascend_session.launcher.plan import RankPlan
+    from ascend_session.launcher.plan.plan import RankPlan
 
 _READ_BYTES = 64 * 1024
 _LATEST_BYTES = 512

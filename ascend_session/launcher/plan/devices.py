@@ -34,9 +34,9 @@ from ascend_session.cluster.schedulers import has_scheduler
 from ascend_session.errors import DeviceError, JobError
 from ascend_session.hardware.families import most_devices, parse_family
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.decided import UNDECIDED, Decided, Request, decision
-from ascend_session.launcher.nodes import Nodes
+from ascend_session.launcher.plan.config import LaunchConfig
+from ascend_session.launcher.plan.decided import UNDECIDED, Decided, Request, decision
+from ascend_session.launcher.plan.nodes import Nodes
 from ascend_session.spelling import Message, option
 from ascend_session.text import format_count, shorten
 from ascend_session.vendor import A2, TRAINING

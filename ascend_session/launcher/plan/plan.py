@@ -31,9 +31,15 @@ from ascend_session.cluster.variables import check_stall_note
 from ascend_session.errors import AscendError, ConfigError, JobError
 from ascend_session.findings import ERROR, Finding
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.decided import UNDECIDED, Decided, Request, decision, make_absolute
-from ascend_session.launcher.devices import (
+from ascend_session.launcher.plan.config import LaunchConfig
+from ascend_session.launcher.plan.decided import (
+    UNDECIDED,
+    Decided,
+    Request,
+    decision,
+    make_absolute,
+)
+from ascend_session.launcher.plan.devices import (
     AssumedDevices,
     RankDevice,
     decide_cpus,
@@ -41,13 +47,13 @@ from ascend_session.launcher.devices import (
     list_physical,
     parse_spans,
 )
-from ascend_session.launcher.environment import (
+from ascend_session.launcher.plan.environment import (
     JobFacts,
     check_task,
     decide_environments,
 )
-from ascend_session.launcher.nodes import Nodes, await_table, decide_nodes
-from ascend_session.launcher.rendezvous import decide_rendezvous
+from ascend_session.launcher.plan.nodes import Nodes, await_table, decide_nodes
+from ascend_session.launcher.plan.rendezvous import decide_rendezvous
 from ascend_session.rank_folder import (
     LOGS_FOLDER,
     PLOG_FOLDER,
@@ -373,7 +379,7 @@ def _list_notes(
     place = [nodes.describe(len(ranks))] if nodes.count > 1 else []
     notes = [*place, *(note for each in decided for note in each.notes)]
     if config.stall_timeout is not None:
-        from ascend_session.launcher.stall_limits import note_short_timeout
+        from ascend_session.launcher.plan.stall_limits import note_short_timeout
 
         notes += note_short_timeout(config.stall_timeout, backend, ranks)
     return tuple(dict.fromkeys(notes))

@@ -7,8 +7,8 @@ import re
 from typing import List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.failures.record import ErrorRecord
-from ascend_session.launcher.reports import NotFinite
-from ascend_session.launcher.result import RankResult
+from ascend_session.launcher.job.reports import NotFinite
+from ascend_session.launcher.verdict.result import RankResult
 from ascend_session.text import format_ranges
 
 # What TensorFlow says: NanTensorHook, check_numerics, verify_tensor_all_finite, and scripts.

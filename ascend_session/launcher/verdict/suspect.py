@@ -14,7 +14,7 @@ from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.text import blank_unprintable, shorten
 
 if TYPE_CHECKING:
-    from ascend_session.launcher.plan import Plan
+    from ascend_session.launcher.plan.plan import Plan
 
 _LONGEST = 400  # characters of what is quoted, or stands behind a location
 _NAMED = "ranks? [0-9]{1,7}(?:(?:, | and | to )(?:rank )?[0-9]{1,7})*"

@@ -20,16 +20,16 @@ from ascend_session.failures.record import (
 )
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.files import read_end
-from ascend_session.launcher.result import Outcome, RankResult
+from ascend_session.launcher.job.signals import find_signal_name, signal_name
 from ascend_session.launcher.show.lines import clean
-from ascend_session.launcher.signals import find_signal_name, signal_name
+from ascend_session.launcher.verdict.result import Outcome, RankResult
 from ascend_session.rank_folder import STACKS_NAME
 from ascend_session.text import blank_unprintable, format_ranges, join_words, shorten
 from ascend_session.user_code import is_user_file
 
 if TYPE_CHECKING:
-    from ascend_session.launcher.events import BackgroundEnded, NotStarted, Repeated, ScriptRank
-    from ascend_session.launcher.plan import RankPlan
+    from ascend_session.launcher.job.events import BackgroundEnded, NotStarted, Repeated, ScriptRank
+    from ascend_session.launcher.plan.plan import RankPlan
 
 _MOST_PEERS_NAMED = 8
 

@@ -23,17 +23,17 @@ from ascend_session.cluster.variables import (
     read_task_type,
 )
 from ascend_session.errors import JobError
-from ascend_session.launcher.decided import Decided, Request, decision, make_absolute
+from ascend_session.launcher.plan.decided import Decided, Request, decision, make_absolute
 from ascend_session.rank_folder import LAUNCHED, PLOG_FOLDER, RANK_FOLDER, WORK_FOLDER
 from ascend_session.spelling import as_message, option
 from ascend_session.witness import RECORD_VARIABLE, SET_VARIABLE, STARTUP, put_first
 
 if TYPE_CHECKING:
     from ascend_session.backends.base import Backend
-    from ascend_session.launcher.devices import RankCpus, RankDevice
-    from ascend_session.launcher.nodes import Nodes
-    from ascend_session.launcher.plan import Folders
-    from ascend_session.launcher.rendezvous import Rendezvous
+    from ascend_session.launcher.plan.devices import RankCpus, RankDevice
+    from ascend_session.launcher.plan.nodes import Nodes
+    from ascend_session.launcher.plan.plan import Folders
+    from ascend_session.launcher.plan.rendezvous import Rendezvous
 
 LOG_PATH = "ASCEND_PROCESS_LOG_PATH"
 WORK_PATH = "ASCEND_WORK_PATH"
@@ -92,10 +92,9 @@ _OF_SCRIPT = ("LOCAL_SIZE", "RANK_SIZE", *CHIEF_FAMILY)
 # Source: guides/facts/launch.md#variables-of-a-rank
 _PATIENT = {"HCCL_CONNECT_TIMEOUT": "7200", "HCCL_EXEC_TIMEOUT": "17340"}
 
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # Where Pythons find the stand-ins for the vendor's packages.
-_STAND_INS = os.path.join(
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "compat", "inherited"
-)
+_STAND_INS = os.path.join(_PACKAGE, "compat", "inherited")
 
 
 class RankEnvironments(NamedTuple):

@@ -17,7 +17,7 @@ from ascend_session.vendor import CONNECT_SECONDS, CONNECT_SECONDS_MORE, EXECUTI
 
 if TYPE_CHECKING:
     from ascend_session.backends.base import Backend
-    from ascend_session.launcher.plan import Plan, RankPlan
+    from ascend_session.launcher.plan.plan import Plan, RankPlan
 
 NOTE_S = 60.0
 """After which a wait for other ranks is noted, unless `STALL_NOTE` says otherwise."""

@@ -33,8 +33,8 @@ from ascend_session.cluster.schedulers import (
 )
 from ascend_session.errors import ConfigError, JobError, PreflightError
 from ascend_session.findings import ERROR, Finding, errors_of
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.decided import UNDECIDED, Decided, Request, decision
+from ascend_session.launcher.plan.config import LaunchConfig
+from ascend_session.launcher.plan.decided import UNDECIDED, Decided, Request, decision
 from ascend_session.spelling import option
 from ascend_session.text import format_ordinal
 

@@ -21,7 +21,7 @@ import signal
 import time
 from typing import Any, Callable, Dict, List, Mapping, Set
 
-from ascend_session.launcher.signals import (
+from ascend_session.launcher.job.signals import (
     blocks_signal,
     catches_signal,
     find_catchers,

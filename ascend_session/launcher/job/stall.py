@@ -28,7 +28,7 @@ from typing import (
 import psutil
 
 from ascend_session.cluster.member import OPEN, STARTED, CollectiveWait, JoinedProcess
-from ascend_session.launcher.activity import (
+from ascend_session.launcher.job.activity import (
     Meter,
     Processes,
     collect_stacks,
@@ -36,8 +36,8 @@ from ascend_session.launcher.activity import (
     find_user_frame,
     list_family,
 )
-from ascend_session.launcher.events import Stalled, StallNote
-from ascend_session.launcher.reports import Reports
+from ascend_session.launcher.job.events import Stalled, StallNote
+from ascend_session.launcher.job.reports import Reports
 from ascend_session.text import format_duration, format_ranges
 
 REPORT_NAME = "stalled.log"

@@ -38,7 +38,7 @@ from ascend_session.hardware.hccn import HccnTool
 from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.processes import proc_problem
 from ascend_session.hardware.program import TIME_LIMIT
-from ascend_session.launcher.plan import Decisions, Plan
+from ascend_session.launcher.plan.plan import Decisions, Plan
 from ascend_session.text import join_words
 
 _logger = logging.getLogger(__name__)

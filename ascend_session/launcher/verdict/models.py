@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ascend_session.cluster.variables import is_independent
-from ascend_session.launcher.result import Attempt, Cause
+from ascend_session.launcher.verdict.result import Attempt, Cause
 from ascend_session.rank_folder import read_models
 from ascend_session.spelling import Message, option
 
 if TYPE_CHECKING:
-    from ascend_session.launcher.plan import Plan
+    from ascend_session.launcher.plan.plan import Plan
 
 _DIFFERENT_MODELS_CODE = 1  # the exit code of the launch
 

@@ -24,8 +24,8 @@ from typing import (
 from ascend_session.errors import AscendError, JobError
 
 if TYPE_CHECKING:
-    from ascend_session.launcher.config import LaunchConfig
-    from ascend_session.launcher.devices import AssumedDevices
+    from ascend_session.launcher.plan.config import LaunchConfig
+    from ascend_session.launcher.plan.devices import AssumedDevices
 
 _T = TypeVar("_T")
 _Decide = TypeVar("_Decide", bound="Callable[..., Decided[Any]]")

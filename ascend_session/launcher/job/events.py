@@ -12,9 +12,9 @@ from ascend_session.findings import ERROR, Finding
 from ascend_session.spelling import option
 
 if TYPE_CHECKING:
-    from ascend_session.launcher.plan import Plan
-    from ascend_session.launcher.result import LaunchResult
+    from ascend_session.launcher.plan.plan import Plan
     from ascend_session.launcher.show.screen import Notices
+    from ascend_session.launcher.verdict.result import LaunchResult
 
 
 class Planned(NamedTuple):

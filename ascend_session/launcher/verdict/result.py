@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 from ascend_session.files import replace_file
-from ascend_session.launcher.reports import Reports
+from ascend_session.launcher.job.reports import Reports
 from ascend_session.rank_folder import read_replaced
 
 if TYPE_CHECKING:
     from ascend_session.failures.failure import Failure, FailureClass
     from ascend_session.failures.record import ErrorRecord
-    from ascend_session.launcher.events import BackgroundEnded, NotBound, Repeated, ScriptRank
-    from ascend_session.launcher.plan import Plan
+    from ascend_session.launcher.job.events import BackgroundEnded, NotBound, Repeated, ScriptRank
+    from ascend_session.launcher.plan.plan import Plan
 
 
 class Outcome:
@@ -273,7 +273,7 @@ class LaunchResult:
 
     def __str__(self) -> str:
         """Write the summary with which the command ends, without a newline at its end."""
-        from ascend_session.launcher.summary import summarize
+        from ascend_session.launcher.verdict.summary import summarize
 
         return summarize(self).strip("\n")
 
@@ -384,15 +384,15 @@ def judge(plan: Plan, attempt: Attempt) -> None:
     was_stopped = attempt.stopped is not None and not has_failed
     failure = attempt.background_failure
     if failure is not None and not _is_by_signal(failure.status, attempt):
-        from ascend_session.launcher.cause import blame_background
+        from ascend_session.launcher.verdict.cause import blame_background
 
         attempt.cause = blame_background(failure)
     elif failure is not None or was_stopped:
-        from ascend_session.launcher.cause import find_cause
+        from ascend_session.launcher.verdict.cause import find_cause
 
         attempt.cause = find_cause(plan, attempt)
     elif has_failed or _have_started_ranks(plan, attempt):
-        from ascend_session.launcher.cause import (
+        from ascend_session.launcher.verdict.cause import (
             find_cause,
             find_lost,
             find_missing,
@@ -412,7 +412,7 @@ def judge(plan: Plan, attempt: Attempt) -> None:
             attempt.cause = find_missing(plan, attempt)
         attempt.lost = tuple(cause.said for cause in lost)
     if attempt.cause is None and _may_be_unrecorded(plan, attempt):
-        from ascend_session.launcher.cause import find_unrecorded
+        from ascend_session.launcher.verdict.cause import find_unrecorded
 
         attempt.lost = tuple(find_unrecorded(plan, attempt))
 
@@ -462,7 +462,7 @@ def _have_started_ranks(plan: Plan, attempt: Attempt) -> bool:
         return True
     if plan.size != 1:
         return False
-    from ascend_session.launcher.script_ranks import read_announced_size
+    from ascend_session.launcher.job.script_ranks import read_announced_size
 
     planned = plan.ranks[0]
     return bool(read_announced_size(planned.command, planned.cwd))

@@ -25,8 +25,10 @@ from ascend_session.failures.failure import Failure, FailureClass
 from ascend_session.failures.scanner import classify, root_cause
 from ascend_session.failures.table import JOB_CANNOT_GO_ON, PROCESS_LIMIT
 from ascend_session.files import read_end
-from ascend_session.launcher import script_ranks
-from ascend_session.launcher.descriptions import (
+from ascend_session.launcher.job import script_ranks
+from ascend_session.launcher.plan.environment import LOG_PATH
+from ascend_session.launcher.show.lines import clean, is_blank
+from ascend_session.launcher.verdict.descriptions import (
     CRASHES,
     describe_announced,
     describe_background,
@@ -50,17 +52,15 @@ from ascend_session.launcher.descriptions import (
     lacks_interpreter,
     read_crash,
 )
-from ascend_session.launcher.environment import LOG_PATH
-from ascend_session.launcher.not_finite import find_first, is_about_numbers, raised_alike
-from ascend_session.launcher.result import Attempt, Cause, Outcome, RankResult
-from ascend_session.launcher.show.lines import clean, is_blank
-from ascend_session.launcher.suspect import Suspect, find_suspect
+from ascend_session.launcher.verdict.not_finite import find_first, is_about_numbers, raised_alike
+from ascend_session.launcher.verdict.result import Attempt, Cause, Outcome, RankResult
+from ascend_session.launcher.verdict.suspect import Suspect, find_suspect
 from ascend_session.rank_folder import STACKS_NAME, name_stacks
 from ascend_session.text import shorten
 
 if TYPE_CHECKING:
-    from ascend_session.launcher.events import BackgroundEnded
-    from ascend_session.launcher.plan import Plan, RankPlan
+    from ascend_session.launcher.job.events import BackgroundEnded
+    from ascend_session.launcher.plan.plan import Plan, RankPlan
 
 _STALLED = 124  # as timeout(1)
 

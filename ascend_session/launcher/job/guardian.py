@@ -43,17 +43,17 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Collection, Dict, List, Optional, Set, Tuple
 
-from ascend_session.launcher.signals import ASKING, TERMINATED, find_catchers, group_by_parent
-from ascend_session.launcher.stopping import Stopping
+from ascend_session.launcher.job.signals import ASKING, TERMINATED, find_catchers, group_by_parent
+from ascend_session.launcher.job.stopping import Stopping
 from ascend_session.rank_folder import RANK_FOLDER, RANK_PID
 
 if TYPE_CHECKING:
-    from ascend_session.launcher.absence import Absence
-    from ascend_session.launcher.background import BackgroundWatch
-    from ascend_session.launcher.reports import ReportReceiver, Reports
-    from ascend_session.launcher.script_ranks import RepeatWatch, ScriptWatch
-    from ascend_session.launcher.show.copying import PipeCopier
-    from ascend_session.launcher.stall import StallWatch
+    from ascend_session.launcher.job.absence import Absence
+    from ascend_session.launcher.job.background import BackgroundWatch
+    from ascend_session.launcher.job.copying import PipeCopier
+    from ascend_session.launcher.job.reports import ReportReceiver, Reports
+    from ascend_session.launcher.job.script_ranks import RepeatWatch, ScriptWatch
+    from ascend_session.launcher.job.stall import StallWatch
 
 # Python ignores the last two, which a program inherits. The others have the guardian's handlers
 # until there is a program, and one that came before that would be lost in them.
@@ -339,7 +339,7 @@ class GuardedJob:
         self._repeat_watch: Optional[RepeatWatch] = None
         self._background: Optional[BackgroundWatch] = None
         if job["size"]:
-            from ascend_session.launcher import script_ranks
+            from ascend_session.launcher.job import script_ranks
 
             if job["size"] == 1:
                 self._script_watch = script_ranks.ScriptWatch()
@@ -438,7 +438,7 @@ class GuardedJob:
             self._channel.send(("start", number, pid, time.time()))
         _set_cpus(cpus_before)
         if self._pipes:
-            from ascend_session.launcher.show.copying import PipeCopier
+            from ascend_session.launcher.job.copying import PipeCopier
 
             self._copier = PipeCopier(self._pipes)  # a thread, and so after the last fork
 
@@ -505,7 +505,7 @@ class GuardedJob:
         if self._receiver is None:
             if all(fd != self._listener for fd, _ in self._poll.poll(0)):
                 return
-            from ascend_session.launcher.reports import ReportReceiver
+            from ascend_session.launcher.job.reports import ReportReceiver
 
             self._receiver = ReportReceiver(self._listener)
             self._poll.unregister(self._listener)
@@ -524,14 +524,14 @@ class GuardedJob:
 
     def _reports(self) -> "Reports":
         if self._received is None:
-            from ascend_session.launcher.reports import Reports
+            from ascend_session.launcher.job.reports import Reports
 
             self._received = Reports()
         return self._received
 
     def _explain_absence(self) -> None:
         """Tell the processes that wait for the ranks of a script's job which never joins."""
-        from ascend_session.launcher.absence import Absence
+        from ascend_session.launcher.job.absence import Absence
 
         reports = self._reports()
         absent = () if self._script_watch is None else self._script_watch.absent
@@ -567,7 +567,7 @@ class GuardedJob:
     def _stall_watch(self) -> "StallWatch":
         """Return the watch, which takes its time to load."""
         if self._stall is None:
-            from ascend_session.launcher.stall import StallWatch, WatchedJob, WatchedRank
+            from ascend_session.launcher.job.stall import StallWatch, WatchedJob, WatchedRank
 
             ranks = []
             for number, rank in enumerate(self._ranks, self._first_rank):
@@ -589,7 +589,7 @@ class GuardedJob:
 
         One with a rank in a debugger does as long as somebody likes.
         """
-        from ascend_session.launcher.events import StallNote
+        from ascend_session.launcher.job.events import StallNote
 
         del self._due["stall"]
         if self._is_stopping or self._is_paused or self._has_reported_ranks:
@@ -718,7 +718,7 @@ class GuardedJob:
         if self._is_stopping or self._has_failed or not (adopted or self._background):
             return
         if self._background is None:
-            from ascend_session.launcher.background import BackgroundWatch
+            from ascend_session.launcher.job.background import BackgroundWatch
 
             self._background = BackgroundWatch([_folder_of(rank) for rank in self._ranks])
         self._background.look(adopted, (rank for rank, _ in self._alive.values()))
@@ -888,7 +888,7 @@ def main() -> None:
     # Its sockets are closed before it is no process any more.
     has_died = not channel.is_open and not (guarded.is_kill_asked and os.getppid() == launcher)
     if has_died and job["unfinished"]:
-        from ascend_session.launcher.result import write_result_of_killed
+        from ascend_session.launcher.verdict.result import write_result_of_killed
 
         with contextlib.suppress(OSError):  # nobody is left to be told
             folders = [_folder_of(rank) for rank in job["ranks"]]

@@ -8,8 +8,8 @@ import os
 import signal
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from ascend_session.launcher.result import Attempt, Cause, LaunchResult, Outcome, RankResult
-from ascend_session.launcher.signals import signal_name
+from ascend_session.launcher.job.signals import signal_name
+from ascend_session.launcher.verdict.result import Attempt, Cause, LaunchResult, Outcome, RankResult
 from ascend_session.text import format_duration, format_ranges
 
 # What a class means for whoever reads this; `failures.FailureClass` has the words for programs.

@@ -30,7 +30,7 @@ from typing import (
 )
 
 from ascend_session.cluster.member import FAILED, JoinedProcess
-from ascend_session.launcher.signals import SHELLS
+from ascend_session.launcher.job.signals import SHELLS
 from ascend_session.rank_folder import SCRIPT_RANK_PID, is_alone, is_rank_of_script
 
 _Seen = Tuple[int, str, str, str]  # pid, RANK_ID, command and what standard error goes to

@@ -21,9 +21,15 @@ from typing import (
 from ascend_session.cluster.kubernetes import find_mounted_table
 from ascend_session.cluster.variables import RENDEZVOUS
 from ascend_session.errors import JobError
-from ascend_session.launcher.decided import UNDECIDED, Decided, Request, decision, make_absolute
-from ascend_session.launcher.devices import RankDevice, find_product, list_physical
-from ascend_session.launcher.nodes import Nodes
+from ascend_session.launcher.plan.decided import (
+    UNDECIDED,
+    Decided,
+    Request,
+    decision,
+    make_absolute,
+)
+from ascend_session.launcher.plan.devices import RankDevice, find_product, list_physical
+from ascend_session.launcher.plan.nodes import Nodes
 from ascend_session.spelling import Message, option
 from ascend_session.vendor import A2, TRAINING
 

@@ -15,7 +15,7 @@ import re
 import time
 from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ascend_session.launcher.script_ranks import (
+from ascend_session.launcher.job.script_ranks import (
     DEEPEST,
     LARGEST_SHARE,
     list_children,
@@ -23,7 +23,7 @@ from ascend_session.launcher.script_ranks import (
     read_environ,
     read_process_file,
 )
-from ascend_session.launcher.signals import SHELLS
+from ascend_session.launcher.job.signals import SHELLS
 from ascend_session.rank_folder import RANK_FOLDER, is_rank_of_script, name_user
 
 _LOOK_S = 0.2

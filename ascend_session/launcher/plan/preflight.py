@@ -17,10 +17,10 @@ from ascend_session.checks.environment import (
 from ascend_session.config.hccl_variables import check_hccl_variables
 from ascend_session.errors import AscendError, JobError, PreflightError
 from ascend_session.findings import ERROR, NOT_CHECKED, Finding, errors_of, remarks_of
-from ascend_session.launcher.config import LaunchConfig
-from ascend_session.launcher.devices import AssumedDevices
-from ascend_session.launcher.plan import Decisions, Plan, decide_job
-from ascend_session.launcher.signals import is_in_front
+from ascend_session.launcher.job.signals import is_in_front
+from ascend_session.launcher.plan.config import LaunchConfig
+from ascend_session.launcher.plan.devices import AssumedDevices
+from ascend_session.launcher.plan.plan import Decisions, Plan, decide_job
 from ascend_session.spelling import Message, option, template_of
 
 _PLAN = "launch"  # the rule of what the plan refuses
@@ -58,7 +58,7 @@ def _refuse_all(decisions: Decisions) -> NoReturn:
     if decisions.request.config.preflight:
         findings += _check_files(decisions)
         if decisions.devices and decisions.holds_npus:
-            from ascend_session.launcher.preflight_npu import check_host
+            from ascend_session.launcher.plan.preflight_npu import check_host
 
             findings += check_host(decisions)
     problems = {problem.message: problem for problem in decisions.problems}
@@ -99,7 +99,7 @@ def checked_plan(
     plan = decisions.plan or _refuse_all(decisions)
     findings = _check_files(decisions) if config.preflight else []
     if decisions.holds_npus:
-        from ascend_session.launcher.preflight_npu import check_and_wait
+        from ascend_session.launcher.plan.preflight_npu import check_and_wait
 
         findings = check_and_wait(decisions, findings, say)
     if errors_of(findings):

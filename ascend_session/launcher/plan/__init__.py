@@ -1,0 +1,1 @@
+"""What to start: the configuration of a launch, and every decision about it."""
