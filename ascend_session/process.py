@@ -146,3 +146,11 @@ atexit.register(_close, CLOSING_ORDER)  # what is left after all others
 os.register_at_fork(
     before=_block_signals, after_in_parent=_unblock_signals, after_in_child=_forget_in_child
 )
+
+
+def is_in_front(fd: int) -> bool:
+    """Tell whether a terminal is this process's, which does not run in a shell's background."""
+    try:
+        return os.tcgetpgrp(fd) == os.getpgrp()
+    except OSError:  # a terminal, but not one that controls this process
+        return True

@@ -1,10 +1,18 @@
-"""Format words, numbers and foreign text for messages."""
+"""Format words, numbers and foreign text for messages, and lines of programs for a screen."""
 
 import re
 from itertools import groupby
 from typing import Iterable, List, Optional, Sequence, Tuple
 
 _LONGEST_WORD = 60  # characters; longer words take long to compare, and nobody mistypes them
+_ESC = b"\x1b"
+_CONTROLS = bytes([*range(9), *range(11, 32), 127])
+_CONTROLS_BUT_ESC = _CONTROLS.replace(_ESC, b"")
+# ECMA-48: control sequences, operating system commands, short escapes, and what is none of these.
+_ANY = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\r\n]*(?:\x07|\x1b\\)|[ -/]*[0-~])?")
+_OTHER = re.compile(rb"(?!\x1b\[[0-9;:]*m)" + _ANY.pattern)  # than colours
+_C1 = re.compile(rb"\xc2[\x80-\x9f]")  # which terminals obey like ESC and a letter
+_COLOUR_OFF = (b"\x1b[0m", b"\x1b[m")
 _STRAY_BYTE = re.compile("[\udc80-\udcff]")  # as "surrogateescape" decodes it
 
 
@@ -151,3 +159,41 @@ def shorten(text: str, most: int = 60) -> str:
     at = find_stray_byte(text)
     valid = text if at is None else text[:at] + "..."
     return valid if len(valid) <= most else valid[: most - 3] + "..."
+
+
+def clean(lines: bytes, colour: bool) -> bytes:
+    r"""Make whole lines, each with its ``\n``, fit to be shown.
+
+    Args:
+        lines: What a program wrote; bytes that are no UTF-8 become visible, as in ``\xff``.
+        colour: Whether colour sequences stay.
+    """
+    if not lines.isascii():
+        lines = lines.decode("utf-8", "backslashreplace").encode("utf-8")
+        lines = _C1.sub(b"", lines)
+    if len(lines.translate(None, _CONTROLS)) == len(lines):
+        return lines
+    if b"\r" in lines:
+        lines = b"\n".join(map(last_state, lines.split(b"\n")))
+    if not colour:
+        return _ANY.sub(b"", lines).translate(None, _CONTROLS)
+    lines = _OTHER.sub(b"", lines).translate(None, _CONTROLS_BUT_ESC)
+    return b"\n".join(map(_with_colour_off, lines.split(b"\n")))
+
+
+def is_blank(text: bytes) -> bool:
+    """Tell whether nothing is to be seen: spaces, or sequences that only clear or move."""
+    return not _ANY.sub(b"", text).translate(None, _CONTROLS).strip()
+
+
+def last_state(line: bytes) -> bytes:
+    r"""Find what is left to see of a line: the last text between ``\r`` that is not blank."""
+    if b"\r" not in line:
+        return line
+    return next((state for state in reversed(line.split(b"\r")) if not is_blank(state)), b"")
+
+
+def _with_colour_off(line: bytes) -> bytes:
+    last = line.rfind(_ESC)
+    is_on = last >= 0 and not line.startswith(_COLOUR_OFF, last)
+    return line + _COLOUR_OFF[0] if is_on else line

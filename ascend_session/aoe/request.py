@@ -22,7 +22,8 @@ from ascend_session.backends import backend_class, choose
 from ascend_session.cluster.variables import read_number
 from ascend_session.config.tuning import MODES, mode_number
 from ascend_session.errors import BackendError, ConfigError
-from ascend_session.launcher.job.events import Event, Finished, Planned, Started
+from ascend_session.launcher.events import Event, Finished, Planned
+from ascend_session.launcher.job.events import Started
 from ascend_session.launcher.plan.config import LaunchConfig
 from ascend_session.spelling import option, template_of
 

@@ -29,31 +29,31 @@ from typing import (
 from ascend_session.cli._output import complain, in_command
 from ascend_session.cli._parameters import exit_on_signals
 from ascend_session.launcher.api import launch_within
+from ascend_session.launcher.events import Continued, Event, Finished, Planned, Restarting
 from ascend_session.launcher.job import events
 from ascend_session.launcher.job.reports import Reports
 from ascend_session.launcher.job.signals import (
     Signals,
     drop_signals_for_ranks,
-    is_in_front,
     signal_name,
 )
 from ascend_session.launcher.plan.devices import not_bound
 from ascend_session.launcher.plan.preflight import checked_plan
 from ascend_session.launcher.show.following import Latest, Output
-from ascend_session.launcher.show.lines import clean
 from ascend_session.launcher.show.screen import Notices, Screen, can_redraw
 from ascend_session.launcher.supervisor import AGAIN_S
 from ascend_session.launcher.verdict.descriptions import describe_background
 from ascend_session.launcher.verdict.result import format_result, write_result
 from ascend_session.launcher.verdict.summary import summarize
-from ascend_session.text import format_count, format_duration, format_ranges
+from ascend_session.process import is_in_front
+from ascend_session.text import clean, format_count, format_duration, format_ranges
 
 if TYPE_CHECKING:
     from ascend_session.launcher.plan.config import LaunchConfig
     from ascend_session.launcher.plan.plan import Plan
     from ascend_session.launcher.verdict.result import LaunchResult
 
-Observer = Callable[[events.Event, Callable[[str], None]], None]
+Observer = Callable[[Event, Callable[[str], None]], None]
 
 _STDOUT, _STDERR = 1, 2
 _FIRST_S = 1.0  # a job that ends before gets no live line
@@ -170,9 +170,9 @@ class _Screen:
             self._status = StatusLine(self._fd, output.latest, self._config.grace)
             output.set_status(self._status.draw)
 
-    def note(self, event: events.Event) -> None:
+    def note(self, event: Event) -> None:
         """Show an event."""
-        if isinstance(event, events.Finished):
+        if isinstance(event, Finished):
             self._known_signals = len(self._signals.noted)
         self._describe(event)
         if self._observe is not None:
@@ -190,12 +190,12 @@ class _Screen:
         # What happened to the output after the result was made is news, too.
         troubles = [] if self._output is None else self._output.troubles
         notes = map(in_command, dict.fromkeys([*result.notes, *troubles]))
-        complete = dataclasses.replace(result, notes=tuple(notes))
+        complete = (result.code, result.attempts, tuple(notes))
         known = [*self._sentences, *troubles]
         if not can_redraw(_STDERR):
-            return summarize(complete, known)
+            return summarize(*complete, known)
         columns = os.get_terminal_size(_STDERR).columns or None
-        return summarize(complete, known, columns, not os.environ.get("NO_COLOR"))
+        return summarize(*complete, known, columns, not os.environ.get("NO_COLOR"))
 
     def write(self, fd: int, text: str) -> List[str]:
         """Write a text of the end; say why if nobody takes it.
@@ -209,8 +209,8 @@ class _Screen:
             pass
         return [sentence.partition(" The job goes on")[0] for sentence in troubles]
 
-    def _describe(self, event: events.Event) -> None:
-        if isinstance(event, events.Planned):
+    def _describe(self, event: Event) -> None:
+        if isinstance(event, Planned):
             self._alive, self._failures = len(event.plan.ranks), {}
             if event.plan.attempt == 1:
                 self._describe_plan(event.plan)
@@ -237,7 +237,7 @@ class _Screen:
             self._say(f"The ranks have ended, but left processes behind, which end now: {left}.")
         elif isinstance(event, events.PassedOn):
             self._say(_describe_passed_on(event))
-        elif isinstance(event, events.Continued):
+        elif isinstance(event, Continued):
             paused = format_duration(event.paused_s)
             self._say(f"The ranks were stopped for {paused}, as the launcher was, and go on.")
         elif isinstance(event, events.Awaiting):
@@ -348,9 +348,9 @@ class StatusLine:
         self._until: Optional[float] = None  # until ranks are killed, or another attempt
         self._is_waiting = self._is_killing = False
 
-    def note(self, event: events.Event) -> None:
+    def note(self, event: Event) -> None:
         """Take an event."""
-        if isinstance(event, events.Planned):
+        if isinstance(event, Planned):
             self._attempt, self._size = event.plan.attempt, len(event.plan.ranks)
             self._attempt_began = time.monotonic()
             self._reports = Reports()
@@ -370,7 +370,7 @@ class StatusLine:
             self._until = event.time + self._grace_s
         elif isinstance(event, events.Killing):
             self._is_killing = True
-        elif isinstance(event, events.Restarting):
+        elif isinstance(event, Restarting):
             self._until, self._is_waiting = event.time + event.wait, True
 
     def draw(self) -> bytes:

@@ -37,13 +37,14 @@ from ascend_session.text import fold_counting, format_ranges, split_counting
 
 if TYPE_CHECKING:
     from ascend_session.launcher.plan.config import LaunchConfig
-    from ascend_session.launcher.plan.devices import AssumedDevices
-    from ascend_session.launcher.plan.plan import Plan, RankPlan
+    from ascend_session.launcher.plan.decided import AssumedDevices
+    from ascend_session.launcher.plan.plan import Plan
+    from ascend_session.launcher.plan.rank import LaunchRank
 
 
 def parse_assumed(text: str) -> "AssumedDevices":
     """Read the devices of another machine, as in ``A2:8``."""
-    from ascend_session.launcher.plan.devices import AssumedDevices
+    from ascend_session.launcher.plan.decided import AssumedDevices
 
     assumed = AssumedDevices.parse(text)
     if assumed is None:
@@ -280,7 +281,7 @@ def _plan_lines(plan: "Plan") -> Iterator[str]:
             yield f"  {name}: {why}"
 
 
-def _rank_lines(rank: "RankPlan", shared: Mapping[str, str]) -> List[str]:
+def _rank_lines(rank: "LaunchRank", shared: Mapping[str, str]) -> List[str]:
     """Draw what a rank has of its own, without CPUs."""
     node = "" if rank.physical_id is None else f" (/dev/davinci{int(rank.physical_id)})"
     streams = [f"  > {rank.stdout}", f"  2> {rank.stderr}"]

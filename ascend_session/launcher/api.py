@@ -19,16 +19,9 @@ from ascend_session.backends.exchange.rendezvous import remove_abandoned
 from ascend_session.cluster.records import clear_records, list_records
 from ascend_session.cluster.variables import RENDEZVOUS
 from ascend_session.errors import AscendError, ConfigError, JobError
-from ascend_session.launcher.job.events import (
-    Event,
-    EventFile,
-    Finished,
-    Located,
-    Reported,
-    Restarting,
-    Resumed,
-    Waiting,
-)
+from ascend_session.launcher.events import Event, EventFile, Finished, Restarting, Resumed, Waiting
+from ascend_session.launcher.job.attempt import Attempt, Cause
+from ascend_session.launcher.job.events import Located, Reported
 from ascend_session.launcher.job.signals import Signals
 from ascend_session.launcher.plan.config import LaunchConfig
 from ascend_session.launcher.plan.decided import make_absolute
@@ -41,8 +34,6 @@ from ascend_session.launcher.supervisor import supervise
 from ascend_session.launcher.verdict.models import judge_models
 from ascend_session.launcher.verdict.result import (
     RESULT_NAME,
-    Attempt,
-    Cause,
     LaunchResult,
     begin_result,
     format_result,
@@ -73,7 +64,7 @@ def launch(
         config: The options of the launch.
         output: File descriptor to which the ranks' lines are written; None means
             ``sys.stdout``: its descriptor, or itself if it is none of a file, as in a notebook.
-        on_event: Takes what happens, in this thread, see ``launcher.job.events``. What it raises
+        on_event: Takes what happens, in this thread, see ``launcher.events``. What it raises
             ends the job, and comes out here.
 
     Returns:
@@ -183,7 +174,7 @@ def launch_within(
             words,
             is_terminal=is_terminal,
         )
-        stack.callback(job_output.close, signals)
+        stack.callback(job_output.close, signals.noted)
         if on_output is not None:
             on_output(job_output)
         return _Launch(first, signals, job_output, events, on_event, on_report).run()

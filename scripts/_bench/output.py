@@ -10,9 +10,9 @@ import time
 from time import perf_counter
 from typing import Callable, List, Optional, Sequence
 
-from ascend_session.launcher.job.signals import Signals
 from ascend_session.launcher.plan.config import LaunchConfig
-from ascend_session.launcher.plan.plan import RankPlan, plan_job
+from ascend_session.launcher.plan.plan import plan_job
+from ascend_session.launcher.plan.rank import LaunchRank
 from ascend_session.launcher.show.following import Output
 from timing import Row, best
 
@@ -88,8 +88,8 @@ def idle() -> List[float]:
         begin = time.process_time()
         time.sleep(IDLE_S)
         seconds = time.process_time() - begin
-        output.finish(Signals())
-        output.close(Signals())
+        output.finish()
+        output.close()
     shutil.rmtree(folder)
     return [seconds]
 
@@ -127,14 +127,14 @@ def _run(target: int, lines: int, on_exit: Optional[Callable[[], None]] = None) 
     exited = perf_counter() - begin
     if on_exit is not None:
         on_exit()
-    output.finish(Signals())
-    output.close(Signals())
+    output.finish()
+    output.close()
     seconds = perf_counter() - begin
     shutil.rmtree(folder)
     return [exited, seconds]
 
 
-def _plan(folder: str) -> Sequence[RankPlan]:
+def _plan(folder: str) -> Sequence[LaunchRank]:
     config = LaunchConfig(program="/bin/true", processes=RANKS, backend="stub", log_dir=folder)
     return plan_job(config, dict(os.environ)).ranks
 

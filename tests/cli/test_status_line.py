@@ -14,13 +14,12 @@ from pathlib import Path
 import pytest
 
 from ascend_session.cli._launch_run import StatusLine
+from ascend_session.launcher.events import Planned, Restarting
 from ascend_session.launcher.job.events import (
     Ended,
     Killing,
     NotStarted,
-    Planned,
     Reported,
-    Restarting,
     Started,
     Stopping,
 )

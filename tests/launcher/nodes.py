@@ -11,7 +11,8 @@ from typing import Any, Dict, List, Optional
 
 from ascend_session.errors import AscendError
 from ascend_session.launcher.api import launch
-from ascend_session.launcher.job.events import Event, Planned, Started
+from ascend_session.launcher.events import Event, Planned
+from ascend_session.launcher.job.events import Started
 from ascend_session.launcher.plan.config import LaunchConfig
 from ascend_session.launcher.verdict.result import LaunchResult
 

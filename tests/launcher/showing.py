@@ -7,9 +7,9 @@ import threading
 from pathlib import Path
 from typing import Any, Collection, List, Optional, Sequence
 
-from ascend_session.launcher.job.signals import Signals
 from ascend_session.launcher.plan.config import LaunchConfig
-from ascend_session.launcher.plan.plan import RankPlan, plan_job
+from ascend_session.launcher.plan.plan import plan_job
+from ascend_session.launcher.plan.rank import LaunchRank
 from ascend_session.launcher.show.following import Output
 from ascend_session.launcher.show.screen import Notices, Screen
 
@@ -76,7 +76,7 @@ class Shown:
         os.close(fd)
 
 
-def plan_ranks(folder: Path, size: int, **options: Any) -> Sequence[RankPlan]:
+def plan_ranks(folder: Path, size: int, **options: Any) -> Sequence[LaunchRank]:
     """Plans a job of so many ranks, with its log files below the folder."""
     what = {"program": sys.executable, "backend": "stub", "log_dir": str(folder / "logs")}
     config = LaunchConfig(**{**what, "processes": size, "job_id": "job", **options})
@@ -105,7 +105,7 @@ class Job:
 
     def finish(self) -> None:
         """Shows what the ranks have written."""
-        self.output.finish(Signals())
+        self.output.finish()
 
     def __enter__(self) -> "Job":
         return self

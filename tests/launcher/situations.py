@@ -5,12 +5,14 @@ import os
 from pathlib import Path
 from typing import Any, Dict, Optional, Tuple
 
+from ascend_session.launcher.job.attempt import Attempt, Cause
 from ascend_session.launcher.job.events import NotStarted
 from ascend_session.launcher.plan.config import LaunchConfig
 from ascend_session.launcher.plan.plan import plan_job
+from ascend_session.launcher.plan.rank import LaunchRank
 from ascend_session.launcher.verdict.cause import find_first_failed
 from ascend_session.launcher.verdict.descriptions import describe_not_started
-from ascend_session.launcher.verdict.result import Attempt, Cause, RankResult, judge, judge_ranks
+from ascend_session.launcher.verdict.result import judge, judge_ranks
 
 __all__ = ["STOP", "Situation", "printed"]
 
@@ -87,7 +89,7 @@ class Situation:
         seen.pid = seen.status = None
         seen.start_errno = number
         event = NotStarted(rank, tried, number, os.strerror(number), 10.0)
-        seen.trouble = describe_not_started(self.plan.ranks[rank], event)
+        seen.trouble = describe_not_started(seen, event)
         return self
 
     def never_tried(self, rank: int) -> "Situation":
@@ -96,7 +98,7 @@ class Situation:
         seen.pid = seen.status = seen.started = seen.ended = None
         return self
 
-    def judged(self) -> Tuple[Tuple[RankResult, ...], Optional[Cause]]:
+    def judged(self) -> Tuple[Tuple[LaunchRank, ...], Optional[Cause]]:
         """The results and the cause."""
         judge(self.plan, self.attempt)
         return self.attempt.ranks, self.attempt.cause

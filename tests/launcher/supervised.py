@@ -10,13 +10,13 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import psutil
 
-from ascend_session.launcher.job.events import Event
+from ascend_session.launcher.events import Event
+from ascend_session.launcher.job.attempt import Attempt
 from ascend_session.launcher.job.signals import Signals
 from ascend_session.launcher.plan.config import LaunchConfig
 from ascend_session.launcher.plan.plan import Plan, plan_job
 from ascend_session.launcher.show.following import Output
 from ascend_session.launcher.supervisor import supervise
-from ascend_session.launcher.verdict.result import Attempt
 
 __all__ = ["PATIENCE", "Gate", "JobRun", "alive", "in_launcher", "job"]
 
@@ -99,7 +99,7 @@ def job(
         with Signals() as signals:
             attempt = supervise(planned, output, signals, note)
     finally:
-        output.close(Signals())
+        output.close()
         os.close(null)
     return JobRun(attempt, events, planned)
 

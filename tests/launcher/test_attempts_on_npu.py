@@ -10,7 +10,7 @@ import pytest
 
 from ascend_session import RetryPolicy
 from ascend_session.launcher.api import launch_within
-from ascend_session.launcher.job.events import Event, Waiting
+from ascend_session.launcher.events import Event, Waiting
 from ascend_session.launcher.job.signals import Signals
 from ascend_session.launcher.plan.config import LaunchConfig
 from ascend_session.launcher.plan.preflight import checked_plan

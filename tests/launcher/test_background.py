@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from ascend_session import LaunchConfig, LaunchResult, launch
+from ascend_session.launcher.events import Event
 from ascend_session.launcher.job import events
 from tests.waiting import wait_until
 
@@ -29,11 +30,11 @@ _LEAVE = "$PYTHON train.py $RANK_ID > log_$RANK_ID 2>&1 &\n"
 
 def _launch(
     folder: Path, script: str, code: str = "", ranks: int = 1, **more: Any
-) -> Tuple[LaunchResult, List[events.Event]]:
+) -> Tuple[LaunchResult, List[Event]]:
     (folder / "libtensorflow_framework.so.1").write_bytes(b"\x7fELF")
     (folder / "train.py").write_text(code)
     (folder / "train.sh").write_text(script)
-    seen: List[events.Event] = []
+    seen: List[Event] = []
     config = LaunchConfig(
         program="bash",
         args=["train.sh"],
@@ -47,7 +48,7 @@ def _launch(
     return launch(config, on_event=seen.append), seen
 
 
-def _awaited(seen: List[events.Event]) -> List[events.BackgroundAwaited]:
+def _awaited(seen: List[Event]) -> List[events.BackgroundAwaited]:
     return [event for event in seen if isinstance(event, events.BackgroundAwaited)]
 
 

@@ -281,9 +281,9 @@ subprocess.run([sys.executable, "-c", {_SAY!r}], check=True)
 
 def test_a_rank_that_cannot_be_bound_runs_all_the_same(tmp_path: Path) -> None:
     def change(planned: Plan) -> Plan:
-        first, second, third = planned.ranks
-        gone = second._replace(cpus=(_NOWHERE,))
-        return planned._replace(ranks=(first._replace(cpus=(_OWN[0],)), gone, third))
+        first, second, _ = planned.ranks
+        first.cpus, second.cpus = (_OWN[0],), (_NOWHERE,)
+        return planned
 
     run = job(tmp_path, "print(sorted(os.sched_getaffinity(0)))", change=change)
     assert run.statuses == [0, 0, 0]

@@ -212,8 +212,7 @@ def test_a_file_that_is_no_program_says_what_is_wrong_with_it(
     program = tmp_path / "train.sh"
     program.write_bytes(content)
     made = Situation(tmp_path / "logs", 1)
-    planned = made.plan.ranks[0]._replace(command=(str(program),))
-    made.plan = made.plan._replace(ranks=(planned,))
+    made.plan.ranks[0].command = (str(program),)
     cause = made.not_started(0, number).cause()
     assert why in cause.said
     assert (f"--no-python bash {program}" in cause.advice) is why.startswith("it is a script")
@@ -396,10 +395,8 @@ def test_a_device_that_two_ranks_were_given_does_not_get_free(
         .ended(2, -signal.SIGABRT)
         .wrote(2, "[Open][Tsd]Open TsdClient failed")
     )
-    ranks = zip(made.plan.ranks, devices)
-    made.plan = made.plan._replace(
-        ranks=tuple(rank._replace(physical_id=device) for rank, device in ranks)
-    )
+    for rank, device in zip(made.plan.ranks, devices):
+        rank.physical_id = device
     assert made.cause().failure_class is kind
     assert made.wrote(2, printed("EJ0001")).cause().failure_class is FailureClass.TRANSIENT
 

@@ -7,7 +7,7 @@ import pytest
 
 from ascend_session.errors import ConfigError
 from ascend_session.launcher.plan.config import LaunchConfig
-from ascend_session.launcher.plan.environment import OWNED
+from ascend_session.launcher.plan.owned import OWNED
 
 
 def test_what_is_not_asked_has_the_documented_default() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from ascend_session import LaunchConfig, LaunchResult, launch
 from ascend_session.errors import AscendError
+from ascend_session.launcher.events import Event
 from ascend_session.launcher.job import events
 from ascend_session.launcher.job.script_ranks import read_announced_size
 
@@ -296,8 +297,8 @@ def test_a_rank_that_comes_to_its_end_without_a_job_is_none_that_failed(
     assert result.notes == ()
 
 
-def _watch(folder: Path, script: str) -> Tuple[LaunchResult, List[events.Event]]:
-    seen: List[events.Event] = []
+def _watch(folder: Path, script: str) -> Tuple[LaunchResult, List[Event]]:
+    seen: List[Event] = []
     return _launch(folder, script, on_event=seen.append), seen
 
 

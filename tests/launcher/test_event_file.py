@@ -8,7 +8,8 @@ from typing import List
 import pytest
 
 from ascend_session.errors import ConfigError
-from ascend_session.launcher.job.events import Ended, EventFile, Started
+from ascend_session.launcher.events import EventFile
+from ascend_session.launcher.job.events import Ended, Started
 from ascend_session.launcher.show.screen import Notices
 
 _STARTED = Started(3, 4711, 1.5)

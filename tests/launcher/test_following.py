@@ -13,7 +13,6 @@ import psutil
 import pytest
 
 from ascend_session.errors import JobError
-from ascend_session.launcher.job.signals import Signals
 from ascend_session.rank_folder import write_record
 from tests.launcher.showing import PATIENCE, Job, Shown, plan_ranks
 from tests.waiting import wait_until
@@ -264,7 +263,7 @@ def test_256_ranks_are_followed_at_once(tmp_path: Path) -> None:
         output.follow(ranks)
         for rank in ranks:
             Path(rank.stdout).write_text(f"text of {rank.rank}\n")
-        output.finish(Signals())
+        output.finish()
         assert sorted(shown.text().splitlines()) == sorted(
             b"[%3d] text of %d" % (rank, rank) for rank in range(256)
         )
@@ -277,7 +276,7 @@ def test_what_an_earlier_launch_has_left_in_a_log_file_is_gone(tmp_path: Path) -
     with Shown().begin() as shown:
         output = shown.output(1, {0})
         output.follow([rank])
-        output.finish(Signals())
+        output.finish()
         assert shown.text() == b""
 
 

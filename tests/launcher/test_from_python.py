@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from ascend_session import LaunchResult, launch
-from ascend_session.launcher.job.events import Ended, Event
+from ascend_session.launcher.events import Event
+from ascend_session.launcher.job.events import Ended
 from tests.launcher.supervised import config
 
 _SAYS = "print('rank', rank)"

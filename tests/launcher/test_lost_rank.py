@@ -10,7 +10,8 @@ import pytest
 from ascend_session.failures.failure import FailureClass
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.launcher.api import launch
-from ascend_session.launcher.verdict.result import LaunchResult, Outcome
+from ascend_session.launcher.plan.rank import Outcome
+from ascend_session.launcher.verdict.result import LaunchResult
 from tests.launcher.situations import STOP, Situation
 from tests.launcher.supervised import config
 

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional
 import pytest
 
 from ascend_session import LaunchConfig, LaunchResult, launch
-from ascend_session.launcher.job.events import Event, Finished, Restarting
+from ascend_session.launcher.events import Event, Finished, Restarting
 from tests.launcher.supervised import config
 
 _DIFFERENT = "the 2 ranks hold 2 different models: `w` differs first"

@@ -11,7 +11,6 @@ from typing import List, Optional, Tuple
 
 import pytest
 
-from ascend_session.launcher.job.signals import Signals
 from ascend_session.launcher.show.following import Output
 from ascend_session.launcher.show.screen import LAUNCHER, Block, Notices, Screen, TerminalRenderer
 
@@ -124,7 +123,7 @@ def test_the_end_of_what_a_rank_wrote_is_kept(shown: Tuple[int, ...]) -> None:
     assert (first, len(_text(output.latest(1)))) == (b"one\ntw", 512)
     assert _text(output.latest(1)).endswith(b"xend")
     assert output.latest(0) is None
-    output.close(Signals())
+    output.close()
     _all(read, write)
 
 
@@ -137,7 +136,7 @@ def test_what_the_launcher_says_goes_to_its_own_stream() -> None:
     output = Output(write, 1, [0], False, False, other_write)
     output.feed(0, "stdout", b"line\n")
     output.say("a word")
-    output.close(Signals())
+    output.close()
     assert _all(read, write) == b"[0] line\n"
     assert _all(other_read, other_write) == b"ascend-session: a word\n"
 
@@ -149,7 +148,7 @@ def test_two_streams_that_are_one_pipe_have_one_writer() -> None:
     output = Output(write, 1, [0], False, False, words)
     assert threading.active_count() == before + 1
     output.say("a word")
-    output.close(Signals())
+    output.close()
     os.close(words)
     assert _all(read, write) == b"ascend-session: a word\n"
 
@@ -287,7 +286,7 @@ def test_a_stream_without_a_descriptor_gets_the_lines() -> None:
     output.feed(1, "stdout", "größe\nhalf".encode())
     output.end(1, "stdout")
     output.say("a word")
-    output.close(Signals())
+    output.close()
     assert sorted(stream.getvalue().splitlines()) == [
         "[1] größe",
         "[1] half",
@@ -300,7 +299,7 @@ def test_a_stream_that_takes_nothing_more_is_reported() -> None:
     stream.close()
     output = Output(stream, 1, [0])
     output.feed(0, "stdout", b"line\n")
-    output.close(Signals())
+    output.close()
     assert output.troubles == [
         "What the ranks say is no longer shown: I/O operation on closed file (sys.stdout). The job "
         "goes on, and so do its log files."

@@ -14,7 +14,7 @@ from ascend_session.backends.exchange import rendezvous
 from ascend_session.cluster.variables import RENDEZVOUS
 from ascend_session.errors import ConfigError
 from ascend_session.launcher.api import launch
-from ascend_session.launcher.job.events import Event, Planned
+from ascend_session.launcher.events import Event, Planned
 from ascend_session.launcher.plan.plan import Plan
 from tests.launcher.jobs import Bench, bench
 from tests.launcher.supervised import Gate, alive, config, in_launcher

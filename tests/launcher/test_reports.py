@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any, List
 
-from ascend_session.launcher.job.events import Ended, Event, Reported
+from ascend_session.launcher.events import Event
+from ascend_session.launcher.job.events import Ended, Reported
 from tests.launcher.supervised import job
 
 _ROOT = Path(__file__).resolve().parents[2]

@@ -9,7 +9,8 @@ import psutil
 import pytest
 
 from ascend_session import LaunchResult, launch
-from ascend_session.launcher.job.events import Event, Over, Restarting, Resumed, Started
+from ascend_session.launcher.events import Event, Restarting, Resumed
+from ascend_session.launcher.job.events import Over, Started
 from tests.launcher.supervised import config
 
 # In the first attempt a rank ends as the test says; in the second all succeed.

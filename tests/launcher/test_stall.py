@@ -17,9 +17,9 @@ import psutil
 from ascend_session.backends import backend_class
 from ascend_session.launcher.job.activity import Processes, list_family
 from ascend_session.launcher.job.events import Stalled
+from ascend_session.launcher.job.guardian_process import describe_rank
 from ascend_session.launcher.job.reports import Reports
-from ascend_session.launcher.job.signals import Signals
-from ascend_session.launcher.job.stall import StallWatch, WatchedJob, WatchedRank
+from ascend_session.launcher.job.stall import StallWatch, WatchedJob
 from ascend_session.launcher.plan.plan import Plan, plan_job
 from ascend_session.launcher.plan.stall_limits import describe_limits
 from ascend_session.launcher.show.following import Output
@@ -47,10 +47,8 @@ def watch_over(
     planned: Plan, timeout_s: Optional[float], note_s: float = 0, reports: Optional[Reports] = None
 ) -> StallWatch:
     """What the guardian makes for such a job."""
-    limits = [] if timeout_s is None else describe_limits(timeout_s, planned)
-    ranks = [
-        WatchedRank(each.rank, each.folder, (each.stdout, each.stderr)) for each in planned.ranks
-    ]
+    limits = [] if timeout_s is None else describe_limits(timeout_s, planned.backend, planned.ranks)
+    ranks = map(describe_rank, planned.ranks)
     folder, cwd = planned.folder, planned.ranks[0].cwd
     job = WatchedJob(tuple(ranks), planned.size, folder, cwd, timeout_s, note_s, tuple(limits))
     return StallWatch(job, reports or Reports())
@@ -85,8 +83,8 @@ class Ranks:
                 os.killpg(process.pid, signal.SIGKILL)
             process.stdin.close()
             process.wait(PATIENCE)
-        self.output.finish(Signals())
-        self.output.close(Signals())
+        self.output.finish()
+        self.output.close()
         os.close(self._null)
 
     @property
@@ -403,8 +401,9 @@ def test_a_command_with_odd_characters_stays_one_short_line(tmp_path: Path) -> N
 
 def _on_devices(planned: Plan, **variables: str) -> Plan:
     own = {"RANK_TABLE_FILE": "/table.json", **variables}
-    ranks = tuple(rank._replace(environment=own) for rank in planned.ranks)
-    return planned._replace(backend=backend_class("npu"), ranks=ranks)
+    for rank in planned.ranks:
+        rank.environment = {**rank.environment, **own}
+    return planned._replace(backend=backend_class("npu"))
 
 
 def _limits(folder: Path, seconds: float, **variables: str) -> List[str]:

@@ -15,13 +15,8 @@ import pytest
 
 from ascend_session import LaunchConfig, launch
 from ascend_session.cluster.member import CollectiveWait
-from ascend_session.launcher.job.events import (
-    Event,
-    EventFile,
-    Located,
-    Stalled,
-    StallNote,
-)
+from ascend_session.launcher.events import Event, EventFile
+from ascend_session.launcher.job.events import Located, Stalled, StallNote
 from ascend_session.launcher.job.reports import Reports
 from ascend_session.launcher.show.screen import Notices
 from ascend_session.launcher.verdict.result import judge

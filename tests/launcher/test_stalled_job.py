@@ -5,12 +5,13 @@ import signal
 from pathlib import Path
 from typing import List, Tuple
 
-from ascend_session.launcher.job.events import Ended, Event, Stalled, Stopping
+from ascend_session.launcher.events import Event
+from ascend_session.launcher.job.attempt import Attempt
+from ascend_session.launcher.job.events import Ended, Stalled, Stopping
 from ascend_session.launcher.job.signals import Signals
 from ascend_session.launcher.plan.plan import plan_job
 from ascend_session.launcher.show.following import Output
 from ascend_session.launcher.supervisor import supervise
-from ascend_session.launcher.verdict.result import Attempt
 from ascend_session.rank_folder import STACK_SIGNAL, STACKS_NAME
 from tests.launcher.supervised import alive, config
 
@@ -36,7 +37,7 @@ def _job(folder: Path, code: str, ranks: int, seconds: float) -> Tuple[Attempt, 
         with Signals() as signals:
             attempt = supervise(planned, output, signals, events.append)
     finally:
-        output.close(Signals())
+        output.close()
         os.close(null)
     return attempt, events
 

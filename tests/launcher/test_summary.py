@@ -6,16 +6,29 @@ import pytest
 
 from ascend_session.failures.failure import FailureClass
 from ascend_session.failures.record import ErrorRecord
-from ascend_session.launcher.verdict.result import Attempt, Cause, LaunchResult, Outcome, RankResult
-from ascend_session.launcher.verdict.summary import summarize
+from ascend_session.launcher.job.attempt import Attempt, Cause
+from ascend_session.launcher.plan.rank import LaunchRank, Outcome
+from ascend_session.launcher.verdict import summary
+from ascend_session.launcher.verdict.result import LaunchResult
 
 FOLDER = "/logs/job_1"
 
 
 def rank(number, outcome=Outcome.SUCCEEDED, status=0, trouble="", error=None):
     place = f"{FOLDER}/attempt_1/rank_{number}"
-    files = (f"{place}/stdout.log", f"{place}/stderr.log", f"{place}/plog")
-    return RankResult(number, outcome, 100 + number, status, 0.0, 1.0, trouble, error, *files)
+    files = {name: f"{place}/{name}.log" for name in ("stdout", "stderr")}
+    files["plog"] = f"{place}/plog"
+    return LaunchRank(
+        number,
+        outcome=outcome,
+        pid=100 + number,
+        status=status,
+        started=0.0,
+        ended=1.0,
+        trouble=trouble,
+        error=error,
+        **files,
+    )
 
 
 def attempt(ranks, cause=None, number=1, began=0.0, ended=12.34, **others):
@@ -25,6 +38,10 @@ def attempt(ranks, cause=None, number=1, began=0.0, ended=12.34, **others):
 
 def result(*attempts, code=0, notes=()):
     return LaunchResult(code, "job_1", "stub", tuple(attempts), tuple(notes))
+
+
+def summarize(result, **how):
+    return summary.summarize(result.code, result.attempts, result.notes, **how)
 
 
 def failed(cause, *others, **settings):

@@ -15,7 +15,8 @@ import pytest
 from ascend_session import RetryPolicy
 from ascend_session.errors import JobError
 from ascend_session.launcher.api import launch
-from ascend_session.launcher.job.events import Event, Finished, Restarting, Started, Stopping
+from ascend_session.launcher.events import Event, Finished, Restarting
+from ascend_session.launcher.job.events import Started, Stopping
 from ascend_session.launcher.plan.config import LaunchConfig
 from ascend_session.launcher.verdict.result import LaunchResult
 from tests.launcher.supervised import PATIENCE, Gate, config, job
@@ -23,39 +24,37 @@ from tests.launcher.supervised import PATIENCE, Gate, config, job
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _TRANSIENT = "sys.exit('EJ0001: Failed to initialize the HCCP process')"
 
-# A rank of `guardian.start_rank` that gets SIGINT before it is a program.
+# A rank of `start.start_rank` that gets SIGINT before it is a program.
 _EARLY = """
 import os, signal
-from ascend_session.launcher.job import guardian
+from ascend_session.launcher.job.start import GuardedRank, start_rank
 signal.signal(signal.SIGINT, lambda number, frame: None)
 os.chdir = lambda folder: os.kill(os.getpid(), signal.SIGINT)
-rank = {"stdout": 1, "stderr": 2, "cpus": None,
-         "is_attached": False, "cwd": b"/",
-        "command": [b"/bin/true"], "environment": {}}
-pid, pipe = guardian.start_rank(rank)
+rank = GuardedRank(0, [b"/bin/true"], b"/", {}, None, False, b"/dev/null", b"/dev/null")
+pid, pipe = start_rank(rank)
 print(os.waitpid(pid, 0)[1])
 """
 
 # A job of which each rank has ended when the next one could be started.
 _SLOW = """
 import os, socket, sys
-from ascend_session.launcher.job import guardian, reports
-start = guardian.start_rank
+from ascend_session.launcher.job import loop, reports
+from ascend_session.launcher.job.messages import MessageChannel
+start = loop.start_rank
 def slowly(rank):
     pid, pipe = start(rank)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     return pid, pipe
-guardian.start_rank = slowly
+loop.start_rank = slowly
 ours, theirs = socket.socketpair()
-ranks = [{"stdout": os.dup(2), "stderr": os.dup(2), "cpus": None,
-         "is_attached": False, "cwd": b"/",
-          "command": [b"/bin/" + name], "environment": {}} for name in (b"true", b"false", b"true")]
+ranks = [(number, [b"/bin/" + name], b"/", {}, None, False, b"/dev/stderr", b"/dev/stderr")
+         for number, name in enumerate((b"true", b"false", b"true"))]
 listener = reports.open_address()[0]
 stall = {"timeout_s": None, "note_s": 0}
-asked = {"listener": listener.fileno(), "first_rank": 0, "stall": stall, "ranks": ranks,
+asked = {"listener": listener.fileno(), "stall": stall, "ranks": ranks,
          "grace": 1.0, "size": 0, "has_pipes": False}
-guardian.GuardedJob(guardian.MessageChannel(theirs.fileno()), asked).run([])
-print([message[:2] for message in guardian.MessageChannel(ours.fileno()).receive()])
+loop.GuardedJob(MessageChannel(theirs.fileno()), asked).run([])
+print([message[:2] for message in MessageChannel(ours.fileno()).receive()])
 """
 
 # A launch by a program that has closed its standard streams.

@@ -13,14 +13,13 @@ from typing import Any, Iterator, List
 import psutil
 import pytest
 
+from ascend_session.launcher.events import Event, Planned
 from ascend_session.launcher.job.events import (
     Ended,
-    Event,
     Killing,
     LeftBehind,
     NotStarted,
     Over,
-    Planned,
     Started,
     Stopping,
 )

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ascend_session.launcher.verdict.result import LaunchResult, Outcome
-from ascend_session.launcher.verdict.summary import summarize
+from ascend_session.launcher.plan.rank import Outcome
+from ascend_session.launcher.verdict.result import LaunchResult
 from tests.launcher.situations import Situation, printed
 
 _LOCATION = (
@@ -29,10 +29,8 @@ def waiting(situation: Situation, *ranks: int, device: int = 1, kind: str = _LOS
 
 
 def on_devices(situation: Situation, *devices: Any) -> Situation:
-    ranks = [
-        rank._replace(physical_id=device) for rank, device in zip(situation.plan.ranks, devices)
-    ]
-    situation.plan = situation.plan._replace(ranks=tuple(ranks))
+    for rank, device in zip(situation.plan.ranks, devices):
+        rank.physical_id = device
     return situation
 
 
@@ -101,7 +99,7 @@ def test_the_summary_calls_no_rank_stopped_because_its_victim_failed(tmp_path: P
     cause = made.cause()
     assert cause.left == (0, 1)
     result = LaunchResult(cause.exit_code, "run", "stub", (made.attempt,))
-    lines = [" ".join(line.split()) for line in summarize(result).splitlines()]
+    lines = [" ".join(line.split()) for line in str(result).splitlines()]
     assert "Failed too rank 3, exit code 1 (some.UnknownError)" in lines
     assert "Left early rank 1, exit code 0" in lines
     assert "Stopped rank 2, because rank 0 left early" in lines

@@ -31,8 +31,8 @@ import psutil
 from ascend_session.failures.record import Frame, parse_frames
 from ascend_session.files import read_end
 from ascend_session.launcher.job.signals import catches_signal
-from ascend_session.launcher.show.lines import clean
 from ascend_session.rank_folder import RANK_FOLDER, STACK_SIGNAL, STACKS_NAME, name_stacks
+from ascend_session.text import clean
 from ascend_session.user_code import is_user_file
 
 # The kernel counts in ticks of 10 ms: one alone says nothing, so less than two are none.

@@ -15,10 +15,10 @@ import re
 import time
 from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
+from ascend_session.launcher.job.children import list_children
 from ascend_session.launcher.job.script_ranks import (
     DEEPEST,
     LARGEST_SHARE,
-    list_children,
     read_activity,
     read_environ,
     read_process_file,

@@ -30,6 +30,7 @@ from typing import (
 )
 
 from ascend_session.cluster.member import FAILED, JoinedProcess
+from ascend_session.launcher.job.children import list_children
 from ascend_session.launcher.job.signals import SHELLS
 from ascend_session.rank_folder import SCRIPT_RANK_PID, is_alone, is_rank_of_script
 
@@ -257,11 +258,6 @@ def _is_python(name: str) -> bool:
 
 def _name(pid: int) -> str:
     return read_process_file(pid, "comm").decode("utf-8", "replace").strip()
-
-
-def list_children(pid: int) -> List[int]:
-    """List the processes that a process's main thread has started, or the process has adopted."""
-    return [int(word) for word in read_process_file(pid, f"task/{pid}/children").split()]
 
 
 def read_environ(pid: int) -> Dict[str, str]:

@@ -38,6 +38,7 @@ from ascend_session.launcher.job.activity import (
 )
 from ascend_session.launcher.job.events import Stalled, StallNote
 from ascend_session.launcher.job.reports import Reports
+from ascend_session.launcher.job.start import GuardedRank
 from ascend_session.text import format_duration, format_ranges
 
 REPORT_NAME = "stalled.log"
@@ -58,14 +59,6 @@ class _Standing(NamedTuple):
     limit_s: float
 
 
-class WatchedRank(NamedTuple):
-    """A rank: its number, its folder, and its log files, which are empty for an attached one."""
-
-    rank: int
-    folder: str
-    logs: Tuple[str, ...]
-
-
 class WatchedJob(NamedTuple):
     """What the watch has to know of an attempt.
 
@@ -80,7 +73,7 @@ class WatchedJob(NamedTuple):
         limits: When HCCL would give up a job that stalled for so long, in sentences.
     """
 
-    ranks: Tuple[WatchedRank, ...]
+    ranks: Tuple[GuardedRank, ...]
     size: int
     folder: str
     cwd: str
@@ -88,7 +81,7 @@ class WatchedJob(NamedTuple):
     note_s: float
     limits: Tuple[str, ...]
 
-    def of(self, rank: int) -> WatchedRank:
+    def of(self, rank: int) -> GuardedRank:
         """Return a rank by its number in the job."""
         return self.ranks[rank - self.ranks[0].rank]
 

@@ -8,7 +8,7 @@ from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence, T
 
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, Finding
-from ascend_session.launcher.plan.environment import HIGHEST_PORT, OWNED, job_id_fault
+from ascend_session.launcher.plan.owned import HIGHEST_PORT, OWNED, job_id_fault
 from ascend_session.spelling import option
 
 

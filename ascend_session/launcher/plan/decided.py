@@ -7,9 +7,9 @@ and the devices of the ranks are empty.
 
 import functools
 import os
+import re
 from dataclasses import dataclass
 from typing import (
-    TYPE_CHECKING,
     Any,
     Callable,
     Generic,
@@ -22,13 +22,36 @@ from typing import (
 )
 
 from ascend_session.errors import AscendError, JobError
-
-if TYPE_CHECKING:
-    from ascend_session.launcher.plan.config import LaunchConfig
-    from ascend_session.launcher.plan.devices import AssumedDevices
+from ascend_session.hardware.families import most_devices, parse_family
+from ascend_session.launcher.plan.config import LaunchConfig
+from ascend_session.text import format_count
 
 _T = TypeVar("_T")
 _Decide = TypeVar("_Decide", bound="Callable[..., Decided[Any]]")
+
+
+class AssumedDevices(NamedTuple):
+    """The devices of a server that is not this machine.
+
+    Attributes:
+        product: Their family, as in `ascend_session.hardware.families`.
+        size: Their number; their physical ids are 0 to size - 1, and a process gets all.
+    """
+
+    product: str
+    size: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Optional[AssumedDevices]":
+        """Read a product and a number of devices that it may have, as in ``A2:8``; else None."""
+        name, _, number = text.partition(":")
+        product = parse_family(name)
+        if product is None or not re.fullmatch("[1-9][0-9]?", number):
+            return None
+        return cls(product, int(number)) if int(number) <= most_devices(product) else None
+
+    def __str__(self) -> str:
+        return f"{format_count(self.size, 'device')} of {self.product}"
 
 
 class Request(NamedTuple):
@@ -40,9 +63,9 @@ class Request(NamedTuple):
         assumed: The devices of another machine that is planned for; None for this one.
     """
 
-    config: "LaunchConfig"
+    config: LaunchConfig
     environ: Mapping[str, str]
-    assumed: "Optional[AssumedDevices]" = None
+    assumed: Optional[AssumedDevices] = None
 
     @property
     def job_environ(self) -> Mapping[str, str]:

@@ -32,7 +32,6 @@ from typing import (
 from ascend_session.backends import STUB_DEVICES_VARIABLE
 from ascend_session.cluster.schedulers import has_scheduler
 from ascend_session.errors import DeviceError, JobError
-from ascend_session.hardware.families import most_devices, parse_family
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 from ascend_session.launcher.plan.config import LaunchConfig
 from ascend_session.launcher.plan.decided import UNDECIDED, Decided, Request, decision
@@ -46,30 +45,6 @@ if TYPE_CHECKING:
 
 _LONGEST_COMMAND = 200
 _EXAMPLE = 'Write logical ids, from 0, as in "0-3,6".'
-
-
-class AssumedDevices(NamedTuple):
-    """The devices of a server that is not this machine.
-
-    Attributes:
-        product: Their family, as in `ascend_session.hardware.families`.
-        size: Their number; their physical ids are 0 to size - 1, and a process gets all.
-    """
-
-    product: str
-    size: int
-
-    @classmethod
-    def parse(cls, text: str) -> "Optional[AssumedDevices]":
-        """Read a product and a number of devices that it may have, as in ``A2:8``; else None."""
-        name, _, number = text.partition(":")
-        product = parse_family(name)
-        if product is None or not re.fullmatch("[1-9][0-9]?", number):
-            return None
-        return cls(product, int(number)) if int(number) <= most_devices(product) else None
-
-    def __str__(self) -> str:
-        return f"{format_count(self.size, 'device')} of {self.product}"
 
 
 class RankDevice(NamedTuple):

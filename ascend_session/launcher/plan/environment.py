@@ -10,10 +10,9 @@ guides/facts/launch.md#collectives-that-are-switched-off, guides/facts/devices.m
 """
 
 import os
-import re
 from typing import TYPE_CHECKING, Any, Dict, Mapping, NamedTuple, Sequence, Type
 
-from ascend_session.backends import BACKEND_VARIABLE, STUB_DEVICES_VARIABLE
+from ascend_session.backends import BACKEND_VARIABLE
 from ascend_session.cluster.schedulers import IDENTITY_VARIABLES, has_scheduler
 from ascend_session.cluster.variables import (
     GRACE,
@@ -24,66 +23,18 @@ from ascend_session.cluster.variables import (
 )
 from ascend_session.errors import JobError
 from ascend_session.launcher.plan.decided import Decided, Request, decision, make_absolute
+from ascend_session.launcher.plan.devices import RankCpus, RankDevice
+from ascend_session.launcher.plan.nodes import Nodes
+from ascend_session.launcher.plan.owned import CHIEF_FAMILY, SET_IN_RANKS
+from ascend_session.launcher.plan.rendezvous import Rendezvous
 from ascend_session.rank_folder import LAUNCHED, PLOG_FOLDER, RANK_FOLDER, WORK_FOLDER
-from ascend_session.spelling import as_message, option
 from ascend_session.witness import RECORD_VARIABLE, SET_VARIABLE, STARTUP, put_first
 
 if TYPE_CHECKING:
     from ascend_session.backends.base import Backend
-    from ascend_session.launcher.plan.devices import RankCpus, RankDevice
-    from ascend_session.launcher.plan.nodes import Nodes
-    from ascend_session.launcher.plan.plan import Folders
-    from ascend_session.launcher.plan.rendezvous import Rendezvous
 
 LOG_PATH = "ASCEND_PROCESS_LOG_PATH"
 WORK_PATH = "ASCEND_WORK_PATH"
-
-HIGHEST_PORT = 65520
-"""Largest port allowed for ``CM_CHIEF_PORT``."""
-
-_LONGEST_GIVEN_ID = 128 - 8  # a later attempt adds its number
-
-CHIEF_FAMILY = (
-    "CM_CHIEF_IP",
-    "CM_CHIEF_PORT",
-    "CM_CHIEF_DEVICE",
-    "CM_WORKER_SIZE",
-    "CM_WORKER_IP",
-)
-
-_BY_RANK = f"A rank's number and device follow from {option('processes')} and {option('devices')}."
-_BY_TABLE = (
-    f"Give {option('rank_table')}, or {option('no_rank_table')} with {option('chief_ip')} and "
-    f"{option('chief_port')}."
-)
-
-# Inherited as they are, for the launcher itself goes by them.
-_KEPT = {
-    "ASCEND_RT_VISIBLE_DEVICES": f"Give {option('devices')}, or export it before the launch.",
-    INDEPENDENT: f"Give {option('independent')}, or export it before the launch.",
-    SET_VARIABLE: f"Give {option('set')}, or export it before the launch.",
-    "ASCEND_SESSION_HOST_ROOT": "Export it before the launch.",
-    STUB_DEVICES_VARIABLE: f"Give {option('processes')}, or export it before the launch.",
-}
-_SET = {
-    "RANK_ID": _BY_RANK,
-    "RANK_SIZE": _BY_RANK,
-    "LOCAL_RANK": _BY_RANK,
-    "LOCAL_SIZE": _BY_RANK,
-    "ASCEND_DEVICE_ID": _BY_RANK,
-    "DEVICE_ID": _BY_RANK,
-    "RANK_TABLE_FILE": _BY_TABLE,
-    **dict.fromkeys(CHIEF_FAMILY, _BY_TABLE),
-    "JOB_ID": f"Give {option('job_id')}.",
-    BACKEND_VARIABLE: f"Give {option('backend')}.",
-    RANK_FOLDER: f"Give {option('log_dir')}.",
-    GRACE: f"Give {option('grace')}.",
-    RENDEZVOUS: "The launcher makes up a new one for each attempt.",
-    LAUNCHED: _BY_RANK,
-    RECORD_VARIABLE: f"Give {option('record')}.",
-}
-OWNED: Dict[str, str] = {name: as_message(hint) for name, hint in {**_SET, **_KEPT}.items()}
-"""Variables that nobody may give in ``env``, and what to do instead."""
 
 # What is shared, and yet says which job a rank belongs to; the others differ by rank.
 _OF_SCRIPT = ("LOCAL_SIZE", "RANK_SIZE", *CHIEF_FAMILY)
@@ -121,10 +72,10 @@ class JobFacts(NamedTuple):
     """
 
     backend: "Type[Backend]"
-    nodes: "Nodes"
-    devices: "Sequence[RankDevice]"
+    nodes: Nodes
+    devices: Sequence[RankDevice]
     job_id: str
-    rendezvous: "Rendezvous"
+    rendezvous: Rendezvous
 
     @property
     def ranks(self) -> range:
@@ -134,9 +85,9 @@ class JobFacts(NamedTuple):
 
 
 def decide_environments(
-    request: Request, job: JobFacts, cpus: "RankCpus", folders: "Folders"
+    request: Request, job: JobFacts, cpus: RankCpus, folders: Sequence[str]
 ) -> Decided[RankEnvironments]:
-    """Decide what each rank of this node finds in its environment.
+    """Decide what each rank of this node, with its own folder, finds in its environment.
 
     A job with a chief has no ``RANK_SIZE`` and no ``RANK_ID``, which would switch collectives off;
     there ``LOCAL_RANK`` is the rank.
@@ -164,10 +115,10 @@ def decide_environments(
         if environ.get(name) and name not in config.env
     ]
     environments = []
-    for local, (number, device) in enumerate(zip(job.ranks, devices)):
+    for local, (number, device, folder) in enumerate(zip(job.ranks, devices, folders)):
         # Scripts that read DEVICE_ID find a number also where devices have no /dev/davinci<N>.
         physical = device.logical if device.physical is None else device.physical
-        rank, folder = str(number), folders.of_rank(number)
+        rank = str(number)
         own = {
             "LOCAL_RANK": str(local),
             "ASCEND_DEVICE_ID": str(int(device.logical)),
@@ -229,7 +180,7 @@ def _find_removed(
         shared: What the launcher sets alike for all ranks.
         given: What the user adds, which is never taken away.
     """
-    reasons = dict.fromkeys(_SET, "the launcher sets it")
+    reasons = dict.fromkeys(SET_IN_RANKS, "the launcher sets it")
     reasons[RENDEZVOUS] = "it belongs to another job, on the stub"
     reasons["HELP_CLUSTER"] = "it starts collectives whether or not the ranks can find each other"
     chief = "it belongs to another job, one with a chief"
@@ -283,14 +234,3 @@ def check_task(environ: Mapping[str, str], size: int) -> Decided[None]:
     else:
         return Decided()
     raise JobError(message, hint="unset TF_CONFIG, or run this process without a launch.")
-
-
-def job_id_fault(text: str) -> str:
-    """Say why ``text`` is no ``JOB_ID``, as the end of a sentence; empty if it is one."""
-    if not re.fullmatch("[A-Za-z0-9_-]+", text):
-        return "has characters other than letters, digits, - and _"
-    if re.fullmatch("0[0-9]*", text):
-        return "is a number that begins with 0"
-    if len(text) > _LONGEST_GIVEN_ID:
-        return f"has {len(text)} characters; it may have {_LONGEST_GIVEN_ID}"
-    return ""

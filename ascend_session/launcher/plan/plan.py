@@ -30,17 +30,17 @@ from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import check_stall_note
 from ascend_session.errors import AscendError, ConfigError, JobError
 from ascend_session.findings import ERROR, Finding
-from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
+from ascend_session.ids import PhysicalDeviceId
 from ascend_session.launcher.plan.config import LaunchConfig
 from ascend_session.launcher.plan.decided import (
     UNDECIDED,
+    AssumedDevices,
     Decided,
     Request,
     decision,
     make_absolute,
 )
 from ascend_session.launcher.plan.devices import (
-    AssumedDevices,
     RankDevice,
     decide_cpus,
     decide_devices,
@@ -53,6 +53,7 @@ from ascend_session.launcher.plan.environment import (
     decide_environments,
 )
 from ascend_session.launcher.plan.nodes import Nodes, await_table, decide_nodes
+from ascend_session.launcher.plan.rank import LaunchRank
 from ascend_session.launcher.plan.rendezvous import decide_rendezvous
 from ascend_session.rank_folder import (
     LOGS_FOLDER,
@@ -65,47 +66,6 @@ from ascend_session.spelling import option
 
 if TYPE_CHECKING:
     from ascend_session.backends.base import Backend
-
-
-class RankPlan(NamedTuple):
-    """What is started as one rank of a job, and where it runs.
-
-    Attributes:
-        rank: Its number in the job, from 0.
-        command: The program, by its absolute path, and its arguments.
-        cwd: Working directory, absolute.
-        device_id: Logical id of its device.
-        physical_id: The N of its ``/dev/davinci<N>``; None for a device of another kind.
-        cpus: The CPUs that it may use; None means those of the launcher.
-        folder: Its own folder, absolute. It, ``plog`` and ``work`` are made before the start.
-        stdout: File for its standard output.
-        stderr: File for its standard error.
-        plog: Folder for the vendor's logs.
-        work: Folder for what the vendor's stack leaves behind.
-        changed: The part of the environment that differs from the launcher's.
-        environment: The complete environment, which may hold secrets.
-        is_attached: Whether it has the launcher's standard streams, and no file for its output.
-    """
-
-    rank: int
-    command: Tuple[str, ...]
-    cwd: str
-    device_id: LogicalDeviceId
-    physical_id: Optional[PhysicalDeviceId]
-    cpus: Optional[Tuple[int, ...]]
-    folder: str
-    stdout: str
-    stderr: str
-    plog: str
-    work: str
-    changed: Mapping[str, str]
-    environment: Mapping[str, str]
-    is_attached: bool
-
-    def as_dict(self) -> Dict[str, Any]:
-        """Convert the rank to plain values, without its whole environment."""
-        left_out = ("environment", "is_attached")
-        return {name: value for name, value in zip(self._fields, self) if name not in left_out}
 
 
 class Plan(NamedTuple):
@@ -139,13 +99,13 @@ class Plan(NamedTuple):
     run: str
     attempt: int
     folder: str
-    ranks: Tuple[RankPlan, ...]
+    ranks: Tuple[LaunchRank, ...]
     shown: Tuple[int, ...]
     removed: Mapping[str, str]
     notes: Tuple[str, ...]
     bound: str
 
-    def of(self, rank: int) -> RankPlan:
+    def of(self, rank: int) -> LaunchRank:
         """Return a rank of this node, by its number in the job."""
         return self.ranks[rank - self.ranks[0].rank]
 
@@ -166,7 +126,7 @@ class Plan(NamedTuple):
             "notes": self.notes,
             "bound": self.bound,
             **({"set": dict(self.config.set)} if self.config.set else {}),
-            "ranks": [rank.as_dict() for rank in self.ranks],
+            "ranks": [rank.describe_plan() for rank in self.ranks],
         }
 
 
@@ -195,7 +155,7 @@ class Decisions(NamedTuple):
     rank_table: Optional[str]
     cwd: Optional[str]
     logs: Optional[str]
-    ranks: Tuple[RankPlan, ...]
+    ranks: Tuple[LaunchRank, ...]
     problems: Tuple[AscendError, ...]
     plan: Optional[Plan]
 
@@ -282,7 +242,7 @@ def decide_job(
     shown = decide_shown(show, (known_size or len(devices)) if devices else 0)
     decisions: List[Decided[Any]] = [chosen, nodes, local, task, rendezvous, stall_note]
     decisions += [cwd, folders, command, shown, attached]
-    ranks: Tuple[RankPlan, ...] = ()
+    ranks: Tuple[LaunchRank, ...] = ()
     plan = None
     if not list_problems(decisions):
         job = JobFacts(chosen.known.kind, node, devices, job_id, rendezvous.known)
@@ -328,7 +288,7 @@ def decide_job(
 class LocalRanks(NamedTuple):
     """What is started on this node; the attributes are those of `Plan`."""
 
-    ranks: Tuple[RankPlan, ...]
+    ranks: Tuple[LaunchRank, ...]
     removed: Mapping[str, str]
     bound: str
 
@@ -339,15 +299,16 @@ def decide_ranks(
 ) -> Decided[LocalRanks]:
     """Decide what each rank of this node gets: its CPUs, its environment and its files."""
     cpus = decide_cpus(request, job.backend, job.devices)
-    environments = decide_environments(request, job, cpus.known, folders)
+    own_folders = [folders.of_rank(rank) for rank in job.ranks]
+    environments = decide_environments(request, job, cpus.known, own_folders)
     ranks = []
-    for rank, device, own_cpus, variables in zip(
-        job.ranks, job.devices, cpus.known.of_ranks, environments.known.of_ranks
+    for rank, device, folder, own_cpus, variables in zip(
+        job.ranks, job.devices, own_folders, cpus.known.of_ranks, environments.known.of_ranks
     ):
-        folder = folders.of_rank(rank)
+        is_attached = rank == request.config.attach
         changed = {n: v for n, v in sorted(variables.items()) if request.environ.get(n) != v}
         ranks.append(
-            RankPlan(
+            LaunchRank(
                 rank=rank,
                 command=command,
                 cwd=cwd,
@@ -355,13 +316,13 @@ def decide_ranks(
                 physical_id=device.physical,
                 cpus=own_cpus,
                 folder=folder,
-                stdout=os.path.join(folder, STDOUT_NAME),
-                stderr=os.path.join(folder, STDERR_NAME),
+                stdout="" if is_attached else os.path.join(folder, STDOUT_NAME),
+                stderr="" if is_attached else os.path.join(folder, STDERR_NAME),
                 plog=os.path.join(folder, PLOG_FOLDER),
                 work=os.path.join(folder, WORK_FOLDER),
                 changed=changed,
                 environment=variables,
-                is_attached=rank == request.config.attach,
+                is_attached=is_attached,
             )
         )
     local = LocalRanks(tuple(ranks), environments.known.removed, cpus.known.bound)
@@ -372,7 +333,7 @@ def _list_notes(
     config: LaunchConfig,
     nodes: Nodes,
     backend: "Type[Backend]",
-    ranks: Sequence[RankPlan],
+    ranks: Sequence[LaunchRank],
     decided: Iterable[Decided[Any]],
 ) -> Tuple[str, ...]:
     """List what the user should know: the place among nodes, then what the decisions noted."""
@@ -426,7 +387,7 @@ def _check_stall_note(environ: Mapping[str, str]) -> Decided[None]:
 
 
 @decision
-def check_ranks(backend: "Type[Backend]", ranks: Sequence[RankPlan]) -> Decided[None]:
+def check_ranks(backend: "Type[Backend]", ranks: Sequence[LaunchRank]) -> Decided[None]:
     """Refuse what a rank would refuse, before anything is started."""
     first, last = ranks[0], ranks[-1]
     job = Job.detect(last.environment)

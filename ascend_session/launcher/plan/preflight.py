@@ -17,10 +17,10 @@ from ascend_session.checks.environment import (
 from ascend_session.config.hccl_variables import check_hccl_variables
 from ascend_session.errors import AscendError, JobError, PreflightError
 from ascend_session.findings import ERROR, NOT_CHECKED, Finding, errors_of, remarks_of
-from ascend_session.launcher.job.signals import is_in_front
 from ascend_session.launcher.plan.config import LaunchConfig
-from ascend_session.launcher.plan.devices import AssumedDevices
+from ascend_session.launcher.plan.decided import AssumedDevices
 from ascend_session.launcher.plan.plan import Decisions, Plan, decide_job
+from ascend_session.process import is_in_front
 from ascend_session.spelling import Message, option, template_of
 
 _PLAN = "launch"  # the rule of what the plan refuses

@@ -12,12 +12,12 @@ from ascend_session.cluster.variables import (
     read_seconds,
     uses_collectives,
 )
+from ascend_session.launcher.plan.rank import LaunchRank
 from ascend_session.spelling import Message, option
 from ascend_session.vendor import CONNECT_SECONDS, CONNECT_SECONDS_MORE, EXECUTION_SECONDS
 
 if TYPE_CHECKING:
     from ascend_session.backends.base import Backend
-    from ascend_session.launcher.plan.plan import Plan, RankPlan
 
 NOTE_S = 60.0
 """After which a wait for other ranks is noted, unless `STALL_NOTE` says otherwise."""
@@ -33,7 +33,7 @@ _CONNECT = f"HCCL_CONNECT_TIMEOUT and {CONNECT_SECONDS_MORE} s more"
 
 
 def note_short_timeout(
-    seconds: float, backend: "Type[Backend]", ranks: "Sequence[RankPlan]"
+    seconds: float, backend: "Type[Backend]", ranks: Sequence[LaunchRank]
 ) -> List[str]:
     """Warn before the start, in sentences, that a slow start would be reported as a stall."""
     link, _ = _limits(backend, ranks)
@@ -45,7 +45,7 @@ def note_short_timeout(
     return [note] if seconds < link else []
 
 
-def _limits(backend: "Type[Backend]", ranks: "Sequence[RankPlan]") -> Tuple[float, float]:
+def _limits(backend: "Type[Backend]", ranks: Sequence[LaunchRank]) -> Tuple[float, float]:
     """Compute the seconds after which HCCL gives up linking and a collective; 0 without HCCL."""
     environments = [rank.environment for rank in ranks]
     if not backend.needs_rank_table or not any(map(uses_collectives, environments)):
@@ -58,9 +58,11 @@ def _limits(backend: "Type[Backend]", ranks: "Sequence[RankPlan]") -> Tuple[floa
     return link + CONNECT_SECONDS_MORE, wait
 
 
-def describe_limits(seconds: float, plan: "Plan") -> List[str]:
+def describe_limits(
+    seconds: float, backend: "Type[Backend]", ranks: Sequence[LaunchRank]
+) -> List[str]:
     """Say in sentences when HCCL would have given up a job that stalled for so long."""
-    link, wait = _limits(plan.backend, plan.ranks)
+    link, wait = _limits(backend, ranks)
     sentences = []
     if seconds < link:
         more = f"only after {link:g} s ({_CONNECT})"

@@ -18,7 +18,6 @@ import select
 import threading
 import time
 from typing import (
-    TYPE_CHECKING,
     Callable,
     Collection,
     Dict,
@@ -31,7 +30,7 @@ from typing import (
 )
 
 from ascend_session.errors import JobError
-from ascend_session.launcher.job.signals import Signals
+from ascend_session.launcher.plan.rank import LaunchRank
 from ascend_session.launcher.show.failure_filter import TRACEBACK, FailureFilter
 from ascend_session.launcher.show.lines import LineSplitter, WarningFold
 from ascend_session.launcher.show.screen import (
@@ -45,9 +44,6 @@ from ascend_session.launcher.show.screen import (
     start_thread,
 )
 from ascend_session.spelling import option
-
-if TYPE_CHECKING:
-    from ascend_session.launcher.plan.plan import RankPlan
 
 _READ_BYTES = 64 * 1024
 _LATEST_BYTES = 512
@@ -373,7 +369,7 @@ class Output:
         self._follower: Optional[LogFollower] = None
         self._is_abandoned = False
 
-    def follow(self, ranks: "Sequence[RankPlan]") -> None:
+    def follow(self, ranks: Sequence[LaunchRank]) -> None:
         """Make the folders and empty log files of an attempt, and show what is written into them.
 
         The attached rank writes where the launcher does, and has no log files.
@@ -405,12 +401,16 @@ class Output:
             unless_started.pop_all()
         self._follower = LogFollower(files, self).start()
 
-    def finish(self, signals: Signals) -> None:
-        """Show what the ranks of an attempt have written, unless nobody reads it; none lives."""
+    def finish(self, noted: Sequence[int] = ()) -> None:
+        """Show what the ranks of an attempt have written, unless nobody reads it; none lives.
+
+        Args:
+            noted: The signals to the launcher, which grow while this waits: with them it hurries.
+        """
         if self._follower is None:
             return
         self._follower.end()
-        reader = _Reader(self._screens[:1], signals)
+        reader = _Reader(self._screens[:1], noted)
         while not self._follower.join(_SLICE_S):
             if reader.is_idle():
                 self._follower.abandon()
@@ -499,9 +499,13 @@ class Output:
         """Keep a status line below all others; see `TerminalRenderer.set_status`."""
         self._screens[0].set_status(draw)
 
-    def close(self, signals: Signals) -> None:
-        """Wait until everything is shown, unless whoever reads it takes nothing for long."""
-        reader = _Reader(self._screens, signals)
+    def close(self, noted: Sequence[int] = ()) -> None:
+        """Wait until everything is shown, unless whoever reads it takes nothing for long.
+
+        Args:
+            noted: As of `finish`.
+        """
+        reader = _Reader(self._screens, noted)
         while not all(screen.close(_SLICE_S) for screen in self._screens):
             if self._is_abandoned or reader.is_idle():
                 self._abandon()
@@ -536,9 +540,9 @@ class Output:
 class _Reader:
     """Whoever reads what the screens write, who may have stopped doing so."""
 
-    def __init__(self, screens: Sequence[Screen], signals: Signals) -> None:
+    def __init__(self, screens: Sequence[Screen], noted: Sequence[int]) -> None:
         self._screens = screens
-        self._signals = signals
+        self._noted = noted
         self._written = -1
         self._began = self._since = time.monotonic()
 
@@ -550,7 +554,7 @@ class _Reader:
         now, written = time.monotonic(), sum(screen.written for screen in self._screens)
         if written != self._written:
             self._written, self._since = written, now
-        signals = len(self._signals.noted)
+        signals = len(self._noted)
         if signals > 1 or (signals and now - self._began >= _AFTER_SIGNAL_S):
             return True
         return now - self._since >= (_HURRIED_READER_S if signals else _READER_S)

@@ -1,9 +1,5 @@
 r"""Makes whole lines of what programs write, fit to be shown next to each other.
 
-`clean` takes from lines what would hurt others: control characters, and sequences that move the
-cursor, clear the screen or set a title. Of a line that was written over by ``\r`` the last state
-stays. A colour stays where colours are wanted, and ends with its line. The log files have it all.
-
 `LineSplitter` cuts what one program writes to one pipe into whole lines, chunk by chunk. Of a
 progress bar, which writes over itself with ``\r``, the last state comes out when the line ends, and
 before that its latest state every `BAR_SECONDS`, as output comes in.
@@ -11,53 +7,14 @@ before that its latest state every `BAR_SECONDS`, as output comes in.
 `WarningFold` shows the warnings of this package once, and not once for each rank.
 """
 
-import re
 import time
 from typing import Callable, Dict
 
-_ESC = b"\x1b"
-_CONTROLS = bytes([*range(9), *range(11, 32), 127])
-_CONTROLS_BUT_ESC = _CONTROLS.replace(_ESC, b"")
-# ECMA-48: control sequences, operating system commands, short escapes, and what is none of these.
-_ANY = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\r\n]*(?:\x07|\x1b\\)|[ -/]*[0-~])?")
-_OTHER = re.compile(rb"(?!\x1b\[[0-9;:]*m)" + _ANY.pattern)  # than colours
-_C1 = re.compile(rb"\xc2[\x80-\x9f]")  # which terminals obey like ESC and a letter
-_COLOUR_OFF = (b"\x1b[0m", b"\x1b[m")
+from ascend_session.text import clean, is_blank, last_state
+
 _WARNING = b": AscendConfigWarning: "  # as `warnings` writes it, and no traceback
 _CONTINUATIONS = bytes(range(0x80, 0xC0))  # of a character of UTF-8, which has up to 4 bytes
 _LONGEST_CHARACTER = 4
-
-
-def clean(lines: bytes, colour: bool) -> bytes:
-    r"""Make whole lines, each with its ``\n``, fit to be shown.
-
-    Args:
-        lines: What a program wrote; bytes that are no UTF-8 become visible, as in ``\xff``.
-        colour: Whether colour sequences stay.
-    """
-    if not lines.isascii():
-        lines = lines.decode("utf-8", "backslashreplace").encode("utf-8")
-        lines = _C1.sub(b"", lines)
-    if len(lines.translate(None, _CONTROLS)) == len(lines):
-        return lines
-    if b"\r" in lines:
-        lines = b"\n".join(map(_last_state, lines.split(b"\n")))
-    if not colour:
-        return _ANY.sub(b"", lines).translate(None, _CONTROLS)
-    lines = _OTHER.sub(b"", lines).translate(None, _CONTROLS_BUT_ESC)
-    return b"\n".join(map(_with_colour_off, lines.split(b"\n")))
-
-
-def is_blank(text: bytes) -> bool:
-    """Tell whether nothing is to be seen: spaces, or sequences that only clear or move."""
-    return not _ANY.sub(b"", text).translate(None, _CONTROLS).strip()
-
-
-def _last_state(line: bytes) -> bytes:
-    r"""Find what is left to see of a line: the last text between ``\r`` that is not blank."""
-    if b"\r" not in line:
-        return line
-    return next((state for state in reversed(line.split(b"\r")) if not is_blank(state)), b"")
 
 
 def _without_part_of_character(line: bytes) -> bytes:
@@ -71,12 +28,6 @@ def _without_part_of_character(line: bytes) -> bytes:
         if error.reason == "unexpected end of data":
             return line[: begin + error.start]
     return line
-
-
-def _with_colour_off(line: bytes) -> bytes:
-    last = line.rfind(_ESC)
-    is_on = last >= 0 and not line.startswith(_COLOUR_OFF, last)
-    return line + _COLOUR_OFF[0] if is_on else line
 
 
 LIMIT = 256 * 1024
@@ -150,7 +101,7 @@ class LineSplitter:
         if returned:
             if not self._state:
                 self._shown_at = self._clock()
-            self._state = _last_state(bytes(self._held) + before + returned) or self._state
+            self._state = last_state(bytes(self._held) + before + returned) or self._state
             self._held.clear()
             self._cut = 0
         room = self._limit - len(self._held)

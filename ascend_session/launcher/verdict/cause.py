@@ -18,7 +18,7 @@ import resource
 import signal
 import tempfile
 from dataclasses import replace
-from typing import TYPE_CHECKING, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from ascend_session.cluster import member
 from ascend_session.failures.failure import Failure, FailureClass
@@ -26,8 +26,11 @@ from ascend_session.failures.scanner import classify, root_cause
 from ascend_session.failures.table import JOB_CANNOT_GO_ON, PROCESS_LIMIT
 from ascend_session.files import read_end
 from ascend_session.launcher.job import script_ranks
+from ascend_session.launcher.job.attempt import Attempt, Cause
+from ascend_session.launcher.job.events import BackgroundEnded
 from ascend_session.launcher.plan.environment import LOG_PATH
-from ascend_session.launcher.show.lines import clean, is_blank
+from ascend_session.launcher.plan.plan import Plan
+from ascend_session.launcher.plan.rank import LaunchRank, Outcome
 from ascend_session.launcher.verdict.descriptions import (
     CRASHES,
     describe_announced,
@@ -53,14 +56,9 @@ from ascend_session.launcher.verdict.descriptions import (
     read_crash,
 )
 from ascend_session.launcher.verdict.not_finite import find_first, is_about_numbers, raised_alike
-from ascend_session.launcher.verdict.result import Attempt, Cause, Outcome, RankResult
 from ascend_session.launcher.verdict.suspect import Suspect, find_suspect
 from ascend_session.rank_folder import STACKS_NAME, name_stacks
-from ascend_session.text import shorten
-
-if TYPE_CHECKING:
-    from ascend_session.launcher.job.events import BackgroundEnded
-    from ascend_session.launcher.plan.plan import Plan, RankPlan
+from ascend_session.text import clean, is_blank, shorten
 
 _STALLED = 124  # as timeout(1)
 
@@ -115,7 +113,7 @@ _NOT_STARTED = (
 )
 
 
-def find_cause(plan: "Plan", attempt: Attempt) -> Cause:
+def find_cause(plan: Plan, attempt: Attempt) -> Cause:
     """Find the cause of an attempt that did not succeed; see `result.judge`."""
     if attempt.repeated is not None:
         sentence = describe_repeated(attempt.repeated, plan.size)
@@ -134,14 +132,14 @@ def find_cause(plan: "Plan", attempt: Attempt) -> Cause:
     return Cause(None, code, describe_guardian(attempt.guardian_died))
 
 
-def blame_background(event: "BackgroundEnded") -> Cause:
+def blame_background(event: BackgroundEnded) -> Cause:
     """Blame a training that a rank has left running, and whose exit status is a failure."""
     code = event.status if event.status > 0 else 128 - event.status
     tail = tuple(_last_lines(event.output)) if os.path.isfile(event.output) else ()
     return Cause(event.rank, code, describe_background(event), advice=_WAIT, tail=tail)
 
 
-def find_stop_failures(plan: "Plan", attempt: Attempt) -> Dict[int, str]:
+def find_stop_failures(plan: Plan, attempt: Attempt) -> Dict[int, str]:
     """Find the ranks that a signal to the launcher or the guardian has stopped, but not in order.
 
     A rank may exit with any code that its program chooses, and may fail because others have exited
@@ -166,12 +164,12 @@ def find_stop_failures(plan: "Plan", attempt: Attempt) -> Dict[int, str]:
     return failures
 
 
-def _was_killed(rank: RankResult, attempt: Attempt) -> bool:
+def _was_killed(rank: LaunchRank, attempt: Attempt) -> bool:
     ended = math.inf if rank.ended is None else rank.ended
     return attempt.killed is not None and ended >= attempt.killed
 
 
-def _has_failed_while_stopping(rank: RankResult, number: int) -> bool:
+def _has_failed_while_stopping(rank: LaunchRank, number: int) -> bool:
     """Tell whether a rank has failed after this signal, and not because others had exited."""
     error, status = rank.error, rank.status or 0
     if error is None:
@@ -190,7 +188,7 @@ def _has_failed_while_stopping(rank: RankResult, number: int) -> bool:
     return failure is None or failure.is_own
 
 
-def find_first_failed(plan: "Plan", attempt: Attempt) -> Optional[int]:
+def find_first_failed(plan: Plan, attempt: Attempt) -> Optional[int]:
     """Find the rank that `find_cause` will blame, as far as is known by now.
 
     The ranks are judged before (`result.judge_ranks`).
@@ -206,7 +204,7 @@ def find_first_failed(plan: "Plan", attempt: Attempt) -> Optional[int]:
     return first.rank if failure is None or failure.is_own else None
 
 
-def find_lost(plan: "Plan", attempt: Attempt) -> List[Cause]:
+def find_lost(plan: Plan, attempt: Attempt) -> List[Cause]:
     """Find the ranks below which processes of the job ended with an exception or a signal.
 
     Those that ended because everyone was asked to end do not count.
@@ -247,7 +245,7 @@ def _explains_less(
     return has_followed, 0 if process.error else 1, process.time
 
 
-def find_unrecorded(plan: "Plan", attempt: Attempt) -> List[str]:
+def find_unrecorded(plan: Plan, attempt: Attempt) -> List[str]:
     """Find ranks of a launch that succeeded of which only exit codes are known, in sentences.
 
     These are Pythons that the witness was kept from (``-I``, ``-E``, ``-S``), and what a script has
@@ -268,7 +266,7 @@ def find_unrecorded(plan: "Plan", attempt: Attempt) -> List[str]:
     return [describe_unrecorded(unknown)] if unknown else []
 
 
-def find_missing(plan: "Plan", attempt: Attempt) -> Optional[Cause]:
+def find_missing(plan: Plan, attempt: Attempt) -> Optional[Cause]:
     """Find out whether a script has started ranks of which none has joined a job, or not all.
 
     A Python that has come to its end in order did what it was to do, without the device.
@@ -310,7 +308,7 @@ def find_missing(plan: "Plan", attempt: Attempt) -> Optional[Cause]:
 class _Judge:
     """Weighs the failed ranks of an attempt against each other."""
 
-    def __init__(self, plan: "Plan", attempt: Attempt) -> None:
+    def __init__(self, plan: Plan, attempt: Attempt) -> None:
         self._plan = plan
         self._ranks = attempt.ranks
         self._reports = attempt.reports
@@ -364,7 +362,7 @@ class _Judge:
         cause = self._blame(first, code, sentence, failure, is_first=self._is_one_node)
         return replace(cause, left=left)
 
-    def _find_ended_before(self, first: RankResult) -> Tuple[int, ...]:
+    def _find_ended_before(self, first: LaunchRank) -> Tuple[int, ...]:
         """Find the ranks that had ended with 0 when this one failed because others were missing."""
         return tuple(
             rank.rank
@@ -372,7 +370,7 @@ class _Judge:
             if rank.outcome == Outcome.SUCCEEDED and _failed_at(rank) < _failed_at(first)
         )
 
-    def _find_suspect(self, first: RankResult, is_own: bool) -> Optional[Suspect]:
+    def _find_suspect(self, first: LaunchRank, is_own: bool) -> Optional[Suspect]:
         """Find the rank that ``first`` names, or that others do if its failure is not its own."""
         speakers = [first]
         if not is_own:
@@ -384,7 +382,7 @@ class _Judge:
         return None
 
     def _blame_suspect(
-        self, suspect: Suspect, first: RankResult, failure: Failure
+        self, suspect: Suspect, first: LaunchRank, failure: Failure
     ) -> Optional[Cause]:
         """Blame the rank that is named; None if its own end does not allow that."""
         code = _exit_code_of_launch(first)
@@ -421,13 +419,13 @@ class _Judge:
         more = describe_failure(failure).replace(" It", f" Rank {rank.rank}", 1)
         return self._blame(rank, _STALLED, sentence + more, failure)
 
-    def find_clearest(self) -> Tuple[RankResult, Optional[Failure]]:
+    def find_clearest(self) -> Tuple[LaunchRank, Optional[Failure]]:
         """Find the failed rank that explains most, the first of those that do equally.
 
         Returns:
             The rank, and the known failure of the vendor's stack, or None if it failed otherwise.
         """
-        unclear: List[Tuple[RankResult, Failure]] = []
+        unclear: List[Tuple[LaunchRank, Failure]] = []
         for rank in self.failed:
             failure = self._find_failure_of(rank)
             if failure is None or failure.is_own:
@@ -435,7 +433,7 @@ class _Judge:
             unclear.append((rank, failure))
         return min(unclear, key=lambda pair: pair[1].precedence)
 
-    def _find_speaker(self) -> Optional[Tuple[RankResult, Failure]]:
+    def _find_speaker(self) -> Optional[Tuple[LaunchRank, Failure]]:
         """Find the first stopped rank that speaks of a failure of its own."""
         for rank in self._ranks:
             if rank.outcome == Outcome.STOPPED:
@@ -444,7 +442,7 @@ class _Judge:
                     return rank, failure
         return None
 
-    def _find_failure_of(self, rank: RankResult) -> Optional[Failure]:
+    def _find_failure_of(self, rank: LaunchRank) -> Optional[Failure]:
         """Look into a failed rank's record, then into its logs."""
         failure = _find_failure(_record_text(rank))
         if failure is None and _speaks_for_itself(rank):
@@ -458,7 +456,7 @@ class _Judge:
             return None
         return failure
 
-    def _texts(self, rank: RankResult) -> Iterator[str]:
+    def _texts(self, rank: LaunchRank) -> Iterator[str]:
         """Give what a rank has recorded, and the end of each of its logs."""
         planned = self._plan.of(rank.rank)
         yield from _record_text(rank)
@@ -468,12 +466,12 @@ class _Judge:
         for path in paths:
             yield _tail(path, self._limit // len(paths))
 
-    def _describe_end(self, rank: RankResult) -> str:
+    def _describe_end(self, rank: LaunchRank) -> str:
         return _describe_end(rank, self._plan.of(rank.rank))
 
     def _blame(
         self,
-        rank: RankResult,
+        rank: LaunchRank,
         code: int,
         sentence: str,
         failure: Optional[Failure],
@@ -531,7 +529,7 @@ class _Judge:
         )
 
 
-def find_lack_of_room(planned: "RankPlan") -> str:
+def find_lack_of_room(planned: LaunchRank) -> str:
     """Find out why a rank can write no more into its log files; empty if it can."""
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]  # the ranks have the launcher's
     try:
@@ -547,7 +545,7 @@ def find_lack_of_room(planned: "RankPlan") -> str:
     return ""
 
 
-def _class_in_job(plan: "Plan", failure: Failure, is_first: bool) -> FailureClass:
+def _class_in_job(plan: Plan, failure: Failure, is_first: bool) -> FailureClass:
     """Give the class of a failure in this job.
 
     A secondary one has the class of its row where no other rank can have failed first. That the
@@ -559,7 +557,7 @@ def _class_in_job(plan: "Plan", failure: Failure, is_first: bool) -> FailureClas
     return failure.definition.failure_class if is_first else failure.failure_class
 
 
-def _describe_end(rank: RankResult, planned: "RankPlan") -> str:
+def _describe_end(rank: LaunchRank, planned: LaunchRank) -> str:
     """Say how a failed rank ended.
 
     The text of ``sys.exit("no data")`` has no record: the code is 1 then, and the log ends with it.
@@ -571,25 +569,25 @@ def _describe_end(rank: RankResult, planned: "RankPlan") -> str:
     return sentence.rstrip(".") + (describe_last_line(_last_lines(planned.stderr)) or ".")
 
 
-def _path_of_stacks(planned: "RankPlan") -> str:
+def _path_of_stacks(planned: LaunchRank) -> str:
     """Give the path of a file that the witness makes in each rank that is a Python."""
     return os.path.join(planned.folder, STACKS_NAME)
 
 
-def _has_failed(rank: RankResult) -> bool:
+def _has_failed(rank: LaunchRank) -> bool:
     """Tell whether it failed by itself; one that was never tried did not."""
     if rank.outcome == Outcome.NOT_STARTED:
         return rank.ended is not None
     return rank.outcome == Outcome.FAILED
 
 
-def _failed_at(rank: RankResult) -> float:
+def _failed_at(rank: LaunchRank) -> float:
     if rank.error is not None:
         return rank.error.time
     return math.inf if rank.ended is None else rank.ended
 
 
-def _exit_code_of_launch(rank: RankResult) -> int:
+def _exit_code_of_launch(rank: LaunchRank) -> int:
     """Give the exit code of a launch that fails because of this rank."""
     if rank.outcome == Outcome.NOT_STARTED:
         return 126 if rank.start_errno in (errno.EACCES, errno.ENOEXEC) else 127  # as a shell
@@ -602,7 +600,7 @@ def _exit_code_of_launch(rank: RankResult) -> int:
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
-def _speaks_for_itself(rank: RankResult) -> bool:
+def _speaks_for_itself(rank: LaunchRank) -> bool:
     if rank.error is not None:
         return rank.error.speaks_for_itself
     return rank.status is None or -rank.status in _FROM_OUTSIDE
@@ -628,7 +626,7 @@ _STACK_LINES = 20
 _PLOGS = 16  # files of one process; beyond these the newest count
 
 
-def _record_text(rank: RankResult) -> Iterator[str]:
+def _record_text(rank: LaunchRank) -> Iterator[str]:
     if rank.error is not None:
         yield f"{rank.error.message}\n{rank.error.traceback}"
 
@@ -649,7 +647,7 @@ def _last_lines(path: str) -> List[str]:
     return [shorten(line.decode("utf-8", "backslashreplace"), _WIDTH) for line in last_lines]
 
 
-def _find_plogs(planned: "RankPlan", pid: Optional[int]) -> List[str]:
+def _find_plogs(planned: LaunchRank, pid: Optional[int]) -> List[str]:
     """Find the vendor's log files of a rank's process, sorted by name.
 
     If there are none of that process in the rank's own folder, but there are others, it was one

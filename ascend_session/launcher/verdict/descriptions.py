@@ -6,7 +6,7 @@ import os
 import re
 import signal
 from itertools import groupby
-from typing import TYPE_CHECKING, List, NamedTuple, Optional, Sequence
+from typing import List, NamedTuple, Optional, Sequence
 
 from ascend_session.cluster.member import JoinedProcess
 from ascend_session.failures.failure import Failure
@@ -20,21 +20,17 @@ from ascend_session.failures.record import (
 )
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.files import read_end
+from ascend_session.launcher.job.events import BackgroundEnded, NotStarted, Repeated, ScriptRank
 from ascend_session.launcher.job.signals import find_signal_name, signal_name
-from ascend_session.launcher.show.lines import clean
-from ascend_session.launcher.verdict.result import Outcome, RankResult
+from ascend_session.launcher.plan.rank import LaunchRank, Outcome
 from ascend_session.rank_folder import STACKS_NAME
-from ascend_session.text import blank_unprintable, format_ranges, join_words, shorten
+from ascend_session.text import blank_unprintable, clean, format_ranges, join_words, shorten
 from ascend_session.user_code import is_user_file
-
-if TYPE_CHECKING:
-    from ascend_session.launcher.job.events import BackgroundEnded, NotStarted, Repeated, ScriptRank
-    from ascend_session.launcher.plan.plan import RankPlan
 
 _MOST_PEERS_NAMED = 8
 
 
-def describe_not_started(planned: "RankPlan", event: "NotStarted") -> str:
+def describe_not_started(planned: LaunchRank, event: NotStarted) -> str:
     """Say why the program of a rank could not be started."""
     what, text = "", event.text
     if event.tried == "started":
@@ -74,7 +70,7 @@ def _read_begin(path: str) -> bytes:
     return b""
 
 
-def describe_end(rank: RankResult, folder: str) -> str:
+def describe_end(rank: LaunchRank, folder: str) -> str:
     """Say how a failed rank ended; its exception counts, if there was one.
 
     Args:
@@ -103,7 +99,7 @@ def describe_end(rank: RankResult, folder: str) -> str:
     return f"{sentence}, the code a shell gives for {inner}." if inner else f"{sentence}."
 
 
-def describe_background(event: "BackgroundEnded") -> str:
+def describe_background(event: BackgroundEnded) -> str:
     """Say how a training ended that a rank had left running in the background."""
     what = f"Process {event.pid} ({event.command}), which rank {event.rank} left in the background,"
     end = f"exited with code {event.status}"
@@ -136,7 +132,7 @@ def describe_failure(failure: Optional[Failure], before: str = "") -> str:
     return "" if is_said else f" It reported '{failure.code}'."
 
 
-def describe_stopped(rank: RankResult, failure: Failure, first: RankResult) -> str:
+def describe_stopped(rank: LaunchRank, failure: Failure, first: LaunchRank) -> str:
     """Report a rank with a failure of its own that was stopped because of another one's."""
     meaning = f" ({failure.meaning})" if failure.meaning else ""
     return (
@@ -145,7 +141,7 @@ def describe_stopped(rank: RankResult, failure: Failure, first: RankResult) -> s
     )
 
 
-def describe_elsewhere(rank: RankResult, why: str) -> str:
+def describe_elsewhere(rank: LaunchRank, why: str) -> str:
     """Report that a rank of another node, which is named, is the cause."""
     first = why.split(". ")[0].rstrip(".")
     first = first[0].lower() + first[1:] if first.startswith("Rank") else first
@@ -166,7 +162,7 @@ def describe_interrupt(number: int) -> str:
     return f"The launcher was stopped by {signal_name(number)}{key}."
 
 
-def describe_killed(rank: RankResult, grace_s: float) -> str:
+def describe_killed(rank: LaunchRank, grace_s: float) -> str:
     """Report a rank that did not exit after a signal had stopped the job."""
     return f"Rank {rank.rank} had not exited after {grace_s:g} s and was killed."
 
@@ -181,7 +177,7 @@ def describe_guardian(died: bool) -> str:
 
 
 def describe_lost(
-    rank: RankResult,
+    rank: LaunchRank,
     first: JoinedProcess,
     ended: Sequence[JoinedProcess],
     count: int,
@@ -237,7 +233,7 @@ def _describe_crash_in_short(stacks: str) -> str:
     return f". It crashed ({reason}){f' at {_describe_frame(own[-1])}' if own else ''}"
 
 
-def describe_unstarted(rank: RankResult, absent: Sequence[int], size: str) -> str:
+def describe_unstarted(rank: LaunchRank, absent: Sequence[int], size: str) -> str:
     """Report ranks that a script, which has started others of their job, has not started."""
     are = "rank {} was" if len(absent) == 1 else "ranks {} were"
     return (
@@ -258,7 +254,7 @@ def describe_unrecorded(rank_ids: Sequence[str]) -> str:
     )
 
 
-def describe_missing(rank: RankResult, seen: Sequence["ScriptRank"], output: List[str]) -> str:
+def describe_missing(rank: LaunchRank, seen: Sequence[ScriptRank], output: List[str]) -> str:
     """Report ranks that a script has started and that never joined a job; output is the last's."""
     last = seen[-1]
     command, size = shorten(blank_unprintable(last.command), _WIDTH), len(seen)
@@ -271,7 +267,7 @@ def describe_missing(rank: RankResult, seen: Sequence["ScriptRank"], output: Lis
     )
 
 
-def describe_repeated(repeated: "Repeated", size: int) -> str:
+def describe_repeated(repeated: Repeated, size: int) -> str:
     """Report a launch of so many ranks of which each starts the ranks itself."""
     ranks = format_ranges(map(int, repeated.rank_ids))
     return (
@@ -280,7 +276,7 @@ def describe_repeated(repeated: "Repeated", size: int) -> str:
     )
 
 
-def describe_announced(rank: RankResult, size: int) -> str:
+def describe_announced(rank: LaunchRank, size: int) -> str:
     """Report a script for so many ranks that has started none that anybody saw."""
     return (
         f"Rank {rank.rank} is a script for {size} ranks that ended with 0, but no process has come "

@@ -6,20 +6,17 @@ of another node, finds nothing there, and reports nothing.
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ascend_session.cluster.variables import is_independent
-from ascend_session.launcher.verdict.result import Attempt, Cause
+from ascend_session.launcher.job.attempt import Attempt, Cause
+from ascend_session.launcher.plan.plan import Plan
 from ascend_session.rank_folder import read_models
 from ascend_session.spelling import Message, option
-
-if TYPE_CHECKING:
-    from ascend_session.launcher.plan.plan import Plan
 
 _DIFFERENT_MODELS_CODE = 1  # the exit code of the launch
 
 
-def judge_models(plan: "Plan", attempt: Attempt) -> None:
+def judge_models(plan: Plan, attempt: Attempt) -> None:
     """Complete an attempt that `result.judge` has judged: a success needs one model.
 
     The error of a comparison counts only if nothing else failed: a rank that stopped early holds
@@ -43,7 +40,7 @@ def judge_models(plan: "Plan", attempt: Attempt) -> None:
         )
 
 
-def _has_exchanged_nothing(plan: "Plan", attempt: Attempt) -> bool:
+def _has_exchanged_nothing(plan: Plan, attempt: Attempt) -> bool:
     """Return whether this is a job of several ranks, none of which has opened a system.
 
     With the vendor's own packages, on devices, ranks open theirs without a trace.

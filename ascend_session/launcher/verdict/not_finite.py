@@ -8,7 +8,7 @@ from typing import List, Mapping, NamedTuple, Optional, Tuple
 
 from ascend_session.failures.record import ErrorRecord
 from ascend_session.launcher.job.reports import NotFinite
-from ascend_session.launcher.verdict.result import RankResult
+from ascend_session.launcher.plan.rank import LaunchRank
 from ascend_session.text import format_ranges
 
 # What TensorFlow says: NanTensorHook, check_numerics, verify_tensor_all_finite, and scripts.
@@ -49,7 +49,7 @@ def find_first(reports: Mapping[int, NotFinite]) -> Optional[FirstNotFinite]:
     return FirstNotFinite(tuple(own), text)
 
 
-def raised_alike(failed: List[RankResult], size: int) -> Optional[ErrorRecord]:
+def raised_alike(failed: List[LaunchRank], size: int) -> Optional[ErrorRecord]:
     """Return the exception that all ranks of a job have raised; None if they did not."""
     errors = [rank.error for rank in failed]
     first = errors[0] if errors else None

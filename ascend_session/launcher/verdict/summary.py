@@ -8,8 +8,9 @@ import os
 import signal
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
+from ascend_session.launcher.job.attempt import Attempt, Cause
 from ascend_session.launcher.job.signals import signal_name
-from ascend_session.launcher.verdict.result import Attempt, Cause, LaunchResult, Outcome, RankResult
+from ascend_session.launcher.plan.rank import LaunchRank, Outcome
 from ascend_session.text import format_duration, format_ranges
 
 # What a class means for whoever reads this; `failures.FailureClass` has the words for programs.
@@ -51,7 +52,9 @@ class _Style(NamedTuple):
 
 
 def summarize(
-    result: LaunchResult,
+    code: int,
+    attempts: Sequence[Attempt],
+    notes: Sequence[str] = (),
     known: Sequence[str] = (),
     width: Optional[int] = None,
     is_coloured: bool = False,
@@ -59,64 +62,71 @@ def summarize(
     """Write the summary, with an end of line at its end.
 
     Args:
-        result: What became of the launch.
+        code: The exit code of the launch.
+        attempts: Its attempts, in order.
+        notes: What the user should know besides, in sentences.
         known: Notes that were shown already; after a success they are not repeated.
         width: At which sentences are folded; None for files and pipes.
         is_coloured: Whether codes of a terminal are in it.
     """
     style = _Style(width, is_coloured)
-    if result.ok:
-        notes = [note for note in result.notes if note not in known]
-        lines = [_describe_success(result), *_grid(_list_processes(result), style), *notes]
+    if code == 0:
+        new = [note for note in notes if note not in known]
+        lines = [_describe_success(attempts), *_grid(_list_processes(attempts), style), *new]
         return "\n".join(lines) + "\n"
-    cause = result.cause
+    cause, ranks = attempts[-1].cause, attempts[-1].ranks
     lines = []
     if cause is not None and cause.place:
         first, *more = cause.place
         lines += ["", style.emphasize(first, "bold"), *more]
-    if cause is not None and cause.tail and not _is_explained(cause, result.ranks):
+    if cause is not None and cause.tail and not _is_explained(cause, ranks):
         whose = "" if cause.rank is None else f" of rank {cause.rank}"
         lines += ["", style.emphasize(f"Last lines{whose}:", "dim")]
         lines += [f"  {line}" for line in cause.tail]
     why = "It is not known why." if cause is None else cause.said
     fate, color = "failed", "red"
-    stop_failures = [rank.stop_failure for rank in result.ranks if rank.stop_failure]
+    stop_failures = [rank.stop_failure for rank in ranks if rank.stop_failure]
     if stop_failures:
         fate, why = "failed while stopping", f"{why} {stop_failures[0]}"
     elif cause is not None and cause.rank is None:
         if cause.exit_code == 128 + signal.SIGINT:
             fate, color = "was interrupted", "yellow"
-        elif result.attempts[-1].signal is not None:
+        elif attempts[-1].signal is not None:
             fate, color = "was stopped", "yellow"
     verdict = f"ascend-session: the job {fate}. {why}"
     lines += ["", style.emphasize(verdict, color, "bold")]
-    return "\n".join([*lines, *_grid(list(_list_facts(result)), style)]) + "\n"
+    return "\n".join([*lines, *_grid(list(_list_facts(code, attempts, notes)), style)]) + "\n"
 
 
-def _is_explained(cause: Cause, ranks: Sequence[RankResult]) -> bool:
+def _is_explained(cause: Cause, ranks: Sequence[LaunchRank]) -> bool:
     """Tell whether the exception says why, so that the last lines of the log need not."""
     error = None if cause.rank is None else ranks[cause.rank - ranks[0].rank].error
     return bool(cause.place) and error is not None and error.type != "SystemExit"
 
 
-def _describe_success(result: LaunchResult) -> str:
-    count = len(result.ranks)
+def _describe_success(attempts: Sequence[Attempt]) -> str:
+    first, last = attempts[0], attempts[-1]
+    count = len(last.ranks)
     who = "the rank" if count == 1 else f"all {count} ranks"
-    tries = len(result.attempts)
-    again = "" if tries == 1 else f" at attempt {tries}{_describe_start(result.attempts[-1])}"
-    took = _format_seconds(result.attempts[-1].ended - result.attempts[0].started)
+    tries = len(attempts)
+    again = "" if tries == 1 else f" at attempt {tries}{_describe_start(last)}"
+    took = _format_seconds(last.ended - first.started)
     model = ""
-    if result.attempts[-1].is_one_model:
+    if last.is_one_model:
         model = " and hold one model" if count > 1 else ", and the ranks below it hold one model,"
-    return f"ascend-session: {who} succeeded{again}{model} in {took}; logs in {_folder_of(result)}"
+    return (
+        f"ascend-session: {who} succeeded{again}{model} in {took}; logs in {_folder_of(attempts)}"
+    )
 
 
 def _describe_start(attempt: Attempt) -> str:
     return f" from step {attempt.first_step}" if attempt.first_step else ""
 
 
-def _list_facts(result: LaunchResult) -> Iterator[Tuple[str, str]]:
-    cause, ranks = result.cause, result.ranks
+def _list_facts(
+    code: int, attempts: Sequence[Attempt], notes: Sequence[str]
+) -> Iterator[Tuple[str, str]]:
+    cause, ranks = attempts[-1].cause, attempts[-1].ranks
     if cause is not None:
         rank = None if cause.rank is None else ranks[cause.rank - ranks[0].rank]
         if cause.advice:
@@ -126,32 +136,32 @@ def _list_facts(result: LaunchResult) -> Iterator[Tuple[str, str]]:
         elif rank is not None and not cause.place and rank.stderr:
             yield "What to do", f"Rank {cause.rank} wrote nothing: run its program alone, and look."
         if cause.failure_class is not None:
-            code = "" if cause.failure is None else f"{cause.failure.code}, "
+            name = "" if cause.failure is None else f"{cause.failure.code}, "
             kind = cause.failure_class.value
             is_listed = cause.failure is None or cause.failure.definition.is_listed
-            yield "Failure", f"{code}{_CLASSES.get(kind, kind) if is_listed else _UNLISTED}"
+            yield "Failure", f"{name}{_CLASSES.get(kind, kind) if is_listed else _UNLISTED}"
         if rank is not None:
             streams = [path for path in (rank.stderr, rank.stdout) if path]
             paths = [f"{path}{_describe_size(path)}" for path in streams]
             paths += [cause.stacks] if cause.stacks else []
             yield from _label_first(f"Rank {cause.rank}", [*paths, *cause.plogs])
-    if cause is not None and cause.exit_code != result.code:
+    if cause is not None and cause.exit_code != code:
         end = "because the launcher was told to end before it tried again"
     else:
-        end = f"after {_format_seconds(result.attempts[-1].ended - result.attempts[0].started)}"
-    yield "Exit code", f"{result.code}, {end}"
+        end = f"after {_format_seconds(attempts[-1].ended - attempts[0].started)}"
+    yield "Exit code", f"{code}, {end}"
     yield from _list_stop_failures(ranks)
     yield from _list_others(cause, [rank for rank in ranks if not rank.stop_failure])
-    if len(result.attempts) > 1:
-        yield from _label_first("Attempts", _list_attempts(result.attempts))
-    yield from _list_processes(result)
-    yield from _label_first("Notes", result.notes)
-    yield "All logs", _folder_of(result)
+    if len(attempts) > 1:
+        yield from _label_first("Attempts", _list_attempts(attempts))
+    yield from _list_processes(attempts)
+    yield from _label_first("Notes", notes)
+    yield "All logs", _folder_of(attempts)
 
 
-def _list_stop_failures(ranks: Sequence[RankResult]) -> Iterator[Tuple[str, str]]:
+def _list_stop_failures(ranks: Sequence[LaunchRank]) -> Iterator[Tuple[str, str]]:
     """List what went wrong in ranks after a signal had stopped the job, and their logs."""
-    groups: Dict[str, List[RankResult]] = {}
+    groups: Dict[str, List[LaunchRank]] = {}
     for rank in ranks:
         if rank.stop_failure:
             text = rank.stop_failure.replace(f"Rank {rank.rank} ", "", 1)
@@ -171,7 +181,7 @@ def _describe_size(path: str) -> str:
         return " (not there)"
 
 
-def _list_others(cause: Optional[Cause], ranks: Sequence[RankResult]) -> Iterator[Tuple[str, str]]:
+def _list_others(cause: Optional[Cause], ranks: Sequence[LaunchRank]) -> Iterator[Tuple[str, str]]:
     """List the ranks that are not the cause, by what became of them."""
     groups: Dict[Tuple[str, str], List[int]] = {}
     failed = [rank.rank for rank in ranks if rank.outcome == Outcome.FAILED]
@@ -202,7 +212,7 @@ def _list_others(cause: Optional[Cause], ranks: Sequence[RankResult]) -> Iterato
         )
 
 
-def _describe_end(rank: RankResult) -> str:
+def _describe_end(rank: LaunchRank) -> str:
     """Say why a rank failed; how each obeyed when it was stopped is of no interest."""
     if rank.outcome == Outcome.NOT_STARTED:
         # What the label and the list of ranks say already goes; then equal troubles are one group.
@@ -236,20 +246,20 @@ def _list_attempts(attempts: Sequence[Attempt]) -> Iterator[str]:
         yield text
 
 
-def _list_processes(result: LaunchResult) -> List[Tuple[str, str]]:
+def _list_processes(attempts: Sequence[Attempt]) -> List[Tuple[str, str]]:
     """List the processes that ranks left behind, and those that could not be ended."""
-    swept = [name for attempt in result.attempts for name in attempt.swept]
-    left = [name for attempt in result.attempts for name in attempt.left]
+    swept = [name for attempt in attempts for name in attempt.swept]
+    left = [name for attempt in attempts for name in attempt.left]
     return [
         *_label_first("Left behind by ranks, ended", swept),
         *_label_first("STILL RUNNING, could not be ended", left),
     ]
 
 
-def _folder_of(result: LaunchResult) -> str:
+def _folder_of(attempts: Sequence[Attempt]) -> str:
     """Give the folder of the launch, or of its only attempt."""
-    last = result.attempts[-1].folder
-    return last if len(result.attempts) == 1 else os.path.dirname(last)
+    last = attempts[-1].folder
+    return last if len(attempts) == 1 else os.path.dirname(last)
 
 
 def _label_first(label: str, items: Iterable[str]) -> Iterator[Tuple[str, str]]:

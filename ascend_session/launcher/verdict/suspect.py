@@ -7,14 +7,12 @@ src/framework/cluster_maintenance/health/heartbeat/heartbeat.cc of hicann/hccl.
 """
 
 import re
-from typing import TYPE_CHECKING, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Iterable, List, NamedTuple, Optional, Tuple
 
 from ascend_session.failures.peers import LOCATION
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
+from ascend_session.launcher.plan.plan import Plan
 from ascend_session.text import blank_unprintable, shorten
-
-if TYPE_CHECKING:
-    from ascend_session.launcher.plan.plan import Plan
 
 _LONGEST = 400  # characters of what is quoted, or stands behind a location
 _NAMED = "ranks? [0-9]{1,7}(?:(?:, | and | to )(?:rank )?[0-9]{1,7})*"
@@ -41,7 +39,7 @@ class Suspect(NamedTuple):
     is_by_hccl: bool
 
 
-def find_suspect(texts: Iterable[str], plan: "Plan", reporter: int) -> Optional[Suspect]:
+def find_suspect(texts: Iterable[str], plan: Plan, reporter: int) -> Optional[Suspect]:
     """Find whom a rank names in what it has written; None if nobody but itself.
 
     Args:
@@ -71,7 +69,7 @@ def _expand(names: str) -> List[int]:
     return ranks
 
 
-def _find_rank(plan: "Plan", server: str, device: int) -> Optional[int]:
+def _find_rank(plan: Plan, server: str, device: int) -> Optional[int]:
     """Find the rank that opens a device of a server; None if that is not known."""
     table = plan.nodes.table
     if plan.nodes.count > 1:

@@ -1,7 +1,7 @@
-"""The guardian of a job: the parent of its ranks, with the loop in which all happens to them.
+"""The loop of a job, in which all happens to its ranks.
 
-It is a process of its own, in which nothing else happens, and that a launcher which is killed
-leaves behind to end the job. It
+It runs in the guardian: the parent of the ranks, a process of its own in which nothing else
+happens, and that a launcher which is killed leaves behind to end the job. It
 
 * starts every rank in a session of its own, with SIGKILL as its signal for the guardian's death;
 * notices ends by SIGCHLD, and stops everyone at the first end that is no success;
@@ -13,12 +13,10 @@ leaves behind to end the job. It
 * talks with the launcher through a socket, and stops everyone when that is closed;
 * leaves when it has no child, which for a subreaper means that no process of the job lives.
 
-The launcher starts it by ``python -m``. The first rank waits for it, so what only some jobs need is
-imported where they need it.
+The first rank waits for this process, so what only some jobs need is imported where they need it.
 
-Launcher and guardian send each other `marshal` values, each behind its length: both ends run
-the same interpreter. The first message is the job, a dictionary that the supervisor makes. Then the
-launcher may send
+The first message from the launcher (`messages`) is the job, which `guardian_process` makes. Then it
+may send
 
 * ``("stop", signal, is_from_outside)``: ask everyone to exit (`stopping`), and kill them after the
   job's grace; whether the launcher got SIGTERM itself;
@@ -28,24 +26,30 @@ launcher may send
 * ``("pause",)`` and ``("continue",)``: stop everyone, which ``paused`` answers, and let everyone go
   on;
 
-and the guardian sends the events of `events.EVENTS` that are its own, under their names there and
-with the values of their fields; ranks are counted from 0 in the order of the job. ``over`` is the
+and the guardian sends the events of `events.EVENTS`, under their names and with the values of their
+fields; ranks are counted from 0 in the order of the job. ``over`` is the
 last one.
 """
 
 import contextlib
-import marshal
 import math
 import os
 import select
 import signal
-import sys
 import time
 from typing import TYPE_CHECKING, Any, Collection, Dict, List, Optional, Set, Tuple
 
+from ascend_session.launcher.job.children import (
+    describe_processes,
+    find_group,
+    list_children,
+    list_descendants,
+    set_cpus,
+)
+from ascend_session.launcher.job.messages import MessageChannel
 from ascend_session.launcher.job.signals import ASKING, TERMINATED, find_catchers, group_by_parent
+from ascend_session.launcher.job.start import GuardedRank, read_trouble, start_rank
 from ascend_session.launcher.job.stopping import Stopping
-from ascend_session.rank_folder import RANK_FOLDER, RANK_PID
 
 if TYPE_CHECKING:
     from ascend_session.launcher.job.absence import Absence
@@ -54,222 +58,6 @@ if TYPE_CHECKING:
     from ascend_session.launcher.job.reports import ReportReceiver, Reports
     from ascend_session.launcher.job.script_ranks import RepeatWatch, ScriptWatch
     from ascend_session.launcher.job.stall import StallWatch
-
-# Python ignores the last two, which a program inherits. The others have the guardian's handlers
-# until there is a program, and one that came before that would be lost in them.
-_RESET_IN_RANKS = (*ASKING, signal.SIGPIPE, signal.SIGXFSZ)
-
-# prctl(2)
-_SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
-
-
-def _prctl(option: int, value: int) -> None:
-    import ctypes  # not needed by the launcher
-
-    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
-
-
-def _die_with_parent(number: int, parent: int) -> bool:
-    """Ask for a signal when the parent's thread that started this process ends.
-
-    Returns:
-        Whether the parent was there when it was asked for; if not, the signal does not come.
-    """
-    _prctl(_SET_PDEATHSIG, number)
-    return os.getppid() == parent
-
-
-def start_rank(rank: Dict[str, Any]) -> Tuple[int, int]:
-    """Fork; return the child's pid and a pipe for `read_trouble`.
-
-    Raises:
-        OSError: If there can be no more processes.
-    """
-    parent = os.getpid()
-    read, write = os.pipe()
-    # A signal that comes to the child early has to wait until it ends the rank, not the guardian.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ASKING)
-    try:
-        pid = os.fork()
-        if not pid:
-            _become(rank, parent, write)
-    except OSError:
-        os.close(read)
-        raise
-    finally:
-        os.close(write)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    return pid, read
-
-
-def _become(rank: Dict[str, Any], parent: int, write: int) -> None:
-    """Become the rank's program; write what went wrong to the pipe, which a program closes."""
-    stage = "started"
-    try:
-        os.setsid()
-        if not _die_with_parent(signal.SIGKILL, parent):
-            os._exit(128 + signal.SIGKILL)
-        stdin = 0 if rank["is_attached"] else os.open(os.devnull, os.O_RDONLY)
-        os.dup2(stdin, 0)
-        if not rank["is_attached"]:
-            for number, log in (1, rank["stdout"]), (2, rank["stderr"]):
-                if not isinstance(log, int):  # a pipe
-                    stage = f"started with its log file {os.fsdecode(log)}"
-                    log = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-                os.dup2(log, number)
-        for number in _RESET_IN_RANKS:
-            signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, [])
-        stage = f"started in {os.fsdecode(rank['cwd'])}"
-        os.chdir(rank["cwd"])
-        stage = "started"
-        environment = {**rank["environment"], os.fsencode(RANK_PID): b"%d" % os.getpid()}
-        os.execve(rank["command"][0], rank["command"], environment)
-    except BaseException as failure:
-        number = getattr(failure, "errno", None) or 0
-        text = getattr(failure, "strerror", None) or str(failure)
-        os.write(write, marshal.dumps((stage, number, text)))
-    finally:
-        os._exit(127)
-
-
-def read_trouble(pipe: int) -> Optional[Tuple[str, int, str]]:
-    """Read why a child that has ended never was a rank; None if it was.
-
-    Returns:
-        What was tried, the error's number and its text.
-    """
-    os.set_blocking(pipe, False)
-    try:
-        data = os.read(pipe, 65536)
-    except BlockingIOError:
-        data = b""
-    os.close(pipe)
-    trouble: Optional[Tuple[str, int, str]] = marshal.loads(data) if data else None
-    return trouble
-
-
-def _list_children() -> List[int]:
-    """List the ranks that have not exited, and the processes that this one has adopted."""
-    with contextlib.suppress(OSError), open(f"/proc/self/task/{os.getpid()}/children") as file:
-        return [int(word) for word in file.read().split()]
-    return []  # this kernel does not list them
-
-
-def _list_descendants() -> List[Any]:
-    """List the processes below this one, without those that have ended.
-
-    Only a job that leaves processes behind, or is stopped, needs psutil.
-    """
-    import psutil
-
-    processes = []
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error):
-            if process.status() != psutil.STATUS_ZOMBIE:
-                processes.append(process)
-    return processes
-
-
-def _find_group(pid: int) -> int:
-    try:
-        return os.getpgid(pid)
-    except OSError:
-        return 0
-
-
-def _describe_processes(processes: List[Any]) -> List[str]:
-    """Describe processes: the pid and the command of each."""
-    import psutil
-
-    descriptions = []
-    for process in processes:
-        try:
-            words = " ".join(process.cmdline()) or process.name()
-            descriptions.append(f"{process.pid} ({words[:200]})")
-        except psutil.Error:
-            descriptions.append(str(process.pid))
-    return descriptions
-
-
-_LENGTH = 4  # bytes of a message's length
-
-
-class MessageChannel:
-    """One end of the socket, which does not block; it is open until the other end is closed."""
-
-    def __init__(self, fd: int) -> None:
-        os.set_blocking(fd, False)
-        self.fd = fd
-        self.is_open = True
-        self.sent: List[Any] = []
-        self._received = bytearray()
-        self._unsent = bytearray()
-
-    def receive(self) -> List[Any]:
-        """Read the messages that have come whole by now."""
-        try:
-            chunk = os.read(self.fd, 1 << 20)
-        except BlockingIOError:
-            return []
-        except OSError:
-            chunk = b""
-        if not chunk:
-            self.is_open = False
-        self._received += chunk
-        messages = []
-        while len(self._received) >= _LENGTH:
-            end = _LENGTH + int.from_bytes(self._received[:_LENGTH], "little")
-            if len(self._received) < end:
-                break
-            messages.append(marshal.loads(bytes(self._received[_LENGTH:end])))
-            del self._received[:end]
-        return messages
-
-    def send(self, message: Any, is_kept: bool = True) -> None:
-        """Send a message, or as much of it as there is room for now; see `flush`.
-
-        Args:
-            message: The message.
-            is_kept: Whether it is kept in `sent`; those of which there may be many are not.
-        """
-        if is_kept:
-            self.sent.append(message)
-        data = marshal.dumps(message)
-        self._unsent += len(data).to_bytes(_LENGTH, "little") + data
-        self.flush()
-
-    def flush(self, wait: bool = False) -> None:
-        """Send more of what is not sent yet; with ``wait``, all of it."""
-        while self.is_open and self._unsent:
-            try:
-                sent = os.write(self.fd, self._unsent)
-            except BlockingIOError:
-                if not wait:
-                    return
-                self.wait(select.POLLOUT)
-                continue
-            except OSError:
-                self.is_open = False
-                return
-            del self._unsent[:sent]
-
-    def wait(self, event: int, limit_ms: Optional[int] = None) -> None:
-        """Wait for an event of poll(2), or the end of the channel."""
-        poll = select.poll()
-        poll.register(self.fd, event)
-        poll.poll(limit_ms)
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether the other end has yet to read what was sent."""
-        return bool(self._unsent)
-
-    @property
-    def events(self) -> int:
-        """The events of poll(2) to wait for."""
-        return select.POLLIN | (select.POLLOUT if self._unsent else 0)
-
 
 # How long processes have to exit, before those are looked for that are asked next.
 _BEFORE_SWEEP_S, _BETWEEN_SWEEPS_S = 0.02, 0.5
@@ -293,19 +81,17 @@ class GuardedJob:
 
     Args:
         channel: The way to the launcher.
-        job: ``listener``, the descriptor for `reports.ReportReceiver`; ``ranks``, each with
-            ``command``, ``cwd``, ``environment``, ``cpus``, ``is_attached``, and the log files
-            ``stdout`` and ``stderr``; ``has_pipes``, whether these are written through pipes;
-            ``stall``, what `stall.WatchedJob` has besides; ``first_rank``, the number of the first
-            one in the job; ``grace``; ``size``, the number of ranks of the job on all nodes, if
-            they may be scripts that start ranks, or else 0;
-            ``unfinished``, for `result.write_result_of_killed`.
+        job: ``listener``, the descriptor for `reports.ReportReceiver`; ``ranks``, each with the
+            values of a `GuardedRank`; ``has_pipes``, whether their log files are written through
+            pipes; ``stall``, what `stall.WatchedJob` has besides; ``grace``; ``size``, the number
+            of ranks of the job on all nodes, if they may be scripts that start ranks, or else 0.
     """
 
     def __init__(self, channel: MessageChannel, job: Dict[str, Any]) -> None:
         self._channel = channel
-        self._ranks: List[Dict[str, Any]] = job["ranks"]
-        self._first_rank: int = job["first_rank"]
+        self._ranks = [GuardedRank(*values) for values in job["ranks"]]
+        self._first_rank = self._ranks[0].rank
+        self._numbers = {rank.folder: number for number, rank in enumerate(self._ranks)}
         self._watched: Dict[str, Any] = job["stall"]
         self._stall: Optional[StallWatch] = None
         self._paused_at = 0.0
@@ -351,6 +137,11 @@ class GuardedJob:
         for fd in (self._wake, self._listener):
             self._poll.register(fd, select.POLLIN)
 
+    @property
+    def folders(self) -> List[str]:
+        """The folder of each rank, in order."""
+        return list(self._numbers)
+
     def run(self, messages: List[Any]) -> None:
         """Start the ranks and stay until the end.
 
@@ -363,7 +154,7 @@ class GuardedJob:
         living: List[str] = []
         while self._reap():
             if self._is_due("give up"):
-                living = _describe_processes(_list_descendants())
+                living = describe_processes(list_descendants())
                 break
             self._act()
             if self._channel.is_open:
@@ -417,11 +208,11 @@ class GuardedJob:
                 break
             # This process goes to the CPUs first, and the child inherits them: so it is bound from
             # its first instruction, and one that cannot be is known at once.
-            cpus = cpus_before if rank["cpus"] is None else rank["cpus"]
+            cpus = cpus_before if rank.cpus is None else rank.cpus
             try:
                 os.sched_setaffinity(0, cpus)
             except OSError as failure:  # such as CPUs that were taken away since they were planned
-                _set_cpus(cpus_before)
+                set_cpus(cpus_before)
                 why = failure.strerror or str(failure)
                 self._channel.send(("not_bound", number, why, time.time()))
             try:
@@ -434,9 +225,9 @@ class GuardedJob:
                 self._has_failed = True
                 break
             self._alive[pid] = number, pipe
-            self._folders[pid] = _folder_of(rank)
+            self._folders[pid] = rank.folder
             self._channel.send(("start", number, pid, time.time()))
-        _set_cpus(cpus_before)
+        set_cpus(cpus_before)
         if self._pipes:
             from ascend_session.launcher.job.copying import PipeCopier
 
@@ -446,14 +237,14 @@ class GuardedJob:
         """Start a rank that writes to pipes, from which its log files are written."""
         rank = self._ranks[number]
         ends: List[int] = []
-        if rank["is_attached"]:
+        if rank.is_attached:
             return start_rank(rank)
         try:
-            for name in ("stdout", "stderr"):
+            for log in (rank.stdout, rank.stderr):
                 read, write = os.pipe()
-                self._pipes[read] = number, rank[name]
+                self._pipes[read] = number, log
                 ends.append(write)
-            return start_rank({**rank, "stdout": ends[0], "stderr": ends[1]})
+            return start_rank(rank, (ends[0], ends[1]))
         finally:
             for end in ends:
                 os.close(end)
@@ -511,10 +302,9 @@ class GuardedJob:
             self._poll.unregister(self._listener)
             self._poll.register(self._receiver, select.POLLIN)
         reports = self._reports()
-        numbers = {_folder_of(rank): number for number, rank in enumerate(self._ranks)}
         for folder, pid, message in self._receiver.receive():
             # A launcher that has been stopped (Ctrl-Z) misses steps, and nothing else.
-            number = numbers.get(folder)
+            number = self._numbers.get(folder)
             if number is None or (message["kind"] == "step" and self._channel.is_behind):
                 continue
             reports.note(self._first_rank + number, pid, message)
@@ -540,7 +330,7 @@ class GuardedJob:
                 del reports.joining[pid]
                 continue
             absence = self._absences.setdefault(pid, Absence(pid, rank, size))
-            folder = _folder_of(self._ranks[number - self._first_rank])
+            folder = self._ranks[number - self._first_rank].folder
             processes = reports.list_processes(number, folder)
             text = absence.explain(processes, absent)
             if text and self._receiver is not None:
@@ -567,15 +357,10 @@ class GuardedJob:
     def _stall_watch(self) -> "StallWatch":
         """Return the watch, which takes its time to load."""
         if self._stall is None:
-            from ascend_session.launcher.job.stall import StallWatch, WatchedJob, WatchedRank
+            from ascend_session.launcher.job.stall import StallWatch, WatchedJob
 
-            ranks = []
-            for number, rank in enumerate(self._ranks, self._first_rank):
-                logs = () if rank["is_attached"] else (rank["stdout"], rank["stderr"])
-                folder = _folder_of(rank)
-                ranks.append(WatchedRank(number, folder, tuple(map(os.fsdecode, logs))))
             folders = {name: os.fsdecode(self._watched[name]) for name in ("folder", "cwd")}
-            job = WatchedJob(**{**self._watched, **folders, "ranks": tuple(ranks)})
+            job = WatchedJob(**{**self._watched, **folders, "ranks": tuple(self._ranks)})
             self._stall = StallWatch(job, self._reports())
         return self._stall
 
@@ -595,7 +380,7 @@ class GuardedJob:
         if self._is_stopping or self._is_paused or self._has_reported_ranks:
             return
         watch = self._stall_watch()
-        if any(rank["is_attached"] for rank in self._ranks):
+        if any(rank.is_attached for rank in self._ranks):
             return
         event = watch.look(self._running())
         if isinstance(event, StallNote):
@@ -660,12 +445,12 @@ class GuardedJob:
     def _sweep(self) -> None:
         """Ask those to exit whose turn it is, and report what all ranks have left behind."""
         del self._due["sweep"]
-        processes = _list_descendants()
+        processes = list_descendants()
         if not self._alive and not self._has_swept:
             self._has_swept = True
-            left = [each for each in processes if _find_group(each.pid) not in self._groups]
+            left = [each for each in processes if find_group(each.pid) not in self._groups]
             if left:
-                descriptions = tuple(_describe_processes(left))
+                descriptions = tuple(describe_processes(left))
                 self._channel.send(("left_behind", descriptions, time.time()))
         if self._stopping is not None:
             self._stopping.ask_next(processes)
@@ -685,7 +470,7 @@ class GuardedJob:
             self._script_watch.note_absent(self._reports().joining)
         elif self._repeat_watch is not None and not self._is_stopping:
             given = {
-                pid: os.fsdecode(self._ranks[number]["environment"].get(b"RANK_ID", b""))
+                pid: os.fsdecode(self._ranks[number].environment.get(b"RANK_ID", b""))
                 for pid, (number, _) in self._alive.items()
             }
             repeated = self._repeat_watch.find_repeated(given)
@@ -701,7 +486,7 @@ class GuardedJob:
         """Tell whether ranks of a script live on that has ended; say so the first time."""
         if self._script_watch is None or self._is_stopping:
             return False
-        processes = self._reports().list_processes(0, _folder_of(self._ranks[0]))
+        processes = self._reports().list_processes(0, self._ranks[0].folder)
         ranks = self._script_watch.find_awaited(processes)
         now = time.monotonic()
         if ranks and not self._has_reported_ranks:
@@ -714,13 +499,13 @@ class GuardedJob:
     def _look_at_background(self) -> None:
         """Look at what ranks that have exited with 0 have left running, as long as it matters."""
         del self._due["background"]
-        adopted = [pid for pid in _list_children() if pid not in self._alive]
+        adopted = [pid for pid in list_children(os.getpid()) if pid not in self._alive]
         if self._is_stopping or self._has_failed or not (adopted or self._background):
             return
         if self._background is None:
             from ascend_session.launcher.job.background import BackgroundWatch
 
-            self._background = BackgroundWatch([_folder_of(rank) for rank in self._ranks])
+            self._background = BackgroundWatch(self.folders)
         self._background.look(adopted, (rank for rank, _ in self._alive.values()))
         if adopted:
             self._due["background"] = self._background.next_look()
@@ -789,7 +574,7 @@ class GuardedJob:
         import psutil
 
         pids = []
-        children = group_by_parent(_list_descendants())
+        children = group_by_parent(list_descendants())
         for child in children.get(os.getpid(), []):
             for process in find_catchers(child, number, children):
                 with contextlib.suppress(psutil.Error):
@@ -802,7 +587,7 @@ class GuardedJob:
         self._signal_groups(number)
         import psutil
 
-        for process in _list_descendants():
+        for process in list_descendants():
             with contextlib.suppress(psutil.Error):
                 process.send_signal(number)
 
@@ -856,45 +641,3 @@ class GuardedJob:
             return None
         wait_s = min(self._due.values()) - time.monotonic()
         return min(max(0.0, wait_s), _LONGEST_WAIT_S) * 1000 + 1
-
-
-def _folder_of(rank: Dict[str, Any]) -> str:
-    return os.fsdecode(rank["environment"].get(os.fsencode(RANK_FOLDER), b""))
-
-
-def _set_cpus(cpus: Collection[int]) -> None:
-    with contextlib.suppress(OSError):
-        os.sched_setaffinity(0, cpus)
-
-
-def main() -> None:
-    """Read two arguments, the socket and the pid of the launcher; then the job from the socket."""
-    fd, launcher = int(sys.argv[1]), int(sys.argv[2])
-    os.set_inheritable(fd, False)
-    _prctl(_SET_CHILD_SUBREAPER, 1)
-    # The socket tells it too, unless a child of the launcher keeps the other end open.
-    if not _die_with_parent(signal.SIGTERM, launcher):
-        return
-    channel = MessageChannel(fd)
-    messages: List[Any] = []
-    while channel.is_open and not messages:
-        channel.wait(select.POLLIN)
-        messages = channel.receive()
-    if not messages:
-        return  # the launcher has gone
-    job = messages[0]
-    guarded = GuardedJob(channel, job)
-    guarded.run(messages[1:])
-    # Its sockets are closed before it is no process any more.
-    has_died = not channel.is_open and not (guarded.is_kill_asked and os.getppid() == launcher)
-    if has_died and job["unfinished"]:
-        from ascend_session.launcher.verdict.result import write_result_of_killed
-
-        with contextlib.suppress(OSError):  # nobody is left to be told
-            folders = [_folder_of(rank) for rank in job["ranks"]]
-            write_result_of_killed(job["unfinished"], folders, channel.sent)
-    os._exit(0)  # at once, for the launcher waits
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,47 @@
+"""The guardian, the process of a job's loop, which the launcher starts by ``python -m``.
+
+If the launcher is killed, it writes the result of the launch when the job is over.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import sys
+from typing import Any, List
+
+from ascend_session.launcher.job.children import adopt_descendants, die_with_parent
+from ascend_session.launcher.job.loop import GuardedJob
+from ascend_session.launcher.job.messages import MessageChannel
+
+
+def main() -> None:
+    """Read two arguments, the socket and the pid of the launcher; then the job from the socket."""
+    fd, launcher = int(sys.argv[1]), int(sys.argv[2])
+    os.set_inheritable(fd, False)
+    adopt_descendants()
+    # The socket tells it too, unless a child of the launcher keeps the other end open.
+    if not die_with_parent(signal.SIGTERM, launcher):
+        return
+    channel = MessageChannel(fd)
+    messages: List[Any] = []
+    while channel.is_open and not messages:
+        channel.wait(select.POLLIN)
+        messages = channel.receive()
+    if not messages:
+        return  # the launcher has gone
+    job = messages[0]
+    guarded = GuardedJob(channel, job)
+    guarded.run(messages[1:])
+    # Its sockets are closed before it is no process any more.
+    has_died = not channel.is_open and not (guarded.is_kill_asked and os.getppid() == launcher)
+    if has_died and job["unfinished"]:
+        from ascend_session.launcher.verdict.result import write_result_of_killed
+
+        with contextlib.suppress(OSError):  # nobody is left to be told
+            write_result_of_killed(job["unfinished"], guarded.folders, channel.sent)
+    os._exit(0)  # at once, for the launcher waits
+
+
+if __name__ == "__main__":
+    main()

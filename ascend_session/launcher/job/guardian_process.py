@@ -1,0 +1,201 @@
+"""The guardian as the launcher talks to it."""
+
+import contextlib
+import errno
+import functools
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Type
+
+from ascend_session.errors import JobError
+from ascend_session.launcher.job.events import EVENTS, BackgroundAwaited, FromGuardian, Over
+from ascend_session.launcher.job.messages import MessageChannel
+from ascend_session.launcher.job.reports import open_address
+from ascend_session.launcher.job.start import GuardedRank
+from ascend_session.launcher.plan.plan import Plan
+from ascend_session.launcher.plan.rank import LaunchRank
+from ascend_session.launcher.plan.stall_limits import describe_limits, note_after_s
+from ascend_session.rank_folder import CHANNEL
+
+_GUARDIAN = "ascend_session.launcher.guardian"
+_BESIDE_PACKAGE = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
+
+
+class GuardianProcess:
+    """The process in which a job's guardian runs, as the launcher talks to it.
+
+    As a context manager it ends with the block, and its job with it.
+
+    Args:
+        plan: The attempt, whose ranks it is to start; their log files are there.
+        unfinished: The result as it is now, for `result.write_result_of_killed`; empty for none.
+
+    Raises:
+        JobError: If it cannot be started.
+    """
+
+    def __init__(self, plan: Plan, unfinished: str = "") -> None:
+        config = plan.config
+        self._first_rank = plan.ranks[0].rank
+        self.is_over = False
+        command = [sys.executable, "-S", "-m", _GUARDIAN]
+        try:
+            listener, address = open_address()
+            with contextlib.ExitStack() as unless_started, listener:
+                self._socket, theirs = socket.socketpair()
+                unless_started.callback(self._socket.close)
+                fds = [theirs.fileno(), listener.fileno()]
+                with theirs:
+                    self._process = subprocess.Popen(
+                        [*command, str(fds[0]), str(os.getpid()), *_list_words(plan)],
+                        # The attached rank gets those that the guardian has.
+                        stdin=subprocess.DEVNULL if config.attach is None else None,
+                        stdout=subprocess.DEVNULL if config.attach is None else None,
+                        cwd="/",  # where no module can hide one that it imports
+                        env=_guardian_environment(),
+                        pass_fds=fds,
+                        start_new_session=True,  # what is typed at the terminal is for the launcher
+                    )
+                unless_started.pop_all()
+        except OSError as failure:
+            from ascend_session.failures.table import PROCESS_LIMIT
+
+            raise JobError(
+                f"The guardian of the job could not be started: {failure.strerror}.",
+                hint=PROCESS_LIMIT if failure.errno == errno.EAGAIN else None,
+            ) from None
+        self._channel = MessageChannel(self._socket.fileno())
+        self._channel.send(_describe_job(plan, fds[1], address, unfinished))
+        self._channel.flush(wait=True)
+
+    def __enter__(self) -> "GuardianProcess":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], *failure: object) -> None:
+        if kind is not None:
+            self.kill()
+        # It ends its job when the socket is closed.
+        self._socket.close()
+        self._process.wait()
+
+    def fileno(self) -> int:
+        """Return a descriptor that poll(2) finds readable when something has happened."""
+        return self._channel.fd
+
+    def receive(self) -> Iterator[FromGuardian]:
+        """Read what has happened since; after `Over` there is nothing more."""
+        for name, *values in self._channel.receive():
+            kind = EVENTS[name]
+            if kind._fields[0] == "rank":  # the guardian counts what it starts
+                values[0] += self._first_rank
+            elif kind is BackgroundAwaited:
+                values[0] = tuple((rank + self._first_rank, *more) for rank, *more in values[0])
+            self.is_over = kind is Over
+            yield kind(*values)
+        if not self._channel.is_open and not self.is_over:
+            self.is_over = True
+            yield Over((), time.time(), orderly=False)
+
+    def stop(self, number: int, is_from_outside: bool = False) -> None:
+        """Ask every process of the job to exit; kill those that have not after the grace.
+
+        Args:
+            number: The signal to ask by.
+            is_from_outside: Whether this process got SIGTERM, and perhaps they did as well.
+        """
+        self._send(("stop", int(number), is_from_outside))
+
+    def kill(self) -> None:
+        """End every process of the job now."""
+        self._send(("kill",))
+
+    def pass_on(self, number: int) -> None:
+        """Send a signal to the processes that catch it."""
+        self._send(("pass on", int(number)))
+
+    def locate(self) -> None:
+        """Ask where the ranks are; `Located` says it."""
+        self._send(("locate",))
+
+    def pause(self) -> None:
+        """Stop every process of the job until `resume`; `Paused` says when that is done."""
+        self._send(("pause",))
+
+    def resume(self) -> None:
+        """Let every process of the job go on."""
+        self._send(("continue",))
+
+    def _send(self, message: Any) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGCONT)  # one that was stopped reads nothing
+        self._channel.send(message)
+        self._channel.flush(wait=True)
+
+
+def describe_rank(
+    rank: LaunchRank, address: str = "", as_bytes: Callable[[str], bytes] = os.fsencode
+) -> GuardedRank:
+    """Give what the guardian has to know of a rank, and the address to which the rank reports."""
+    variables = {**rank.environment, CHANNEL: address}
+    return GuardedRank(
+        rank=rank.rank,
+        command=[as_bytes(word) for word in rank.command],
+        cwd=as_bytes(rank.cwd),
+        environment={as_bytes(name): as_bytes(value) for name, value in variables.items()},
+        cpus=None if rank.cpus is None else list(rank.cpus),
+        is_attached=rank.is_attached,
+        stdout=as_bytes(rank.stdout),
+        stderr=as_bytes(rank.stderr),
+    )
+
+
+def _describe_job(plan: Plan, listener: int, address: str, unfinished: str) -> Dict[str, Any]:
+    """Make the first message to the guardian; `loop.GuardedJob` has its keys."""
+    # What all ranks have is one object then, which is sent once.
+    as_bytes = functools.lru_cache(maxsize=None)(os.fsencode)
+    timeout_s = plan.config.stall_timeout
+    first = plan.ranks[0]
+    limits = () if timeout_s is None else describe_limits(timeout_s, plan.backend, plan.ranks)
+    return {
+        "listener": listener,
+        "ranks": [tuple(describe_rank(rank, address, as_bytes)) for rank in plan.ranks],
+        "stall": {
+            "size": plan.size,
+            "folder": as_bytes(plan.folder),
+            "cwd": as_bytes(first.cwd),
+            "timeout_s": timeout_s,
+            "note_s": note_after_s(first.environment),
+            "limits": tuple(limits),
+        },
+        "unfinished": unfinished,
+        "has_pipes": plan.config.program is not None,
+        "grace": plan.config.grace,
+        "size": plan.size if plan.size == 1 or plan.config.program is not None else 0,
+    }
+
+
+def _list_words(plan: Plan) -> List[str]:
+    """List the words of the program, for ``ps`` and for whoever ends processes by their names.
+
+    What ``pkill -f train.py`` sends launcher and ranks, the guardian has to notice.
+    """
+    config = plan.config
+    return [config.script or config.module or config.program or "", *config.args]
+
+
+def _guardian_environment() -> Dict[str, str]:
+    """Give the guardian modules from where this process has them, and nothing else of Python's.
+
+    Python's own come first, so that no module of the user's, who may put folders in front of them
+    in this process, takes the place of one.
+    """
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    library = os.path.dirname(os.__file__)
+    own = [library, os.path.join(library, "lib-dynload")]
+    entries: Sequence[object] = sys.path  # Python passes over what is no text
+    places = [entry for entry in entries if isinstance(entry, str) and os.path.isabs(entry)]
+    return {**environ, "PYTHONPATH": os.pathsep.join([*own, *places, _BESIDE_PACKAGE])}
