@@ -24,9 +24,15 @@ pytest.register_assert_rewrite(
 )
 
 stop_ignoring_signals()
-# What tests start has no other variables, whatever this machine, readline or pytest-xdist has set.
-for foreign in set(os.environ) - set(own_environment(os.environ)):
-    del os.environ[foreign]
+
+
+def pytest_configure(config: Any) -> None:
+    """Leave what tests start no other variables, whatever machine or pytest-xdist have set."""
+    foreign = set(os.environ) - set(own_environment(os.environ))
+    if config.pluginmanager.hasplugin("ascend_session_rank"):
+        foreign -= set(find_job_variables(os.environ))  # those of its job
+    for name in foreign:
+        del os.environ[name]
 
 
 def pytest_sessionstart(session: Any) -> None:

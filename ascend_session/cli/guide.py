@@ -63,7 +63,7 @@ def guide(name: Tuple[str, ...], search: bool, whole: bool, as_json: bool) -> No
     if search or as_json or whole:
         if not name or not search:
             raise click.BadParameter("needs a word to search for.", param_hint="--search")
-        _show_matches(name, _search(name, text, whole), as_json)
+        _show_matches(name, _search(name, text, whole), as_json, whole)
         return
     if not name:
         show_facts(
@@ -139,7 +139,7 @@ def _search(words: Sequence[str], listed: str, whole: bool = False) -> List[_Mat
     """Find the sections that have all of the words; those about them, and of guides, come first.
 
     Upper and lower case are alike, and so are ``multi-node``, ``multi_node`` and ``multi node``.
-    Pages for contributors are left out, unless the ``whole`` is asked for or they alone match.
+    Pages for contributors are left out, unless the ``whole`` is asked for.
     """
     # Words are found by their beginning: "hang" is no part of "change".
     patterns = [
@@ -163,8 +163,6 @@ def _search(words: Sequence[str], listed: str, whole: bool = False) -> List[_Mat
             line = re.sub(r"^[-#>|\s]+", "", lines[0])
             name = f"{page['name']}#{anchor}" if anchor else page["name"]
             matches.append(_Match(name, title, line, sum(map(len, hits))))
-    if not matches and not whole:
-        return _search(words, listed, whole=True)
     return sorted(matches, key=lambda match: (_rank(match, patterns), -match.hits))
 
 
@@ -177,14 +175,18 @@ def _rank(match: _Match, patterns: "Sequence[re.Pattern[str]]") -> int:
     return group + (0 if is_about else 1)
 
 
-def _show_matches(words: Sequence[str], matches: Sequence[_Match], as_json: bool) -> None:
+def _show_matches(
+    words: Sequence[str], matches: Sequence[_Match], as_json: bool, whole: bool = False
+) -> None:
     if as_json:
         show_json([match._asdict() for match in matches])
     elif matches:
         show_table(("SECTION", "LINE"), [(match.name, match.line) for match in matches])
         click.echo("\n`ascend-session guide SECTION` shows one of them.")
     if not matches:
-        fail(f"No guide has {' '.join(words)!r}.", "`ascend-session guide` lists the guides.")
+        hint = "`ascend-session guide` lists the guides"
+        hint += "." if whole else "; with --all, those for contributors are searched, too."
+        fail(f"No guide has {' '.join(words)!r}.", hint)
 
 
 def _find_page(given: str) -> str:

@@ -4,9 +4,10 @@ pytest loads it in every project of an environment with this package, so it impo
 and this package, whose names are loaded when they are used.
 """
 
+import functools
 import os
 import sys
-from typing import Any, Callable, Iterator, Optional
+from typing import Any, Iterator, List
 
 import pytest
 
@@ -21,19 +22,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARK)
 
 
-_first: Callable[[Any], Any] = pytest.hookimpl(tryfirst=True)  # untyped in old releases
+def pytest_collection_modifyitems(config: pytest.Config, items: List[Any]) -> None:
+    """Have tests with the mark ``ranks`` run in ranks, unless this is one of them.
 
+    Methods of ``unittest.TestCase``, too, of which pytest calls no function itself.
+    """
+    if config.pluginmanager.hasplugin("ascend_session_rank"):
+        return
+    for item in items:
+        mark = item.get_closest_marker("ranks")
+        if mark is not None and isinstance(item, pytest.Function):
+            from ascend_session.testing.pytest_job import run_item
 
-@_first
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Optional[bool]:
-    """Run a test with the mark ``ranks`` in ranks, unless this is one of them."""
-    mark = pyfuncitem.get_closest_marker("ranks")
-    if mark is None or pyfuncitem.config.pluginmanager.hasplugin("ascend_session_rank"):
-        return None
-    from ascend_session.testing.pytest_job import run_item
-
-    run_item(pyfuncitem, mark)
-    return True
+            item.runtest = functools.partial(run_item, item, mark)  # type: ignore[method-assign]
 
 
 @pytest.fixture

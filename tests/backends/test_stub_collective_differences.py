@@ -1,26 +1,59 @@
 """What collectives on the stub do otherwise than those of a device: see backend_differences.py."""
 
-import json
-from pathlib import Path
 from typing import Any, Dict, List
 
+import numpy as np
 import pytest
 
-from tests.launched import launched
+from ascend_session import ascend_system, hccl
+from ascend_session.testing import run_ranks
 
 RANKS = 3
 
 
+def exchange() -> Dict[str, Any]:
+    """Run as a rank of the stub what a device does otherwise."""
+    import tensorflow.compat.v1 as tf
+
+    tf.disable_eager_execution()
+    with ascend_system() as system, system.session(tf.Graph()) as sess:
+        rank, size = system.rank, system.size
+
+        def run(tensor: Any) -> Any:
+            return np.asarray(sess.run(tensor)).tolist()
+
+        def fused(**merging: int) -> Any:
+            one = tf.constant([rank + 1.0])
+            return run([hccl.allreduce(one * (n + 1.0), "sum", **merging) for n in range(3)])
+
+        own = tf.constant([rank + 1, 5])
+        large = tf.constant([100], tf.int8)
+        half = tf.constant([40000.0 if rank < 2 else -40000.0], tf.float16)
+        numbers = np.random.RandomState(rank).standard_normal(1000).astype(np.float32)
+        total = hccl.allreduce(tf.constant(numbers), "sum")
+        # One element from each rank, with a place between that nobody writes to.
+        counts = tf.constant([1] * size, tf.int64)
+        begins = tf.constant([0] * size, tf.int64)
+        places = tf.constant([2 * other for other in range(size)], tf.int64)
+        number = tf.constant([rank + 1])
+        found = {
+            "reduced on others": run(hccl.reduce(own, "sum", 0)),
+            "beyond int8": run(hccl.allreduce(large, "sum")),
+            "half precision": run(hccl.allreduce(half, "sum")),
+            "again": [sess.run(total).tobytes() == sess.run(total).tobytes() for _ in range(5)],
+            "fused": [fused(fusion=0), fused(fusion=2, fusion_id=7)],
+            "gaps": run(hccl.all_to_all_v(number, counts, begins, counts, places)),
+        }
+        # One that nobody offloads: a session without the entry.
+        with tf.Session(graph=sess.graph) as other:
+            found["plain session"] = other.run(hccl.allreduce(own, "max")).tolist()
+        return found
+
+
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: Any, forking_python: str) -> List[Dict[str, Any]]:
-    """What each rank said (tests/programs/collective_differences.py)."""
-    folder = tmp_path_factory.mktemp("differences")
-    asked: Any = {"stall_timeout": 120, "python": forking_python}
-    result = launched("collective_differences.py", RANKS, folder, **asked)
-    assert result.code == 0, [Path(rank.stderr).read_text()[-2000:] for rank in result.ranks]
-    texts = [Path(rank.stdout).read_text() for rank in result.ranks]
-    lines = [[one[2:] for one in text.splitlines() if one.startswith("@ ")] for text in texts]
-    return [dict(json.loads(line) for line in of_one) for of_one in lines]
+def said() -> List[Dict[str, Any]]:
+    """What each rank found."""
+    return run_ranks(exchange, RANKS)
 
 
 def of_all(said: List[Dict[str, Any]], name: str) -> List[Any]:

@@ -117,8 +117,13 @@ def test_pages_for_contributors_are_searched_only_if_asked(call):
     assert [name for name in everything if name.startswith(contributors)]
 
 
-def test_words_that_only_pages_for_contributors_have_are_found_there(call):
-    assert found_by(call, "ruff") == found_by(call, "--all", "ruff") != []
+def test_words_that_only_pages_for_contributors_have_are_found_if_asked(call):
+    assert found_by(call, "--all", "ruff") != []
+    code, _, err = call("guide", "--search", "ruff")
+    assert code == 1
+    assert "No guide has 'ruff'." in err
+    assert "--all" in err
+    assert "--all" not in call("guide", "--search", "--all", "xyzzy").err
 
 
 def test_a_page_that_a_wheel_does_not_have_comes_with_the_source(call, tmp_path, monkeypatch):

@@ -1,58 +1,34 @@
 """How the ranks of an example find out that they hold the same weights."""
 
-from pathlib import Path
 from typing import Any, List
 
 import numpy as np
 import pytest
 
-from ascend_session.examples.digits import WeightCheck, digest_of, require_equal_weights
-from tests.examples.running import Outcome, launch
-
-# Two ranks; if told "unequal", the weight of the second is another in its last bit.
-RANKS = """
-import os, sys
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
-os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
-import numpy as np
-import tensorflow.compat.v1 as tf
 from ascend_session import ascend_system
-from ascend_session.examples.digits import WeightCheck
-
-tf.disable_eager_execution()
-with ascend_system() as system:
-    value = np.float32(1)
-    if system.rank == system.size - 1 and sys.argv[1] == "unequal":
-        value = np.nextafter(value, np.float32(2))
-    tf.get_variable("weight", initializer=value)
-    check = WeightCheck(system.size)
-    with system.session() as sess:
-        sess.run(tf.global_variables_initializer())
-        print(*check.run(sess, system.rank + 0.5))
-"""
+from ascend_session.examples.digits import WeightCheck, digest_of, require_equal_weights
 
 
-def launched(tmp_path: Path, python: str, kind: str) -> Outcome:
-    script = tmp_path / "program.py"
-    script.write_text(RANKS)
-    return launch(2, "--log-dir", "logs", str(script), kind, cwd=tmp_path, python=python)
+def check(tf: Any, weight_of_rank_1: np.float32) -> Any:
+    """Compare a weight on two ranks, of which the first has 1; return what they agree on."""
+    with ascend_system() as system:
+        own = weight_of_rank_1 if system.rank else np.float32(1)
+        tf.get_variable("weight", initializer=own)
+        weights = WeightCheck(system.size)
+        with system.session() as sess:
+            sess.run(tf.global_variables_initializer())
+            return weights.run(sess, system.rank + 0.5)
 
 
-def test_ranks_whose_weights_differ_in_one_bit_end_and_say_who(
-    tmp_path: Path, forking_python: str
-) -> None:
-    ended = launched(tmp_path, forking_python, "unequal")
-    assert ended.code == 1
-    assert "The weights of rank 1 differ from those of rank 0." in ended.stdout
+@pytest.mark.ranks(2)
+def test_ranks_whose_weights_differ_in_one_bit_exit_and_name_the_rank(tf: Any) -> None:
+    with pytest.raises(SystemExit, match="The weights of rank 1 differ"):
+        check(tf, np.nextafter(np.float32(1), np.float32(2)))
 
 
-def test_ranks_with_equal_weights_get_the_mean_of_their_losses(
-    tmp_path: Path, forking_python: str
-) -> None:
-    ended = launched(tmp_path, forking_python, "equal")
-    assert ended.code == 0, ended.stdout + ended.stderr
-    one = digest_of([np.float32(1)]).hex()
-    assert sorted(ended.stdout.splitlines()) == [f"[0] 1.0 {one}", f"[1] 1.0 {one}"]
+@pytest.mark.ranks(2)
+def test_ranks_with_equal_weights_get_the_mean_of_their_losses(tf: Any) -> None:
+    assert check(tf, np.float32(1)) == (1.0, digest_of([np.float32(1)]).hex())
 
 
 def test_one_rank_exchanges_nothing(tf: Any) -> None:

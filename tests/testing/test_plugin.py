@@ -8,6 +8,7 @@ import pytest
 PASSING = """
 import os
 import pathlib
+import unittest
 import pytest
 
 @pytest.fixture
@@ -39,10 +40,26 @@ class TestInClass:
     @pytest.mark.ranks(3)
     def test_method(self):
         assert os.environ["RANK_SIZE"] == "3"
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.size = os.environ.get("RANK_SIZE")
+
+    @pytest.mark.ranks(2)
+    def test_method_of_unittest(self):
+        self.assertEqual(self.size, "2")
+
+    def test_alone(self):
+        self.assertIsNone(self.size)
+
+    @pytest.mark.ranks(2)
+    def test_skipped(self):
+        self.skipTest("nor this")
 """
 FAILING = """
 import os
 import time
+import unittest
 import pytest
 from ascend_session import ascend_system
 
@@ -65,6 +82,11 @@ def test_exits():
 @pytest.mark.ranks("2")
 def test_wrong_mark():
     pass
+
+class Case(unittest.TestCase):
+    @pytest.mark.ranks(2)
+    def test_method(self):
+        self.assertEqual("left", "right")
 
 def test_left_open(ascend_stub):
     ascend_system().open()
@@ -98,18 +120,20 @@ def test_tests_run_in_ranks_with_their_fixtures(run_pytest, workers, monkeypatch
     monkeypatch.setenv("RANK_ID", "6")
     monkeypatch.delenv("RANK_ID")
     done = run_pytest(PASSING, *workers)
-    assert "4 passed, 1 skipped, 1 xfailed" in done.stdout, done.stdout
+    assert "6 passed, 2 skipped, 1 xfailed" in done.stdout, done.stdout
     assert "not today" in done.stdout
+    assert "nor this" in done.stdout
     assert done.returncode == 0
 
 
 def test_a_test_fails_as_it_did_in_a_rank(run_pytest, tf):
     done = run_pytest(FAILING)
-    assert "4 failed, 2 passed" in done.stdout, done.stdout
+    assert "5 failed, 2 passed" in done.stdout, done.stdout
     assert "1 error" in done.stdout
     for said in (
         "rank 1 of 2:",
         "assert 3 == 4",
+        "'left' != 'right'",
         "said by a rank",
         "did not all return within 8 s",
         "time.sleep(600)",
