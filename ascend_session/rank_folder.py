@@ -10,7 +10,7 @@
 | `PROCESS_PREFIX` | `witness` in ranks that a script starts | `cluster.member` |
 | `name_exit` | `witness` in ranks that a script starts | `cluster.member` |
 | `name_user` | `note_use` | `launcher.job.background` |
-| `SESSIONS_NAME` | `compat.sessions` | the same, in rank 0 |
+| `SESSIONS_NAME` | `compat.script_run` | the same, in rank 0 |
 | `REPLACED_NAME` | `write_replaced`, for `backends.outside` in rank 0 | `read_replaced` |
 | `MODELS_NAME` | `write_models`, for rank 0 on the stub | `read_models` |
 

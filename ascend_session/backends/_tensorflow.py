@@ -23,7 +23,7 @@ FORK_HINT = "Start workers as fresh processes (subprocess, or multiprocessing's 
 
 _OWN = "_ascend_session"  # attribute of operators that this package adds
 # Methods of a session that run something; existing callables go through the last two.
-_RUNNING = ("run", "partial_run", "make_callable", "_extend_graph", "_call_tf_sessionrun")
+RUNNING = ("run", "partial_run", "make_callable", "_extend_graph", "_call_tf_sessionrun")
 _RUNTIME_FILE = "client/session.py"
 # Modules of the Keras in TensorFlow, and of the one beside it, which hold a session.
 _KERAS_BACKENDS = ("tensorflow.python.keras.backend", "keras.src.backend", "keras.backend")
@@ -213,39 +213,10 @@ def disown(session: Any) -> None:
             hint=FORK_HINT,
         )
 
-    for name in _RUNNING:
+    for name in RUNNING:
         setattr(session, name, refuse)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(session._session))  # so that it is never freed
     session._session, session._closed = _Disowned(), True
-
-
-def refuse_sessions(parent: int) -> None:
-    """Make all sessions refuse to open and to run in this forked process.
-
-    TensorFlow starts its threads with the first session of a process. A child does not have them,
-    so its first run would wait for ever.
-
-    Args:
-        parent: The pid of the process that had a session.
-    """
-    module = sys.modules.get("tensorflow.python.client.session")
-    base = getattr(module, "BaseSession", None)
-    if base is None:  # a thread of the parent was importing it during the fork
-        return
-
-    def refuse(*args: Any, **kwargs: Any) -> Any:
-        raise error_after_fork(parent)
-
-    def refuse_opening(self: Any, *args: Any, **kwargs: Any) -> None:
-        self._session, self._closed = None, True  # for TensorFlow's __del__
-        refuse()
-
-    base.__init__ = refuse_opening
-    for name in _RUNNING:
-        setattr(base, name, refuse)
-    base._Callable.__call__ = refuse
-    # They would free objects of the parent.
-    base.__del__ = base._Callable.__del__ = lambda self: None
 
 
 def error_after_fork(parent: int) -> LifecycleError:

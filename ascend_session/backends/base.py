@@ -25,6 +25,7 @@ from typing import (
 
 from ascend_session.backends._tensorflow import destroy, disown, tf1
 from ascend_session.backends.collectives import Groups
+from ascend_session.backends.tf_sessions import opening_own
 from ascend_session.cluster.job import Job
 from ascend_session.errors import LifecycleError, UnsupportedError
 from ascend_session.ids import PhysicalDeviceId
@@ -307,7 +308,8 @@ class Backend(abc.ABC):
             parameters: The keys and values of its NpuOptimizer entry.
         """
         graph, self._initialize_op, self._shutdown_op = self._system_graph()
-        self._system_session = self._tf.Session(self.target, graph=graph, config=proto)
+        with opening_own():
+            self._system_session = self._tf.Session(self.target, graph=graph, config=proto)
         self.bring_up()
 
     def _system_graph(self) -> Tuple[Any, Any, Any]:
@@ -334,7 +336,8 @@ class Backend(abc.ABC):
 
     def session(self, graph: Any, proto: Any) -> Any:
         """Open a ``tf.Session`` on this backend, without a wrapper."""
-        return self._tf.Session(self.target, graph=graph, config=proto)
+        with opening_own():
+            return self._tf.Session(self.target, graph=graph, config=proto)
 
     def interrupt(  # noqa: B027  (on a device there is nothing to wake)
         self, reason: str, error: Optional[BaseException] = None

@@ -5,18 +5,21 @@ sessions share: ``tf.Session``, ``tf.InteractiveSession``, and what ``tf.train``
 They are replaced when the first observer is added, once in a process; what was opened before is not
 seen. A forked process keeps the observers, but has none of its parent's sessions.
 
-(`host_loop` replaces a run by several, on top of this: observers see each of them. `_tensorflow`
-refuses sessions in a forked process.)
+(`host_loop` replaces a run by several, on top of this: observers see each of them.)
 """
 
 import contextlib
 import functools
+import importlib
 import sys
 import threading
 import weakref
-from typing import Any, Callable, List, MutableMapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, MutableMapping, Optional, Sequence, Tuple
 
+from ascend_session.backends._tensorflow import RUNNING, error_after_fork
 from ascend_session.process import on_fork
+
+_SESSION_MODULE = "tensorflow.python.client.session"
 
 
 class SessionObserver:
@@ -86,12 +89,22 @@ _open: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()
 # The exceptions that end ``with`` blocks: TensorFlow closes those sessions in another thread.
 _ending: MutableMapping[int, BaseException] = {}
 _lock = threading.Lock()  # of the changes of `_observers`
+_opener = threading.local()  # a thread's ``is_own``: it opens sessions of this package
 
 
-def add_observer(observer: SessionObserver) -> None:
-    """Have ``observer`` called from now on, unless it is already; imports TensorFlow."""
+def add_observer(observer: SessionObserver, sees_only_opening: bool = False) -> None:
+    """Have ``observer`` called from now on, unless it is already; imports TensorFlow.
+
+    Args:
+        observer: The observer.
+        sees_only_opening: Whether it overrides nothing but `open`. Then only that is replaced, so
+            that the traceback of a run that fails is TensorFlow's.
+    """
+    importlib.import_module(_SESSION_MODULE)  # not in the lock: the import may add an observer
     with _lock:
-        replace_methods()
+        _replace_opening()
+        if not sees_only_opening:
+            replace_methods()
         if observer not in _observers:
             _set_observers((*_observers, observer))
 
@@ -106,6 +119,50 @@ def open_sessions() -> List[Any]:
     """List the ``tf.Session`` objects that are open, in the order of opening."""
     sessions = [reference() for reference in _open.valuerefs()]
     return [each for each in sessions if each is not None and not each._closed]
+
+
+@contextlib.contextmanager
+def opening_own() -> Iterator[None]:
+    """Have sessions that this thread opens in the block count as those of this package's API."""
+    outer, _opener.is_own = is_opening_own(), True
+    try:
+        yield
+    finally:
+        _opener.is_own = outer
+
+
+def is_opening_own() -> bool:
+    """Return whether this thread is in a block of `opening_own`."""
+    return getattr(_opener, "is_own", False)
+
+
+def refuse_sessions(parent: int) -> None:
+    """Make all sessions refuse to open and to run in this forked process.
+
+    TensorFlow starts its threads with the first session of a process. A child does not have them,
+    so its first run would wait for ever.
+
+    Args:
+        parent: The pid of the process that had a session.
+    """
+    module = sys.modules.get(_SESSION_MODULE)
+    base = getattr(module, "BaseSession", None)
+    if base is None:  # a thread of the parent was importing it during the fork
+        return
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise error_after_fork(parent)
+
+    def refuse_opening(self: Any, *args: Any, **kwargs: Any) -> None:
+        self._session, self._closed = None, True  # for TensorFlow's __del__
+        refuse()
+
+    base.__init__ = refuse_opening
+    for name in RUNNING:
+        setattr(base, name, refuse)
+    base._Callable.__call__ = refuse
+    # They would free objects of the parent.
+    base.__del__ = base._Callable.__del__ = lambda self: None
 
 
 def list_fetched(graph: Any, fetches: Any) -> List[Any]:
@@ -128,14 +185,12 @@ def _set_observers(observers: Tuple[SessionObserver, ...]) -> None:
 
 
 @functools.lru_cache(maxsize=None)
-def replace_methods() -> None:
-    """Have the methods of all sessions call the observers; `add_observer` does this."""
+def _replace_opening() -> None:
+    """Have all sessions that are opened from now on opened by the observers."""
     from tensorflow.python.client import session as module
 
     base = module.BaseSession
-    original_init, original_close, original_run = base.__init__, base.close, base._run
-    original_callable, original_make = base.make_callable, base._make_callable_from_options
-    original_reset, original_exit = module.Session.reset, module.Session.__exit__
+    original_init = base.__init__
 
     def create(session: Any, target: Any, graph: Any, config: Any) -> None:
         original_init(session, target, graph, config)
@@ -158,6 +213,20 @@ def replace_methods() -> None:
             vars(self).setdefault("_session", None)
             vars(self).setdefault("_closed", True)
             raise
+
+    base.__init__ = __init__
+
+
+@functools.lru_cache(maxsize=None)
+def replace_methods() -> None:
+    """Have the methods of all sessions call the observers; `add_observer` does this."""
+    from tensorflow.python.client import session as module
+
+    _replace_opening()
+    base = module.BaseSession
+    original_close, original_run = base.close, base._run
+    original_callable, original_make = base.make_callable, base._make_callable_from_options
+    original_reset, original_exit = module.Session.reset, module.Session.__exit__
 
     # ``session.run`` and ``partial_run`` come here; a script may have looked them up before.
     @functools.wraps(original_run)
@@ -208,7 +277,7 @@ def replace_methods() -> None:
         finally:
             original_reset(target, containers, config)
 
-    base.__init__, base.close, base._run = __init__, close, run
+    base.close, base._run = close, run
     base.make_callable, base._make_callable_from_options = make_callable, make_from_options
     module.Session.reset, module.Session.__exit__ = staticmethod(reset), __exit__
 

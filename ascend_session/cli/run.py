@@ -56,6 +56,7 @@ def run(
     """
     from ascend_session.backends import BACKEND_VARIABLE, backend_class, choose
     from ascend_session.cluster.records import clear_records, list_records, own_rank
+    from ascend_session.compat.finder import RunRequest
     from ascend_session.config.overlay import parse_settings, write_overlay
     from ascend_session.errors import JobError
     from ascend_session.witness import (
@@ -79,20 +80,18 @@ def run(
         if record is not None:
             record = os.path.abspath(record)
             clear_records(list_records(record, [own_rank(environ)]))
-    settings = {
-        "backend": choice.name,
-        "replaces_vendor": "yes" if backend_class(choice.name).replaces_vendor else "no",
-        "reason": choice.reason,
-    }
-    if json_file is not None:
-        settings["json"] = os.path.abspath(json_file)
-    environ[RUN_VARIABLE] = "\n".join(f"{name}={value}" for name, value in settings.items())
+    request = RunRequest(
+        backend_class(choice.name).replaces_vendor,
+        choice.reason,
+        "" if json_file is None else os.path.abspath(json_file),
+    )
+    environ[RUN_VARIABLE] = request.to_text()
     if overlay:
         environ[SET_VARIABLE] = write_overlay(overlay)
     if record is not None:
         environ[RECORD_VARIABLE] = record
     if strict:
-        from ascend_session.compat.sessions import STRICT_VARIABLE
+        from ascend_session.compat.script_run import STRICT_VARIABLE
 
         environ[STRICT_VARIABLE] = "1"
     if print_config:

@@ -5,18 +5,19 @@ import os
 import re
 import sys
 from traceback import walk_tb
-from typing import Any, Iterator, Mapping, Optional, Tuple
+from typing import Any, Iterator, Optional, Tuple
 
+from ascend_session.compat.finder import RunRequest
 from ascend_session.requirements import OTHER_ADAPTER, VENDOR_WHEEL_COMMAND
 from ascend_session.user_code import UserLine, user_lines
 
 
-def advise(error: BaseException, request: Mapping[str, str]) -> Optional[str]:
+def advise(error: BaseException, request: RunRequest) -> Optional[str]:
     """Return advice on the exception that ends a script; None if its own message is enough.
 
     Args:
         error: The exception, with its traceback.
-        request: The arguments of `report.watch_run`.
+        request: What is asked of the run.
     """
     return (
         _advise_on_environment(error)
@@ -80,20 +81,17 @@ def _find_reads(error: BaseException) -> Iterator[Tuple[UserLine, str]]:
 # The vendor's packages ---------------------------------------------------------------------------
 
 
-def _advise_on_packages(error: BaseException, request: Mapping[str, str]) -> Optional[str]:
+def _advise_on_packages(error: BaseException, request: RunRequest) -> Optional[str]:
     """Say how to get the vendor's packages if they are missing and are not replaced."""
-    is_replaced = request.get("replaces_vendor", "yes") == "yes"
     package = ""
     if isinstance(error, ModuleNotFoundError):
         package = str(error.name).partition(".")[0]
     if package == "npu_device":
         return OTHER_ADAPTER
-    if is_replaced:
-        return None
-    if package not in ("npu_bridge", "hccl"):
+    if request.replaces_vendor or package not in ("npu_bridge", "hccl"):
         return None
     return (
-        f"The npu backend was chosen because {request.get('reason')}, but {package} cannot be "
+        f"The npu backend was chosen because {request.reason}, but {package} cannot be "
         f"found by this Python ({sys.executable}). Source the toolkit's set_env.sh and install the "
         f"vendor's wheel: {VENDOR_WHEEL_COMMAND}. With --backend stub the script runs on the CPU, "
         "without them."

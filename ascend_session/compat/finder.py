@@ -11,7 +11,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, Callable, Dict, Optional, Sequence
+    from typing import Any, Callable, Optional, Sequence
 
 
 PACKAGES = ("npu_bridge", "hccl")
@@ -23,6 +23,43 @@ INHERITED = os.path.join(_HERE, "inherited")
 """Folder for PYTHONPATH: Pythons that a script starts find the two packages in it."""
 
 
+class RunRequest:
+    """What is asked of a run; as text it is in the environment, for the witness.
+
+    Attributes:
+        replaces_vendor: Whether this package takes the place of the vendor's; else there is no
+            report.
+        reason: Why this backend was chosen; empty if `run` has not chosen it.
+        json_file: The file for the report; empty without one.
+        is_child: Whether a script has started or forked this process, which then reports nothing
+            unless it opens a session.
+    """
+
+    def __init__(
+        self,
+        replaces_vendor: bool = True,
+        reason: str = "",
+        json_file: str = "",
+        is_child: bool = False,
+    ) -> None:
+        self.replaces_vendor, self.is_child = replaces_vendor, is_child
+        self.reason, self.json_file = reason, json_file
+
+    @classmethod
+    def from_text(cls, text: str) -> "RunRequest":
+        """Read lines ``name=value``, as `to_text` writes them; what is missing is as by default."""
+        given = {
+            name: value for name, _, value in (line.partition("=") for line in text.split("\n"))
+        }
+        replaces_vendor = given.get("replaces_vendor", "yes") == "yes"
+        return cls(replaces_vendor, given.get("reason", ""), given.get("json", ""))
+
+    def to_text(self) -> str:
+        """Write the request; that of a child is never passed on."""
+        replaces_vendor = "yes" if self.replaces_vendor else "no"
+        return f"replaces_vendor={replaces_vendor}\nreason={self.reason}\njson={self.json_file}"
+
+
 class VendorFinder:
     """Finds the two packages on ``sys.meta_path``; everything else is left to Python.
 
@@ -30,45 +67,28 @@ class VendorFinder:
     looking.
 
     Args:
-        request: The arguments of the run, as `report.watch_run` takes them.
+        request: What is asked of the run that begins when the script imports one of them.
 
     Attributes:
         started: True once the script has imported one of them, or has tried to.
     """
 
-    def __init__(self, request: "Dict[str, str]") -> None:
-        self._resolves = request.get("replaces_vendor", "yes") == "yes"
+    def __init__(self, request: RunRequest) -> None:
         self._request = request
+        self._unread: Any = None
         self.started = False
 
-    def note_sessions(self, module: "Any") -> None:
-        """Have each session with an entry that nothing reads noted in the request.
+    def note_unread(self) -> None:
+        """Note sessions with an entry that nothing reads, unless it is read; imports TensorFlow."""
+        if not self.started:
+            self._unread = _import_own(f"{_COMPAT}.unread").UnreadEntries()
+            self._unread.watch()
 
-        Args:
-            module: TensorFlow's ``client.session``, just loaded.
-        """
-        original = module.BaseSession.__init__
-
-        def __init__(  # noqa: N807
-            session: "Any", target: str = "", graph: "Any" = None, config: "Any" = None
-        ) -> None:
-            # A script of this package's own needs no import: the package does it.
-            if not self.started and "ascend_session.session.system" not in sys.modules:
-                self._note_unread(config)
-            original(session, target, graph, config)
-
-        __init__.__doc__ = original.__doc__
-        module.BaseSession.__init__ = __init__
-
-    def _note_unread(self, config: "Any") -> None:
-        rewriter = getattr(getattr(config, "graph_options", None), "rewrite_options", None)
-        entries = getattr(rewriter, "custom_optimizers", ())
-        if any(entry.name == "NpuOptimizer" for entry in entries):
-            user_code = _import_own("ascend_session.user_code")
-            line = user_code.user_line(sys._getframe(2))
-            if line is not None:
-                lines = self._request.get("unread", "")
-                self._request["unread"] = f"{lines}{line.file}:{line.number}\n"
+    def take_unread(self) -> "Sequence[Any]":
+        """Note no more such sessions, and return the lines that have opened some."""
+        unread, self._unread = self._unread, None
+        lines: Sequence[Any] = () if unread is None else unread.stop()
+        return lines
 
     def find_spec(
         self,
@@ -88,8 +108,8 @@ class VendorFinder:
             return None
         if not self.started:
             self.started = True
-            _import_own(f"{_COMPAT}.report").watch_run(self._request)
-        if not self._resolves:
+            _import_own(f"{_COMPAT}.script_run").begin(self._request, self.take_unread())
+        if not self._request.replaces_vendor:
             return None
         import importlib.machinery
         import importlib.util
@@ -148,14 +168,14 @@ class PlaceholderLoader:
         """Do nothing: there is no code."""
 
 
-def install(request: "Optional[Dict[str, str]]" = None) -> VendorFinder:
+def install(request: "Optional[RunRequest]" = None) -> VendorFinder:
     """Put a `VendorFinder` in front of all finders, unless there is one; return it."""
     finders: Any = sys.meta_path
     for finder in finders:
         if type(finder).__name__ == VendorFinder.__name__:
             installed: VendorFinder = finder
             return installed
-    installed = VendorFinder({} if request is None else request)
+    installed = VendorFinder(request or RunRequest())
     finders.insert(0, installed)
     return installed
 
@@ -164,45 +184,43 @@ class VendorRun:
     """What replaces the vendor's packages in this process, or ends their system.
 
     Args:
-        request: The options of `run`, lines ``name=value``; None in a rank of a launch.
+        text: What is asked of ``ascend-session run``; None in a rank of a launch.
     """
 
-    def __init__(self, request: "Optional[str]") -> None:
-        self._is_run = request is not None
-        pairs = (line.partition("=") for line in (request or "").split("\n"))
-        self._options = {name: value for name, _, value in pairs if name}
+    def __init__(self, text: "Optional[str]") -> None:
+        self._is_run = text is not None
+        self._request = RunRequest() if text is None else RunRequest.from_text(text)
         self._finder: Any = None
 
     def begin(self) -> None:
         """Install the finder, before the program starts."""
-        self._finder = install(self._options)
-        if self._options.get("replaces_vendor", "yes") != "yes":
+        self._finder = install(self._request)
+        if not self._request.replaces_vendor:
             return
         # For Pythons that the program starts: by the variable, multiprocessing's by the path.
         old = os.environ.get("PYTHONPATH")
         os.environ["PYTHONPATH"] = INHERITED + (os.pathsep + old if old else "")
         sys.path.insert(0, INHERITED)
         if self._is_run:
-            name = "tensorflow.python.client.session"
-            if name in sys.modules:  # by another sitecustomize
-                self._finder.note_sessions(sys.modules[name])
-            else:
-                sys.meta_path.insert(0, AfterImport(name, self._finder.note_sessions, _try))
+            after_tensorflow(self._finder.note_unread, _try)
 
     def fail(self, error: BaseException) -> None:
         """Pass on that the program fails to what ends the vendor's system; never raise."""
         kinds = AttributeError, ImportError, RuntimeError, ValueError
         is_of_tensorflow = isinstance(error, kinds) and "tensorflow" in sys.modules
         if self._finder.started or self._is_run or is_of_tensorflow:
-            _try(lambda: _import_own(f"{_COMPAT}.report").fail(error, self._options))
+            _try(lambda: _import_own(f"{_COMPAT}.script_run").fail(error, self._request))
 
     def finish_if_unused(self, has_failed: bool) -> None:
         """Report at exit on a script of `run` that has imported neither package; never raise."""
-        is_replaced = self._options.get("replaces_vendor", "yes") == "yes"
-        if self._is_run and is_replaced and not self._finder.started:
+        if self._is_run and self._request.replaces_vendor and not self._finder.started:
             # The usage of a script, or a wrong call of it, computes nothing.
             is_quiet = has_failed or "tensorflow" not in sys.modules
-            _try(lambda: _import_own(f"{_COMPAT}.report").finish_unused(self._options, is_quiet))
+            _try(lambda: self._finish_unused(is_quiet))
+
+    def _finish_unused(self, is_quiet: bool) -> None:
+        unread = self._finder.take_unread()
+        _import_own(f"{_COMPAT}.script_run").finish_unused(self._request, unread, is_quiet)
 
 
 class AfterImport:
@@ -244,19 +262,31 @@ class AfterImport:
         return spec
 
 
+def after_tensorflow(
+    function: "Callable[[], None]", call: "Callable[[Callable[[], None]], None]"
+) -> None:
+    """Call a function once TensorFlow's sessions are loaded, before the program opens one.
+
+    Args:
+        function: The function.
+        call: How it is called: `_try` or `_raise`.
+    """
+    name = "tensorflow.python.client.session"
+    if name in sys.modules:  # by another sitecustomize
+        call(function)
+    else:
+        finders: Any = sys.meta_path
+        finders.insert(0, AfterImport(name, lambda module: function(), call))
+
+
 _RUN_CONFIGS = "npu_bridge.estimator.npu.npu_config"
 
 
 def watch_from_outside() -> None:
     """Have `backends.outside` watch the sessions of this process from the first one on."""
     outside = "ascend_session.backends.outside"
-    name = "tensorflow.python.client.session"
+    after_tensorflow(lambda: _import_own(outside).watch_sessions(), _raise)
     finders: Any = sys.meta_path
-    if name in sys.modules:  # by another sitecustomize
-        _import_own(outside).watch_sessions()
-    else:
-        watch = AfterImport(name, lambda module: _import_own(outside).watch_sessions(), _raise)
-        finders.insert(0, watch)
     for config in (_RUN_CONFIGS, f"{_COMPAT}.{_RUN_CONFIGS}"):
         overlay = AfterImport(
             config, lambda module: _import_own(outside).overlay_run_config(module), _raise
@@ -286,7 +316,7 @@ def take_over(name: str) -> None:
     witness: Any = sys.modules.get("_ascend_session_witness")
     if witness is not None:
         witness.note_script_rank(uses_vendor=True)
-    spec = install({"child": "1"}).find_spec(name)
+    spec = install(RunRequest(is_child=True)).find_spec(name)
     module = sys.modules[name] = spec.loader.create_module(spec)
     spec.loader.exec_module(module)
 

@@ -6,7 +6,7 @@ Source: util.py, ``IterationPerLoop``; npu_hook.py, ``SetIterationsVarHook``.
 from typing import Any, Dict, Sequence
 
 from ascend_session.backends.host_loop import HostLoop
-from ascend_session.compat.sessions import session_log
+from ascend_session.compat.script_run import script_run
 from ascend_session.config.entry import ENTRY_NAME, read_entries, values_in_force
 from ascend_session.errors import warn
 from ascend_session.session.conditions import refuse_one_shot
@@ -41,7 +41,7 @@ class LateLoop(HostLoop):
 
     def note_run(self, session: Any, steps: int, fed: Sequence[str] = ()) -> None:
         """Count the run for the report."""
-        session_log().note_run(session, steps, fed, self._inputs.list_shared(session))
+        script_run().log.note_run(session, steps, fed, self._inputs.list_shared(session))
 
 
 def find_loop(train_op: Any) -> LateLoop:
@@ -64,7 +64,7 @@ def check_loop(session: Any, steps: int) -> None:
     """
     if steps == 1:
         return
-    session_log().note_loop(session, steps)
+    script_run().log.note_loop(session, steps)
     refuse_one_shot(session.graph, steps)
     proto = getattr(session, "_config", None)
     options = {} if proto is None else values_in_force(read_entries(proto)[0])

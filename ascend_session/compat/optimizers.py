@@ -12,7 +12,7 @@ from typing import Any, Iterable, List, Optional, Sequence
 
 from ascend_session import hccl
 from ascend_session.backends.exchange.outcome import current_advice, set_advice
-from ascend_session.compat.sessions import session_log
+from ascend_session.compat.script_run import script_run
 from ascend_session.compat.tensorflow_names import tf
 from ascend_session.training.gradients import average, distributed_gradients
 from ascend_session.training.local_gradients import describe_local_gradients
@@ -70,8 +70,8 @@ def note_local_gradients(pairs: Sequence[Any], wrapper: str) -> None:
     line = user_line(sys._getframe())
     called = f"{wrapper}.apply_gradients{f' ({line})' if line else ''}"
     sentence = describe_local_gradients(pairs, rank_count(), called, "npu_allreduce")
-    if sentence and sentence not in session_log().local_gradients:
-        session_log().local_gradients.append(sentence)
+    if sentence and sentence not in script_run().local_gradients:
+        script_run().local_gradients.append(sentence)
 
 
 def broadcast_values(variables: Sequence[Any], root_rank: Any) -> Any:

@@ -1,22 +1,10 @@
-"""The report at the end of a run.
+"""The report at the end of a run: the options of the script's sessions with their effects."""
 
-The report lists the options of the script's sessions with their effects. It is written at exit,
-when the script's own exit handlers have run, and then the system is closed. If the script fails,
-the report comes before the traceback, which people and the launcher look for at the end, and the
-advice after it.
-"""
-
-import contextlib
-import functools
-import json
-import linecache
-import os
 import re
-import shutil
-import sys
 import textwrap
 from itertools import groupby
 from typing import (
+    TYPE_CHECKING,
     Any,
     Dict,
     Iterable,
@@ -29,32 +17,12 @@ from typing import (
     Tuple,
 )
 
-from ascend_session.backends import outside
-from ascend_session.backends.stub import StubBackend
-from ascend_session.compat.advice import advise
-from ascend_session.compat.sessions import (
-    SessionLog,
-    close_system,
-    owns_system,
-    session_log,
-    watch_sessions,
-    watch_sessions_on_device,
-    write_json,
-)
-from ascend_session.process import on_close
-from ascend_session.rank_folder import RANK_FOLDER, SESSIONS_NAME
-from ascend_session.session.signals import (
-    SignalGuard,
-    Terminated,
-    at_forced_end,
-    log_failures,
-)
-from ascend_session.session.system import current_system, has_opened_system, interrupt
+from ascend_session.compat.unread import describe_unread
 from ascend_session.text import format_ranges
 from ascend_session.user_code import UserLine
 
-# The text -----------------------------------------------------------------------------------------
-
+if TYPE_CHECKING:
+    from ascend_session.compat.script_run import ScriptRun
 
 # Sections of the report in their order, with their headings
 _SECTIONS = (
@@ -110,13 +78,43 @@ class RunReport(NamedTuple):
     headed: Mapping[str, Sequence[str]] = {}
 
 
+def report_run(run: "ScriptRun", others: Iterable[Mapping[str, Any]]) -> RunReport:
+    """Build the report on a run.
+
+    Args:
+        run: The run.
+        others: The records of other ranks (`ScriptRun.as_record`), as far as they have come.
+    """
+    record = run.as_record()
+    differs = [
+        *_describe_eager(run.eager_training),
+        *describe_unread(run.unread),
+        *run.local_gradients,
+        *compare_ranks(record, others),
+    ]
+    return build_report(record["sessions"], differs, run.has_own)
+
+
+def _describe_eager(line: Optional[UserLine]) -> Iterator[str]:
+    """Report training that no session runs, for which the script has imported the vendor's names.
+
+    Source: the manual's Porting Principle: options and graphs reach the adapter by ``sess.run``.
+    """
+    if line is not None:
+        yield (
+            f"The training at {line} is eager: no session runs it, so all of it stays on the host, "
+            "on a device as well. Turn eager execution off at the top of the script "
+            "(`tf.compat.v1.disable_eager_execution()`) and train in a session."
+        )
+
+
 def build_report(
     sessions: Sequence[Mapping[str, Any]], differs: Sequence[str] = (), has_own: bool = False
 ) -> RunReport:
     """Build the report on sessions.
 
     Args:
-        sessions: What `sessions.WatchedSession.as_dict` returns of each, in the order of opening.
+        sessions: What `sessions.ScriptSession.as_dict` returns of each, in the order of opening.
         differs: Sentences about what trains otherwise than the script suggests.
         has_own: Whether the script has also opened sessions of this package.
     """
@@ -184,7 +182,7 @@ def compare_ranks(own: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -
     """Return sentences about options that differ in sessions that two ranks have opened.
 
     Args:
-        own: The record of this rank (`sessions.SessionLog.as_dict`).
+        own: The record of this rank (`ScriptRun.as_record`).
         others: The records of other ranks, as far as they have come.
     """
     differences: Dict[Tuple[str, str, Tuple[int, ...]], Dict[int, str]] = {}
@@ -296,221 +294,3 @@ def _format_value(value: Any) -> str:
     if len(text) > _LONGEST_VALUE:
         text = f"{text[: _LONGEST_VALUE - 12]}...{text[-9:]}"
     return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
-
-
-# The end of the run -------------------------------------------------------------------------------
-
-
-class _RunEnd:
-    """The state of the end of this process.
-
-    Attributes:
-        pid: The process that has a report to write; -1 if there is none, or all is done.
-        request: The arguments of `watch_run`.
-        is_reported: Whether the report is written.
-        guard: Has signals end the script by an exception, so that the report is written.
-        advice: The advice on the exception that ends the script.
-    """
-
-    pid = -1
-    request: Mapping[str, str] = {}
-    is_reported = False
-    guard: Optional[SignalGuard] = None
-    advice: Sequence[str] = ()
-
-    @classmethod
-    def reset(cls, request: Optional[Mapping[str, str]] = None) -> None:
-        cls.pid = -1 if request is None else os.getpid()
-        cls.request, cls.is_reported, cls.advice = request or {}, False, ()
-        guard, cls.guard = cls.guard, None
-        if guard is not None:
-            guard.remove()
-
-    @classmethod
-    def is_due(cls) -> bool:
-        return cls.pid == os.getpid()
-
-
-def watch_run(request: Mapping[str, str]) -> None:
-    """Check the sessions of a script from now on, and report on them at exit; imports TensorFlow.
-
-    A second call adds to the arguments of the first.
-
-    Args:
-        request: ``reason``: why this backend was chosen. ``json``: a file for the report.
-            ``replaces_vendor``: ``no`` if the vendor's packages are used; then there is no report.
-            ``child``: there if a script has started this Python, which then reports nothing unless
-            it opens a session. ``unread``: lines of the script that open a session with an entry
-            before one of the vendor's packages is imported.
-    """
-    outside.watch_sessions()  # first: what is set from outside is checked like the script's own
-    if request.get("replaces_vendor", "yes") != "yes":
-        watch_sessions_on_device()
-        return
-    if _RunEnd.pid == -1:
-        _RunEnd.reset(request)
-        on_close("report", finish)
-        at_forced_end(_report)
-        if "child" not in request:
-            _RunEnd.guard = SignalGuard(interrupt, finish)
-            _RunEnd.guard.install()
-            _RunEnd.guard.watch(StubBackend.interrupted_run_s)
-    else:
-        _RunEnd.request = {**_RunEnd.request, **request}
-    watch_sessions(begin_in_fork)
-
-
-def begin_in_fork() -> None:
-    """Have a report written by a process that was forked before the first session was opened."""
-    _RunEnd.reset({"child": "1"})
-    on_close("report", finish)
-    multiprocessing = sys.modules.get("multiprocessing.util")
-    if multiprocessing is not None:  # its processes run no exit handlers
-        multiprocessing.Finalize(None, finish, exitpriority=0)
-
-
-def fail(error: BaseException, request: Mapping[str, str]) -> None:
-    """Write the report of a script that an exception ends, before the traceback; advise after it.
-
-    Args:
-        error: The exception.
-        request: The arguments of `watch_run`, which may not have been called.
-    """
-    if isinstance(error, SystemExit) and not error.code:
-        return
-    advice = advise(error, request)
-    if advice is not None:
-        _RunEnd.advice = [advice]
-        on_close("advice", functools.partial(_show, f"ascend-session: {advice}"))
-    if not _RunEnd.is_due():
-        return
-    system = current_system()
-    if system is not None and owns_system():
-        system.fail(error)  # tells the other ranks before anything is closed
-    _report()
-    if isinstance(error, Terminated):
-        finish()  # the signal ends the process before exit handlers run
-
-
-def finish() -> None:
-    """Write the report and close the system, once; do nothing in a forked process."""
-    if not _RunEnd.is_due():
-        return
-    _report()
-    if _RunEnd.guard is not None:
-        _RunEnd.guard.begin_unwinding()
-    try:
-        close_system()
-    except Exception as error:
-        log_failures([("closing the system", error)])
-    _RunEnd.reset()
-
-
-def finish_unused(request: Mapping[str, str], is_quiet: bool) -> None:
-    """Report on a script that has imported neither of the vendor's packages.
-
-    Args:
-        request: The arguments of `watch_run`.
-        is_quiet: Whether an exception has ended it, and the traceback is enough, or it has not
-            imported TensorFlow.
-    """
-    unread = _describe_unread(request)
-    checks_itself = has_opened_system()
-    if checks_itself:
-        what = "this script uses ascend_session, which checks its sessions itself."
-    else:
-        what = (
-            "this process has imported neither npu_bridge nor hccl; it would compute on the host "
-            "even where there is a device."
-        )
-    _write_report(request, RunReport([], [what, *unread]), [])
-    if unread or not (is_quiet or checks_itself):
-        _show_report(RunReport([], unread), what)
-
-
-def _describe_unread(request: Mapping[str, str]) -> List[str]:
-    """Report sessions with an entry that nothing reads."""
-    sentences = []
-    for where in dict.fromkeys(request.get("unread", "").splitlines()):
-        file, _, number = where.rpartition(":")
-        texts = enumerate(linecache.getlines(file), 1)
-        lines = [n for n, text in texts if "NpuOptimizer" in text]
-        entry = f" ({UserLine(file, lines[0])})" if lines else ""
-        sentences.append(
-            f"The NpuOptimizer entry{entry} of the session that is opened at "
-            f"{UserLine(file, int(number))} has no effect, because npu_bridge was not imported "
-            "before: on a device, too, the session would run on the host. Write `from "
-            "npu_bridge.npu_init import *` at the top of the script."
-        )
-    return sentences
-
-
-def _describe_eager(log: SessionLog) -> Iterator[str]:
-    """Report training that no session runs, for which the script has imported the vendor's names.
-
-    Source: the manual's Porting Principle: options and graphs reach the adapter by ``sess.run``.
-    """
-    if log.eager_training is not None:
-        yield (
-            f"The training at {log.eager_training} is eager: no session runs it, so all of it "
-            "stays on the host, on a device as well. Turn eager execution off at the top of the "
-            "script (`tf.compat.v1.disable_eager_execution()`) and train in a session."
-        )
-
-
-def _report() -> None:
-    """Write the report of rank 0, once; do nothing in a forked process."""
-    if not _RunEnd.is_due() or _RunEnd.is_reported:
-        return
-    _RunEnd.is_reported = True
-    request, log = _RunEnd.request, session_log()
-    record = log.as_dict()
-    if record["rank"] != 0:
-        return
-    sessions = record["sessions"]
-    differs = [*_describe_eager(log), *_describe_unread(request), *log.local_gradients]
-    differs += compare_ranks(record, _read_records())
-    report = build_report(sessions, differs, log.has_own)
-    _write_report(request, report, sessions)
-    if sessions or "child" not in request:
-        reason = request.get("reason")
-        _show_report(report, f"this ran on the stub{': ' + reason if reason else ''}.")
-
-
-def _write_report(
-    request: Mapping[str, str], report: RunReport, sessions: Sequence[Mapping[str, Any]]
-) -> None:
-    if "json" in request:
-        rows = [row._asdict() for row in report.rows]
-        sentences = [*report.sentences, *_RunEnd.advice]
-        contents = {"options": rows, "sentences": sentences, "sessions": sessions}
-        write_json(request["json"], contents)
-
-
-def _show_report(report: RunReport, head: str) -> None:
-    width = None
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # it is closed
-        width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
-    _show(*report_lines(report, f"ascend-session: {head}", width))
-
-
-def _show(*lines: str) -> None:
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write("\n".join(lines) + "\n")
-        sys.stderr.flush()
-
-
-def _read_records() -> Iterator[Mapping[str, Any]]:
-    """Read the records that the other ranks of this node have written of their sessions."""
-    own = os.environ.get(RANK_FOLDER)
-    if not own:
-        return
-    ranks_folder, names = os.path.dirname(own), []
-    with contextlib.suppress(OSError):  # a script may have removed it
-        names = sorted(os.listdir(ranks_folder))
-    for name in names:
-        path = os.path.join(ranks_folder, name, SESSIONS_NAME)
-        if os.path.dirname(path) == own:
-            continue
-        with contextlib.suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
-            yield json.load(file)

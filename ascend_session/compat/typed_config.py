@@ -35,10 +35,10 @@ _WIDTH = 100  # characters of a line
 _INDENT = "    "
 _SETS_OPTION = re.compile(r"""parameter_map\[\s*[bu]?["']([^"']+)["']""")
 
-_printed: Dict[str, str] = {}  # place -> text, so that each is printed once
 
-
-def print_config(proto: Any, verdict: EntryVerdict, line: UserLine) -> None:
+def print_config(
+    proto: Any, verdict: EntryVerdict, line: UserLine, printed: MutableMapping[str, str]
+) -> None:
     """Print the configuration of a session to the standard error, if PRINT_VARIABLE is set.
 
     In a job, only rank 0 prints.
@@ -47,6 +47,8 @@ def print_config(proto: Any, verdict: EntryVerdict, line: UserLine) -> None:
         proto: The ``tf.ConfigProto`` of the session, or None.
         verdict: The verdict on its entry.
         line: The line of the script that opens the session.
+        printed: The texts that were printed, by their places, so that each is printed once; the
+            text is added.
     """
     if os.environ.get(PRINT_VARIABLE, "") in ("", "0") or not verdict.has_entry:
         return
@@ -55,10 +57,10 @@ def print_config(proto: Any, verdict: EntryVerdict, line: UserLine) -> None:
         return
     text = write_config(proto, verdict, _find_source(line))
     place = str(line)
-    if _printed.get(place) == text:
+    if printed.get(place) == text:
         return
-    first = next((where for where, known in _printed.items() if known == text), None)
-    _printed[place] = text
+    first = next((where for where, known in printed.items() if known == text), None)
+    printed[place] = text
     body = text if first is None else f"# The same as at {first}."
     with contextlib.suppress(AttributeError, OSError, ValueError):  # closed, or there is none
         sys.stderr.write(f"# AscendConfig of the session that {place} opens:\n{body}\n")

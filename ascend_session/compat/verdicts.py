@@ -376,7 +376,7 @@ def describe_loops(
 
     Args:
         options: The options of a session that was opened, as `describe_options` returns them.
-        loops: The loops of the session (`sessions.WatchedSession`).
+        loops: The loops of the session (`sessions.ScriptSession`).
         fed: Placeholders of more than a scalar that its loops were fed.
         shared: Operators of the host whose values all steps of a run have shared.
     """

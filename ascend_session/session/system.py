@@ -46,10 +46,14 @@ from ascend_session.backends._tensorflow import (
     FORK_HINT,
     disown,
     error_after_fork,
-    refuse_sessions,
 )
 from ascend_session.backends.base import Backend
-from ascend_session.backends.tf_sessions import add_observer, open_sessions, remove_observer
+from ascend_session.backends.tf_sessions import (
+    add_observer,
+    open_sessions,
+    refuse_sessions,
+    remove_observer,
+)
 from ascend_session.cluster import member
 from ascend_session.cluster.job import Job
 from ascend_session.config.ascend_config import AscendConfig

@@ -4,6 +4,7 @@ import os
 from typing import Any, Optional, Sequence
 
 from ascend_session.backends._tensorflow import tf1
+from ascend_session.backends.tf_sessions import opening_own
 from ascend_session.errors import LifecycleError
 from ascend_session.session.graphs import job_rank
 from ascend_session.session.system import AscendSystem
@@ -59,15 +60,16 @@ def monitored_session(
     all_hooks = [*(chief_only_hooks or () if is_first else ()), *(hooks or ())]
     if system.size > 1:
         all_hooks.insert(0, BroadcastGlobalVariablesHook(0))
-    return tf.train.MonitoredTrainingSession(
-        master=system.target,
-        config=proto,
-        checkpoint_dir=_as_text(checkpoint_dir) if is_first else None,
-        summary_dir=_as_text(summary_dir) if is_first else None,
-        scaffold=scaffold,
-        hooks=all_hooks,
-        **options,
-    )
+    with opening_own():
+        return tf.train.MonitoredTrainingSession(
+            master=system.target,
+            config=proto,
+            checkpoint_dir=_as_text(checkpoint_dir) if is_first else None,
+            summary_dir=_as_text(summary_dir) if is_first else None,
+            scaffold=scaffold,
+            hooks=all_hooks,
+            **options,
+        )
 
 
 def add_saver(scaffold: Optional[Any], **options: Any) -> None:

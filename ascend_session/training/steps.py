@@ -5,6 +5,7 @@ from typing import Any
 
 from ascend_session import hccl
 from ascend_session.backends._tensorflow import tf1
+from ascend_session.backends.tf_sessions import opening_own
 from ascend_session.errors import ConfigError, LifecycleError
 from ascend_session.session.system import current_system
 
@@ -48,5 +49,7 @@ def common_steps(n: Any) -> int:
     with tf.Graph().as_default() as graph:
         own = tf.placeholder(tf.int32, [1], "steps")
         smallest = hccl.allreduce(own, "min", fusion=0)
-        with tf.Session(system.target, graph, system.session_config()) as session:
+        with opening_own():
+            session = tf.Session(system.target, graph, system.session_config())
+        with session:
             return int(session.run(smallest, {own: [int(n)]})[0])

@@ -9,9 +9,8 @@ from typing import Any, Iterator
 import pytest
 
 from ascend_session.compat.finder import PACKAGES, install
-from ascend_session.compat.sessions import session_log
 from tests.compat.run_scripts import run_script
-from tests.compat.watching import unwatch_sessions
+from tests.compat.watching import session_log, unwatch_sessions
 
 
 @pytest.fixture

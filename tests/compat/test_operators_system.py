@@ -89,7 +89,7 @@ def test_the_plugin_brings_the_system_up_without_a_session(system: None, tmp_pat
     ],
 )
 def test_groups_that_cannot_be_are_value_errors(system: None, arguments: Any, said: str) -> None:
-    module("sessions").bring_up()
+    module("script_run").script_run().bring_up()
     with pytest.raises(ValueError, match=said):
         module("hccl.manage.api").create_group(*arguments)
 

@@ -58,6 +58,16 @@ def call(*paths: Path) -> Any:
     return CliRunner().invoke(compare, [str(path) for path in paths])
 
 
+def test_a_script_that_imports_npu_bridge_before_tensorflow_is_recorded(
+    tmp_path: Path, forking_python: str
+) -> None:
+    given = {RECORD_VARIABLE: str(tmp_path / "record.jsonl")}
+    first = "from npu_bridge.npu_init import *\n"
+    ended = run_script(tmp_path, first + SCRIPT, python=forking_python, variables=given)
+    assert ended.returncode == 0, ended.stderr
+    assert len(read(tmp_path / "record.jsonl")) == STEPS + 1
+
+
 def test_equal_trainings_agree_and_a_planted_step_is_named(
     tmp_path: Path, forking_python: str
 ) -> None:

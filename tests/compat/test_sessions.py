@@ -11,18 +11,16 @@ import pytest
 
 from ascend_session import AscendConfigWarning, ConfigError, ascend_session, current_system
 from ascend_session.compat.npu_bridge.estimator.npu.npu_scope import without_npu_compile_scope
-from ascend_session.compat.report import watch_run
-from ascend_session.compat.sessions import session_log
 from ascend_session.config.proto import add_to_entry
 from ascend_session.errors import DeviceError, LifecycleError
 from tests.compat.surface import of_estimator
-from tests.compat.watching import unwatch_sessions
+from tests.compat.watching import session_log, unwatch_sessions, watch_sessions
 
 
 @pytest.fixture(autouse=True)
 def watch(tf: Any, monkeypatch: Any) -> Iterator[None]:
     monkeypatch.setenv("ASCEND_SESSION_BACKEND", "stub")
-    watch_run({})
+    watch_sessions()
     yield
     unwatch_sessions()
 
@@ -96,7 +94,7 @@ def test_whoever_opens_it(tf: Any, proto: Any, owner: Any) -> None:
     owner(tf, proto(precision_mode="allow_mix_precision"))
     [session] = session_log().sessions
     assert [setting.key for setting in session.settings] == ["precision_mode"]
-    assert session.has_entry
+    assert session.verdict.has_entry
     assert current_system() is not None
 
 
@@ -136,7 +134,7 @@ def test_a_session_without_an_entry_opens_nothing(tf: Any) -> None:
     with tf.Session() as session:
         assert session.run(tf.constant(3)) == 3
     [seen] = session_log().sessions
-    assert (seen.has_entry, seen.settings) == (False, [])
+    assert (seen.verdict.has_entry, seen.settings) == (False, [])
     assert current_system() is None
 
 
@@ -250,7 +248,7 @@ def test_a_variable_that_an_operator_on_the_host_changes_is_noted_with_mixed_com
 
     def notes(**options: Any) -> str:
         tf.Session(config=proto(**options)).close()
-        return " ".join(session_log().sessions[-1].graph.get("refused", ()))
+        return " ".join(session_log().sessions[-1].verdict.graph.get("refused", ()))
 
     assert not notes()
     assert not notes(mix_compile_mode=True, variable_placement="Host")
@@ -268,7 +266,7 @@ def test_an_operator_whose_first_resource_is_no_variable_is_on_the_host(
     tf.raw_ops.Pack(values=[variable.handle, table], name="variable_first")
     tf.raw_ops.Pack(values=[table, variable.handle], name="table_first")
     tf.Session(config=proto(mix_compile_mode=True)).close()
-    [note] = session_log().sessions[0].graph["refused"]
+    [note] = session_log().sessions[0].verdict.graph["refused"]
     assert "a run with 'table_first' ends" in note
 
 

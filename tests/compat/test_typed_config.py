@@ -335,5 +335,5 @@ def test_of_a_job_rank_0_prints(monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.setenv("RANK_SIZE", "2")
     for rank, line in (("1", 1), ("0", 2)):
         monkeypatch.setenv("RANK_ID", rank)
-        print_config(proto, judge_entry(proto, {}), UserLine("job.py", line))
+        print_config(proto, judge_entry(proto, {}), UserLine("job.py", line), {})
     assert re.findall("job.py:[0-9]", capsys.readouterr().err) == ["job.py:2"]

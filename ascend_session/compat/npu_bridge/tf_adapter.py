@@ -5,7 +5,7 @@ Source: tf_adapter/swig, tf_adapter/util/npu_plugin.h, and what the vendor's Pyt
 
 from typing import Any, Dict, List
 
-from ascend_session.compat import sessions
+from ascend_session.compat.script_run import script_run
 from ascend_session.compat.vendor_modules import mirror
 
 OP_DEBUG_LEVEL = "ge.opDebugLevel"
@@ -28,17 +28,17 @@ def int64_vec(numbers: Any) -> List[int]:
 
 def PluginInit(init_options: Any) -> None:  # noqa: N802
     """Initialise the system for the process; the options have no effect on a CPU."""
-    sessions.bring_up()
+    script_run().bring_up()
 
 
 def PluginFinalize() -> None:  # noqa: N802
     """Shut the system down."""
-    sessions.shut_down()
+    script_run().shut_down()
 
 
 def NpuClose() -> None:  # noqa: N802
     """Shut the system down."""
-    sessions.shut_down()
+    script_run().shut_down()
 
 
 def GetDeviceSatMode() -> int:  # noqa: N802

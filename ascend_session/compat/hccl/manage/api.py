@@ -7,7 +7,7 @@ The vendor's errors are ValueErrors, and so are these. Source: hccl/manage/api.p
 from typing import Any, Callable, TypeVar
 
 from ascend_session import hccl
-from ascend_session.compat import sessions
+from ascend_session.compat.script_run import script_run
 from ascend_session.compat.vendor_modules import mirror
 from ascend_session.errors import CollectiveError, LifecycleError
 from ascend_session.vendor import WORLD_GROUP
@@ -116,14 +116,14 @@ def _ask(what: str, ask: Callable[..., _Answer], *arguments: Any) -> _Answer:
         NotUpError: If the system is not up.
         GroupError: If the job cannot answer.
     """
-    if not sessions.is_device_up():
+    if not script_run().is_device_up():
         raise NotUpError(
             f"{what} error. ret[{_NOT_THERE}]: the system is not up. On a device, too, ranks and "
             "groups are known from the first session on, or from initialize_system, until the "
             "shutdown.",
             hint="Run npu_ops.initialize_system() in a session first.",
         )
-    sessions.system()
+    script_run().system()
     try:
         return ask(*arguments)
     except CollectiveError as error:

@@ -11,9 +11,10 @@ npu_sys_ctl_ops.cc.
 
 from typing import Any, Callable, Dict
 
-from ascend_session.compat import formulas, recurrent, sessions
+from ascend_session.compat import formulas, recurrent
 from ascend_session.compat.operators import function_name, operators_of
 from ascend_session.compat.placeholders import absent_attribute
+from ascend_session.compat.script_run import script_run
 from ascend_session.compat.tensorflow_names import tf
 from ascend_session.compat.vendor_modules import mirror
 
@@ -24,12 +25,12 @@ _LIBRARY = "npu_bridge._tf_adapter"
 
 def _npu_init(name: Any = None) -> Any:
     """Make the operation that initialises the system."""
-    return _operation("NPUInit", sessions.bring_up, name)
+    return _operation("NPUInit", lambda: script_run().bring_up(), name)
 
 
 def _npu_shutdown(name: Any = None) -> Any:
     """Make the operation that shuts the system down; open sessions cannot run any more."""
-    return _operation("NPUShutdown", sessions.shut_down, name)
+    return _operation("NPUShutdown", lambda: script_run().shut_down(), name)
 
 
 def _operation(kind: str, function: Callable[[], object], name: Any) -> Any:

@@ -7,9 +7,9 @@ Source: npu_plugin.py of the newest release; of the old ones ``auto_tune_mode`` 
 import os
 from typing import Any
 
-from ascend_session.compat import sessions
 from ascend_session.compat.npu_bridge import tf_adapter
 from ascend_session.compat.npu_bridge.estimator.npu import npu_scope, util
+from ascend_session.compat.script_run import script_run
 from ascend_session.compat.signatures import with_signature
 from ascend_session.compat.tensorflow_names import tf
 from ascend_session.compat.vendor_modules import mirror
@@ -76,7 +76,7 @@ def npu_resource_init(**given: Any) -> None:
     for name in ("oo_constant_folding", "input_batch_cpy"):
         if given[name] is not None:
             util.check_bool_type(given[name], name)
-    sessions.bring_up()
+    script_run().bring_up()
 
 
 def _check_tuning(aoe_mode: Any, mstune_mode: Any, work_path: Any) -> None:
@@ -104,7 +104,7 @@ def npu_global_init(is_tailing_optimization: Any, enable_options: Any, **given: 
 
 def npu_resource_shutdown() -> None:
     """Shut the system down; open sessions cannot run any more."""
-    sessions.shut_down()
+    script_run().shut_down()
 
 
 npu_global_shutdown = npu_resource_shutdown  # in the releases of 2020
@@ -112,7 +112,7 @@ npu_global_shutdown = npu_resource_shutdown  # in the releases of 2020
 
 def npu_close() -> None:
     """Shut the device down, as at exit; open sessions cannot run any more."""
-    sessions.shut_down()
+    script_run().shut_down()
 
 
 def get_rdma_cache(data_type: Any, shape: Any, name: Any = "rdma_w") -> Any:

@@ -7,8 +7,8 @@ from typing import Any
 
 from tensorflow.python.distribute import distribute_lib, one_device_strategy
 
-from ascend_session.compat import sessions
 from ascend_session.compat.optimizers import rank_count
+from ascend_session.compat.script_run import script_run
 from ascend_session.compat.vendor_modules import mirror
 
 _Extended: Any = one_device_strategy.OneDeviceExtended
@@ -23,7 +23,7 @@ class NPUExtended(_Extended):  # type: ignore[misc]
         return rank_count()
 
     def _experimental_distribute_dataset(self, dataset: Any, *options: Any) -> Any:
-        system = sessions.system()
+        system = script_run().system()
         return dataset.shard(system.size, system.rank)
 
 
