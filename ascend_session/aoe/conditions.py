@@ -422,6 +422,7 @@ def check_software(run: TuningRun) -> Iterator[TuningCondition]:
     """Check folders, Python and toolkit."""
     if run.mode != MODES["gradient"]:
         yield _check_repository(run)
+    yield _check_repeating(run.environ)
     yield _check_result_folder(run)
     yield _check_python(run.environ)
     yield _check_sourced(run)
@@ -442,6 +443,25 @@ def _check_repository(run: TuningRun) -> TuningCondition:
     origin = f"which {repository.variable} names" if repository.variable else "where HOME leads to"
     message = f"{place}, {origin}, {predicate}; AOE ends with an error. {message}"
     return judge("repository", False, place, needed, message, hint)
+
+
+def _check_repeating(environ: Mapping[str, str]) -> TuningCondition:
+    """Say whether AOE tunes again what the repository already has.
+
+    Source: the manual's Environment Variables, page "REPEAT_TUNE" (hiascend.com, canncommercial
+    8.5.0, envref_07_0105).
+    """
+    name, needed = "REPEAT_TUNE", "True or False"
+    word = environ.get(name) or "False"
+    if word not in ("True", "False"):
+        message = f"{name}={word!r} is neither of the manual's two values."
+        return judge(name, None, word, needed, message, f"export {name}=True, or unset it.")
+    message = (
+        "AOE tunes again what the repository already has."
+        if word == "True"
+        else f"AOE skips what the repository already has; {name}=True tunes it again."
+    )
+    return judge(name, True, word, needed, message)
 
 
 def _find_existing(path: str) -> str:

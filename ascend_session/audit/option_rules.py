@@ -51,6 +51,7 @@ from ascend_session.config.options import AdapterOptions
 from ascend_session.config.reference import describe_types
 from ascend_session.config.rules import DEPRECATIONS, RULES
 from ascend_session.config.rules.accuracy import exception_dump_beside_dump
+from ascend_session.config.rules.execution import characters_of_paths
 from ascend_session.config.rules.rule import FlatOptions, Rule, apply_rules
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, INFO, WARNING, Finding, Place
@@ -165,7 +166,9 @@ def check_setting(
         if setting.field == "s" and isinstance(setting.value, EnvironmentText):
             findings.append(_variable_without_default(key, setting.value.name))
     elif setting.field != option.field:
-        problem = wrong_field(key, setting.field, option.field or "")
+        given = setting.value.value if isinstance(setting.value, Known) else None
+        given = given.decode(errors="replace") if isinstance(given, bytes) else given
+        problem = wrong_field(key, setting.field, option.field or "", given)
         findings = [*_check_status(option), problem._replace(rule="wrong-field")]
     else:
         value, findings = check_assigned(option, setting.value, beside, is_python_2)
@@ -208,8 +211,8 @@ def _check_status(option: Option) -> Iterator[Finding]:
         yield Finding(severity, remark.message, hint, rule, option.key)
 
 
-# Rules about effects that depend on the graph.
-_DEPENDING = (exception_dump_beside_dump,)
+# Rules about effects that depend on the graph, or on the release.
+_DEPENDING = (exception_dump_beside_dump, characters_of_paths)
 
 Identity = Tuple[Any, ...]
 """The same for the same finding among other options, whose values its message may name."""
@@ -297,16 +300,16 @@ def _apply_rules_to(entry: OptimizerEntry, settings: List[Assignment]) -> Dict[I
     }
 
 
-# The parts of NPURunConfig, under the vendor's names.
-_PART_MODELS = {
+PART_MODELS: Dict[str, Type[Any]] = {
     part.__name__: part
     for part in (option.type.part for option in option_fields(AdapterOptions))
     if part is not None
 }
+"""The parts of NPURunConfig, under the vendor's names."""
 
 POSITIONAL: Dict[str, List[str]] = {
     "NPURunConfig": ["iterations_per_loop", "profiling_config", "model_dir"],
-    **{name: list(options_of(model)) for name, model in _PART_MODELS.items()},
+    **{name: list(options_of(model)) for name, model in PART_MODELS.items()},
 }
 """The first arguments of each class, in their order (npu_config.py)."""
 
@@ -334,7 +337,7 @@ def find_vendor_classes(tree: SyntaxTree) -> Set[str]:
 
 def check_arguments(call: RunConfigCall) -> Iterator[Finding]:
     """Report what is wrong with single arguments of one call."""
-    model: Type[Any] = _PART_MODELS.get(call.name, AdapterOptions)
+    model: Type[Any] = PART_MODELS.get(call.name, AdapterOptions)
     known = options_of(model)
     beside = {
         known[name].key: value.value

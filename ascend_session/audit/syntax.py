@@ -98,7 +98,8 @@ _SHARED = (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop)
 
 # A file without any of these builds nothing that an adapter reads.
 _MARKS = re.compile(
-    rb"custom_optimizers|parameter_map|NPURunConfig|npu_ops|NpuOptimizer|npu_bridge|npu_device"
+    rb"custom_optimizers|parameter_map|NPURunConfig|npu_ops|NpuOptimizer|npu_bridge|npu_device|"
+    rb"ascend_session"
 )
 _NPU = re.compile(r"npu_bridge|npu_device|npu_init|NpuOptimizer|NPURunConfig|NPUEstimator")
 

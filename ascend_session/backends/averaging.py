@@ -38,7 +38,9 @@ _TRACED = "_ascend_session_traced"
 
 _LONGEST_WAY = 3  # operators from a sum to the mean: casts and the division
 
-_APPLIES = ("Apply", "ResourceApply", "SparseApply", "ResourceSparseApply")
+UPDATES = ("Apply", "ResourceApply", "SparseApply", "ResourceSparseApply")
+"""How the types of the operators begin with which an optimizer updates variables."""
+
 _SCATTERS = ("Scatter", "ResourceScatter")
 _ASSIGNS = ("Assign", "AssignVariableOp")
 _ADDS = ("AssignAdd", "AssignSub", "AssignAddVariableOp", "AssignSubVariableOp")
@@ -211,7 +213,7 @@ def is_of_optimizer(update: Update, trainable: Set[Any]) -> bool:
         update: The update.
         trainable: The operators that hold trainable variables.
     """
-    if update.operation.type.startswith(_APPLIES):
+    if update.operation.type.startswith(UPDATES):
         return True
     if update.holder not in trainable:
         return False
@@ -240,7 +242,7 @@ def has_updates_in_functions(graph: Any, operations: Iterable[Any]) -> bool:
             continue
         seen.add(name)
         for node in _body_of(graph._get_function(name)):
-            if node.op.startswith(_APPLIES):
+            if node.op.startswith(UPDATES):
                 return True
             names += _list_functions(node)
     return False
@@ -319,7 +321,7 @@ def _find_read(holder: Any) -> Any:
 def _value_index(operation: Any) -> Optional[int]:
     """Return which input has the gradient or new value; None if it updates no variable."""
     kind = operation.type
-    if not (kind in _ASSIGNS or kind in _ADDS or kind.startswith((*_APPLIES, *_SCATTERS))):
+    if not (kind in _ASSIGNS or kind in _ADDS or kind.startswith((*UPDATES, *_SCATTERS))):
         return None
     names = [argument.name for argument in operation.op_def.input_arg]
     return next((names.index(name) for name in _VALUES if name in names), None)

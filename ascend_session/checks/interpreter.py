@@ -4,7 +4,8 @@ The imports happen in a child process: they take seconds, start threads, and can
 They initialise and patch nothing (guides/facts/process.md#importing-npu_bridge).
 
 Sources: guides/facts/failures.md#interpreter-and-packages; the vendor's installation guide, page
-"Running Dependencies" (TensorFlow 1.15 goes with Python 3.7.5 to 3.7.11).
+"Runtime Dependencies" (hiascend.com, CANNCommunityEdition 9.1.0, instg_0045; TensorFlow 1.15 goes
+with Python 3.7.5 to 3.7.11).
 """
 
 import contextlib
@@ -18,6 +19,11 @@ from ascend_session.hardware.program import run_program
 from ascend_session.requirements import VENDOR_WHEEL_COMMAND, hint_for_import_error
 from ascend_session.text import one_line
 
+# The Python packages on that page; the page does not tell which of them tbe imports.
+_RUNTIME_DEPENDENCIES = (
+    "numpy, decorator, sympy, cffi, attrs, cython, pyyaml, pathlib2, protobuf, scipy, requests, "
+    "psutil and absl-py"
+)
 TENSORFLOW, _ADAPTER, _COMPILER = "tensorflow", "adapter", "operator compiler"
 _MARK = "ascend-session-found "
 _USUAL_SERIES = "1.15"  # TensorFlow's, if the adapter does not tell its own
@@ -175,7 +181,7 @@ def _check_adapter(interpreter: Interpreter) -> Iterator[Finding]:
             f"{program} cannot import tbe, the operator compiler, so no graph can be compiled: "
             f"{errors['tbe']}",
             "Source the toolkit's set_env.sh, and install what is missing into this Python "
-            "(installation guide: numpy, decorator, sympy, cffi, protobuf, attrs, scipy, psutil).",
+            f"(CANN needs {_RUNTIME_DEPENDENCIES}).",
             rule=_COMPILER,
         )
     elif "tbe" in versions:

@@ -125,13 +125,18 @@ class View(NamedTuple):
 
 
 def _item_row(item: TunedItem) -> List[str]:
-    """Return an operator or sub-graph as a row: its times, what became of it, and its name."""
+    """Return an operator or sub-graph as a row: its times, what became of it, and its name.
+
+    The percentage is that of its file; it is computed where several ways tuned it, or without one.
+    """
     times = [_format_number(value) for value in (item.saved, item.before, item.after)]
     texts = [
         printable(",".join(filter(None, words)), 60) or "-"
         for words in (item.ways, item.update_modes, item.types)
     ]
-    return [*times, _format_number(item.improvement, 2), *texts, printable(item.name) or "-"]
+    is_one_way = len(item.tuned) == 1 and item.tuned[0].improvement is not None
+    faster = item.tuned[0].improvement if is_one_way else item.improvement
+    return [*times, _format_number(faster, 2), *texts, printable(item.name) or "-"]
 
 
 def _task_rows(file: ResultFile) -> Iterator[List[str]]:

@@ -219,7 +219,7 @@ def _read_entry(parameter_map: Mapping[str, Any]) -> EntryReading:
             value = " ".join(str(value).split())
         reading.written[key] = value
         if right is not None and field != right:
-            reading.misplaced[key] = wrong_field(key, field, right)
+            reading.misplaced[key] = wrong_field(key, field, right, value)
             reading.values[key] = ZERO[right]
         elif right is not None:
             reading.values[key] = value
@@ -284,12 +284,31 @@ def several_entries(count: int) -> Finding:
     )
 
 
-def wrong_field(key: str, wrong: Optional[str], right: str) -> Finding:
-    """Report a value in the field ``wrong`` (None: in none) instead of ``right``."""
+def wrong_field(key: str, wrong: Optional[str], right: str, value: Any = None) -> Finding:
+    """Report a value in the field ``wrong`` (None: in none) instead of ``right``.
+
+    Args:
+        key: The option's key.
+        wrong: The field that has the value.
+        right: The field that the adapter reads.
+        value: The value, with bytes decoded; None if it is not known.
+    """
     where = f"is in the field {wrong!r}" if wrong else "is there without a value"
     return Finding(
         ERROR,
         f"{key} {where}; the adapter reads the field {right!r} and finds {ZERO[right]!r}.",
-        f'Write parameter_map["{key}"].{right} = ...',
+        f'Write parameter_map["{key}"].{right} = {_meant_switch(wrong, right, value)}',
         option=key,
     )
+
+
+_SWITCHES = {"true": True, "1": True, "false": False, "0": False}
+
+
+def _meant_switch(wrong: Optional[str], right: str, value: Any) -> str:
+    """Return what a switch in a wrong field means, as Python; ``...`` for anything else."""
+    if (wrong, right) == ("s", "b") and str(value).lower() in _SWITCHES:
+        return str(_SWITCHES[str(value).lower()])
+    if {wrong, right} == {"i", "b"} and value in (0, 1):
+        return str(bool(value) if right == "b" else int(value))
+    return "..."

@@ -9,9 +9,11 @@ import os
 from typing import Any, Collection, Iterable, Iterator, Mapping, Optional, Set
 
 from ascend_session.backends._tensorflow import is_own, operators_of_user, tf1, walk_inputs
-from ascend_session.backends.averaging import plan_run
+from ascend_session.backends.averaging import UPDATES, plan_run
 from ascend_session.cluster.variables import is_independent
 from ascend_session.config.grammars import accelerate
+from ascend_session.config.option import options_by_key
+from ascend_session.config.options import AdapterOptions
 from ascend_session.errors import LifecycleError, warn
 from ascend_session.findings import ERROR, WARNING, Finding
 from ascend_session.vendor import WORLD_GROUP
@@ -75,7 +77,7 @@ def refuse_one_shot(graph: Any, loops: int) -> None:
 def find_unsupported(
     operations: Iterable[Any], parameters: Mapping[str, Any], environ: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """Find operators that a device does not run with these options; one finding of each kind.
+    """Find operators that do not go with these options on a device; one finding of each kind.
 
     Args:
         operations: Operators of the session's graph.
@@ -89,6 +91,7 @@ def find_unsupported(
         yield from _find_cached_resources(users)
     if _is_dynamic(parameters) and environ.get("ENABLE_FORCE_V2_CONTROL") != "1":
         yield from _find_old_control_flow(users)
+    yield from _find_inference_options(users, parameters)
 
 
 # Operators with resources that stay on the host, or that are no variable, table or the like.
@@ -170,6 +173,39 @@ def _find_old_control_flow(operations: Iterable[Any]) -> Iterator[Finding]:
             "of TensorFlow, or set ENABLE_FORCE_V2_CONTROL=1.",
             option="dynamic_input",
         )
+
+
+_INFERENCE = "online inference"
+# Off for accuracy, and on for subgraphs that AOE has tuned, in a training too
+# (guides/facts/aoe.md#aoe-tuning).
+_ALSO_FOR_TRAINING = ("buffer_optimize",)
+
+
+def _find_inference_options(
+    operations: Iterable[Any], parameters: Mapping[str, Any]
+) -> Iterator[Finding]:
+    """Report options in a training that the manual describes for online inference only.
+
+    Source: the manual's NPURunConfig Options, "applies only to online inference scenarios".
+    """
+    known = options_by_key(AdapterOptions)
+    given = [
+        key
+        for key, value in parameters.items()
+        if key in known
+        and known[key].applies == _INFERENCE
+        and key not in _ALSO_FOR_TRAINING
+        and value not in (known[key].adapter, known[key].product, known[key].run_config, "")
+    ]
+    if given and any(each.type.startswith(UPDATES) for each in operations):
+        for key in given:
+            yield Finding(
+                WARNING,
+                f"{key}={parameters[key]!r} is for online inference, and this graph trains.",
+                "Leave it out of the training, or predict in a script of its own with "
+                "graph_run_mode=0.",
+                option=key,
+            )
 
 
 def warn_of_unsupported(

@@ -375,3 +375,18 @@ def test_without_a_configuration_its_definitions_are_not_loaded(tuning):
     environ = {**tuning.environ, "PYTHONPATH": os.getcwd()}
     ran = subprocess.run([sys.executable, "-c", code], env=environ, stdout=subprocess.PIPE)
     assert (ran.returncode, ran.stdout) == (0, b"[]\n")
+
+
+@pytest.mark.parametrize(
+    ("word", "verdict", "text"),
+    [
+        ("", "ok", "AOE skips what the repository already has"),
+        ("False", "ok", "AOE skips what the repository already has"),
+        ("True", "ok", "AOE tunes again what the repository already has"),
+        ("yes", "not checked", "REPEAT_TUNE='yes' is neither of the manual's two values"),
+    ],
+)
+def test_whether_the_repository_is_tuned_again_is_said(plan, word, verdict, text) -> None:
+    found = _one(plan(REPEAT_TUNE=word), "REPEAT_TUNE")
+    assert found.verdict == verdict
+    assert text in found.message

@@ -73,6 +73,28 @@ def test_only_what_is_certain_is_rewritten(line, right):
     assert after(line) == right
 
 
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ('op.parameter_map["hcom_parallel"].s = b"True"', ".b = True"),
+        ("op.parameter_map['mix_compile_mode'].s = tf.compat.as_bytes('false')", ".b = False"),
+        ('op.parameter_map["deterministic"].b = True', ".i = 1"),
+        ('op.parameter_map["use_off_line"].i = 0', ".b = False"),
+    ],
+)
+def test_the_hint_is_what_the_fix_writes(line, meant):
+    findings = audit_bytes("a.py", HEAD.format(line).encode()).findings
+    [hint] = [each.hint for each in findings if each.rule == "wrong-field"]
+    assert hint.endswith(meant)
+    assert after(line).endswith(meant)
+
+
+def test_a_value_of_which_no_switch_is_certain_is_left_to_the_reader():
+    line = 'op.parameter_map["hcom_parallel"].s = b"yes"'
+    findings = audit_bytes("a.py", HEAD.format(line).encode()).findings
+    assert [each.hint[-6:] for each in findings if each.rule == "wrong-field"] == [" = ..."]
+
+
 def test_a_key_that_is_set_elsewhere_is_not_made_twice():
     line = 'op.parameter_map["use_of_line"].b = True\nop.parameter_map["use_off_line"].b = False'
     assert after(line) is None

@@ -38,7 +38,7 @@ def test_it_shows_what_was_tuned_here(call, work):
         "31.905 58.781 26.876 118.71 Format add SoftmaxV2 "
         "bert/encoder/layer_10/attention/self/Softmax_OPAT_0" in said
     )
-    assert "2.011 4.584 2.573 78.16 - update - 1024942313106057586" in said
+    assert "2.011 4.584 2.573 78.15 - update - 1024942313106057586" in said
 
 
 def test_the_folder_of_the_variable_comes_first(call, work, monkeypatch):

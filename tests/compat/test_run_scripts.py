@@ -715,6 +715,13 @@ CASE = "x = tf.cond(tf.reduce_sum(w) > 0, lambda: w * 2, lambda: w * 3)\n"
             "Accepted on a device, with a warning:",
             "Dynamic shapes need control flow version 2",
         ),
+        (
+            OLD
+            + "x = tf.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_sum(w))\n"
+            + LOOKUP.format("graph_max_parallel_model_num=4"),
+            "Accepted on a device, with a warning:",
+            "graph_max_parallel_model_num=4 is for online inference, and this graph trains",
+        ),
     ],
 )
 def test_operators_that_a_device_does_not_run_with_these_options_are_reported(
@@ -738,6 +745,7 @@ def test_operators_that_a_device_does_not_run_with_these_options_are_reported(
         + CASE
         + LOOKUP.format("dynamic_input=True, dynamic_graph_execute_mode='lazy_recompile'"),
         "tf.enable_control_flow_v2()\n" + VARIABLE + CASE + LOOKUP.format("dynamic_input=True"),
+        OLD + "x = w * 2\n" + LOOKUP.format("graph_max_parallel_model_num=4"),
     ],
 )
 def test_nothing_is_said_of_operators_that_a_device_runs(run: Any, script: str) -> None:
@@ -747,3 +755,4 @@ def test_nothing_is_said_of_operators_that_a_device_runs(run: Any, script: str) 
     assert "the device initialises it" not in text
     assert "resource operators, such as" not in text
     assert "control flow version 2" not in text
+    assert "is for online inference" not in text

@@ -163,7 +163,7 @@ def test_a_second_entry_is_reported() -> None:
             "use_off_line",
             ("i", 1),
             "use_off_line is in the field 'i'; the adapter reads the field 'b' and finds "
-            'False.\n  hint: Write parameter_map["use_off_line"].b = ...',
+            'False.\n  hint: Write parameter_map["use_off_line"].b = True',
         ),
         (
             "ac_parallel_enable",

@@ -241,3 +241,42 @@ def test_a_session_is_silent_about_the_graph_cache_without_resources(
         ) as session:
             session.run(tf.constant(1.0))
     assert not [each for each in caught if "resource operators" in str(each.message)]
+
+
+def _train_and_predict(tf: Any, config: AscendConfig, trains: bool) -> Any:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with tf.Graph().as_default():
+            variable = tf.get_variable("w", initializer=[1.0])
+            train_op = tf.no_op()
+            if trains:
+                loss = tf.reduce_sum(variable * variable)
+                train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+            with ascend_session(config) as session:
+                session.run(tf.global_variables_initializer())
+                session.run(train_op)
+    return [str(each.message) for each in caught if "online inference" in str(each.message)]
+
+
+def test_an_option_for_inference_is_noted_once_in_a_training_and_not_without_one(tf: Any) -> None:
+    config = AscendConfig(graph_max_parallel_model_num=4)
+    [text] = _train_and_predict(tf, config, trains=True)
+    assert text.startswith(
+        "graph_max_parallel_model_num=4 is for online inference, and this graph trains."
+    )
+    assert _train_and_predict(tf, config, trains=False) == []
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("graph_max_parallel_model_num", 1),
+        ("buffer_optimize", "off_optimize"),
+        ("quant_dumpable", "0"),
+        ("precision_mode", "force_fp32"),
+    ],
+)
+def test_defaults_and_options_for_every_use_are_not_noted_in_a_training(
+    tf: Any, option: str, value: Any
+) -> None:
+    assert _train_and_predict(tf, AscendConfig(**{option: value}), trains=True) == []

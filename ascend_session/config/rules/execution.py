@@ -1,5 +1,7 @@
 """Rules about how graphs run: loops, memory, compilation, tuning, collectives, the Estimator."""
 
+import re
+
 from ascend_session.config.ends import ENTRY, GE, OFFLOAD, RUN_CONFIG, AdapterView, Ends
 from ascend_session.config.grammars import profiling_options
 from ascend_session.config.hccl_variables import LONGEST_WAIT_ATLAS_S
@@ -110,6 +112,25 @@ def one_way_to_compress(entry: FlatOptions) -> RuleFindings:
             "exclude each other by presence; the adapter aborts the process.",
             "Leave one of them out altogether.",
         )
+
+
+_UNUSUAL = re.compile("[^A-Za-z0-9_./\u4e00-\u9fff-]")
+
+
+@RULES.add("op_compiler_cache_dir", "fusion_switch_file")
+@source("guides/facts/options.md#operator-cache; manual, NPURunConfig Options; manual of ATC")
+def characters_of_paths(entry: FlatOptions) -> RuleFindings:
+    """The manual allows letters, digits, _, -, . and Chinese characters in these two paths."""
+    for key in ("op_compiler_cache_dir", "fusion_switch_file"):
+        path = entry.get(key)
+        unusual = sorted(set(_UNUSUAL.findall(path))) if isinstance(path, str) else []
+        if unusual:
+            yield warning(
+                f"{option(key, path)} has {', '.join(map(repr, unusual))}; the manual allows "
+                "letters, digits, '_', '-', '.' and Chinese characters.",
+                "Choose another path if the file or the cache is not found.",
+                option=key,
+            )
 
 
 @RULES.add("enable_small_channel", "graph_run_mode")
