@@ -1,7 +1,7 @@
 """Rules about loops of several steps in a run, where a script has their numbers as constants.
 
 ``run`` sees the same while a script trains: `compat.loops`, `compat.verdicts` and
-`training.loops.warn_of_part`.
+`training.loops.watch_stop`.
 """
 
 import ast
@@ -74,6 +74,8 @@ def _list_configured(
         values += [_as_number(each.value) for each in settings]
         if entry.opaque or (entry.shared and not settings):
             values.append(None)
+        elif not (settings or run_configs):
+            values.append(1)  # the adapter's default (npu_attrs.cc, SetNpuOptimizerAttr)
     for call in run_configs:
         if call.name == "NPURunConfig":
             given = call.arguments.get(_OPTION, None if call.opaque else Known(1))
@@ -88,12 +90,14 @@ def _check_sizes(
 ) -> Iterator[Finding]:
     for call, steps in loops:
         if steps is not None and steps not in configured:
+            number = next((each for each in configured if each != 1), 1)
+            entry = f"says {_OPTION}={number}" if number != 1 else f"leaves {_OPTION} at 1"
+            in_entry = f"{_OPTION}={steps} in the entry."
             yield Finding(
                 WARNING,
                 f"{last_name(call.func)}() makes a loop of {steps} steps, but the NpuOptimizer "
-                f"entry says {_OPTION}={configured[0]}; the vendor requires the same number in "
-                "both.",
-                f"Use {configured[0]} here, or {steps} in the entry.",
+                f"entry {entry}; the vendor requires the same number in both.",
+                f"Set {in_entry}" if number == 1 else f"Use {number} here, or {in_entry}",
                 "loop-size",
                 place=script.place(call),
             )

@@ -10,6 +10,7 @@ from ascend_session.compat.script_run import script_run
 from ascend_session.config.entry import ENTRY_NAME, read_entries, values_in_force
 from ascend_session.errors import warn
 from ascend_session.session.conditions import refuse_one_shot
+from ascend_session.training.loops import watch_stop
 
 _LOOPS = (
     "_ascend_session_late_loops"  # attribute of a graph: its loops by the name of their train_op
@@ -38,6 +39,11 @@ class LateLoop(HostLoop):
 
     def __init__(self, train_op: Any) -> None:
         super().__init__(train_op, steps=1)
+
+    def load(self, session: Any, steps: int = 0) -> None:
+        """Set how many steps a run makes in ``session``."""
+        super().load(session, steps)
+        watch_stop(session, self.operation, steps)
 
     def note_run(self, session: Any, steps: int, fed: Sequence[str] = ()) -> None:
         """Count the run for the report."""

@@ -7,8 +7,10 @@ from typing import Any, Callable, Optional
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.errors import UnsupportedError
+from ascend_session.session.conditions import LOOPS_APPLIED
 from ascend_session.session.system import AscendSystem
 from ascend_session.training.broadcast import BroadcastGlobalVariablesHook
+from ascend_session.training.loops import IterationsPerLoopHook, iterations_per_loop
 from ascend_session.training.sessions import add_saver
 
 _ARGUMENTS = ("features", "labels", "mode", "params", "config")  # of a model_fn
@@ -27,7 +29,8 @@ def estimator(
     """Return an estimator for this rank: the vendor's on a device, else TensorFlow's.
 
     Its sessions have the options of the system, and a saver that is not sharded unless the model
-    has one. Training begins with the variables of rank 0. Average gradients in ``model_fn``, with
+    has one. With iterations_per_loop=n a run of a training makes n steps. Training begins with the
+    variables of rank 0. Average gradients in ``model_fn``, with
     `DistributedOptimizer`.
 
     Args:
@@ -86,7 +89,15 @@ def _for_ranks(model_fn: Callable[..., Any], system: AscendSystem) -> Callable[.
             keep_checkpoint_every_n_hours=config.keep_checkpoint_every_n_hours,
             save_relative_paths=True,
         )
-        if given["mode"] != tf1().estimator.ModeKeys.TRAIN or system.size == 1:
+        if given["mode"] != tf1().estimator.ModeKeys.TRAIN:
+            return spec
+        n, graph = system.config.iterations_per_loop or 1, tf1().get_default_graph()
+        # The vendor's estimator makes the loop itself (npu_estimator.py).
+        if n > 1 and not (system.graph_backend.holds_npus or graph.get_collection(LOOPS_APPLIED)):
+            loop = iterations_per_loop(None, spec.train_op, n)
+            hooks = (*spec.training_hooks, IterationsPerLoopHook())
+            spec = spec._replace(train_op=loop, training_hooks=hooks)
+        if system.size == 1:
             return spec
         # A chief's hooks come before those of train(), such as one that counts steps.
         hooks = spec.training_chief_hooks if system.rank == 0 else ()

@@ -5,21 +5,28 @@ the host does. All steps get the same ``feed_dict``, and the same batch unless t
 (``enable_data_pre_proc``). Other fetches of the run have the values of the last step.
 """
 
+import functools
 import sys
-from typing import Any, Iterable, NamedTuple, Optional
+import weakref
+from typing import Any, MutableMapping, NamedTuple, Optional, Tuple
 
-from ascend_session.backends._tensorflow import tf1
+from ascend_session.backends._tensorflow import tf1, walk_inputs
 from ascend_session.backends.base import Loop
+from ascend_session.backends.tf_sessions import list_fetched
 from ascend_session.config.proto import read_entry
 from ascend_session.errors import ConfigError, LifecycleError, warn, warn_at
 from ascend_session.session.conditions import LOOPS_APPLIED, refuse_one_shot
 from ascend_session.session.graphs import graph_backend
+from ascend_session.text import join_words
 from ascend_session.user_code import user_line
 from ascend_session.vendor import ITERATION_OP
 
 _Hook: Any = tf1().train.SessionRunHook
 
-_ATTRIBUTE = "_ascend_session_loop"  # of a graph
+_ATTRIBUTE = "_ascend_session_loop"  # of a graph, and of the method that is replaced
+
+# Sessions whose loop has not run yet: the looped operation, and the steps of a run.
+_loops: MutableMapping[Any, Tuple[Any, int]] = weakref.WeakKeyDictionary()
 
 
 class _LoopOfGraph(NamedTuple):
@@ -61,7 +68,8 @@ def iterations_per_loop(session: Any, train_op: Any, n: int) -> Any:
             cannot be kept for the next step.
 
     Warns:
-        AscendConfigWarning: If the session's configuration does not set iterations_per_loop.
+        AscendConfigWarning: If the session's configuration does not set iterations_per_loop; before
+            the first run, if a StopAtStepHook stops the training within a run.
     """
     operation = _as_operation(train_op, n)
     graph = operation.graph
@@ -84,39 +92,65 @@ def iterations_per_loop(session: Any, train_op: Any, n: int) -> Any:
             )
         if session is not None:
             looped.loop.load(session)
+    if looped is not None and session is not None:
+        watch_stop(session, looped.loop.operation, n)
     if n not in graph.get_collection(LOOPS_APPLIED):
         graph.add_to_collection(LOOPS_APPLIED, n)
     return operation if looped is None else looped.loop.operation
 
 
-def warn_of_part(number: int, n: int, name: str) -> None:
-    """Warn if a number of steps is no multiple of the steps of a run.
+def watch_stop(session: Any, operation: Any, n: int) -> None:
+    """Warn before the first run of a loop if the session is to stop within one of its runs.
+
+    A StopAtStepHook stops it, which estimators make of ``steps`` and ``max_steps``, too. By then
+    all hooks are ready, and the variables are restored, so that the first step is known.
 
     Args:
-        number: With which training ends.
+        session: The ``tf.Session`` behind the one with hooks.
+        operation: The looped operation.
         n: Steps of a run.
-        name: What the user calls the number.
     """
-    if number % n:
-        most = number + -number % n
-        warn_at(
-            user_line(sys._getframe()),
-            f"{name}={number} is not a multiple of iterations_per_loop={n}: a run makes {n} steps, "
-            f"so that training makes {most}. Use {most - n or n} or {most}, or another "
-            "iterations_per_loop.",
+    _loops[session] = (weakref.ref(operation), n)
+    hook = tf1().train.StopAtStepHook
+    original = hook.before_run
+    if getattr(original, _ATTRIBUTE, False):
+        return
+
+    @functools.wraps(original)
+    def before_run(self: Any, run_context: Any) -> Any:
+        running = run_context.session
+        if running in _loops:
+            looped, steps = _loops[running]
+            fetched = list_fetched(running.graph, run_context.original_args.fetches)
+            if any(each is looped() for each in walk_inputs(*fetched)):
+                del _loops[running]
+                _warn_of_part(self, int(running.run(self._global_step_tensor)), steps)
+        return original(self, run_context)
+
+    setattr(before_run, _ATTRIBUTE, True)
+    hook.before_run = before_run
+
+
+def _warn_of_part(hook: Any, first: int, n: int) -> None:
+    """Warn if a StopAtStepHook stops a training that begins with step ``first`` within a run."""
+    steps = hook._last_step - first
+    most = steps + -steps % n
+    if steps <= 0 or steps == most:
+        return
+    if hook._num_steps is None:
+        how, stops, begin = (
+            f"from step {first} is to stop at step {hook._last_step}",
+            "stops at",
+            first,
         )
-
-
-def check_stop(graph: Any, hooks: Iterable[Any]) -> None:
-    """Warn of a StopAtStepHook whose steps are no multiple of those of the graph's loop."""
-    looped: Optional[_LoopOfGraph] = getattr(graph, _ATTRIBUTE, None)
-    for hook in hooks if looped is not None else ():
-        if isinstance(hook, tf1().train.StopAtStepHook):
-            for name in ("num_steps", "last_step"):
-                number = getattr(hook, f"_{name}", None)
-                if number is not None and looped is not None:
-                    warn_of_part(int(number), looped.n, name)
-                    break
+    else:
+        how, stops, begin = f"is to make {steps} steps", "makes", 0
+    better = join_words([str(begin + each) for each in (most - n, most) if each], "or")
+    warn_at(
+        user_line(sys._getframe()),
+        f"Training {how}, but each run makes {n} (iterations_per_loop={n}): it {stops} "
+        f"{begin + most}. Use {better}, or another iterations_per_loop.",
+    )
 
 
 def _as_operation(train_op: Any, n: Any) -> Any:
@@ -205,6 +239,7 @@ class IterationsPerLoopHook(_Hook):  # type: ignore[misc]
         if looped is not None:
             _check_configured(session, looped.n)
             looped.loop.load(session)
+            watch_stop(session, looped.loop.operation, looped.n)
         elif not session.graph.get_collection(LOOPS_APPLIED):  # not even of one step each
             raise LifecycleError(
                 "The graph has no looped operation.",

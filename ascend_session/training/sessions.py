@@ -9,7 +9,6 @@ from ascend_session.errors import LifecycleError
 from ascend_session.session.graphs import job_rank
 from ascend_session.session.system import AscendSystem
 from ascend_session.training.broadcast import BroadcastGlobalVariablesHook
-from ascend_session.training.loops import check_stop
 from ascend_session.training.progress import note_first_step
 
 _GIVEN_BY_SYSTEM = ("master", "is_chief")
@@ -56,7 +55,6 @@ def monitored_session(
     tf, is_first = tf1(), system.rank == 0
     proto = system.session_config(base=config)
     add_saver(scaffold)
-    check_stop(tf.get_default_graph(), [*(hooks or ()), *(chief_only_hooks or ())])
     all_hooks = [*(chief_only_hooks or () if is_first else ()), *(hooks or ())]
     if system.size > 1:
         all_hooks.insert(0, BroadcastGlobalVariablesHook(0))

@@ -13,12 +13,17 @@ _PROGRAM = Path(__file__).resolve().parent.parent / "ranks_programs" / "differin
 
 # The scenario, and what each of the ranks is told.
 TOLD = {
-    "other_shape": ['"HcomAllReduce" as allreduce sum float32 [3]', "rank 1 runs", "float32 [4]"],
+    "other_shape": [
+        "rank 1 disagrees with the others about graph 1",
+        '"HcomAllReduce" as allreduce sum float32 [3]',
+        "rank 1 runs",
+        "float32 [4]",
+    ],
     "other_dtype": ["allreduce sum int32 [4]", "allreduce sum float32 [4]", "rank 1 runs"],
     "other_reduction": ["allreduce prod float32 [4]", "rank 1 runs", "allreduce sum float32 [4]"],
     "other_root": ["broadcast from 1 float32 [4]", "broadcast from 0", "rank 1 runs"],
     "other_order": ['"first/HcomAllReduce" as allreduce sum float32 [5]', "rank 1 runs"],
-    "other_order_of_running": ['rank 1 waits in "HcomAllReduce_1"', "wait for different"],
+    "other_order_of_running": ['rank 1 waits in "HcomAllReduce_1"', "rank 1 waits for another"],
     "other_place": [
         '"HcomAllReduce" (allreduce sum float32 [2]) of ',
         "differing.py:{first} to begin it; rank 1 waits in",
@@ -31,7 +36,7 @@ TOLD = {
     ],
     "one_less": ["rank 1 has left", '"HcomAllReduce_1" (allreduce sum float32 [3])'],
     "one_less_in_each_step": [
-        "wait for different collectives",
+        "rank 1 waits for another collective than the others, and none",
         'rank 1 waits in "HcomAllReduce" (allreduce sum float32 [2]) of ',
         " for the second time",
         'rank 0 and rank 2 wait in "HcomAllReduce_1"',

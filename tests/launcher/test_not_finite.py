@@ -1,7 +1,6 @@
 """Jobs whose numbers stop being finite: what their launch says, and honest ones, of which it says
 nothing."""
 
-import random
 from pathlib import Path
 
 import pytest
@@ -111,14 +110,6 @@ def test_a_failure_names_who_brought_the_first_numbers_that_are_not_finite(
     assert result.cause.said.startswith("All 2 ranks raised ValueError: the weights are NaN. ")
     assert _FIRST in result.cause.said
     assert result.cause.rank == 1
-
-
-def test_one_rank_of_eight_is_named_whichever_it_is(tmp_path: Path) -> None:
-    who, begin = random.randrange(8), random.randrange(1, 30)
-    result = run(tmp_path, "own", "fails of it", 8, who, begin)
-    assert result.cause is not None
-    assert f"came from rank {who}, in step {begin} since the start" in result.cause.said
-    assert result.cause.rank == who
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
 """iterations_per_loop on the stub: so many real steps in one run."""
 
 import contextlib
+import re
 import threading
 import time
 import warnings
-from typing import Any, Iterator, List, NamedTuple
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
 import attr
 import pytest
@@ -22,6 +24,7 @@ from ascend_session.backends.host_loop import HostLoop
 from ascend_session.session.conditions import LOOPS_APPLIED
 from ascend_session.training import (
     IterationsPerLoopHook,
+    estimator,
     iterations_per_loop,
     monitored_session,
 )
@@ -263,25 +266,78 @@ class TestSessions:
                     runs += 1
         assert runs == 3
 
-    @pytest.mark.parametrize("last", [15, 12])
-    def test_a_training_that_ends_within_a_loop_is_warned_of(self, tf: Any, last: int) -> None:
-        own = step_of(tf)
-        loop = iterations_per_loop(None, own.train, 5)
-        scaffold = tf.train.Scaffold(
-            local_init_op=tf.group(tf.local_variables_initializer(), own.iterator.initializer)
-        )
-        hooks = [IterationsPerLoopHook(), tf.train.StopAtStepHook(last_step=last)]
-        message = "last_step=12 is not a multiple of iterations_per_loop=5: a run makes 5 steps, so"
-        with contextlib.ExitStack() as blocks:
-            if last == 12:
-                blocks.enter_context(pytest.warns(AscendConfigWarning, match=message))
-            system = blocks.enter_context(ascend_system(looping(5)))
-            sess = blocks.enter_context(monitored_session(system, None, hooks, scaffold=scaffold))
-            runs = 0
-            while not sess.should_stop():
-                sess.run(loop)
-                runs += 1
-        assert runs == 3
+    @pytest.mark.parametrize("kind", ["tf.train", "own", "estimator"])
+    @pytest.mark.parametrize(
+        ("first", "stop", "makes", "message"),
+        [
+            (0, {"last_step": 15}, 15, None),
+            (0, {"num_steps": 15}, 15, None),
+            (2, {"last_step": 12}, 12, None),  # two runs
+            (12, {"num_steps": 5}, 17, None),
+            (0, {"last_step": 12}, 15, "from step 0 is to stop at step 12, .*Use 10 or 15, or"),
+            (2, {"last_step": 15}, 17, "from step 2 is to stop at step 15, .* it stops at 17. Use"),
+            (5, {"num_steps": 12}, 20, "is to make 12 steps, .* it makes 15. Use 10 or 15, or"),
+            (0, {"last_step": 3}, 5, "Use 5, or another"),
+        ],
+    )
+    def test_a_training_that_stops_within_a_loop_is_warned_of(
+        self,
+        tf: Any,
+        tmp_path: Path,
+        kind: str,
+        first: int,
+        stop: Dict[str, int],
+        makes: int,
+        message: Optional[str],
+    ) -> None:
+        if kind == "estimator" and not hasattr(tf, "estimator"):
+            pytest.skip("TensorFlow from 2.16 on has no estimators")
+        hooks = [tf.train.StopAtStepHook(**stop)]
+        with tf.Graph().as_default(), tf.Session() as sess:  # where the training goes on
+            step = tf.train.get_or_create_global_step()
+            total = tf.get_variable("total", initializer=0.0)
+            sess.run(tf.global_variables_initializer())
+            sess.run(step.assign(first))
+            tf.train.Saver([step, total]).save(sess, str(tmp_path / "model"), first)
+
+        def model(features: Any, mode: str) -> Any:
+            total = tf.get_variable("total", initializer=0.0)
+            add = tf.assign_add(total, features)
+            with tf.control_dependencies([add]):
+                train = tf.group(tf.assign_add(tf.train.get_or_create_global_step(), 1))
+            return tf.estimator.EstimatorSpec(mode, loss=total + 0.0, train_op=train)
+
+        with warnings.catch_warnings(record=True) as caught, ascend_system(looping(5)) as system:
+            warnings.simplefilter("always", AscendConfigWarning)
+            if kind == "estimator":
+                data = lambda: tf.data.Dataset.from_tensors(1.0).repeat()  # noqa: E731
+                made = estimator(model, system, tmp_path)
+                made.train(data, hooks=hooks)
+                ends = made.get_variable_value("global_step")
+            else:
+                tf.get_variable("total", initializer=0.0)
+                step = tf.train.get_or_create_global_step()
+                loop = iterations_per_loop(None, tf.group(tf.assign_add(step, 1)), 5)
+                hooks.append(IterationsPerLoopHook())
+                opened = (
+                    monitored_session(system, tmp_path, hooks)
+                    if kind == "own"
+                    else tf.train.MonitoredTrainingSession(
+                        config=system.session_config(), checkpoint_dir=str(tmp_path), hooks=hooks
+                    )
+                )
+                with opened as sess:
+                    sess.run(step)  # no run of the loop
+                    while not sess.should_stop():
+                        sess.run(loop)
+                ends = tf.train.load_variable(str(tmp_path), "global_step")
+        assert ends == makes
+        texts = [str(each.message) for each in caught if "Training " in str(each.message)]
+        assert [each.filename for each in caught if str(each.message) in texts] == [
+            __file__ for _ in texts
+        ]
+        assert len(texts) == (message is not None)
+        assert message is None or re.search(message, texts[0])
 
     @pytest.mark.parametrize("form", ["operation", "name", "structure"])
     def test_with_the_hook_what_is_fetched_is_the_last_steps(self, tf: Any, form: str) -> None:

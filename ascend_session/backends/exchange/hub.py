@@ -28,6 +28,7 @@ from typing import (
     List,
     Mapping,
     NamedTuple,
+    Optional,
     Set,
     Tuple,
 )
@@ -49,8 +50,9 @@ from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.text import format_count, format_ordinal
 
 LOOK_S = 0.5
-"""Seconds between two calls of `Hub.end_standstill`."""
+"""Seconds between two calls of `Hub.look`."""
 
+_DISPUTE_LOOKS = 4  # for which ranks that disagree wait for the others, to see which ones differ
 _STANDSTILL_LOOKS = 8  # without any message, from the first to the second look at processor time
 _IDLE_S = 0.1  # processor time, between these two, of a process that only waits
 
@@ -154,7 +156,8 @@ class Hub:
         self._entered: Dict[str, Dict[int, Entry]] = {}
         self._completed: Counter[str] = collections.Counter()  # by key
         self._transfers: Deque[Transfer] = collections.deque()  # the first one has the memory
-        self._looks = 0  # of `end_standstill` since the last message
+        self._disputed = ""  # the key of a collective that ranks have entered with other meanings
+        self._looks = 0  # of `look` since the last message, or since there is a dispute
         self._used_then: Mapping[int, float] = {}
 
     @property
@@ -201,7 +204,8 @@ class Hub:
             self._greet(client, header)
             return
         rank = self._ranks[client]
-        self._looks = 0
+        if not self._disputed:
+            self._looks = 0
         if kind == "enter":
             self._enter(rank, _read_entry(rank, header, payload))
         elif kind == "step":
@@ -227,8 +231,13 @@ class Hub:
             self.end(rank_ended(rank, self.is_complete), rank)
 
     def end(self, reason: str, rank: Any = None) -> None:
-        """End the job, if it has not ended yet, because of a failure, which may be a rank's."""
+        """End the job, if it has not ended yet, because of a failure, which may be a rank's.
+
+        If ranks have disagreed before, that is the reason.
+        """
         if not self.is_over:
+            if self._disputed:
+                reason, rank = self._describe_dispute()
             self.ended = reason
             self._entered.clear()
             self._transfers.clear()
@@ -236,16 +245,26 @@ class Hub:
             ranks = sorted(self.members, reverse=True)
             self._tell(ranks, {"event": "end", "reason": reason, "rank": rank})
 
-    def end_standstill(self, measure_used_s: Callable[[], Mapping[int, float]]) -> None:
-        """End the job if every rank waits, and none can ever go on; called every `LOOK_S`.
-
-        That is so if every rank waits, none of the collectives has all its ranks, and for some
-        seconds no rank has sent anything or used a processor: a rank that waits in one thread may
-        compute its way to the next collective in another.
+    def look(self, measure_used_s: Callable[[], Mapping[int, float]]) -> None:
+        """End the job if ranks disagree or stand still; called every `LOOK_S`.
 
         Args:
             measure_used_s: Returns the processor seconds that each client's process has used, as
                 far as known. It is called only while every rank waits.
+        """
+        if not self._disputed:
+            self._end_standstill(measure_used_s)
+            return
+        self._looks += 1
+        if self._looks > _DISPUTE_LOOKS:
+            self.end("")
+
+    def _end_standstill(self, measure_used_s: Callable[[], Mapping[int, float]]) -> None:
+        """End the job if every rank waits, and none can ever go on.
+
+        That is so if every rank waits, none of the collectives has all its ranks, and for some
+        seconds no rank has sent anything or used a processor: a rank that waits in one thread may
+        compute its way to the next collective in another.
         """
         waits = self.waits
         waiting = {wait.rank for wait in waits}
@@ -264,11 +283,19 @@ class Hub:
         if waits and staying <= {self._ranks.get(client) for client in idle}:
             times = {count: f"for the {format_ordinal(count)} time" for _, _, count in waits}
             times[1] = "to begin it"
-            where = ((rank, f"in {operation} {times[count]}") for rank, operation, count in waits)
+            where = [(rank, f"in {operation} {times[count]}") for rank, operation, count in waits]
+            groups = {operation.ranks for _, operation, _ in waits}
+            places = {rank: (operation.key, count) for rank, operation, count in waits}
+            odd = [] if len(groups) > 1 else _find_odd(places, self._size)
+            who = "the ranks wait for different collectives"
+            if odd:
+                verb = "waits" if len(odd) == 1 else "wait"
+                who = f"{name_ranks(odd)} {verb} for another collective than the others"
             self.end(
-                f"{JOB_CANNOT_GO_ON}the ranks wait for different collectives, and none of these "
-                f"has all its ranks: {list_groups('wait', where)}. All ranks have to run the same "
-                "collectives in the same order; look for what only some ranks do."
+                f"{JOB_CANNOT_GO_ON}{who}, and none of these has all its ranks: "
+                f"{list_groups('wait', where)}. All ranks have to run the same "
+                "collectives in the same order; look for what only some ranks do.",
+                odd[0] if len(odd) == 1 else None,
             )
 
     # Joining
@@ -389,16 +416,11 @@ class Hub:
             self.lateness.have_parts = True
         elif entry.plan != "gather":
             self.lateness.note_entry(operation.key, rank, len(entered) == self._size)
-        if entry is not first and entry.meaning != first.meaning:
-            among = len({other.operation.ranks for other in entered.values()}) > 1
-            what = (
-                (other, _describe(its.operation, among)) for other, its in sorted(entered.items())
-            )
-            self.end(
-                f"{JOB_CANNOT_GO_ON}the ranks disagree about {operation.key}: "
-                f"{list_groups('run', what)}. All ranks have to build the same collectives in the "
-                "same order, with the same shapes and types."
-            )
+        if entry.meaning != first.meaning and not self._disputed:
+            self._disputed, self._looks = operation.key, 0
+        if self._disputed == operation.key:
+            if len(entered) >= len(first.operation.ranks):
+                self.end("")
         elif entry.plan != "gather" and entry.size_bytes != first.size_bytes:
             sizes = (
                 (other, format_count(its.size_bytes, "byte")) for other, its in entered.items()
@@ -411,6 +433,30 @@ class Hub:
             self._begin(operation)
         else:
             self._check_left()
+
+    def _describe_dispute(self) -> Tuple[str, Optional[int]]:
+        """Say which ranks disagree about a collective, and return the one that differs, if any."""
+        key, self._disputed = self._disputed, ""
+        entered = self._entered.get(key, {})
+        groups = {entry.operation.ranks for entry in entered.values()}
+        what = {
+            rank: _describe(entry.operation, len(groups) > 1) for rank, entry in entered.items()
+        }
+        meanings = {rank: entry.meaning for rank, entry in entered.items()}
+        odd = [] if len(groups) > 1 else _find_odd(meanings, max(map(len, groups), default=0))
+        who = "the ranks disagree"
+        if odd:
+            who = (
+                f"{name_ranks(odd)} {'disagrees' if len(odd) == 1 else 'disagree'} with the others"
+            )
+        count = self._completed[key] + 1
+        when = f" when they run it for the {format_ordinal(count)} time" if count > 1 else ""
+        reason = (
+            f"{JOB_CANNOT_GO_ON}{who} about {key}{when}: {list_groups('run', what.items())}. All "
+            "ranks have to build the same collectives in the same order, with the same shapes and "
+            "types."
+        )
+        return reason, odd[0] if len(odd) == 1 else None
 
     def _begin(self, operation: Operation) -> None:
         """Begin a collective that all of its ranks have entered."""
@@ -508,6 +554,14 @@ class Hub:
     def _tell(self, ranks: Iterable[int], header: Header, payload: bytes = b"") -> None:
         clients = [self.members[rank].client for rank in ranks]
         self.outbox.append(OutgoingMessage(clients, header, payload))
+
+
+def _find_odd(what: Mapping[int, Any], size: int) -> List[int]:
+    """List the ranks that differ from what more than half of so many ranks do."""
+    for usual, count in collections.Counter(what.values()).most_common(1):
+        if 2 * count > size:
+            return sorted(rank for rank in what if what[rank] != usual)
+    return []
 
 
 def _describe(operation: Operation, among: bool) -> str:

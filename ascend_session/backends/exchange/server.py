@@ -127,7 +127,7 @@ class Server:
                     for client in self._find_strangers():
                         if looked_at - client.since >= _HELLO_TIMEOUT_S:
                             self._drop(client)
-                    self._hub.end_standstill(self._measure_used_s)
+                    self._hub.look(self._measure_used_s)
                     self._send_all()
         except Exception as error:
             _logger.exception("The hub of these ranks has failed")

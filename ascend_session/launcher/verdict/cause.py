@@ -96,6 +96,11 @@ _KEEP_PATH = (
     "The ranks do not find the stub's packages, which `launch` puts on PYTHONPATH: the script has "
     'replaced that. Let it add to it: export PYTHONPATH="FOLDER:$PYTHONPATH".'
 )
+# What the stub's hub has told all ranks: whoever raises it has merely heard it.
+_OF_ALL_RANKS = re.compile(
+    rf"{JOB_CANNOT_GO_ON}(the ranks|ranks? [0-9][0-9, ando]*)( (?:disagree|do not|wait).*)",
+    re.DOTALL,
+)
 # What a debugger and input() raise at the end of standard input.
 _WITHOUT_TERMINAL = (("bdb.BdbQuit", ""), ("EOFError", "EOF when reading a line"))
 _NO_ROOM = (
@@ -344,11 +349,17 @@ class _Judge:
             if cause is not None:
                 return cause
         sentence = self._describe_end(first)
-        if not is_secondary and raised_alike(self.failed, self._plan.size) is not None:
+        told = _OF_ALL_RANKS.search(sentence)
+        is_alike = not is_secondary and raised_alike(self.failed, self._plan.size) is not None
+        if told is not None:
+            is_secondary, is_alike = False, told[1] == "the ranks"
+            sentence = f"{told[1].capitalize()}{told[2]}"
+        elif is_alike:
             sentence = sentence.replace(
                 f"Rank {first.rank} raised", f"All {self._plan.size} ranks raised", 1
             )
-        sentence += describe_failure(failure, sentence)
+        if told is None:
+            sentence += describe_failure(failure, sentence)
         if first_bad is not None:
             sentence = f"{sentence.rstrip('.')}. {first_bad.sentence}"
         left: Tuple[int, ...] = ()
@@ -359,8 +370,13 @@ class _Judge:
         elif is_secondary:
             sentence += " The cause may be on another node: see what the launchers there say."
         code = _exit_code_of_launch(first)
-        cause = self._blame(first, code, sentence, failure, is_first=self._is_one_node)
-        return replace(cause, left=left)
+        is_first = self._is_one_node or told is not None
+        cause = self._blame(first, code, sentence, failure, is_first=is_first)
+        place = "\n".join(cause.place)
+        if is_alike:
+            who = f"All {self._plan.size} ranks failed, rank {first.rank}"
+            place = place.replace(f"Rank {first.rank} failed", who, 1)
+        return replace(cause, left=left, place=tuple(place.splitlines()))
 
     def _find_ended_before(self, first: LaunchRank) -> Tuple[int, ...]:
         """Find the ranks that had ended with 0 when this one failed because others were missing."""

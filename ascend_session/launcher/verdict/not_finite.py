@@ -40,12 +40,15 @@ def find_first(reports: Mapping[int, NotFinite]) -> Optional[FirstNotFinite]:
     first = {rank: report for rank, report in reports.items() if report.step == step}
     own = sorted(rank for rank, report in first.items() if report.is_own)
     variable = first[own[0] if own else min(first)].variable
-    gradient = f"gradient of {variable!r}" if variable else "gradient"
     since = f"in step {step} since the start"
     whose = f"rank{'' if len(own) == 1 else 's'} {format_ranges(own, ',')}"
-    text = f"The first {gradient} that was seen not to be finite came from {whose}, {since}."
+    what, sums = "The first numbers of a reduction that were", "The sum of the ranks' numbers"
+    if variable:
+        what = f"The first gradient of {variable!r} that was"
+        sums = f"The sum of the ranks' gradient of {variable!r}"
+    text = f"{what} seen not to be finite came from {whose}, {since}."
     if not own:
-        text = f"The sum of the ranks' {gradient} overflowed {since}, though each was finite."
+        text = f"{sums} overflowed {since}, though each was finite."
     return FirstNotFinite(tuple(own), text)
 
 

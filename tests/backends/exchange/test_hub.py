@@ -29,6 +29,9 @@ class Ranks:
 
     def say(self, client: int, header: Header, payload: bytes = b"") -> None:
         self.hub.receive(client, header, payload)
+        self.deliver()
+
+    def deliver(self) -> None:
         messages, self.hub.outbox = self.hub.outbox, []
         for message in messages:
             for client in message.clients:
@@ -124,6 +127,50 @@ def test_a_rank_that_does_something_else_is_named(two: Ranks) -> None:
     assert 'rank 0 runs "op/k" as allreduce; rank 1 runs "op/k" as allgather' in end_of(two)
 
 
+@pytest.mark.parametrize("odd", [0, 3])
+def test_ranks_that_disagree_wait_for_the_others_to_see_which_one_differs(odd: int) -> None:
+    ranks = together(4)
+    for run in range(2):
+        for rank in range(4):
+            assert not ranks.hub.ended
+            is_odd = rank == odd and run == 1
+            ranks.enter(rank, signature="allgather" if is_odd else "allreduce")
+    others = {0: "ranks 1 to 3", 3: "ranks 0 to 2"}[odd]
+    said = end_of(ranks)
+    assert f"rank {odd} disagrees with the others about k when they run it for the second" in said
+    assert f'{others} run "op/k" as allreduce' in said
+    assert ranks.last(0).header["rank"] == odd
+
+
+@pytest.mark.parametrize("end", ["look", "leave", "disconnect"])
+def test_ranks_that_disagree_wait_for_the_others_two_seconds(end: str) -> None:
+    ranks = together(4)
+    ranks.enter(0)
+    ranks.enter(1, signature="allgather")
+    for _ in range(4):
+        ranks.hub.look(dict)
+        ranks.enter(2, "other")
+        assert not ranks.hub.ended
+    if end == "look":
+        ranks.hub.look(dict)
+    elif end == "leave":
+        ranks.say(1, {"kind": "leave"})
+        ranks.say(2, {"kind": "fail", "reason": "of this"})
+    else:
+        ranks.hub.disconnect(4)
+    ranks.deliver()
+    assert "the ranks disagree about k: " in end_of(ranks)
+    assert ranks.last(0).header["rank"] is None
+
+
+def test_two_of_eight_that_disagree_with_the_others_are_named() -> None:
+    ranks = together(8)
+    for rank in range(8):
+        ranks.enter(rank, signature="allgather" if rank in (2, 5) else "allreduce")
+    assert "rank 2 and rank 5 disagree with the others about k: " in end_of(ranks)
+    assert ranks.last(0).header["rank"] is None
+
+
 def test_a_rank_whose_connection_ends_is_named_and_a_later_one_hears_of_it() -> None:
     ranks = Ranks(3)
     ranks.hello(1)
@@ -186,7 +233,8 @@ class TestStandstill:
         """What comes of so many looks at processes that use so much in each second."""
         for number in range(looks):
             used_s = {client: rate * LOOK_S * number for client, rate in used.items()}
-            ranks.hub.end_standstill(lambda used_s=used_s: used_s)
+            ranks.hub.look(lambda used_s=used_s: used_s)
+            ranks.deliver()
         return ranks.hub.ended
 
     def test_ranks_that_wait_in_different_places_are_ended_after_four_seconds(
@@ -197,6 +245,22 @@ class TestStandstill:
         assert not self.judged(two, {1: 0.0, 2: 0.01}, 6)
         said = self.judged(two, {1: 0.0, 2: 0.01})
         assert 'rank 0 waits in "op/a" (allreduce) to begin it; rank 1 waits in "op/b"' in said
+
+    def test_the_rank_that_waits_elsewhere_than_the_others_is_named(self) -> None:
+        ranks = together(4)
+        for rank in range(4):
+            ranks.enter(rank, "b" if rank == 2 else "a")
+        said = self.judged(ranks, dict.fromkeys(range(1, 5), 0.0))
+        assert "rank 2 waits for another collective than the others, and none" in said
+        assert ranks.last(0).header["rank"] == 2
+
+    def test_of_ranks_that_wait_for_several_groups_none_is_named(self) -> None:
+        ranks = together(4)
+        for rank in range(4):
+            among = {"ranks": [1, 2], "key": "pair"} if rank == 2 else {}
+            ranks.enter(rank, **among)
+        assert "the ranks wait for different" in self.judged(ranks, dict.fromkeys(range(1, 5), 0.0))
+        assert ranks.last(0).header["rank"] is None
 
     @pytest.mark.parametrize("used", [{1: 0.0, 2: 0.5}, {1: 0.0}], ids=["computing", "unknown"])
     def test_nothing_is_said_of_ranks_that_may_still_come(self, two: Ranks, used: Any) -> None:
@@ -251,7 +315,7 @@ def test_fifty_thousand_random_messages_neither_break_it_nor_let_anybody_in() ->
             malformed += 1
             ranks.hub.disconnect(client)
         joined += ranks.hub.has_joined(client) and is_stranger
-        ranks.hub.end_standstill(dict)
+        ranks.hub.look(dict)
         ranks.told.clear()
         if ranks.hub.is_over:  # begin anew, with ranks that are there
             ranks = together(2)

@@ -23,7 +23,6 @@ from ascend_session.compat.vendor_modules import mirror
 from ascend_session.config.entry import ENTRY_NAME
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions, DynamicInputConfig
-from ascend_session.training.loops import warn_of_part
 from ascend_session.vendor import ITERATION_OP
 
 _Base: Any = Estimator
@@ -130,16 +129,6 @@ class NPUEstimator(_Base):  # type: ignore[misc]
                 params=params or {},
                 warm_start_from=restore,
             )
-
-    def _convert_train_steps_to_hooks(self, steps: Any, max_steps: Any) -> Any:
-        """Return TensorFlow's hooks, after a warning if training makes more steps than asked for.
-
-        TensorFlow calls it in ``train``.
-        """
-        number, per_run = steps if max_steps is None else max_steps, self.config.iterations_per_loop
-        if number is not None:
-            warn_of_part(int(number), per_run, "steps" if max_steps is None else "max_steps")
-        return super()._convert_train_steps_to_hooks(steps, max_steps)
 
 
 def _verify_arguments(model_fn: Any, params: Any) -> None:
