@@ -63,6 +63,12 @@ STACK_SIGNAL = int(__import__("_signal").SIGRTMIN) + 7  # signal itself is slow 
 _HALF_TRACEBACK, _HALF_MESSAGE = 32 * 1024, 8 * 1024  # characters that are kept of either end
 
 
+def find_own_folder() -> str:
+    """Return the folder of the rank that this process is, and not only belongs to; else empty."""
+    is_rank = os.environ.get(RANK_PID) == str(os.getpid())
+    return os.environ.get(RANK_FOLDER, "") if is_rank else ""
+
+
 def name_process(pid: int) -> str:
     """Name the file with a process's state."""
     return f"{PROCESS_PREFIX}{pid}{PROCESS_SUFFIX}"

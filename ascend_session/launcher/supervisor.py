@@ -10,6 +10,7 @@ import importlib
 import os
 import select
 import signal
+import termios
 import time
 from typing import (
     Any,
@@ -49,10 +50,10 @@ from ascend_session.launcher.job.signals import (
     TERMINATED,
     Signals,
 )
-from ascend_session.launcher.job.terminal import LentTerminal
 from ascend_session.launcher.plan.plan import Plan
 from ascend_session.launcher.show.following import Output
 from ascend_session.launcher.verdict.result import judge_ranks
+from ascend_session.process import is_in_front
 from ascend_session.rank_folder import ONE_STOP_S, RANK_FOLDER
 
 
@@ -95,6 +96,41 @@ def supervise(
         stack.enter_context(signals.over_ranks())
         _Supervision(plan, attempt, guardian, signals, on_event, output, terminal).run()
     return attempt
+
+
+class LentTerminal:
+    """The terminal on standard input, which a rank uses within the block.
+
+    The rank is in a session of its own, to which the terminal does not belong: so the kernel stops
+    it for no read, and what is typed as a signal comes to the launcher. Settings that the rank
+    leaves behind, such as no echo, are taken back when it has ended, or with the block.
+    """
+
+    def __enter__(self) -> "LentTerminal":
+        self._settings = termios.tcgetattr(0)
+        return self
+
+    def __exit__(self, *failure: Any) -> None:
+        self.take_back()
+
+    def take_back(self) -> None:
+        """Set the terminal as it was before a rank used it."""
+        self._set(self._settings)
+
+    def stop_process(self, signals: Signals) -> None:
+        """Stop this process until it is continued in front; others find the old settings."""
+        ranks_settings = termios.tcgetattr(0)
+        self.take_back()
+        signals.stop_process()
+        while not is_in_front(0) and not signals.noted:  # as who reads in the background
+            signals.stop_process()
+        self._set(ranks_settings)
+
+    @staticmethod
+    def _set(settings: List[Any]) -> None:
+        if is_in_front(0):  # else it is somebody else's by now
+            with contextlib.suppress(termios.error):  # it has been closed
+                termios.tcsetattr(0, termios.TCSANOW, settings)
 
 
 AGAIN_S = 5.0
@@ -278,7 +314,7 @@ class _Supervision:
         """Decide which rank's failure is shown from now on, as far as is known by now."""
         from ascend_session.launcher.verdict.cause import find_first_failed
 
-        judge_ranks(self._plan, self._attempt)
+        judge_ranks(self._attempt)
         rank = self._attempt.first_failed = find_first_failed(self._plan, self._attempt)
         if rank is not None:
             self._output.filter.note_first_failed(rank)

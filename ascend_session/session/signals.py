@@ -42,12 +42,7 @@ from ascend_session import channel
 from ascend_session.backends._tensorflow import is_of_session
 from ascend_session.cluster.variables import GRACE, read_seconds
 from ascend_session.process import find_frames, on_close, on_fork
-from ascend_session.rank_folder import (
-    ONE_STOP_S,
-    RANK_FOLDER,
-    RANK_PID,
-    write_record,
-)
+from ascend_session.rank_folder import ONE_STOP_S, find_own_folder, write_record
 from ascend_session.session.delivery import Delivery
 from ascend_session.user_code import user_line
 
@@ -314,8 +309,9 @@ class SignalGuard:
 
     def _end_by_term(self, error: BaseException) -> None:
         """Shut down what is still open at exit, then end the process by SIGTERM."""
-        if os.environ.get(RANK_PID) == str(os.getpid()):
-            write_record(error, os.environ.get(RANK_FOLDER, ""), ends_program=True)
+        folder = find_own_folder()
+        if folder:
+            write_record(error, folder, ends_program=True)
         self._shut_down()
         _die_of(signal.SIGTERM)
 

@@ -109,7 +109,7 @@ class Situation:
 
     def first_failed(self) -> Optional[int]:
         """The rank whose failure is reported at once."""
-        judge_ranks(self.plan, self.attempt)
+        judge_ranks(self.attempt)
         return find_first_failed(self.plan, self.attempt)
 
     def cause(self) -> Cause:

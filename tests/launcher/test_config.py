@@ -6,8 +6,7 @@ from typing import Any, Dict
 import pytest
 
 from ascend_session.errors import ConfigError
-from ascend_session.launcher.plan.config import LaunchConfig
-from ascend_session.launcher.plan.owned import OWNED
+from ascend_session.launcher.plan.config import OWNED, LaunchConfig
 
 
 def test_what_is_not_asked_has_the_documented_default() -> None:

@@ -116,6 +116,16 @@ def test_a_script_for_eight_devices_is_one_job_of_eight(tmp_path: Path) -> None:
     assert result.ok
 
 
+def test_a_failure_of_its_ranks_that_a_script_has_handled_is_not_its_own(tmp_path: Path) -> None:
+    failing = _EXCHANGE.partition("operation = ")[0]
+    failing += "opened.process_group.fail('no data', ValueError('no data'))\nopened.close()\n"
+    (tmp_path / "train.py").write_text(failing)
+    result = _launch(tmp_path, _TRAIN_8P.replace("RANK_SIZE=8", "RANK_SIZE=2") + "exit 3\n")
+    assert result.ranks[0].error is None
+    assert result.cause is not None
+    assert (result.code, result.cause.said) == (3, "Rank 0 ended with exit code 3.")
+
+
 def test_a_script_below_run_trains_as_one_job(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(_TRAIN)
     (tmp_path / "train.sh").write_text(_TRAIN_8P.replace("RANK_SIZE=8", "RANK_SIZE=2"))

@@ -35,7 +35,7 @@ from ascend_session.cluster.machine import ONE_MACHINE
 from ascend_session.errors import CollectiveError, InitializationError
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.process import on_fork
-from ascend_session.rank_folder import RANK_FOLDER, remove_record, write_record
+from ascend_session.rank_folder import find_own_folder, remove_record, write_record
 from ascend_session.text import format_count
 
 SHORT_BYTES = 1 << 20
@@ -178,7 +178,7 @@ class ProcessGroup:
             InitializationError: With the ranks that did not come in time or have ended, or with
                 the reason why this one was refused; nothing is open then.
         """
-        folder = os.environ.get(RANK_FOLDER)
+        folder = find_own_folder()
         if folder:
             remove_record(folder)
         if self._who.endpoint is None:
@@ -371,7 +371,7 @@ class ProcessGroup:
             error: The exception, which is recorded for the launcher before the others hear of it:
                 they fail because of it, and the cause has to be known before what follows.
         """
-        folder = os.environ.get(RANK_FOLDER)
+        folder = find_own_folder()
         self._receive_pending()  # what has failed before is the cause
         with self._changed:
             if self.state not in _OPEN:
@@ -417,12 +417,11 @@ class ProcessGroup:
 
         Another rank's failure is recorded for the launcher before this rank fails because of it.
         """
-        folder = os.environ.get(RANK_FOLDER, "")
-        is_own_folder = os.path.basename(folder) == f"rank_{self.rank}"  # else a script's own rank
+        folder = find_own_folder()
         with self._changed:
             if self.state not in _OPEN:
                 return
-            if is_own_folder and rank not in (None, self.rank):
+            if folder and rank not in (None, self.rank):
                 write_record(CollectiveError(reason), folder, failed_rank=rank)
             self.state, self.reason = GroupState.FAILED, reason
             self._changed.notify_all()

@@ -13,7 +13,7 @@ import enum
 import os
 import re
 import time
-from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from ascend_session.launcher.job.children import list_children
 from ascend_session.launcher.job.script_ranks import (
@@ -43,7 +43,7 @@ class Training(NamedTuple):
     """A training in the background.
 
     Attributes:
-        rank: The rank that left it, counted from 0 in the order of the job.
+        rank: The rank that left it, counted from 0.
         pid: The process that the guardian has adopted: the training, or a program around it.
         command: The command of the training.
         output: What its standard error goes to.
@@ -75,12 +75,12 @@ class BackgroundWatch:
     """Looks for trainings among the processes that the guardian has adopted.
 
     Args:
-        folders: The folder of each rank, in the order of the job.
+        ranks: Each rank, by its folder.
     """
 
-    def __init__(self, folders: Sequence[str]) -> None:
+    def __init__(self, ranks: Mapping[str, int]) -> None:
         self.trainings: Dict[int, Training] = {}  # by pid; each was one when it was last seen
-        self._ranks = {folder: rank for rank, folder in enumerate(folders)}
+        self._ranks = ranks
         self._announced: Set[int] = set()
         self._living: Set[int] = set()
         self._kinds: Set[_Kind] = set()
@@ -108,7 +108,8 @@ class BackgroundWatch:
             if kind is _Kind.TRAINING:
                 self._living.add(pid)
                 if pid not in self.trainings:
-                    self.trainings[pid] = _describe(rank or 0, pid, process)
+                    first = min(self._ranks.values())
+                    self.trainings[pid] = _describe(first if rank is None else rank, pid, process)
         if self._living or running:
             self._last_training = now
         self._look_s = time.process_time() - began

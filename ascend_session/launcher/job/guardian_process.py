@@ -12,7 +12,7 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Type
 
 from ascend_session.errors import JobError
-from ascend_session.launcher.job.events import EVENTS, BackgroundAwaited, FromGuardian, Over
+from ascend_session.launcher.job.events import EVENTS, FromGuardian, Over
 from ascend_session.launcher.job.messages import MessageChannel
 from ascend_session.launcher.job.reports import open_address
 from ascend_session.launcher.job.start import GuardedRank
@@ -40,7 +40,6 @@ class GuardianProcess:
 
     def __init__(self, plan: Plan, unfinished: str = "") -> None:
         config = plan.config
-        self._first_rank = plan.ranks[0].rank
         self.is_over = False
         command = [sys.executable, "-S", "-m", _GUARDIAN]
         try:
@@ -90,10 +89,6 @@ class GuardianProcess:
         """Read what has happened since; after `Over` there is nothing more."""
         for name, *values in self._channel.receive():
             kind = EVENTS[name]
-            if kind._fields[0] == "rank":  # the guardian counts what it starts
-                values[0] += self._first_rank
-            elif kind is BackgroundAwaited:
-                values[0] = tuple((rank + self._first_rank, *more) for rank, *more in values[0])
             self.is_over = kind is Over
             yield kind(*values)
         if not self._channel.is_open and not self.is_over:

@@ -27,8 +27,7 @@ may send
   on;
 
 and the guardian sends the events of `events.EVENTS`, under their names and with the values of their
-fields; ranks are counted from 0 in the order of the job. ``over`` is the
-last one.
+fields; ``over`` is the last one.
 """
 
 import contextlib
@@ -89,9 +88,9 @@ class GuardedJob:
 
     def __init__(self, channel: MessageChannel, job: Dict[str, Any]) -> None:
         self._channel = channel
-        self._ranks = [GuardedRank(*values) for values in job["ranks"]]
-        self._first_rank = self._ranks[0].rank
-        self._numbers = {rank.folder: number for number, rank in enumerate(self._ranks)}
+        ranks = [GuardedRank(*values) for values in job["ranks"]]
+        self._ranks = {rank.rank: rank for rank in ranks}
+        self._numbers = {rank.folder: rank.rank for rank in ranks}
         self._watched: Dict[str, Any] = job["stall"]
         self._stall: Optional[StallWatch] = None
         self._paused_at = 0.0
@@ -195,7 +194,7 @@ class GuardedJob:
 
     def _start_all(self) -> None:
         cpus_before = os.sched_getaffinity(0)
-        for number, rank in enumerate(self._ranks):
+        for number, rank in self._ranks.items():
             # Many ranks take their time to start. The order in which they fail counts, and once
             # one has failed, or everyone is to end, no other is needed.
             self._reap()
@@ -307,7 +306,7 @@ class GuardedJob:
             number = self._numbers.get(folder)
             if number is None or (message["kind"] == "step" and self._channel.is_behind):
                 continue
-            reports.note(self._first_rank + number, pid, message)
+            reports.note(number, pid, message)
             self._channel.send(("reported", number, pid, message, time.time()), is_kept=False)
         if reports.joining:
             self._due.setdefault("joining", time.monotonic())
@@ -330,7 +329,7 @@ class GuardedJob:
                 del reports.joining[pid]
                 continue
             absence = self._absences.setdefault(pid, Absence(pid, rank, size))
-            folder = self._ranks[number - self._first_rank].folder
+            folder = self._ranks[number].folder
             processes = reports.list_processes(number, folder)
             text = absence.explain(processes, absent)
             if text and self._receiver is not None:
@@ -344,12 +343,12 @@ class GuardedJob:
 
     def _running(self) -> Dict[int, int]:
         """Return the pid of each rank that lives, or of what they have left if none does."""
-        running = {self._first_rank + rank: pid for pid, (rank, _) in self._alive.items()}
+        running = {rank: pid for pid, (rank, _) in self._alive.items()}
         if running or self._background is None:
             return running
         trainings = self._background.trainings
         return {
-            self._first_rank + training.rank: pid
+            training.rank: pid
             for pid, training in trainings.items()
             if self._background.is_announced(pid)
         }
@@ -360,7 +359,7 @@ class GuardedJob:
             from ascend_session.launcher.job.stall import StallWatch, WatchedJob
 
             folders = {name: os.fsdecode(self._watched[name]) for name in ("folder", "cwd")}
-            job = WatchedJob(**{**self._watched, **folders, "ranks": tuple(self._ranks)})
+            job = WatchedJob(**{**self._watched, **folders, "ranks": tuple(self._ranks.values())})
             self._stall = StallWatch(job, self._reports())
         return self._stall
 
@@ -380,7 +379,7 @@ class GuardedJob:
         if self._is_stopping or self._is_paused or self._has_reported_ranks:
             return
         watch = self._stall_watch()
-        if any(rank.is_attached for rank in self._ranks):
+        if any(rank.is_attached for rank in self._ranks.values()):
             return
         event = watch.look(self._running())
         if isinstance(event, StallNote):
@@ -505,7 +504,7 @@ class GuardedJob:
         if self._background is None:
             from ascend_session.launcher.job.background import BackgroundWatch
 
-            self._background = BackgroundWatch(self.folders)
+            self._background = BackgroundWatch(self._numbers)
         self._background.look(adopted, (rank for rank, _ in self._alive.values()))
         if adopted:
             self._due["background"] = self._background.next_look()

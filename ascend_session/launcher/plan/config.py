@@ -4,12 +4,64 @@ import math
 import os
 import re
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
+from ascend_session.backends import BACKEND_VARIABLE, STUB_DEVICES_VARIABLE
+from ascend_session.cluster.variables import GRACE, INDEPENDENT, RENDEZVOUS
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, Finding
-from ascend_session.launcher.plan.owned import HIGHEST_PORT, OWNED, job_id_fault
-from ascend_session.spelling import option
+from ascend_session.rank_folder import LAUNCHED, RANK_FOLDER
+from ascend_session.spelling import as_message, option
+from ascend_session.witness import RECORD_VARIABLE, SET_VARIABLE
+
+HIGHEST_PORT = 65520
+"""Largest port allowed for ``CM_CHIEF_PORT``."""
+
+_LONGEST_GIVEN_ID = 128 - 8  # a later attempt adds its number
+
+CHIEF_FAMILY = (
+    "CM_CHIEF_IP",
+    "CM_CHIEF_PORT",
+    "CM_CHIEF_DEVICE",
+    "CM_WORKER_SIZE",
+    "CM_WORKER_IP",
+)
+
+_BY_RANK = f"A rank's number and device follow from {option('processes')} and {option('devices')}."
+_BY_TABLE = (
+    f"Give {option('rank_table')}, or {option('no_rank_table')} with {option('chief_ip')} and "
+    f"{option('chief_port')}."
+)
+
+# Inherited as they are, for the launcher itself goes by them.
+_KEPT = {
+    "ASCEND_RT_VISIBLE_DEVICES": f"Give {option('devices')}, or export it before the launch.",
+    INDEPENDENT: f"Give {option('independent')}, or export it before the launch.",
+    SET_VARIABLE: f"Give {option('set')}, or export it before the launch.",
+    "ASCEND_SESSION_HOST_ROOT": "Export it before the launch.",
+    STUB_DEVICES_VARIABLE: f"Give {option('processes')}, or export it before the launch.",
+}
+SET_IN_RANKS = {
+    "RANK_ID": _BY_RANK,
+    "RANK_SIZE": _BY_RANK,
+    "LOCAL_RANK": _BY_RANK,
+    "LOCAL_SIZE": _BY_RANK,
+    "ASCEND_DEVICE_ID": _BY_RANK,
+    "DEVICE_ID": _BY_RANK,
+    "RANK_TABLE_FILE": _BY_TABLE,
+    **dict.fromkeys(CHIEF_FAMILY, _BY_TABLE),
+    "JOB_ID": f"Give {option('job_id')}.",
+    BACKEND_VARIABLE: f"Give {option('backend')}.",
+    RANK_FOLDER: f"Give {option('log_dir')}.",
+    GRACE: f"Give {option('grace')}.",
+    RENDEZVOUS: "The launcher makes up a new one for each attempt.",
+    LAUNCHED: _BY_RANK,
+    RECORD_VARIABLE: f"Give {option('record')}.",
+}
+"""Those that the launcher sets itself, which ranks do not inherit."""
+
+OWNED: Dict[str, str] = {name: as_message(hint) for name, hint in {**SET_IN_RANKS, **_KEPT}.items()}
+"""Variables that nobody may give in ``env``, and what to do instead."""
 
 
 @dataclass(frozen=True)
@@ -281,7 +333,7 @@ def _check_together(config: LaunchConfig) -> Iterator[Finding]:
 
         if not is_address(config.chief_ip):
             yield _wrong_value("chief_ip", config.chief_ip, "an IPv4 or IPv6 address")
-    fault = "" if config.job_id is None else job_id_fault(config.job_id)
+    fault = "" if config.job_id is None else _job_id_fault(config.job_id)
     if fault:
         message = f"{option('job_id', config.job_id)} {fault}."
         yield Finding(ERROR, message, "Leave it out to get one.", option="job_id")
@@ -289,3 +341,14 @@ def _check_together(config: LaunchConfig) -> Iterator[Finding]:
 
 def _wrong_value(name: str, value: Any, expected: str, hint: Optional[str] = None) -> Finding:
     return Finding(ERROR, f"{option(name)} takes {expected}, not {value!r}.", hint, option=name)
+
+
+def _job_id_fault(text: str) -> str:
+    """Say why ``text`` is no ``JOB_ID``, as the end of a sentence; empty if it is one."""
+    if not re.fullmatch("[A-Za-z0-9_-]+", text):
+        return "has characters other than letters, digits, - and _"
+    if re.fullmatch("0[0-9]*", text):
+        return "is a number that begins with 0"
+    if len(text) > _LONGEST_GIVEN_ID:
+        return f"has {len(text)} characters; it may have {_LONGEST_GIVEN_ID}"
+    return ""

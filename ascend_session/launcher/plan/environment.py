@@ -22,10 +22,10 @@ from ascend_session.cluster.variables import (
     read_task_type,
 )
 from ascend_session.errors import JobError
+from ascend_session.launcher.plan.config import CHIEF_FAMILY, SET_IN_RANKS
 from ascend_session.launcher.plan.decided import Decided, Request, decision, make_absolute
 from ascend_session.launcher.plan.devices import RankCpus, RankDevice
 from ascend_session.launcher.plan.nodes import Nodes
-from ascend_session.launcher.plan.owned import CHIEF_FAMILY, SET_IN_RANKS
 from ascend_session.launcher.plan.rendezvous import Rendezvous
 from ascend_session.rank_folder import LAUNCHED, PLOG_FOLDER, RANK_FOLDER, WORK_FOLDER
 from ascend_session.witness import RECORD_VARIABLE, SET_VARIABLE, STARTUP, put_first

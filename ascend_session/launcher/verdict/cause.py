@@ -158,14 +158,13 @@ def find_stop_failures(plan: Plan, attempt: Attempt) -> Dict[int, str]:
         return {}
     failures = {}
     for rank in attempt.ranks:
-        planned = plan.of(rank.rank)
         if rank.outcome != Outcome.STOPPED:
             continue
         if rank.status == -signal.SIGKILL and _was_killed(rank, attempt):
             if not attempt.is_kill_asked:
                 failures[rank.rank] = describe_killed(rank, plan.config.grace)
         elif _has_failed_while_stopping(rank, attempt.signal or signal.SIGTERM):
-            failures[rank.rank] = _describe_end(rank, planned)
+            failures[rank.rank] = _describe_end(rank)
     return failures
 
 
@@ -221,8 +220,7 @@ def find_lost(plan: Plan, attempt: Attempt) -> List[Cause]:
     for rank in attempt.ranks:
         if rank.ended is not None and (attempt.stopped is None or rank.ended <= attempt.stopped):
             swept = {int(words.split()[0]) for words in attempt.swept}
-            planned = plan.of(rank.rank)
-            processes = attempt.reports.list_processes(rank.rank, planned.folder)
+            processes = attempt.reports.list_processes(rank.rank, rank.folder)
             below = [
                 process
                 for process in processes
@@ -233,8 +231,8 @@ def find_lost(plan: Plan, attempt: Attempt) -> List[Cause]:
                 first = min(ended, key=lambda each: _explains_less(each, ended))
                 is_own = sum(each.output == first.output for each in below) == 1
                 output = _last_lines(first.output) if is_own else []
-                stacks = read_crash(planned.folder, name_stacks(first.pid))
-                stacks = stacks.replace(planned.cwd + os.sep, "")
+                stacks = read_crash(rank.folder, name_stacks(first.pid))
+                stacks = stacks.replace(rank.cwd + os.sep, "")
                 sentence = describe_lost(rank, first, ended, len(below), output, stacks)
                 lost.append(Cause(rank.rank, _HIDDEN_FAILURE, sentence, advice=_READ_SCRIPT))
     return lost
@@ -262,11 +260,11 @@ def find_unrecorded(plan: Plan, attempt: Attempt) -> List[str]:
         unknown = sorted({each.rank_id for each in attempt.script_ranks} - known)
         return [describe_unrecorded(unknown)] if unknown else []
     unknown = [
-        str(planned.rank)
-        for planned in plan.ranks
-        if _PYTHON.match(os.path.basename(planned.command[0]))
-        and not os.path.exists(_path_of_stacks(planned))
-        and planned.rank not in attempt.reports.members
+        str(rank.rank)
+        for rank in plan.ranks
+        if _PYTHON.match(os.path.basename(rank.command[0]))
+        and not os.path.exists(_path_of_stacks(rank))
+        and rank.rank not in attempt.reports.members
     ]
     return [describe_unrecorded(unknown)] if unknown else []
 
@@ -279,16 +277,16 @@ def find_missing(plan: Plan, attempt: Attempt) -> Optional[Cause]:
     Returns:
         What is the cause then, if the script has ended with 0.
     """
-    rank, planned = attempt.ranks[0], plan.ranks[0]
-    processes = attempt.reports.list_processes(rank.rank, planned.folder)
+    rank = attempt.ranks[0]
+    processes = attempt.reports.list_processes(rank.rank, rank.folder)
     if plan.size != 1 or any(each.joined for each in processes):
         return None
     seen = attempt.script_ranks
-    tail = _last_lines(planned.stderr) or _last_lines(planned.stdout)
+    tail = _last_lines(rank.stderr) or _last_lines(rank.stdout)
     if any(each.state == member.ENDED for each in processes):
         absent = script_ranks.find_unstarted(processes, [each.rank_id for each in seen])
         if not absent and len({each.rank_id for each in processes}) == 1:
-            size = script_ranks.read_looped_size(planned.command, planned.cwd)
+            size = script_ranks.read_looped_size(rank.command, rank.cwd)
             only = processes[0]
             if str(size) == only.rank_size and 0 <= only.rank < (size or 0):
                 absent = sorted({*range(size or 0)} - {only.rank})
@@ -301,7 +299,7 @@ def find_missing(plan: Plan, attempt: Attempt) -> Optional[Cause]:
         sentence = describe_missing(rank, seen, own)
         tail = own or tail
     else:
-        size = script_ranks.read_announced_size(planned.command, planned.cwd)
+        size = script_ranks.read_announced_size(rank.command, rank.cwd)
         if size is None:
             return None
         sentence = describe_announced(rank, size)
@@ -348,7 +346,7 @@ class _Judge:
             cause = self._blame_suspect(suspect, first, failure)
             if cause is not None:
                 return cause
-        sentence = self._describe_end(first)
+        sentence = _describe_end(first)
         told = _OF_ALL_RANKS.search(sentence)
         is_alike = not is_secondary and raised_alike(self.failed, self._plan.size) is not None
         if told is not None:
@@ -412,16 +410,16 @@ class _Judge:
         if guilty.outcome in (Outcome.FAILED, Outcome.NOT_STARTED):
             if not suspect.is_by_hccl or guilty is first:
                 return None
-            sentence = f"{self._describe_end(guilty)} {suspect.why}"
+            sentence = f"{_describe_end(guilty)} {suspect.why}"
             code = _exit_code_of_launch(guilty)
         elif guilty.outcome == Outcome.SUCCEEDED:
             sentence += f" Rank {guilty.rank} had ended with exit code 0."
-        end = self._describe_end(first)
+        end = _describe_end(first)
         if not suspect.is_by_hccl and JOB_CANNOT_GO_ON not in end:
             sentence += f" {end}"
         cause = self._blame(guilty, code, sentence, failure, is_first=self._is_one_node)
         if guilty.error is None and first.error is not None:
-            folder = self._plan.of(first.rank).cwd
+            folder = first.cwd
             cause = replace(cause, place=tuple(describe_exception(first.rank, first.error, folder)))
         gone = (Outcome.SUCCEEDED, Outcome.STOPPED)
         return replace(cause, left=tuple(rank.rank for rank in here if rank.outcome in gone))
@@ -474,16 +472,12 @@ class _Judge:
 
     def _texts(self, rank: LaunchRank) -> Iterator[str]:
         """Give what a rank has recorded, and the end of each of its logs."""
-        planned = self._plan.of(rank.rank)
         yield from _record_text(rank)
-        yield _tail(planned.stderr, self._limit)
-        yield _tail(planned.stdout, self._limit)
-        paths = _find_plogs(planned, rank.pid)
+        yield _tail(rank.stderr, self._limit)
+        yield _tail(rank.stdout, self._limit)
+        paths = _find_plogs(rank)
         for path in paths:
             yield _tail(path, self._limit // len(paths))
-
-    def _describe_end(self, rank: LaunchRank) -> str:
-        return _describe_end(rank, self._plan.of(rank.rank))
 
     def _blame(
         self,
@@ -494,11 +488,10 @@ class _Judge:
         is_first: bool = False,
     ) -> Cause:
         """Make the cause; ``is_first`` if no other rank of the job can have failed before."""
-        planned = self._plan.of(rank.rank)
         advice = "" if failure is None else failure.advice
         is_exit = rank.error is None or rank.error.type == "SystemExit"
         has_crashed = rank.error is None and -(rank.status or 0) in CRASHES
-        stacks = find_stacks(planned.folder) if has_crashed else ""
+        stacks = find_stacks(rank.folder) if has_crashed else ""
         if failure is None and is_exit and code == 128 + signal.SIGKILL:
             advice = _OUT_OF_MEMORY
             limit_s = resource.getrlimit(resource.RLIMIT_CPU)[1]  # the ranks have the launcher's
@@ -511,23 +504,23 @@ class _Judge:
         if wants_terminal and self._plan.config.attach is None:
             advice = _NO_TERMINAL.format(rank.rank)
         if rank.outcome == Outcome.NOT_STARTED:
-            program = os.path.normpath(planned.command[0])
+            program = os.path.normpath(rank.command[0])
             is_script = rank.start_errno == errno.ENOEXEC and lacks_interpreter(program)
             advice = _NO_INTERPRETER.format(program) if is_script else _NOT_STARTED
             advice = PROCESS_LIMIT if rank.start_errno == errno.EAGAIN else advice
         if failure is None and (is_exit or (error is not None and error.type == "OSError")):
-            why = find_lack_of_room(planned)
+            why = find_lack_of_room(rank)
             if why:
                 sentence += f" Its log files take no more: {why}."
                 advice = _NO_ROOM
-        tail = _last_lines(planned.stderr) or _last_lines(planned.stdout)
+        tail = _last_lines(rank.stderr) or _last_lines(rank.stdout)
         place: List[str] = []
         if rank.error is not None:
-            place = describe_exception(rank.rank, rank.error, planned.cwd)
+            place = describe_exception(rank.rank, rank.error, rank.cwd)
         elif has_crashed:
-            place = describe_crash(rank.rank, planned.folder, planned.cwd)
+            place = describe_crash(rank.rank, rank.folder, rank.cwd)
             if not place:
-                tail += read_crash(planned.folder).splitlines()[:_STACK_LINES]
+                tail += read_crash(rank.folder).splitlines()[:_STACK_LINES]
         return Cause(
             rank=rank.rank,
             exit_code=code,
@@ -541,18 +534,18 @@ class _Judge:
             tail=tuple(tail),
             place=tuple(place),
             stacks=stacks,
-            plogs=tuple(_find_plogs(planned, rank.pid)),
+            plogs=tuple(_find_plogs(rank)),
         )
 
 
-def find_lack_of_room(planned: LaunchRank) -> str:
+def find_lack_of_room(rank: LaunchRank) -> str:
     """Find out why a rank can write no more into its log files; empty if it can."""
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]  # the ranks have the launcher's
     try:
-        sizes = [os.path.getsize(path) for path in (planned.stdout, planned.stderr)]
+        sizes = [os.path.getsize(path) for path in (rank.stdout, rank.stderr)]
         if limit != resource.RLIM_INFINITY and max(sizes) >= limit:
             return os.strerror(errno.EFBIG)
-        with tempfile.TemporaryFile(dir=planned.folder, buffering=0) as file:
+        with tempfile.TemporaryFile(dir=rank.folder, buffering=0) as file:
             file.write(bytes(_PROBE_BYTES))
             os.fsync(file.fileno())  # a file server may say it only now
     except OSError as failure:
@@ -573,21 +566,21 @@ def _class_in_job(plan: Plan, failure: Failure, is_first: bool) -> FailureClass:
     return failure.definition.failure_class if is_first else failure.failure_class
 
 
-def _describe_end(rank: LaunchRank, planned: LaunchRank) -> str:
+def _describe_end(rank: LaunchRank) -> str:
     """Say how a failed rank ended.
 
     The text of ``sys.exit("no data")`` has no record: the code is 1 then, and the log ends with it.
     """
-    sentence = describe_end(rank, planned.cwd)
-    has_record = rank.error is not None or not os.path.exists(_path_of_stacks(planned))
+    sentence = describe_end(rank)
+    has_record = rank.error is not None or not os.path.exists(_path_of_stacks(rank))
     if has_record or rank.status != 1 or rank.outcome == Outcome.NOT_STARTED:
         return sentence
-    return sentence.rstrip(".") + (describe_last_line(_last_lines(planned.stderr)) or ".")
+    return sentence.rstrip(".") + (describe_last_line(_last_lines(rank.stderr)) or ".")
 
 
-def _path_of_stacks(planned: LaunchRank) -> str:
+def _path_of_stacks(rank: LaunchRank) -> str:
     """Give the path of a file that the witness makes in each rank that is a Python."""
-    return os.path.join(planned.folder, STACKS_NAME)
+    return os.path.join(rank.folder, STACKS_NAME)
 
 
 def _has_failed(rank: LaunchRank) -> bool:
@@ -663,21 +656,21 @@ def _last_lines(path: str) -> List[str]:
     return [shorten(line.decode("utf-8", "backslashreplace"), _WIDTH) for line in last_lines]
 
 
-def _find_plogs(planned: LaunchRank, pid: Optional[int]) -> List[str]:
+def _find_plogs(rank: LaunchRank) -> List[str]:
     """Find the vendor's log files of a rank's process, sorted by name.
 
     If there are none of that process in the rank's own folder, but there are others, it was one
     that the process started: then these. Source: guides/facts/devices.md#logs
     """
-    folder = planned.environment.get(LOG_PATH) or planned.plog
+    folder = rank.environment.get(LOG_PATH) or rank.plog
     paths = [
         os.path.join(place, name)
         for place, _, names in os.walk(folder)
         for name in names
         if name.startswith("plog-") and name.endswith(".log")
     ]
-    own = [path for path in paths if os.path.basename(path).startswith(f"plog-{pid}_")]
-    if not own and folder == planned.plog:
+    own = [path for path in paths if os.path.basename(path).startswith(f"plog-{rank.pid}_")]
+    if not own and folder == rank.plog:
         own = paths
     return sorted(sorted(own, key=_changed_at)[-_PLOGS:])
 

@@ -30,14 +30,14 @@ from ascend_session.user_code import is_user_file
 _MOST_PEERS_NAMED = 8
 
 
-def describe_not_started(planned: LaunchRank, event: NotStarted) -> str:
+def describe_not_started(rank: LaunchRank, event: NotStarted) -> str:
     """Say why the program of a rank could not be started."""
     what, text = "", event.text
     if event.tried == "started":
-        what = f"{planned.command[0]}: "
-        why = _explain_program(planned.command[0], event.number)
+        what = f"{rank.command[0]}: "
+        why = _explain_program(rank.command[0], event.number)
         text += f" ({why})" if why else ""
-    return f"Rank {planned.rank} could not be {event.tried}: {what}{text}."
+    return f"Rank {rank.rank} could not be {event.tried}: {what}{text}."
 
 
 def _explain_program(path: str, number: int) -> str:
@@ -70,13 +70,8 @@ def _read_begin(path: str) -> bytes:
     return b""
 
 
-def describe_end(rank: LaunchRank, folder: str) -> str:
-    """Say how a failed rank ended; its exception counts, if there was one.
-
-    Args:
-        rank: The rank.
-        folder: The folder that it was started in, for paths that are relative to it.
-    """
+def describe_end(rank: LaunchRank) -> str:
+    """Say how a failed rank ended; its exception counts, if there was one."""
     status, error = rank.status, rank.error
     if rank.outcome == Outcome.NOT_STARTED:
         return rank.trouble
@@ -84,7 +79,7 @@ def describe_end(rank: LaunchRank, folder: str) -> str:
         return f"Rank {rank.rank} was ended by SIGTERM."
     if error is not None and error.type != "SystemExit":
         message = _end_sentence(_reason_of(error))
-        operator = _describe_operator(error, folder)
+        operator = _describe_operator(error, rank.cwd)
         more = f" {operator[0].upper()}{operator[1:]}." if operator else ""
         return f"Rank {rank.rank} raised {error.name}{f': {message}' if message else '.'}{more}"
     if status is not None and status < 0 and error is None:

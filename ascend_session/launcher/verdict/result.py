@@ -101,23 +101,27 @@ def write_result_of_killed(text: str, folders: Sequence[str], events: Iterable[A
     values = json.loads(text)
     last = values["attempts"][-1]
     ranks = tuple(map(LaunchRank.from_dict, last["ranks"]))
+    for rank, folder in zip(ranks, folders):
+        rank.folder = folder
     attempt = Attempt(last["number"], last["job_id"], last["folder"], last["started"], ranks=ranks)
     for event, *about in events:
+        if event in ("start", "exit", "not_started"):
+            rank = attempt.of(about[0])
         if event == "start":
-            number, ranks[number].pid, ranks[number].started = about
+            _, rank.pid, rank.started = about
         elif event == "exit":
-            number, ranks[number].status, ranks[number].ended = about
+            _, rank.status, rank.ended = about
         elif event == "not_started":
-            number, tried, _, why, ranks[number].ended = about
-            ranks[number].pid = ranks[number].started = None
-            ranks[number].trouble = f"Rank {ranks[number].rank} could not be {tried}: {why}."
+            _, tried, _, why, rank.ended = about
+            rank.pid = rank.started = None
+            rank.trouble = f"Rank {rank.rank} could not be {tried}: {why}."
         elif event == "stopping" and about[0] != "left behind":
             attempt.stopped = about[-1]
         elif event == "left_behind":
             last["swept"] = about[0]
         elif event == "over":
             last["left"], last["ended"] = about
-    _judge_ranks(folders, attempt)
+    judge_ranks(attempt)
     last["ranks"] = [rank.as_dict() for rank in ranks]
     if "replaced" in values:
         values["replaced"] = read_replaced(folders[0])
@@ -144,7 +148,7 @@ def judge(plan: Plan, attempt: Attempt) -> None:
 
     What finds the cause takes its time to load, and is not loaded for an attempt that succeeded.
     """
-    judge_ranks(plan, attempt)
+    judge_ranks(attempt)
     has_failed = any(rank.outcome != Outcome.SUCCEEDED for rank in attempt.ranks)
     # Then the job still waited for what its ranks had left.
     was_stopped = attempt.stopped is not None and not has_failed
@@ -183,23 +187,19 @@ def judge(plan: Plan, attempt: Attempt) -> None:
         attempt.lost = tuple(find_unrecorded(plan, attempt))
 
 
-def judge_ranks(plan: Plan, attempt: Attempt) -> None:
+def judge_ranks(attempt: Attempt) -> None:
     """Read what ranks have recorded of their end, and judge the outcome of each, so far.
 
     A rank that ended after everyone was asked to end is stopped, whatever its code, unless it had
     recorded an exception before; and so is one whose failure follows from another rank's, or that
     ended by the signal that the launcher got too.
     """
-    _judge_ranks([rank.folder for rank in plan.ranks], attempt)
-
-
-def _judge_ranks(folders: Sequence[str], attempt: Attempt) -> None:
-    for folder, rank in zip(folders, attempt.ranks):
+    for rank in attempt.ranks:
         rank.error = None
         if rank.pid is not None and rank.status != 0:
             from ascend_session.failures.record import read_record
 
-            error = read_record(folder)
+            error = read_record(rank.folder)
             # What a child of the rank has left after the rank's own end has not ended it.
             if error is not None and (rank.ended is None or error.time <= rank.ended):
                 rank.error = error
@@ -223,7 +223,7 @@ def _have_started_ranks(plan: Plan, attempt: Attempt) -> bool:
     if attempt.script_ranks or any(
         process.pid != rank.pid
         for rank in attempt.ranks
-        for process in attempt.reports.list_processes(rank.rank, plan.of(rank.rank).folder)
+        for process in attempt.reports.list_processes(rank.rank, rank.folder)
     ):
         return True
     if plan.size != 1:

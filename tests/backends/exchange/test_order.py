@@ -93,6 +93,7 @@ elif rank == 0:
 else:
     open(os.environ["GO"]).close()
     os.environ["ASCEND_SESSION_RANK_FOLDER"] = os.environ["FOLDER"]
+    os.environ["ASCEND_SESSION_RANK_PID"] = str(os.getpid())
     group.fail("its own", ValueError("its own"))
     say(rank, group.ended)
 group.close()
