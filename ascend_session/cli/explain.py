@@ -2,22 +2,45 @@
 
 import os
 import re
+import shutil
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Sequence, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    NoReturn,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 import click
 from click.exceptions import Exit
 
-from ascend_session.cli._output import complain, fail, label_first, show_facts, show_json
+from ascend_session.cli._output import (
+    complain,
+    fail,
+    is_terminal,
+    label_first,
+    show_facts,
+    show_json,
+)
 from ascend_session.cli._parameters import JSON, argument, command
-from ascend_session.findings import ERROR
+from ascend_session.findings import ERROR, INFO
 from ascend_session.text import did_you_mean, format_count, join_words, shorten
 
 if TYPE_CHECKING:
     from ascend_session.failures.explanation import Explanation, LocatedFailure, Log
     from ascend_session.failures.failure import Failure
+    from ascend_session.failures.peers import Peer
+    from ascend_session.launcher.job.attempt import Cause
+    from ascend_session.launcher.verdict.result import LaunchResult
+    from ascend_session.launcher.verdict.saved import SavedLaunch
 
 _FACTS = Path(__file__).resolve().parents[1] / "guides" / "facts" / "failures.md"
 _CODE = re.compile(r"[A-Za-z]{0,2}[0-9]{4,6}|0x[0-9A-Fa-f]{1,8}")
@@ -42,14 +65,15 @@ _VAGUE = "says that something failed, not what: the lines around it count"
 @argument("what", "CODE|FILE|FOLDER...")
 @JSON
 def explain(what: Tuple[str, ...], as_json: bool) -> None:
-    """Explain an error code, a log, or the logs of an old job.
+    """Explain an error code, a log, or what became of an old job.
 
     CODE is an error code of the vendor, such as EI0006 or 507033, or a line with one. FILE is any
-    log, and - the standard input. FOLDER has the logs of one job: that of a job of `launch`, of
-    which the last attempt counts, or any other. Several logs are of one job: the cause among them
-    is found, and whom they name as the other end.
+    log, and - the standard input. FOLDER is that of a job of `launch`, or of several, of which the
+    newest counts: what `launch` said at its end comes first, then what else the logs say. In any
+    other folder, and among several logs, the cause is found, and whom they name as the other end.
 
-    Exit code: 0 if something is known, otherwise 1.
+    Exit code: 0 if the job succeeded, or if a cause or the meaning of a code is known; 1 if nothing
+    is known; 2 if the command is wrong, or a file is missing or cannot be read.
 
     Examples:
         ascend-session explain EI0006
@@ -58,13 +82,14 @@ def explain(what: Tuple[str, ...], as_json: bool) -> None:
     from ascend_session.failures.explanation import Log, explain_logs
     from ascend_session.failures.scanner import look_up
 
-    if any(word == _STDIN or os.path.exists(word) for word in what):
-        logs = _read_all(what)
-        _show_logs(explain_logs(logs), logs, as_json)
+    is_file = any(word == _STDIN or os.path.exists(word) for word in what)
+    beside = [] if is_file else _find_beside(what)
+    if is_file or beside:
+        _explain_files(what, beside, as_json)
         return
     paths = [word for word in what if os.sep in word or re.search(r"\.(log|txt|out|err)$", word)]
     if paths:
-        fail(
+        _refuse(
             f"There is no file or folder {paths[0]!r}.",
             "Relative paths start in the working directory.",
         )
@@ -113,34 +138,87 @@ def _hint_for(text: str) -> str:
     return "Give a code such as EI0006 or 507033, a file, or a folder with logs."
 
 
-def _read_all(what: Sequence[str]) -> "List[Log]":
-    """Read the logs that were named and those in folders; ends the program if one is missing."""
-    from ascend_session.failures.explanation import Log, find_logs, read_logs
+def _refuse(message: str, hint: Optional[str] = None) -> NoReturn:
+    """Print an error about the command's arguments, and end the program with exit code 2."""
+    complain(message, hint, ERROR)
+    raise Exit(2)
 
-    paths: List[str] = []
-    logs: List[Log] = []
-    for word in what:
-        if word == _STDIN:
-            content = sys.stdin.buffer.read(_MOST_STDIN_BYTES)
-            logs.append(Log(_STDIN, content.decode("utf-8", "backslashreplace"), time.time()))
-        elif os.path.isdir(word):
-            paths += find_logs(word)
-        elif not os.path.exists(word):
-            fail(f"There is no file or folder {word!r}.")
-        elif os.path.isfile(word) and os.access(word, os.R_OK):
-            paths.append(word)
-        else:
-            fail(
-                f"{word!r} cannot be read: it is no regular file, or not yours.",
-                "`ascend-session explain -` reads what a program writes to it.",
+
+def _explain_files(what: Sequence[str], beside: "List[SavedLaunch]", as_json: bool) -> None:
+    """Explain launches and logs; if nothing is known of them, the launch that has or follows them.
+
+    Args:
+        what: The files and folders as they were typed.
+        beside: The launches to be explained instead, if none of the files exists.
+        as_json: Whether one JSON object is printed.
+    """
+    from ascend_session.failures.explanation import explain_logs, find_logs, read_logs
+
+    launches, logs = ([], []) if beside else _read_all(what)
+    explanation = explain_logs([] if launches else logs)
+    if not launches and explanation.cause is None:
+        launches = beside or _find_beside(what)
+        if launches:
+            complain(
+                f"There is no known failure in {what[0]}. This is the launch {launches[0].folder}.",
+                None,
+                INFO,
             )
-    logs += read_logs(paths)
-    if not logs:
+            logs = read_logs([path for saved in launches for path in find_logs(saved.logs)])
+    for saved in launches:
+        if saved.trouble:
+            complain(saved.trouble, None, INFO)
+    if any(saved.result is not None for saved in launches):
+        _show_launches(launches, logs, as_json)
+    elif not logs:
         fail(
             f"There is no log in {join_words(what)}.",
             "Files named *.log, *.txt, *.out, *.err, or without a suffix, and error.json are read.",
         )
-    return logs
+    else:
+        _show_logs(explain_logs(logs) if launches else explanation, logs, as_json)
+
+
+def _find_beside(what: Sequence[str]) -> "List[SavedLaunch]":
+    """Find the launch that has a log, or the newest one beside a `latest` that is the user's."""
+    from ascend_session.launcher.verdict.saved import find_beside, find_launch_of
+
+    if len(what) != 1 or what[0] == _STDIN:
+        return []
+    above = find_launch_of(what[0]) if os.path.isfile(what[0]) else None
+    return find_beside(what[0]) if above is None else [above]
+
+
+def _read_all(what: Sequence[str]) -> "Tuple[List[SavedLaunch], List[Log]]":
+    """Read the launches and logs that were named; ends the program if one is missing."""
+    from ascend_session.failures.explanation import Log, find_logs, read_logs
+    from ascend_session.launcher.verdict.result import RESULT_NAME
+    from ascend_session.launcher.verdict.saved import find_launches
+
+    paths: List[str] = []
+    logs: List[Log] = []
+    launches: List[SavedLaunch] = []
+    for word in what:
+        is_result = os.path.basename(word) == RESULT_NAME and os.path.isfile(word)
+        if word == _STDIN:
+            content = sys.stdin.buffer.read(_MOST_STDIN_BYTES)
+            logs.append(Log(_STDIN, content.decode("utf-8", "backslashreplace"), time.time()))
+        elif is_result or os.path.isdir(word):
+            folder = os.path.dirname(word) or os.curdir if is_result else word
+            found = find_launches(folder)
+            launches += found
+            for place in [saved.logs for saved in found] or [folder]:
+                paths += find_logs(place)
+        elif not os.path.exists(word):
+            _refuse(f"There is no file or folder {word!r}.")
+        elif os.path.isfile(word) and os.access(word, os.R_OK):
+            paths.append(word)
+        else:
+            _refuse(
+                f"{word!r} cannot be read: it is no regular file, or not yours.",
+                "`ascend-session explain -` reads what a program writes to it.",
+            )
+    return launches, [*logs, *read_logs(paths)]
 
 
 # Codes
@@ -149,7 +227,7 @@ def _read_all(what: Sequence[str]) -> "List[Log]":
 def _show_codes(failures: "Sequence[Failure]", as_json: bool) -> None:
     if as_json:
         cause, *others = map(_failure_as_dict, failures)
-        show_json({"cause": cause, "others": others, "peers": [], "logs": []})
+        show_json({"cause": cause, "others": others, "peers": [], "logs": [], "launches": []})
         return
     for number, failure in enumerate(failures):
         if number:
@@ -197,6 +275,104 @@ def _failure_as_dict(failure: "Failure") -> Dict[str, Any]:
     }
 
 
+# Launches
+
+
+def _show_launches(launches: "Sequence[SavedLaunch]", logs: "List[Log]", as_json: bool) -> None:
+    """Print what launchers said at their end, and what the logs add to that."""
+    from ascend_session.failures.explanation import count_peers, find_failures
+    from ascend_session.launcher.verdict.summary import summarize
+
+    results = [saved.result for saved in launches if saved.result is not None]
+    # A rank of another node explains less, and a success nothing.
+    results.sort(key=lambda result: (result.ok, _is_elsewhere(result)))
+    cause = results[0].cause
+    known = None if cause is None else cause.failure
+    said = "\n".join(map(str, results))
+    place, others = _sort_findings(find_failures(logs), cause, said)
+    peers = count_peers(logs, known)
+    if as_json:
+        found = {
+            "cause": _cause_as_dict(results[0], place),
+            "others": list(map(_finding_as_dict, others)),
+            "peers": _peers_as_list(peers),
+            "logs": [log.path for log in logs],
+            "launches": [saved.values for saved in launches if saved.values],
+        }
+        show_json(found)
+    else:
+        width = shutil.get_terminal_size().columns if is_terminal() else None
+        is_coloured = is_terminal() and not os.environ.get("NO_COLOR")
+        texts = [
+            summarize(each.code, each.attempts, each.notes, width=width, is_coloured=is_coloured)
+            for each in results
+        ]
+        click.echo("\n\n".join(text.strip("\n") for text in texts))
+        facts = []
+        if known is not None and known.definition.is_listed:
+            facts += [("Where", _describe_place(place))] if place is not None else []
+            facts += _list_peers(peers)
+            facts.append(("Source", _spell_source(known.source)))
+        facts += _list_others(others)
+        if facts:
+            click.echo(click.style("\nWhat the logs add:", bold=True))
+            show_facts(facts)
+    if not results[0].ok and cause is None:
+        raise Exit(1)
+
+
+def _is_elsewhere(result: "LaunchResult") -> bool:
+    return result.cause is None or result.cause.rank is None or result.cause.elsewhere is not None
+
+
+def _sort_findings(
+    findings: "List[LocatedFailure]", cause: "Optional[Cause]", said: str
+) -> "Tuple[Optional[LocatedFailure], List[LocatedFailure]]":
+    """Find the place of the launcher's cause in the logs, and what the launcher did not say."""
+    from ascend_session.failures.table import JOB_CANNOT_GO_ON
+
+    place, others = None, []
+    for finding in findings:
+        failure = finding.failure
+        is_own = cause is not None and _is_of_rank(cause.rank, finding.log)
+        if failure is None:
+            name = _name_finding(finding)
+            is_exit_code = re.fullmatch(r"SystemExit: [0-9]+", name) is not None
+            if not (is_own or is_exit_code or name in said):
+                others.append(finding)
+        elif cause is not None and cause.failure is not None and failure.code == cause.failure.code:
+            if place is None or (is_own and not _is_of_rank(cause.rank, place.log)):
+                place = finding
+        # The launcher knows which rank did not let the job go on.
+        elif failure.code not in said and JOB_CANNOT_GO_ON not in failure.line:
+            others.append(finding)
+    return place, others
+
+
+def _is_of_rank(rank: Optional[int], log: "Log") -> bool:
+    """Return whether a log is in the folder of a rank."""
+    return f"rank_{rank}" in os.path.abspath(log.path).split(os.sep)
+
+
+def _cause_as_dict(
+    result: "LaunchResult", place: "Optional[LocatedFailure]"
+) -> Optional[Dict[str, Any]]:
+    cause = result.cause
+    if cause is None:
+        return None
+    known: Dict[str, Any] = {"code": None, "meaning": cause.said}
+    if cause.failure is not None:
+        known = _failure_as_dict(cause.failure)
+    rank = None if cause.rank is None else result.attempts[-1].of(cause.rank)
+    file, line = (rank.stderr if rank is not None else ""), None
+    if place is not None:
+        file, line = place.log.path, place.line_number
+    kind = None if cause.failure_class is None else cause.failure_class.value
+    advice = cause.advice or known.get("advice")
+    own = {"rank": cause.rank, "said": cause.said, "class": kind, "advice": advice}
+    return {**known, **own, "file": file or None, "line": line}
+
+
 # Logs
 
 
@@ -235,32 +411,42 @@ def _list_findings(
     if cause.failure is None and cause.log.record is not None:
         frames = cause.log.record.frames[-1:]
         yield from (("Raised in", f"{path}:{line} {name}") for path, line, name in frames)
-    peers = [
-        f"{peer} (named {count} times)" if count > 1 else str(peer)
-        for peer, count in explanation.peers[:_MOST_PEERS]
-    ]
-    left = len(explanation.peers) - len(peers)
-    yield from label_first("Peer", [*peers, *([f"and {left} more"] if left > 0 else [])])
+    yield from _list_peers(explanation.peers)
     if cause.failure is not None:
         yield from _list_facts(cause.failure)
     else:
         yield "Kind", "the program's own exception, which no known failure explains"
-    others: Dict[str, List[str]] = {}
-    for finding in explanation.others:
-        others.setdefault(_name_finding(finding), []).append(_describe_place(finding))
-    texts = [
-        name
-        + (f" ({places[0]}{f' and {len(places) - 1} more' if places[1:] else ''})" if logs else "")
-        for name, places in others.items()
-    ]
-    left = len(texts) - _MOST_OTHERS
-    more = [f"and {left} more" if left > 0 else ""]
-    yield from label_first("Also", [text for text in [*texts[:_MOST_OTHERS], *more] if text])
+    yield from _list_others(explanation.others, bool(logs))
     if len(logs) > 1:
         yield "Logs", f"{len(logs)}, which --json lists"
     cut = [log.path for log in logs if not log.is_whole]
     if cut:
         yield "Cut", f"only the end was read of {join_words(cut[:_MOST_PEERS])}"
+
+
+def _list_peers(peers: "Sequence[Tuple[Peer, int]]") -> List[Tuple[str, str]]:
+    texts = [
+        f"{peer} (named {count} times)" if count > 1 else str(peer)
+        for peer, count in peers[:_MOST_PEERS]
+    ]
+    left = len(peers) - len(texts)
+    return label_first("Peer", [*texts, *([f"and {left} more"] if left > 0 else [])])
+
+
+def _list_others(
+    findings: "Iterable[LocatedFailure]", has_places: bool = True
+) -> List[Tuple[str, str]]:
+    others: Dict[str, List[str]] = {}
+    for finding in findings:
+        others.setdefault(_name_finding(finding), []).append(_describe_place(finding))
+    texts = [
+        name
+        + (f" ({places[0]}{f' and {len(places) - 1} more' if places[1:] else ''})" * has_places)
+        for name, places in others.items()
+    ]
+    left = len(texts) - _MOST_OTHERS
+    more = [f"and {left} more"] if left > 0 else []
+    return label_first("Also", [*texts[:_MOST_OTHERS], *more])
 
 
 def _describe_place(finding: "LocatedFailure") -> str:
@@ -273,9 +459,14 @@ def _explanation_as_dict(explanation: "Explanation", logs: "Sequence[Log]") -> D
     return {
         "cause": None if cause is None else _finding_as_dict(cause),
         "others": list(map(_finding_as_dict, explanation.others)),
-        "peers": [{**peer._asdict(), "times": count} for peer, count in explanation.peers],
+        "peers": _peers_as_list(explanation.peers),
         "logs": [log.path for log in logs],
+        "launches": [],
     }
+
+
+def _peers_as_list(peers: "Sequence[Tuple[Peer, int]]") -> List[Dict[str, Any]]:
+    return [{**peer._asdict(), "times": count} for peer, count in peers]
 
 
 def _finding_as_dict(finding: "LocatedFailure") -> Dict[str, Any]:

@@ -1,7 +1,7 @@
 """Explain a failure from the logs of a job: its cause, and the peers that the logs name.
 
-Unlike the launcher, which saw the ranks end, this has only files. A rank's record of its own
-exception counts as in a launch; among equally good explanations the earliest failure wins.
+This is for logs without the verdict of a launcher, which saw the ranks end. A rank's record of its
+own exception counts as in a launch; among equally good explanations the earliest failure wins.
 """
 
 import itertools
@@ -19,14 +19,13 @@ from ascend_session.failures.record import ErrorRecord, read_record
 from ascend_session.failures.scanner import classify
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.files import read_end
-from ascend_session.rank_folder import MODELS_NAME, RECORD_NAME, is_log, read_models
+from ascend_session.rank_folder import RECORD_NAME, is_log
 
 _MOST_BYTES = 16 << 20  # read from the end of one log, which takes about three seconds
 _ALL_BYTES = 64 << 20  # read from all logs together
 _LEAST_BYTES = 64 << 10  # read from each log, however many there are
 _MOST_FILES = 10_000
 _SUFFIXES = ("", ".log", ".txt", ".out", ".err")
-_ATTEMPT = re.compile(r"attempt_([0-9]{1,6})")
 _RANK = re.compile(r"rank_[0-9]{1,7}")
 # The vendor's times have milliseconds and microseconds: 2026-01-02-10:00:00.000.100.
 _TIME = re.compile(
@@ -104,13 +103,18 @@ class Explanation:
 def explain_logs(logs: Iterable[Log]) -> Explanation:
     """Find the cause of a failure in the logs of one job."""
     read = list(logs)
-    findings = sorted(_find_all(read), key=lambda finding: finding.time)
+    findings = find_failures(read)
     if not findings:
         raised = [(log, match) for log in read for match in _RAISED.finditer(log.text)]
         return Explanation(None, raised=_describe_raised(*raised[-1]) if raised else "")
     cause = min(findings, key=_order)
     others = tuple(finding for finding in findings if finding is not cause)
-    return Explanation(_blame_job(cause), others, tuple(_count_peers(read, cause)))
+    return Explanation(_blame_job(cause), others, count_peers(read, cause.failure))
+
+
+def find_failures(logs: List[Log]) -> List[LocatedFailure]:
+    """Find the known failures in logs, and exceptions that none explains, the earliest first."""
+    return sorted(_find_all(logs), key=lambda finding: finding.time)
 
 
 def _blame_job(cause: LocatedFailure) -> LocatedFailure:
@@ -172,10 +176,10 @@ def _find_time(log: Log, line: str) -> float:
     return seconds + float(f"0.{match[3] or 0}{match[4] or ''}")
 
 
-def _count_peers(logs: List[Log], cause: LocatedFailure) -> Iterator[Tuple[Peer, int]]:
-    failure = cause.failure
+def count_peers(logs: List[Log], failure: Optional[Failure]) -> Tuple[Tuple[Peer, int], ...]:
+    """Count the ranks that name each peer; empty if the failure does not involve other ranks."""
     if failure is None or not (failure.definition.is_secondary or failure.code.startswith("EI")):
-        return
+        return ()
     places: Dict[Peer, Set[str]] = {}
     for log in logs:
         folder = os.path.dirname(log.path)  # a rank's folder has its record and its output
@@ -183,26 +187,19 @@ def _count_peers(logs: List[Log], cause: LocatedFailure) -> Iterator[Tuple[Peer,
         for peer in find_peers(log.text):
             places.setdefault(peer, set()).add(place)
     counts = [(peer, len(named)) for peer, named in places.items()]
-    yield from sorted(counts, key=lambda count: -count[1])
+    return tuple(sorted(counts, key=lambda count: -count[1]))
 
 
 # Reading
 
 
 def find_logs(folder: str) -> List[str]:
-    """List the logs below a folder.
-
-    In the log folder of a job that `launch` started, list only those of the last attempt; in a
-    folder of such jobs, only those of the job that changed last.
-    """
-    job = _choose_job(folder)
-    _, chosen = max(_list_attempts(job), default=(0, job))
+    """List the logs below a folder, and the records of ranks."""
     paths = [
         os.path.join(place, name)
-        for place, _, names in sorted(os.walk(chosen))
+        for place, _, names in sorted(os.walk(folder))
         for name in sorted(names)
-        if name in (RECORD_NAME, MODELS_NAME)
-        or (_is_log(name) and os.path.isfile(os.path.join(place, name)))
+        if name == RECORD_NAME or (_is_log(name) and os.path.isfile(os.path.join(place, name)))
     ]
     return paths[:_MOST_FILES]
 
@@ -210,23 +207,6 @@ def find_logs(folder: str) -> List[str]:
 def _is_log(name: str) -> bool:
     unrotated = re.sub(r"\.[0-9]{1,6}$", "", name)
     return os.path.splitext(unrotated)[1].lower() in _SUFFIXES and is_log(name)
-
-
-def _choose_job(folder: str) -> str:
-    jobs = [path for path in _list_folders(folder) if _list_attempts(path)]
-    if _list_attempts(folder) or not jobs:
-        return folder
-    return max(jobs, key=lambda path: os.stat(path).st_mtime)
-
-
-def _list_attempts(folder: str) -> List[Tuple[int, str]]:
-    matches = [(_ATTEMPT.fullmatch(os.path.basename(path)), path) for path in _list_folders(folder)]
-    return [(int(match[1]), path) for match, path in matches if match is not None]
-
-
-def _list_folders(folder: str) -> List[str]:
-    paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
-    return [path for path in paths if os.path.isdir(path)]
 
 
 def read_logs(paths: List[str]) -> List[Log]:
@@ -246,9 +226,6 @@ def _read_log(path: str, share: int) -> Optional[Log]:
         facts = os.stat(path)
     except OSError:  # removed meanwhile
         return None
-    if os.path.basename(path) == MODELS_NAME:
-        models = read_models(os.path.dirname(path) or ".")
-        return None if models is None else Log(path, models[1], facts.st_mtime)
     content = read_end(path, share)
     if b"\0" in content[:4096]:
         return None

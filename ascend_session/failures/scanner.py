@@ -22,6 +22,7 @@ with a different numbering.
 """
 
 import logging
+import os
 import re
 from functools import lru_cache
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Pattern, Set, Tuple, Type
@@ -31,6 +32,7 @@ from ascend_session.failures.failure import Definition, Failure, FailureClass, K
 from ascend_session.failures.graph_error import reason_of
 from ascend_session.failures.table import JOB_CANNOT_GO_ON, ROWS
 from ascend_session.failures.unlisted import find_unlisted
+from ascend_session.rank_folder import RANK_FOLDER
 from ascend_session.text import blank_unprintable, shorten
 
 _logger = logging.getLogger(__name__)
@@ -274,6 +276,8 @@ def translate(
 def explain(error: BaseException) -> Optional[Failure]:
     """Log advice about a foreign exception, whose type and message stay as they are.
 
+    In a rank of a launch nothing is logged about a job that cannot go on: every rank would say the
+    same, and the launcher says it once.
     From Python 3.11 on the advice is also a note of the exception; `failure_of` returns the
     failure. Exceptions of this package, and those without a known failure, are left alone.
     """
@@ -285,10 +289,12 @@ def explain(error: BaseException) -> Optional[Failure]:
         return None
     kind = failure.failure_class
     text = f"{failure.code} is a known failure ({kind.value}). {failure.advice}"
-    if failure.line.startswith(JOB_CANNOT_GO_ON):  # the sentence says whether a rank failed first
+    is_of_all = failure.line.startswith(JOB_CANNOT_GO_ON)
+    if is_of_all:  # the sentence says whether a rank failed first
         text = f"{failure.line} {failure.advice}"
     vars(error).update(failure=failure, failure_class=kind)
-    _logger.error("%s", text)
+    if not (is_of_all and os.environ.get(RANK_FOLDER)):
+        _logger.error("%s", text)
     add_note = getattr(error, "add_note", None)
     if add_note is not None:
         add_note(text)

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional
+from typing import Any, Dict, Mapping, NamedTuple, Optional
 
 from ascend_session.errors import JobError, RanksTimeoutError
 from ascend_session.testing.environment import clean_environment
@@ -23,13 +23,14 @@ class Ended(NamedTuple):
         code: Exit code of the launch; 0 if every rank succeeded.
         rank: The rank that failed first; None if that is not known.
         said: Why the job failed, in one sentence.
-        logs: The end of what each rank has written to stderr.
+        shown: Where in its program that rank failed, or else the last lines that it wrote; as a
+            launch shows it.
     """
 
     code: int
     rank: Optional[int]
     said: str
-    logs: List[str]
+    shown: str
 
 
 def run_job(
@@ -82,16 +83,19 @@ def run_job(
     if "refused" in result:
         raise JobError(result["refused"], hint=result["hint"])
     attempt = result["attempts"][-1]
-    cause = attempt["cause"] or {"rank": None, "said": ""}
-    logs = [_read_end(rank["stderr"]) for rank in attempt["ranks"]]
     if result["code"] and is_late:
+        logs = [_read_end(rank["stderr"]) for rank in attempt["ranks"]]
         shown = "".join(f"\n\nrank {rank}:\n{log}" for rank, log in enumerate(logs) if log)
         raise RanksTimeoutError(
             f"The {size} ranks of {name} did not all return within {timeout:g} s.{shown}",
             hint="Look for the rank that does not take part in what the others wait for, or give "
             "a longer timeout.",
         )
-    return Ended(result["code"], cause["rank"], cause["said"], logs)
+    cause = attempt["cause"] or {"rank": None, "said": "", "place": [], "tail": []}
+    # The last line has the exception once more.
+    place = [line for line in cause["place"] if line.strip() not in cause["said"]]
+    shown = "\n".join(place or cause["tail"])
+    return Ended(result["code"], cause["rank"], cause["said"], shown)
 
 
 def _read_end(path: str) -> str:

@@ -50,12 +50,7 @@ def run_item(item: pytest.Function, mark: pytest.Mark) -> None:
         first = ended.rank if ended.rank in failed else failed[0]
         pytest.fail(f"rank {first} of {size}:\n{reports[first]['failed']}", pytrace=False)
     if ended.code:
-        log = (
-            ""
-            if ended.rank is None or not ended.logs[ended.rank]
-            else f"\n\n{ended.logs[ended.rank]}"
-        )
-        pytest.fail(f"{ended.said}{log}", pytrace=False)
+        pytest.fail(f"{ended.said}\n\n{ended.shown}".rstrip(), pytrace=False)
     missing = [rank for rank, report in enumerate(reports) if not report]
     if missing:
         pytest.fail(f"rank {missing[0]} exited without running the test", pytrace=False)

@@ -119,9 +119,8 @@ def _choose(name: str, ended: Ended, results: List[Any]) -> List[Any]:
         error, shown = results[first][1:]
         if error is not None:
             raise error from _RankTracebackError(f"rank {first} of {name}:\n{shown}")
-    log = f"\n\n{ended.logs[first]}" if ended.logs[first] else ""
     said = ended.said or f"Rank {first} exited without a result of {name}."
+    hint = "A function that ranks run returns or raises; it does not exit."
     raise CollectiveError(
-        f"{said}{log}",
-        hint="A function that ranks run returns or raises; it does not exit.",
+        f"{said}\n\n{ended.shown}".rstrip(), hint=None if first in raised else hint
     )

@@ -57,14 +57,14 @@ def test_the_standard_input_is_a_log(program, folder):
 @pytest.mark.parametrize("what", ["missing.log", "some/folder"])
 def test_a_file_that_is_not_there_is_said_to_be_missing(call, folder, what):
     called = call("explain", what)
-    assert (called.code, called.out) == (1, "")
+    assert (called.code, called.out) == (2, "")
     assert f"There is no file or folder '{what}'." in called.err
 
 
 def test_a_missing_file_among_others_is_not_passed_over(call, folder):
     (folder / "a.log").write_text(WAITS)
     called = call("explain", "a.log", "b.log")
-    assert (called.code, called.out) == (1, "")
+    assert (called.code, called.out) == (2, "")
     assert "'b.log'" in called.err
 
 
@@ -79,7 +79,7 @@ def test_a_code_that_nobody_knows_hides_no_other(call):
 def test_a_pipe_is_not_called_a_log_without_failures(call, tmp_path):
     os.mkfifo(str(tmp_path / "pipe"))
     called = call("explain", str(tmp_path / "pipe"))
-    assert called.code == 1
+    assert called.code == 2
     assert "cannot be read: it is no regular file" in called.err
 
 
@@ -94,7 +94,7 @@ def test_nothing_known_is_an_empty_object_and_exit_code_1(call, folder):
     (folder / "a.log").write_text("fine\n")
     called = call("explain", "--json", "a.log")
     assert called.code == 1
-    found = {"cause": None, "others": [], "peers": [], "logs": ["a.log"]}
+    found = {"cause": None, "others": [], "peers": [], "logs": ["a.log"], "launches": []}
     assert json.loads(called.out) == found
 
 

@@ -126,36 +126,7 @@ def test_the_last_exception_is_given_with_what_stands_behind_its_heading() -> No
     assert explain_logs([Log("a", "\n".join(lines), 0.0)]).raised == raised
 
 
-def test_ranks_that_hold_different_models_are_a_cause_though_none_failed(tmp_path: Path) -> None:
-    rank = tmp_path / "rank_0"
-    write(rank, stdout="step 100: loss 0.1\n", stderr="")
-    error = "the 8 ranks hold 8 different models: `w` differs first"
-    found = {"is_one_model": False, "error": error, "notes": []}
-    (rank / "models.json").write_text(json.dumps(found))
-    cause = explain_logs(read_logs(find_logs(str(tmp_path)))).cause
-    assert cause is not None
-    assert cause.failure is not None
-    assert (cause.failure.code, cause.failure.line) == ("different_models", error)
-    assert cause.log.path == str(rank / "models.json")
-
-    found = {"is_one_model": True, "error": None, "notes": ["A note."]}
-    (rank / "models.json").write_text(json.dumps(found))
-    assert explain_logs(read_logs(find_logs(str(tmp_path)))).cause is None
-
-
-def test_of_a_job_the_last_attempt_is_read_and_of_jobs_the_newest(tmp_path: Path) -> None:
-    for job, changed in (("new", 2000), ("old", 1000)):
-        for attempt in (1, 2, 10):
-            write(tmp_path / job / f"attempt_{attempt}" / "rank_0", stdout="x")
-        os.utime(str(tmp_path / job), (changed, changed))
-    expected = [str(tmp_path / "new" / "attempt_10" / "rank_0" / "stdout.log")]
-    assert find_logs(str(tmp_path / "new")) == expected
-    assert find_logs(str(tmp_path)) == expected
-    first = tmp_path / "old" / "attempt_1"
-    assert find_logs(str(first)) == [str(first / "rank_0" / "stdout.log")]
-
-
-def test_of_any_other_folder_what_may_be_a_log_is_read(tmp_path: Path) -> None:
+def test_of_a_folder_what_may_be_a_log_is_read(tmp_path: Path) -> None:
     write(tmp_path / "debug" / "plog", **{"plog-1_2026": UNSUPPORTED})
     states = ("stacks.log", "uses_7")
     for name in ("train.py", "slurm-7.out", "model.npy", "nohup", *states):

@@ -40,6 +40,19 @@ def raise_in(rank):
     time.sleep(600)
 
 
+def disagree():
+    import tensorflow.compat.v1 as tf
+
+    from ascend_session import ascend_session, current_system, hccl
+
+    tf.disable_eager_execution()
+    with ascend_session() as session:
+        if current_system().rank:
+            session.run(hccl.allreduce([1.0], "sum"))
+        else:
+            session.run(hccl.broadcast([[1.0]], 0))
+
+
 def raise_what_cannot_be_pickled():
     raise _OwnError("the data", "ends")
 
@@ -83,10 +96,20 @@ def test_what_a_rank_raises_is_raised_with_the_traceback_there():
     assert 'raise KeyError("no data")' in str(caught.value.__cause__)
 
 
+def test_of_ranks_that_wait_for_each_other_the_sentence_comes_first_and_once(tf):
+    with pytest.raises(CollectiveError, match=r"rank 0 runs .*; rank 1 runs ") as caught:
+        run_ranks(disagree, 2)
+    lines = str(caught.value).splitlines()
+    assert "The job cannot go on: the ranks disagree about" in lines[0]
+    assert sum("The job cannot go on" in line for line in lines) == 1
+    assert any("(disagree)" in line for line in lines)
+    assert len(lines) < 15
+
+
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        (raise_what_cannot_be_pickled, r"_OwnError: the data[^$]*in raise_what_cannot_be_pickled"),
+        (raise_what_cannot_be_pickled, r"_OwnError: the data[^$]*\(raise_what_cannot_be_pickled\)"),
         (return_what_cannot_be_pickled, "cannot pickle|can't pickle"),
     ],
 )

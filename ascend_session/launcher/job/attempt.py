@@ -162,6 +162,7 @@ class Attempt:
             "cause": None if self.cause is None else self.cause.as_dict(),
             "swept": self.swept,
             "left": self.left,
+            "signal": self.signal,
             "first_step": self.first_step,
             "is_one_model": self.is_one_model,
             "late_shares": self.late_shares,
