@@ -11,7 +11,7 @@
 | `name_exit` | `witness` in ranks that a script starts | `cluster.member` |
 | `name_user` | `note_use` | `launcher.job.background` |
 | `SESSIONS_NAME` | `compat.script_run` | the same, in rank 0 |
-| `REPLACED_NAME` | `write_replaced`, for `backends.outside` in rank 0 | `read_replaced` |
+| `REPLACED_NAME` | `write_replaced`, for `backends.outside` | `read_replaced` |
 | `MODELS_NAME` | `write_models`, for rank 0 on the stub | `read_models` |
 
 The witness loads this file by its path before the program starts, and imports nothing with it that
@@ -167,8 +167,8 @@ def write_replaced(folder: str, text: str) -> None:
     replace_file(os.path.join(folder, REPLACED_NAME), text)
 
 
-def read_replaced(folder: str) -> "List[Tuple[str, Any, Any]]":
-    """Read what `write_replaced` has written; empty without it."""
+def read_replaced(folder: str) -> "Optional[List[Tuple[str, Any, Any]]]":
+    """Read what `write_replaced` has written; None without it: nothing has read the options."""
     import json
 
     try:
@@ -176,7 +176,7 @@ def read_replaced(folder: str) -> "List[Tuple[str, Any, Any]]":
             found = json.loads(file.read(_MOST_MODELS_CHARACTERS))
         return [(str(option), value, before) for option, value, before in found]
     except (OSError, ValueError, TypeError):
-        return []
+        return None
 
 
 def read_models(

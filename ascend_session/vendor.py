@@ -23,6 +23,9 @@ HOST_JOBS = ("ps", "default")
 # The adapter recognises a loop by exactly this operation name (geop_npu.cc, AddNodeAttrs).
 ITERATION_OP = "IterationOp"
 
+LOOP_COUNTER = "npu_runconfig/iterations_per_loop"
+"""Variable with the number of steps, less one, of a run of `ITERATION_OP` (npu/util.py)."""
+
 
 def parse_seconds(text: str) -> Optional[float]:
     """Read seconds as HCCL does, with at most two decimals; None for anything else.

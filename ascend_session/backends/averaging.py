@@ -25,7 +25,7 @@ from typing import (
 )
 
 from ascend_session.backends._tensorflow import VARIABLES, tf1, walk_inputs
-from ascend_session.vendor import WORLD_GROUP
+from ascend_session.vendor import ITERATION_OP, WORLD_GROUP
 
 _logger = logging.getLogger(__name__)
 
@@ -142,6 +142,7 @@ class RunPlan(NamedTuple):
             models are averaged now and then, or elastically.
         written: The names of all that it sets to another value than an optimizer's.
         has_updates: Whether an optimizer updates any variable.
+        is_looped: Whether the device makes it as often as its session was told.
         is_empty: Whether it computes nothing at all.
         collectives: Group and key of each collective that it runs, sends and receives excepted.
     """
@@ -152,6 +153,7 @@ class RunPlan(NamedTuple):
     mixed: FrozenSet[str] = frozenset()
     written: FrozenSet[str] = frozenset()
     has_updates: bool = False
+    is_looped: bool = False
     is_empty: bool = False
     collectives: Tuple[Tuple[str, str], ...] = ()
 
@@ -283,6 +285,7 @@ def _plan(graph: Any, needed: List[Any]) -> RunPlan:
         frozenset(mixed),
         frozenset(written),
         has_updates or has_updates_in_functions(graph, needed),
+        any(operation.name == ITERATION_OP for operation in needed),
         all(operation.type == "NoOp" for operation in needed),
         tuple(sorted(_list_keys(needed))),
     )

@@ -188,6 +188,11 @@ class HostLoop(Loop):
         return values
 
 
+def is_made_by_host(graph: Any) -> bool:
+    """Return whether the host makes the steps of a graph's loops, each in a run of its own."""
+    return bool(getattr(graph, _LOOPS, ()))
+
+
 def describe_fed(names: Sequence[str], steps: int) -> str:
     """Say what it means that placeholders are fed to a run of so many steps."""
     return (

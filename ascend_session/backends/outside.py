@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import weakref
-from typing import Any, Callable, ClassVar, Iterable, List, MutableMapping, NamedTuple
+from typing import Any, Callable, ClassVar, Iterable, List, MutableMapping, NamedTuple, Sequence
 
 from ascend_session.backends.base import is_system_graph
 from ascend_session.backends.tf_sessions import SessionObserver, add_observer
@@ -21,6 +21,7 @@ from ascend_session.config.entry import adapter_part
 from ascend_session.config.overlay import (
     Overlay,
     describe_setting,
+    describe_unused,
     overlay_options,
     path_of_key,
     read_overlay,
@@ -52,11 +53,21 @@ class Replaced(NamedTuple):
 
 
 class _State:
-    """What has been replaced so far, in all sessions of this process."""
+    """What has been replaced so far, in all sessions of this process.
+
+    Attributes:
+        observer: What replaces it.
+        is_used: Whether anything took what is set from outside, if only as the script has it.
+        has_host_sessions: Whether a session had no NpuOptimizer entry.
+        replaced: All of it.
+        unreported: What nobody has shown yet, by session.
+    """
 
     observer: ClassVar[Any] = None
+    is_used: ClassVar[bool] = False
+    has_host_sessions: ClassVar[bool] = False
     replaced: ClassVar[List[Replaced]] = []
-    of_sessions: ClassVar[MutableMapping[Any, List[Replaced]]] = weakref.WeakKeyDictionary()
+    unreported: ClassVar[MutableMapping[Any, List[Replaced]]] = weakref.WeakKeyDictionary()
 
 
 def watch_sessions() -> None:
@@ -85,11 +96,12 @@ def overlay_config(config: AscendConfig) -> AscendConfig:
     if config.session_config is not None:
         overlaid = overlaid.copy_with(session_config=strip_proto(config.session_config))
     before, after = adapter_part(config), adapter_part(overlaid)
-    _note(
+    replaced = [
         Replaced(path_of_key(key), after.get(key), before.get(key))
         for key in {**before, **after}
         if before.get(key) != after.get(key)
-    )
+    ]
+    _show(_note(replaced))
     return overlaid
 
 
@@ -104,13 +116,29 @@ def strip_proto(proto: Any) -> Any:
     overlay = read_overlay(os.environ)
     stripped, before = overlay_entry(proto, dict.fromkeys(overlay))
     pairs = [(path_of_key(key), was) for key, was in before.items()]
-    _note(Replaced(path, overlay.get(path), was) for path, was in pairs if was != overlay.get(path))
+    replaced = [Replaced(path, overlay.get(path), was) for path, was in pairs]
+    _show(_note([each for each in replaced if each.value != each.before]))
     return stripped
 
 
-def replaced_in(session: Any) -> List[Replaced]:
-    """Return what is set from outside in the entry of a session, over the script's own values."""
-    return list(_State.of_sessions.get(session, ()))
+def take_replaced(session: Any) -> str:
+    """Return a sentence, for a report, on what is set from outside in a session; may be empty.
+
+    Without a report that takes it, it is shown as soon as the session is open.
+    """
+    return describe_replaced(_State.unreported.pop(session, ()))
+
+
+def find_unused(is_certain: bool = True) -> str:
+    """Return a sentence if this process has used nothing of what is set from outside, or ``""``.
+
+    Args:
+        is_certain: Whether to be silent about a process without sessions, for it may have started
+            others that have some.
+    """
+    if _State.is_used or (is_certain and not _State.has_host_sessions):
+        return ""
+    return describe_unused(read_overlay(os.environ), "this process")
 
 
 def overlay_run_config(module: Any) -> None:
@@ -145,23 +173,35 @@ class _Overlaid(SessionObserver):
             create(session, target, graph, config)
             return
         proto, before = overlay_entry(config, self._overlay)
+        if proto is config:
+            _State.has_host_sessions = True
+            create(session, target, graph, config)
+            return
         paths = {path_of_key(key): value for key, value in before.items()}
         replaced = [Replaced(path, self._overlay.get(path), was) for path, was in paths.items()]
-        if replaced:
-            _State.of_sessions[session] = replaced
-            _note(replaced)
-        create(session, target, graph, proto)
+        new, _State.unreported[session] = _note(replaced), replaced
+        try:
+            create(session, target, graph, proto)
+        finally:
+            if _State.unreported.pop(session, None):
+                _show(new)
 
 
-def _note(replaced: Iterable[Replaced]) -> None:
-    """Show once what is replaced, and leave it for the launcher; only in rank 0."""
+def _note(replaced: Sequence[Replaced]) -> List[Replaced]:
+    """Note what is replaced, for the launcher as well; return what is new."""
     new = [each for each in replaced if each not in _State.replaced]
     _State.replaced += new
-    if not new or own_rank(os.environ) != 0:
-        return
     folder = os.environ.get(RANK_FOLDER)
-    if folder:
+    if folder and (new or not _State.is_used):
         write_replaced(folder, json.dumps(_State.replaced))
+    _State.is_used = True
+    return new
+
+
+def _show(replaced: Sequence[Replaced]) -> None:
+    """Show what is replaced, in rank 0."""
+    if not replaced or own_rank(os.environ) != 0:
+        return
     with contextlib.suppress(AttributeError, OSError, ValueError):  # closed, or there is none
-        sys.stderr.write(f"ascend-session: {describe_replaced(new)}\n")
+        sys.stderr.write(f"ascend-session: {describe_replaced(replaced)}\n")
         sys.stderr.flush()

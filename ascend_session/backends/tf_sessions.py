@@ -56,13 +56,14 @@ class SessionObserver:
                 where they cannot be known. It takes time, so call it only if you need them.
         """
 
-    def after_run(self, session: Any, fetches: Any, values: Any) -> None:
+    def after_run(self, session: Any, fetches: Any, values: Any, feeds: Any) -> None:
         """Note what a run has given, in the thread that has run it; not called if it failed.
 
         Args:
             session: The session.
             fetches: What was fetched, as the caller gave it.
             values: The values, in the same structure.
+            feeds: The ``feed_dict``, or None; None for callables, too.
         """
 
     def before_close(self, session: Any, error: Optional[BaseException]) -> None:
@@ -237,7 +238,7 @@ def replace_methods() -> None:
             _note_run(self, fetches)
         values = original_run(self, handle, fetches, feed_dict, options, run_metadata)
         for observer in _result_observers:
-            observer.after_run(self, fetches, values)
+            observer.after_run(self, fetches, values, feed_dict)
         return values
 
     @functools.wraps(original_callable)
@@ -288,7 +289,7 @@ def _observed(call: Callable[..., Any], session: Any, fetches: Any) -> Callable[
             _note_run(session, fetches)
         values = call(*args, **kwargs)
         for observer in _result_observers:
-            observer.after_run(session, fetches, values)
+            observer.after_run(session, fetches, values, None)
         return values
 
     return run

@@ -17,20 +17,23 @@ from typing import Any, Dict, Iterator, MutableMapping, Optional, Sequence, Tupl
 
 from ascend_session import __version__
 from ascend_session.backends import choose
-from ascend_session.backends._tensorflow import tf1
+from ascend_session.backends._tensorflow import tf1, walk_inputs
 from ascend_session.backends.averaging import (
     find_averaged,
     find_updated,
     name_averaged,
     plan_run,
 )
+from ascend_session.backends.host_loop import is_made_by_host
 from ascend_session.backends.tf_sessions import SessionObserver, list_fetched
 from ascend_session.cluster.records import name_record, own_rank
 from ascend_session.cluster.variables import read_size
 from ascend_session.config.entry import read_entries
 from ascend_session.config.overlay import read_overlay
+from ascend_session.vendor import LOOP_COUNTER
 from ascend_session.witness import RECORD_VARIABLE
 
+_STEP_READS = "_ascend_session_step_reads"  # attribute of a graph: by the name of a tensor
 _BLOCK = 1 << 20  # elements of an array that are squared at a time
 
 _recorder: "Optional[TrainingRecorder]" = None
@@ -64,6 +67,8 @@ class TrainingRecorder(SessionObserver):
         self._pid = -1  # the process that records; others that it forks do not
         self._is_over = False
         self._step = 0
+        # By session: how many steps a run of the operation makes that the device repeats.
+        self._loops: MutableMapping[Any, int] = weakref.WeakKeyDictionary()
         self._lock = threading.Lock()
         # By graph: norms by variable, of what was exchanged since the last training run.
         self._norms: MutableMapping[Any, Dict[str, float]] = weakref.WeakKeyDictionary()
@@ -79,18 +84,23 @@ class TrainingRecorder(SessionObserver):
             if known[name]:
                 self._norms.setdefault(graph, {})[known[name]] = _norm(array) / size
 
-    def after_run(self, session: Any, fetches: Any, values: Any) -> None:
-        """Record a run if it trains."""
+    def after_run(self, session: Any, fetches: Any, values: Any, feeds: Any) -> None:
+        """Record a run if it trains, by its last step: on a device, one run may make several."""
         if self._is_over or self._pid not in (-1, os.getpid()):
             return
-        if not plan_run(session.graph, list_fetched(session.graph, fetches)).has_updates:
+        if getattr(fetches, "name", "") == f"{LOOP_COUNTER}/Assign" and feeds:
+            self._loops[session] = int(next(iter(feeds.values()))) + 1
+            return
+        plan = plan_run(session.graph, list_fetched(session.graph, fetches))
+        if not plan.has_updates:
             return
         with self._lock:
             scalars, norms = _read_fetched(session.graph, fetches, values)
             norms = {**self._norms.pop(session.graph, {}), **norms}
             if self._fd is None:
                 self._open(session)
-            self._step += 1
+            is_one = is_made_by_host(session.graph) or not plan.is_looped
+            self._step += 1 if is_one else self._loops.get(session, 1)
             line = {"step": self._step, "rank": self._rank, "values": _plain(scalars)}
             if norms:
                 line["norms"] = _plain(norms)
@@ -162,7 +172,7 @@ def _read_fetched(
         try:
             tensor = graph.as_graph_element(fetch, allow_operation=False)
             array = np.asarray(value)
-            if array.size == 1 and array.ndim <= 1:
+            if array.size == 1 and array.ndim <= 1 and not _reads_global_step(tensor):
                 scalars[tensor.name.partition(":")[0]] = float(array.reshape(())[()])
             variable = name_averaged(tensor)
             if variable:
@@ -170,6 +180,22 @@ def _read_fetched(
         except (TypeError, ValueError, KeyError):  # an operation, text, or several tensors in one
             continue
     return scalars, norms
+
+
+def _reads_global_step(tensor: Any) -> bool:
+    """Return whether it is the global step, which is read before the update in one run, or after.
+
+    Hooks fetch it beside the step, and nothing in the graph says which of both comes first.
+    """
+    if not tensor.dtype.is_integer:
+        return False
+    graph = tensor.graph
+    known: Dict[str, bool] = vars(graph).setdefault(_STEP_READS, {})
+    if tensor.name not in known:
+        step = tf1().train.get_global_step(graph)
+        holder = getattr(getattr(step, "handle", step), "op", None)
+        known[tensor.name] = holder in walk_inputs(tensor.op, by_control=False)
+    return known[tensor.name]
 
 
 def _pair(fetches: Any, values: Any) -> Iterator[Tuple[Any, Any]]:

@@ -1,6 +1,5 @@
 """Recorded trainings: read from the files of ``--record``, and compared."""
 
-import glob
 import json
 import math
 import os
@@ -13,18 +12,20 @@ from ascend_session.text import format_count, format_ranges
 Value = Tuple[str, str]  # kind, "values" or "norms", and name
 Steps = Dict[int, Dict[Value, float]]
 
+# Raised by what is no line of a record.
+_FOREIGN = ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError
+_MOST_RANKS = 65536  # of a job; a file that says more is none of this package
+
 
 class Recording(NamedTuple):
     """One recorded training.
 
     Attributes:
-        path: The file of rank 0.
         header: The first line of rank 0.
         ranks: The steps by rank, and in each the values by kind and name.
         notes: What is unusual about the files, in sentences.
     """
 
-    path: str
     header: Dict[str, Any]
     ranks: Dict[int, Steps]
     notes: List[str]
@@ -34,7 +35,7 @@ class Difference(NamedTuple):
     """Two values that differ.
 
     Attributes:
-        step: The training run, counted from 1.
+        step: The step, counted from 1.
         rank: The rank; None for the mean over all ranks.
         kind: ``values`` for what the script has fetched, ``norms`` for gradients.
         name: The name of the tensor, or of the gradient's variable.
@@ -65,9 +66,9 @@ class Comparison(NamedTuple):
 
     Attributes:
         compared: Number of values that were compared.
-        steps: Number of training runs that both have.
+        steps: Number of recorded steps that both have.
         first: All differences at the first step that has any, ranks in order.
-        lengths: Number of training runs of each, the fewest of any rank.
+        lengths: Number of steps of each, the fewest of any rank.
         setup: Options, versions and other facts that differ: ``{name: [in A, in B]}``.
         notes: What could not be compared, in sentences.
     """
@@ -81,7 +82,7 @@ class Comparison(NamedTuple):
 
     @property
     def is_equal(self) -> bool:
-        """Whether no value differs and both have as many training runs."""
+        """Whether no value differs and both have as many steps."""
         return not self.first and self.lengths[0] == self.lengths[1]
 
     def as_dict(self) -> Dict[str, Any]:
@@ -99,69 +100,70 @@ def read_recording(path: str) -> Recording:
     Raises:
         ConfigError: If it cannot be read, or has no training run.
     """
-    recording = Recording(path, {}, {}, [])
-    _read_file(path, recording)
-    if not recording.ranks:
-        what = "has no training run" if recording.header else "is no record of a training"
+    header, steps, notes = _read_file(path)
+    if not steps:
+        what = "has no training run" if header else "is no record of a training"
         hint = "Write one with ascend-session run --record FILE, or launch --record FILE."
         raise ConfigError(f"{path} {what}.", hint=hint)
-    stem, suffix = os.path.splitext(path)
+    own = _read_number(header, "rank", 0)
+    recording = Recording(header, {own: steps}, notes)
+    size = 1 if own else _read_number(header, "ranks", 1)
+    others = [(rank, name_record(path, rank)) for rank in range(1, size)]
     missing = []
-    for rank in range(1, int(recording.header.get("ranks", 1))):
-        other = Recording(name_record(path, rank), {}, {}, recording.notes)
-        if os.path.exists(other.path):
-            _read_file(other.path, other)
+    for rank, other in others:
+        read = _read_file(other) if os.path.exists(other) else None
         # A file of an earlier job of more ranks is none of this recording's.
-        if other.ranks and other.header.get("job") == recording.header.get("job"):
-            recording.ranks.update(other.ranks)
+        if read is not None and read[1] and read[0].get("job") == header.get("job"):
+            recording.ranks[rank] = read[1]
+            notes += read[2]
         else:
             missing.append(rank)
-    if missing and glob.glob(f"{glob.escape(stem)}.rank*{glob.escape(suffix)}"):
-        recording.notes.append(f"{path}: nothing is recorded of ranks {format_ranges(missing)}.")
+    if missing and any(os.path.exists(other) for _, other in others):
+        notes.append(f"{path}: nothing is recorded of ranks {format_ranges(missing)}.")
     return recording
 
 
-def _read_file(path: str, recording: Recording) -> None:
-    """Read the file of one rank into a recording; later attempts replace earlier ones."""
-    damaged = 0
+def _read_number(header: Dict[str, Any], name: str, default: int) -> int:
+    number = header.get(name)
+    return number if type(number) is int and 0 <= number <= _MOST_RANKS else default
+
+
+def _read_file(path: str) -> Tuple[Dict[str, Any], Steps, List[str]]:
+    """Read the file of a rank: its first line, its steps and notes; the last attempt counts.
+
+    Raises:
+        ConfigError: If it cannot be read.
+    """
+    header: Dict[str, Any] = {}
+    steps: Steps = {}
+    notes: List[str] = []
+    damaged = before = 0  # lines; steps of earlier processes of the rank, such as an evaluation's
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             for text in file:
                 try:
-                    damaged += not _read_line(json.loads(text), recording)
-                except (ValueError, RecursionError):
+                    line = json.loads(text)
+                    if "record" not in line:
+                        steps[before + int(line["step"])] = {
+                            (kind, str(name)): float(value)
+                            for kind in ("values", "norms")
+                            for name, value in line.get(kind, {}).items()
+                        }
+                    elif header and line.get("job") == header.get("job"):
+                        before = max(steps, default=0)
+                    else:
+                        if header:
+                            notes.append(f"{path}: only the last attempt is compared.")
+                        header, before = dict(line), 0
+                        steps.clear()
+                except _FOREIGN:
                     damaged += 1
     except OSError as failure:
         raise ConfigError(f"{path} cannot be read: {failure.strerror}.") from None
-    if damaged and recording.ranks:
+    if damaged and steps:
         lines = format_count(damaged, "line")
-        recording.notes.append(f"{path}: {lines} could not be read and were left out.")
-
-
-def _read_line(line: Any, recording: Recording) -> bool:
-    """Read a line; return False if it is none of a record."""
-    if not isinstance(line, dict):
-        return False
-    if "record" in line:
-        if recording.header and line.get("job") != recording.header.get("job"):
-            recording.notes.append(f"{recording.path}: only the last attempt is compared.")
-            recording.ranks.clear()
-        elif recording.header:  # another process of the same rank, such as an evaluation
-            return True
-        recording.header.clear()
-        recording.header.update(line)
-        return True
-    try:
-        steps = recording.ranks.setdefault(int(line["rank"]), {})
-        number = max(steps, default=0) + 1 if int(line["step"]) in steps else int(line["step"])
-        steps[number] = {
-            (kind, str(name)): float(value)
-            for kind in ("values", "norms")
-            for name, value in line.get(kind, {}).items()
-        }
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return False
-    return True
+        notes.append(f"{path}: {lines} could not be read and were left out.")
+    return header, steps, notes
 
 
 def compare_recordings(a: Recording, b: Recording, rtol: float) -> Comparison:
@@ -176,30 +178,37 @@ def compare_recordings(a: Recording, b: Recording, rtol: float) -> Comparison:
         rtol: The largest relative difference of values that count as equal.
     """
     notes = [*a.notes, *b.notes]
-    steps_of: List[Dict[Optional[int], Steps]] = [dict(each.ranks.items()) for each in (a, b)]
+    ranks = sorted(a.ranks.keys() & b.ranks.keys())
+    pairs: List[Tuple[Optional[int], Steps, Steps]]
+    pairs = [(rank, a.ranks[rank], b.ranks[rank]) for rank in ranks]
     if len(a.ranks) != len(b.ranks):
-        steps_of = [{None: _average(a.ranks)}, {None: _average(b.ranks)}]
-        counts = [format_count(len(each.ranks), "rank") for each in (a, b)]
-        notes.append(f"A has {counts[0]} and B has {counts[1]}: their means are compared.")
-    of_a, of_b = steps_of
-    lengths = [min(map(len, each.values())) for each in steps_of]
-    common = sorted(set.intersection(*(set(steps) for each in steps_of for steps in each.values())))
+        pairs = [(None, _average(a.ranks), _average(b.ranks))]
+        sizes = [format_count(len(each.ranks), "rank") for each in (a, b)]
+        notes.append(f"A has {sizes[0]} and B has {sizes[1]}: their means are compared.")
+    elif len(a.ranks) == 1:  # of whatever ranks
+        [(own, of_a)], [of_b] = a.ranks.items(), b.ranks.values()
+        pairs = [(own, of_a, of_b)]
+    common = sorted(set.intersection(*(here.keys() & there.keys() for _, here, there in pairs)))
     compared, first = 0, []
     for step in common:
-        for rank in of_a:
-            here, there = of_a[rank][step], of_b.get(rank, {}).get(step, {})
-            for kind, name in here:
-                if (kind, name) not in there:
-                    continue
-                compared += 1
-                pair = here[kind, name], there[kind, name]
-                if not _is_close(*pair, rtol):
-                    first.append(Difference(step, rank, kind, name, *pair))
+        for rank, here, there in pairs:
+            for (kind, name), value in here[step].items():
+                if (kind, name) in there[step]:
+                    compared += 1
+                    other = there[step][kind, name]
+                    if not _is_close(value, other, rtol):
+                        first.append(Difference(step, rank, kind, name, value, other))
         if first:
             break
-    names = [
-        {name for steps in each.values() for s in steps.values() for name in s} for each in steps_of
-    ]
+    sides = [[here for _, here, _ in pairs], [there for _, _, there in pairs]]
+    lengths = [min(max(each, default=0) for each in steps) for steps in sides]
+    counts = [min(map(len, steps)) for steps in sides]
+    if lengths[0] == lengths[1] and counts[0] != counts[1]:
+        notes.append(
+            f"Of {lengths[0]} steps, A has recorded {counts[0]} and B {counts[1]}: where a run "
+            "makes several steps, the last is compared, and a difference may have begun before."
+        )
+    names = [{name for each in steps for s in each.values() for name in s} for steps in sides]
     for which, only in (("A", names[0] - names[1]), ("B", names[1] - names[0])):
         if only:
             listed = ", ".join(sorted(_name(*each) for each in only))

@@ -55,7 +55,7 @@ def _write(found: Comparison) -> Iterator[str]:
     if len(found.first) > _MOST:
         yield f"{len(found.first) - _MOST} more values differ at this step."
     if not found.first:
-        yield f"All {found.steps} steps that both have agree, in {found.compared} values."
+        yield f"All {found.steps} recorded steps that both have agree, in {found.compared} values."
     if found.lengths[0] != found.lengths[1]:
         yield f"A has {found.lengths[0]} steps and B has {found.lengths[1]}."
     for name, (in_a, in_b) in found.setup.items():

@@ -293,7 +293,7 @@ def _rank_lines(rank: "LaunchRank", shared: Mapping[str, str]) -> List[str]:
 
 
 def _plan_facts(plan: "Plan") -> Iterator[Tuple[str, str]]:
-    from ascend_session.cluster.records import list_records
+    from ascend_session.cluster.records import name_record
     from ascend_session.config.overlay import describe_setting
 
     first = plan.ranks[0]
@@ -310,7 +310,7 @@ def _plan_facts(plan: "Plan") -> Iterator[Tuple[str, str]]:
     for path, value in plan.config.set.items():
         yield "Set", describe_setting(path, value)
     if plan.config.record is not None:
-        yield "Record", " ".join(list_records(plan.config.record, (r.rank for r in plan.ranks)))
+        yield "Record", " ".join(name_record(plan.config.record, r.rank) for r in plan.ranks)
     if plan.config.attach is not None:
         yield "Terminal", f"rank {plan.config.attach}"
     if len(plan.shown) == count:

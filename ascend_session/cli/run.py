@@ -1,5 +1,6 @@
 """``ascend-session run``: a script for the vendor's packages, with a device or without."""
 
+import json
 import os
 import subprocess
 import sys
@@ -55,9 +56,9 @@ def run(
         ascend-session run --strict --json report.json -m my_package.train
     """
     from ascend_session.backends import BACKEND_VARIABLE, backend_class, choose
-    from ascend_session.cluster.records import clear_records, list_records, own_rank
+    from ascend_session.cluster.records import clear_records, own_rank
     from ascend_session.compat.finder import RunRequest
-    from ascend_session.config.overlay import parse_settings, write_overlay
+    from ascend_session.config.overlay import parse_settings, read_overlay
     from ascend_session.errors import JobError
     from ascend_session.witness import (
         RECORD_VARIABLE,
@@ -76,10 +77,10 @@ def run(
                 hint="Give the path of a Python script. For a shell script, use "
                 "`ascend-session launch -n 1 --no-python bash SCRIPT`.",
             )
-        overlay = parse_settings(typed["set"])
+        overlay = parse_settings(typed["set"]) or read_overlay(environ)
         if record is not None:
             record = os.path.abspath(record)
-            clear_records(list_records(record, [own_rank(environ)]))
+            clear_records(record, [own_rank(environ)])
     request = RunRequest(
         backend_class(choice.name).replaces_vendor,
         choice.reason,
@@ -87,7 +88,7 @@ def run(
     )
     environ[RUN_VARIABLE] = request.to_text()
     if overlay:
-        environ[SET_VARIABLE] = write_overlay(overlay)
+        environ[SET_VARIABLE] = json.dumps(overlay)
     if record is not None:
         environ[RECORD_VARIABLE] = record
     if strict:

@@ -5,8 +5,10 @@ one could tear a line of another. Rank 0 has the file that was given, so that a 
 that alone.
 """
 
+import contextlib
+import fcntl
 import os
-from typing import Iterable, List, Mapping
+from typing import Iterable, Mapping
 
 from ascend_session.cluster.schedulers import read_identity
 from ascend_session.errors import AscendError, ConfigError
@@ -20,11 +22,6 @@ def name_record(path: str, rank: int) -> str:
     return path if rank == 0 else f"{stem}.rank{rank}{suffix}"
 
 
-def list_records(path: str, ranks: Iterable[int]) -> List[str]:
-    """Name the files of several ranks."""
-    return [name_record(path, rank) for rank in ranks]
-
-
 def own_rank(environ: Mapping[str, str]) -> int:
     """Return the rank of a process with this environment; 0 if nothing says it."""
     try:
@@ -34,18 +31,23 @@ def own_rank(environ: Mapping[str, str]) -> int:
     return 0 if rank is None else rank.value
 
 
-def clear_records(paths: Iterable[str]) -> None:
-    """Make the files empty, before anything is started.
+def clear_records(path: str, ranks: Iterable[int]) -> None:
+    """Make the files of these ranks empty, before anything is started.
 
     Raises:
         ConfigError: If one cannot be written.
     """
-    for path in paths:
+    for path in [name_record(path, rank) for rank in ranks]:
         try:
             if os.path.exists(path) and not os.path.isfile(path):
                 raise OSError(0, "it is no regular file")
-            with open(path, "wb"):
-                pass
+            with open(path, "ab") as file:
+                with contextlib.suppress(OSError):  # a file system without locks
+                    try:
+                        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    except BlockingIOError:
+                        raise ValueError("another training is being recorded there") from None
+                file.truncate(0)
         except (OSError, ValueError) as failure:
             why = getattr(failure, "strerror", None) or str(failure)
             message = f"{option('record', path)} cannot be written: {why}."

@@ -212,10 +212,11 @@ class VendorRun:
             _try(lambda: _import_own(f"{_COMPAT}.script_run").fail(error, self._request))
 
     def finish_if_unused(self, has_failed: bool) -> None:
-        """Report at exit on a script of `run` that has imported neither package; never raise."""
-        if self._is_run and self._request.replaces_vendor and not self._finder.started:
-            # The usage of a script, or a wrong call of it, computes nothing.
-            is_quiet = has_failed or "tensorflow" not in sys.modules
+        """Report at exit on a script of `run` that no stand-in reports on; never raise."""
+        # The usage of a script, or a wrong call of it, computes nothing.
+        is_quiet = has_failed or "tensorflow" not in sys.modules
+        is_reported = self._finder.started if self._request.replaces_vendor else is_quiet
+        if self._is_run and not is_reported:
             _try(lambda: self._finish_unused(is_quiet))
 
     def _finish_unused(self, is_quiet: bool) -> None:

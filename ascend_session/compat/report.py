@@ -17,6 +17,7 @@ from typing import (
     Tuple,
 )
 
+from ascend_session.backends import outside
 from ascend_session.compat.unread import describe_unread
 from ascend_session.text import format_ranges
 from ascend_session.user_code import UserLine
@@ -92,7 +93,8 @@ def report_run(run: "ScriptRun", others: Iterable[Mapping[str, Any]]) -> RunRepo
         *run.local_gradients,
         *compare_ranks(record, others),
     ]
-    return build_report(record["sessions"], differs, run.has_own)
+    unused = outside.find_unused(is_certain=False)
+    return build_report(record["sessions"], differs, run.has_own, unused)
 
 
 def _describe_eager(line: Optional[UserLine]) -> Iterator[str]:
@@ -109,7 +111,10 @@ def _describe_eager(line: Optional[UserLine]) -> Iterator[str]:
 
 
 def build_report(
-    sessions: Sequence[Mapping[str, Any]], differs: Sequence[str] = (), has_own: bool = False
+    sessions: Sequence[Mapping[str, Any]],
+    differs: Sequence[str] = (),
+    has_own: bool = False,
+    unused: str = "",
 ) -> RunReport:
     """Build the report on sessions.
 
@@ -117,6 +122,7 @@ def build_report(
         sessions: What `sessions.ScriptSession.as_dict` returns of each, in the order of opening.
         differs: Sentences about what trains otherwise than the script suggests.
         has_own: Whether the script has also opened sessions of this package.
+        unused: A sentence about options from outside that had no effect, or ``""``.
     """
     rows: Dict[Tuple[str, str, str, str], List[int]] = {}
     notes: Dict[str, List[int]] = {}
@@ -137,6 +143,8 @@ def build_report(
         for note in session["notes"]:
             notes.setdefault(note, []).append(number)
     headed: Dict[str, List[str]] = {"differs": list(differs)} if differs else {}
+    if unused:
+        headed["silent"] = [unused]
     for (effect, sentence), numbers in of_graph.items():
         headed.setdefault(effect, []).append(f"{_name('Session', numbers)}: {sentence}")
     ordered = sorted(rows.items(), key=lambda item: (item[0][0], item[1]))

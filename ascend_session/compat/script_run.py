@@ -27,7 +27,7 @@ from ascend_session.backends import outside
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.exchange.models import Advice
 from ascend_session.backends.exchange.outcome import set_advice
-from ascend_session.backends.outside import describe_replaced, replaced_in
+from ascend_session.backends.outside import take_replaced
 from ascend_session.backends.stub import StubBackend, without_effect
 from ascend_session.backends.tf_sessions import (
     SessionObserver,
@@ -250,13 +250,18 @@ class ScriptRun:
             _show_report(report, f"this ran on the stub{': ' + reason if reason else ''}.")
 
     def report_unused(self, is_quiet: bool) -> None:
-        """Report on a script that has imported neither of the vendor's packages.
+        """Report on a script that has imported neither of the stand-ins, as all do on a device.
 
         Args:
             is_quiet: Whether an exception has ended it, and the traceback is enough, or it has not
                 imported TensorFlow.
         """
-        unread = list(describe_unread(self.unread))
+        unused = "" if is_quiet else outside.find_unused()
+        if not self.request.replaces_vendor:
+            if unused:
+                _show(f"ascend-session: {unused}")
+            return
+        unread = [*describe_unread(self.unread), *filter(None, [unused])]
         checks_itself = has_opened_system()
         if checks_itself:
             what = "this script uses ascend_session, which checks its sessions itself."
@@ -408,6 +413,7 @@ class _OnStub(SessionObserver):
         verdict = judge_entry(proto, os.environ)
         run.log.check_initialised(verdict)
         print_config(proto, verdict, line, run.printed)
+        verdict.notes += filter(None, [take_replaced(session)])
         refused = list(verdict.refused)
         if os.environ.get(STRICT_VARIABLE, "") not in ("", "0"):
             refused += [*verdict.ignored, *verdict.late]
@@ -423,7 +429,6 @@ class _OnStub(SessionObserver):
             if endings:
                 verdict.graph["refused"] = endings
             target = target or _open_target(run, verdict.values, graph)
-        verdict.notes += filter(None, [describe_replaced(replaced_in(session))])
         create(session, target, graph, config)
         run.add_session(session, line, verdict)
 

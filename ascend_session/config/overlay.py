@@ -6,7 +6,7 @@ option out. Processes get it as JSON by `SET_VARIABLE`.
 
 import json
 import re
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, TypeVar
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, TypeVar
 
 from ascend_session.config.hints import hint_for_name
 from ascend_session.config.model import ConfigModel
@@ -38,26 +38,15 @@ def parse_settings(words: Iterable[str]) -> Dict[str, Any]:
         ConfigError: For unknown names, values that the option does not take, and an option that is
             set twice to different values; all at once.
     """
-    problems: List[Finding] = []
-    settings: Dict[str, Any] = {}
+    problems, given = [], []
     for word in words:
         name, equals, text = word.partition("=")
-        if not equals:
+        if equals:
+            given.append((name, text, True))
+        else:
             message = f"{word!r} has no =. Write {word}=VALUE, or {word}= to leave the option out."
             problems.append(Finding(ERROR, message, option=word))
-            continue
-        try:
-            option = _find_option(name)
-            value = None if text == "" else _check_value(option, _convert(text, option))
-        except RefusedValueError as error:
-            problems += error.problems
-            continue
-        if settings.setdefault(option.path, value) != value:
-            message = f"{option.path} is set twice, to {settings[option.path]!r} and {value!r}."
-            problems.append(Finding(ERROR, message, "Set it once.", option=option.path))
-    if problems:
-        raise ConfigError.from_problems(problems, "what is set from outside")
-    return settings
+    return _read_settings(given, problems)
 
 
 def check_overlay(overlay: Any) -> Dict[str, Any]:
@@ -69,17 +58,30 @@ def check_overlay(overlay: Any) -> Dict[str, Any]:
     if not isinstance(overlay, Mapping):
         kind = type(overlay).__name__
         raise ConfigError(f"A mapping of options to values is needed, this is {kind}: {overlay!r}.")
-    problems: List[Finding] = []
-    checked: Dict[str, Any] = {}
-    for name, value in overlay.items():
+    return _read_settings([(name, value, False) for name, value in overlay.items()], [])
+
+
+def _read_settings(
+    given: Iterable[Tuple[Any, Any, bool]], problems: List[Finding]
+) -> Dict[str, Any]:
+    """Check names and values, each with whether it is a text that was typed."""
+    settings: Dict[str, Any] = {}
+    for name, value, is_text in given:
         try:
             option = _find_option(name)
-            checked[option.path] = None if value is None else _check_value(option, value)
+            if is_text:
+                value = None if value == "" else _convert(value, option)
+            if value is not None:
+                value = _check_value(option, value)
         except RefusedValueError as error:
             problems += error.problems
+            continue
+        if settings.setdefault(option.path, value) != value:
+            message = f"{option.path} is set twice, to {settings[option.path]!r} and {value!r}."
+            problems.append(Finding(ERROR, message, "Set it once.", option=option.path))
     if problems:
         raise ConfigError.from_problems(problems, "what is set from outside")
-    return checked
+    return settings
 
 
 def read_overlay(environ: Mapping[str, str]) -> Dict[str, Any]:
@@ -97,11 +99,6 @@ def read_overlay(environ: Mapping[str, str]) -> Dict[str, Any]:
         hint = f"Give options with --set NAME=VALUE, or unset {SET_VARIABLE}."
         raise ConfigError(f"{SET_VARIABLE} is not JSON: {error}.", hint=hint) from None
     return check_overlay(overlay)
-
-
-def write_overlay(overlay: Overlay) -> str:
-    """Return the value of `SET_VARIABLE` for a checked overlay."""
-    return json.dumps(dict(overlay), sort_keys=True)
 
 
 def overlay_options(config: _Model, overlay: Overlay) -> _Model:
@@ -134,30 +131,14 @@ def _without_unset(values: Mapping[str, Any]) -> Dict[str, Any]:
     return kept
 
 
-class EntryChanges(NamedTuple):
-    """What an overlay does to an NpuOptimizer entry.
-
-    Attributes:
-        written: Keys and their values.
-        removed: Keys that are left out.
-    """
-
-    written: Dict[str, Any]
-    removed: List[str]
-
-
-def entry_changes(overlay: Overlay) -> EntryChanges:
-    """Return what an overlay does to the keys of an NpuOptimizer entry."""
-    changes = EntryChanges({}, [])
+def overlay_keys(overlay: Overlay) -> Dict[str, Any]:
+    """Return the keys of an NpuOptimizer entry that an overlay sets; None for one it leaves out."""
+    keys = {}
     for option in adapter_options(AdapterOptions):
-        parts = [option.path.rsplit(".", n)[0] for n in range(1, option.path.count(".") + 1)]
-        if option.field is None:
-            continue
-        if overlay.get(option.path) is not None:
-            changes.written[option.key] = overlay[option.path]
-        elif any(name in overlay for name in (option.path, *parts)):
-            changes.removed.append(option.key)
-    return changes
+        places = [option.path.rsplit(".", n)[0] for n in range(option.path.count(".") + 1)]
+        if option.field is not None and any(place in overlay for place in places):
+            keys[option.key] = overlay.get(option.path)
+    return keys
 
 
 def path_of_key(key: str) -> str:
@@ -169,6 +150,20 @@ def describe_setting(path: str, value: Any) -> str:
     """Write an option as it is typed, ``precision_mode=force_fp32``."""
     text = "" if value is None else str(value)
     return f"{path}={text.lower() if isinstance(value, bool) else text}"
+
+
+def describe_unused(overlay: Overlay, whose: str) -> str:
+    """Say that nothing has read an overlay; empty for an empty one.
+
+    Args:
+        overlay: The overlay.
+        whose: Whose sessions could have read it, such as ``rank 0``.
+    """
+    listed = ", ".join(describe_setting(*each) for each in overlay.items())
+    return listed and (
+        f"{listed} (set from outside) had no effect: no session of {whose} has an NpuOptimizer "
+        "entry."
+    )
 
 
 def _find_option(name: Any) -> Option:

@@ -18,7 +18,7 @@ from ascend_session.config.entry import (
 from ascend_session.config.model import ConfigModel
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
-from ascend_session.config.overlay import Overlay, entry_changes
+from ascend_session.config.overlay import Overlay, overlay_keys
 from ascend_session.config.rules import validate
 from ascend_session.errors import BackendError, ConfigError, warn
 from ascend_session.findings import ERROR, Finding
@@ -92,19 +92,18 @@ def overlay_entry(proto: Any, overlay: Overlay) -> Tuple[Any, Dict[str, Any]]:
         each.name == ENTRY_NAME for each in getattr(rewrite, "custom_optimizers", ())
     ):
         return proto, {}
-    changes = entry_changes(overlay)
+    keys = overlay_keys(overlay)
     before = values_in_force(read_entries(proto)[0])
     copied = type(proto)()
     copied.CopyFrom(proto)
     optimizers = copied.graph_options.rewrite_options.custom_optimizers
     entries = [each for each in optimizers if each.name == ENTRY_NAME]
     for entry in entries:
-        for key in (*changes.written, *changes.removed):
+        for key in keys:
             if key in entry.parameter_map:
                 del entry.parameter_map[key]
-    _write_values(entries[-1], changes.written)
+    _write_values(entries[-1], {k: value for k, value in keys.items() if value is not None})
     after = values_in_force(read_entries(copied)[0])
-    keys = (*changes.written, *changes.removed)
     return copied, {key: before.get(key) for key in keys if before.get(key) != after.get(key)}
 
 

@@ -16,7 +16,7 @@ import time
 from typing import Callable, Iterator, List, Optional
 
 from ascend_session.backends.exchange.rendezvous import remove_abandoned
-from ascend_session.cluster.records import clear_records, list_records
+from ascend_session.cluster.records import clear_records
 from ascend_session.cluster.variables import RENDEZVOUS
 from ascend_session.errors import AscendError, ConfigError, JobError
 from ascend_session.launcher.events import Event, EventFile, Finished, Restarting, Resumed, Waiting
@@ -162,8 +162,7 @@ def launch_within(
     try:
         events = None if config.events is None else stack.enter_context(EventFile(config.events))
         if config.record is not None:
-            path = make_absolute(config.record)
-            clear_records(list_records(path, (rank.rank for rank in first.ranks)))
+            clear_records(make_absolute(config.record), (rank.rank for rank in first.ranks))
         _make_folder(config, first.folder)
         job_output = Output(
             output,
@@ -251,6 +250,12 @@ class _Launch:
         code = 0 if last.cause is None else last.cause.exit_code
         if code and self._is_interrupted:
             code = 128 + self._signals.noted[0]
+        replaced = read_replaced(self._last.ranks[0].folder)
+        if replaced is None and first.config.set and not code:
+            from ascend_session.config.overlay import describe_unused
+
+            rank = f"rank {first.ranks[0].rank}"
+            self._notes.append(describe_unused(first.config.set, rank))
         result = LaunchResult(
             code=code,
             run=first.run,
@@ -258,7 +263,7 @@ class _Launch:
             attempts=tuple(self._attempts),
             notes=tuple(dict.fromkeys([*self._notes, *self._output.troubles])),
             set=first.config.set,
-            replaced=tuple(read_replaced(self._last.ranks[0].folder)),
+            replaced=tuple(replaced or ()),
         )
         try:
             write_result(result)

@@ -33,7 +33,7 @@ def test_equal_trainings_have_no_difference(tmp_path: Path) -> None:
     ended = call(a, b)
     assert (ended.exit_code, ended.output) == (
         0,
-        "All 6 steps that both have agree, in 6 values.\n",
+        "All 6 recorded steps that both have agree, in 6 values.\n",
     )
     assert call("--rtol", "0", a, b).exit_code == 1
 
@@ -59,7 +59,7 @@ def test_infinities_of_either_sign_differ(tmp_path: Path) -> None:
 def test_a_longer_training_differs_though_its_beginning_agrees(tmp_path: Path) -> None:
     ended = call(write(tmp_path / "a", [3.0, 2.0]), write(tmp_path / "b", [3.0, 2.0, 1.0]))
     assert ended.exit_code == 1
-    assert "All 2 steps that both have agree" in ended.output
+    assert "All 2 recorded steps that both have agree" in ended.output
     assert "A has 2 steps and B has 3." in ended.output
 
 
@@ -117,6 +117,57 @@ def test_a_file_that_is_no_record_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "b").write_text(text)
     ended = call(write(tmp_path / "a", [1.0]), str(tmp_path / "b"))
     assert ended.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"record": 1, "rank": 0, "ranks": "many", "options": 3, "versions": []}',
+        '{"record": [], "rank": -1, "ranks": 1e9, "job": {}}',
+        '{"step": "1", "rank": 0, "values": []}',
+        '{"step": 1e999, "values": {"loss": 1}}',
+        '{"step": 2, "values": {"loss": 1' + "0" * 400 + "}}",
+        '{"step": 2, "values": {"loss": {}}}',
+        "[" * 100_000,
+        "null",
+    ],
+)
+def test_foreign_lines_are_counted_and_the_others_compared(tmp_path: Path, line: str) -> None:
+    a = write(tmp_path / "a", [1.0])
+    for text in (f"{line}\n{Path(a).read_text()}", f"{Path(a).read_text()}{line}\n"):
+        (tmp_path / "b").write_text(text)
+        ended = call(a, str(tmp_path / "b"))
+        assert ended.exit_code in (0, 2), ended  # 1 for an exception
+
+
+def test_steps_are_aligned_though_one_of_them_recorded_each_tenth_only(tmp_path: Path) -> None:
+    a = write(tmp_path / "a", [float(number) for number in range(1, 41)])
+    lines = [
+        {"step": n, "rank": 0, "values": {"loss": n + (n > 25) / 10}} for n in (10, 20, 30, 40)
+    ]
+    b = tmp_path / "b"
+    b.write_text("".join(f"{json.dumps(line)}\n" for line in [HEADER, *lines]))
+    ended = call(a, str(b))
+    assert ended.exit_code == 1
+    assert ended.output.startswith("Step 30, rank 0: loss is 30.0 in A and 30.1 in B.\n")
+    assert "Of 40 steps, A has recorded 40 and B 4: " in ended.output
+    assert "A has 40 steps" not in ended.output
+
+
+def test_a_second_process_of_a_rank_goes_on_where_the_first_has_ended(tmp_path: Path) -> None:
+    a = write(tmp_path / "a", [3.0, 2.0, 1.0])
+    first, second = write(tmp_path / "b", [3.0, 2.0]), write(tmp_path / "c", [1.0])
+    with open(first, "a") as file:
+        file.write(Path(second).read_text())
+    assert call(a, first).exit_code == 0
+
+
+def test_two_ranks_of_one_job_can_be_compared(tmp_path: Path) -> None:
+    write(tmp_path / "a.jsonl", [3.0, 2.0], ranks=2, job="j")
+    (tmp_path / "a.jsonl").rename(tmp_path / "zero.jsonl")
+    other = write(tmp_path / "a.rank1.jsonl", [3.0, 5.0], ranks=2, job="j", rank=1)
+    ended = call(str(tmp_path / "zero.jsonl"), other)
+    assert ended.output == "Step 2, rank 0: loss is 2.0 in A and 5.0 in B.\n"
 
 
 def test_nothing_in_common_is_no_agreement(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Each training run is recorded, and two recorded trainings differ where they were made to."""
 
+import fcntl
 import json
 import random
 import subprocess
@@ -11,6 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from ascend_session.cli.compare import compare
+from ascend_session.cluster.records import clear_records
+from ascend_session.errors import ConfigError
 from ascend_session.witness import RECORD_VARIABLE
 from tests.compat.run_scripts import PREFACE, environment, run_script
 from tests.launched import launched
@@ -160,6 +163,18 @@ def test_a_file_that_cannot_be_written_starts_nothing(
     assert ended.returncode == 2, ended.stderr
     assert f"--record={(tmp_path / place).resolve()} cannot be written" in ended.stderr
     assert not (tmp_path / "started").exists()
+
+
+def test_a_file_in_which_a_training_is_being_recorded_is_left_to_it(tmp_path: Path) -> None:
+    record = tmp_path / "a"
+    record.write_text("of another training")
+    with open(record) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(ConfigError, match="cannot be written: another training is being rec"):
+            clear_records(str(record), [0])
+        assert record.read_text() == "of another training"
+    clear_records(str(record), [0])
+    assert record.read_text() == ""
 
 
 def test_without_the_variable_nothing_is_recorded(tmp_path: Path, forking_python: str) -> None:

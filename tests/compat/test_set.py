@@ -1,16 +1,20 @@
 """An option that is set from outside is as good as one that is edited into the script."""
 
 import json
+import random
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Dict
 
 import pytest
+from click.testing import CliRunner
 
+from ascend_session.cli.compare import compare
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.witness import SET_VARIABLE
+from tests.compat.public_scripts import RANKS, SCRIPTS, STEPS
 from tests.compat.run_scripts import PREFACE, environment, run_script
 from tests.launched import launched
 
@@ -50,30 +54,50 @@ TWENTY: Dict[str, Any] = {
 OF_SCRIPT = {"precision_mode": "allow_mix_precision", "hcom_parallel": False, "use_off_line": True}
 
 
+@pytest.mark.parametrize("name", SCRIPTS)
 def test_twenty_options_are_as_if_the_script_was_edited(
-    tmp_path: Path, forking_python: str
+    tmp_path: Path, forking_python: str, name: str
 ) -> None:
     assert len(TWENTY) == 20
-    edited = f"OPTIONS = { ({**OF_SCRIPT, **TWENTY})!r}\n{ENTRY}"
-    reports = []
-    for text, variables in (
-        (edited, {}),
-        (f"OPTIONS = {OF_SCRIPT!r}\n{ENTRY}", {SET_VARIABLE: json.dumps(TWENTY)}),
+    planted = random.randint(1, STEPS)
+    sessions, records = [], []
+    for options, settings, env in (
+        ({**OF_SCRIPT, **TWENTY}, {}, {}),
+        (OF_SCRIPT, TWENTY, {}),
+        (OF_SCRIPT, TWENTY, {"PLANTED": str(planted)}),
     ):
-        ended = run_script(
-            tmp_path,
-            text,
+        folder = tmp_path / str(len(records))
+        folder.mkdir()
+        (folder / "train.py").write_text(f"OPTIONS = {options!r}\n{SCRIPTS[name]}")
+        result = launched(
+            str(folder / "train.py"),
+            RANKS[name],
+            folder,
             python=forking_python,
-            asked=f"backend=stub\njson={tmp_path / 'report.json'}",
-            variables=variables,
+            set=settings,
+            record=str(folder / "record.jsonl"),
+            env=env,
         )
-        assert ended.returncode == 0, ended.stderr
-        report = json.loads((tmp_path / "report.json").read_text())
-        for session in report["sessions"]:
+        log = Path(result.ranks[0].stderr).read_text()
+        if "no estimators" in log or "no attribute 'set_session'" in log:
+            pytest.skip("this TensorFlow has none")
+        assert result.ok, log
+        assert not result.notes, result.notes
+        files = sorted(folder.glob("ascend-logs/job_*/attempt_1/rank_*/sessions.json"))
+        sessions.append([json.loads(file.read_text())["sessions"] for file in files])
+        records.append(str(folder / "record.jsonl"))
+    assert len(sessions[0]) == RANKS[name]
+    assert "force_fp32" in json.dumps(sessions[0])
+    for rank in sessions[1]:
+        for session in rank:
             session["notes"] = [each for each in session["notes"] if "outside" not in each]
-        reports.append((ended.stdout, report["options"], report["sessions"]))
-    assert reports[0] == reports[1]
-    assert "force_fp32" in reports[0][0]
+    assert sessions[0] == sessions[1]
+    same = CliRunner().invoke(compare, [*records[:2], "--rtol", "0"])
+    assert (same.exit_code, same.output.count("\n")) == (0, 1), same.output
+    assert f"All {STEPS} recorded steps" in same.output
+    differ = CliRunner().invoke(compare, records[1:])
+    assert differ.exit_code == 1
+    assert differ.output.startswith(f"Step {planted}, rank 0: "), (planted, differ.output)
 
 
 def test_the_report_names_what_came_from_outside_and_what_it_replaced(
@@ -88,6 +112,7 @@ def test_the_report_names_what_came_from_outside_and_what_it_replaced(
     )
     assert ended.returncode == 0, ended.stderr
     assert "Session 1: Set from outside: " in ended.stderr
+    assert ended.stderr.count("Set from outside") == 1
     for words in (
         "precision_mode= (in the script 'allow_mix_precision')",
         "hcom_parallel=true (in the script False)",
@@ -186,6 +211,40 @@ def test_a_launch_gives_them_to_every_rank_and_its_result_names_them(
     ]
     for log in tmp_path.glob("ascend-logs/job_*/attempt_1/rank_*/stdout.log"):
         assert "force_fp32" in log.read_text()
+
+
+HOST = PREFACE + "with tf.Session() as session:\n    session.run(tf.no_op())\n"
+NO_EFFECT = "precision_mode=force_fp32 (set from outside) had no effect: no session of "
+
+
+@pytest.mark.parametrize("imported", ["", "from npu_bridge.estimator import npu_ops\n"])
+def test_a_run_says_that_they_had_no_effect(
+    tmp_path: Path, forking_python: str, imported: str
+) -> None:
+    variables = {SET_VARIABLE: '{"precision_mode": "force_fp32"}'}
+    ended = run_script(tmp_path, imported + HOST, python=forking_python, variables=variables)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr.count(f"{NO_EFFECT}this process has an NpuOptimizer entry.") == 1
+    failed = run_script(tmp_path, "1 / 0", python=forking_python, variables=variables)
+    assert "no effect" not in failed.stderr
+
+
+def test_a_launch_says_that_they_had_no_effect_unless_it_fails(
+    tmp_path: Path, forking_python: str
+) -> None:
+    script = tmp_path / "train.py"
+    for text, notes in (
+        (HOST, [f"{NO_EFFECT}rank 0 has an NpuOptimizer entry."]),
+        (f"{HOST}1 / 0", []),
+        # What the script has as well is used, too.
+        (f"OPTIONS = {{'precision_mode': 'force_fp32'}}\n{ENTRY}", []),
+    ):
+        script.write_text(text)
+        settings = {"precision_mode": "force_fp32"}
+        result = launched(str(script), 1, tmp_path, python=forking_python, set=settings)
+        assert list(result.notes) == notes, result
+        assert result.as_dict()["set"] == settings
+        assert result.replaced == ()
 
 
 def call(folder: Path, *words: str) -> Any:

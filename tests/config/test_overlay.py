@@ -1,5 +1,7 @@
 """Options that are set from outside: how they are typed, what is refused, what they replace."""
 
+import json
+
 import pytest
 
 from ascend_session import AscendConfig, DumpConfig, ExperimentalConfig, MemoryConfig
@@ -7,7 +9,6 @@ from ascend_session.config.overlay import (
     overlay_options,
     parse_settings,
     read_overlay,
-    write_overlay,
 )
 from ascend_session.errors import ConfigError
 from ascend_session.witness import SET_VARIABLE
@@ -102,7 +103,7 @@ def test_what_the_whole_configuration_refuses_is_refused():
 
 def test_the_variable_holds_what_was_typed(monkeypatch):
     settings = parse_settings(["precision_mode=", "dump_layer=a 'b' \"c\"", "deterministic=1"])
-    assert read_overlay({SET_VARIABLE: write_overlay(settings)}) == settings
+    assert read_overlay({SET_VARIABLE: json.dumps(settings)}) == settings
     assert read_overlay({}) == read_overlay({SET_VARIABLE: ""}) == {}
 
 

@@ -9,8 +9,9 @@ Source: guides/facts/launch.md#variables-of-a-rank,
 guides/facts/launch.md#collectives-that-are-switched-off, guides/facts/devices.md#logs
 """
 
+import json
 import os
-from typing import TYPE_CHECKING, Any, Dict, Mapping, NamedTuple, Sequence, Type
+from typing import TYPE_CHECKING, Dict, Mapping, NamedTuple, Sequence, Type
 
 from ascend_session.backends import BACKEND_VARIABLE
 from ascend_session.cluster.schedulers import IDENTITY_VARIABLES, has_scheduler
@@ -104,7 +105,7 @@ def decide_environments(
         **({} if rendezvous.chief else {"RANK_SIZE": str(size)}),
         **rendezvous.variables,
         **({INDEPENDENT: "1"} if config.independent else {}),
-        **_describe_overlay(config.set, environ),
+        **({SET_VARIABLE: json.dumps(dict(config.set))} if config.set else {}),
         **({} if config.record is None else {RECORD_VARIABLE: make_absolute(config.record)}),
     }
     removed = _find_removed(environ, shared, config.env)
@@ -155,19 +156,6 @@ def decide_environments(
         variables["PYTHONPATH"] = put_first(STARTUP, path)
         environments.append(variables)
     return Decided(RankEnvironments(environments, removed), tuple(notes))
-
-
-def _describe_overlay(overlay: Mapping[str, Any], environ: Mapping[str, str]) -> Dict[str, str]:
-    """Return the variable with the options that are set from outside, if there are any.
-
-    Raises:
-        ConfigError: If the launcher has inherited one that the ranks could not read.
-    """
-    if not overlay and not environ.get(SET_VARIABLE):
-        return {}
-    from ascend_session.config.overlay import read_overlay, write_overlay
-
-    return {SET_VARIABLE: write_overlay(overlay or read_overlay(environ))}
 
 
 def _find_removed(

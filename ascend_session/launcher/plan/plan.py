@@ -9,6 +9,7 @@ import os
 import shlex
 import sys
 import time
+from dataclasses import replace
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -63,6 +64,7 @@ from ascend_session.rank_folder import (
     WORK_FOLDER,
 )
 from ascend_session.spelling import option
+from ascend_session.witness import SET_VARIABLE
 
 if TYPE_CHECKING:
     from ascend_session.backends.base import Backend
@@ -197,6 +199,19 @@ def plan_job(
     return decisions.plan
 
 
+def _inherit_overlay(config: LaunchConfig, environ: Mapping[str, str]) -> LaunchConfig:
+    """Return a launch with the options that the launcher's environment sets, if it sets none.
+
+    Raises:
+        ConfigError: If the ranks could not read them.
+    """
+    if config.set or not environ.get(SET_VARIABLE):
+        return config
+    from ascend_session.config.overlay import read_overlay
+
+    return replace(config, set=read_overlay(environ))
+
+
 def decide_job(
     config: LaunchConfig,
     environ: Mapping[str, str],
@@ -219,6 +234,7 @@ def decide_job(
     Raises:
         PreflightError: If the rank table is not completed in time.
     """
+    config = _inherit_overlay(config, environ)
     request = Request(config, environ, assumed)
     chosen = decide_backend(request)
     backend = None if chosen.value is None else chosen.value.kind

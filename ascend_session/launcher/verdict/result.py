@@ -29,7 +29,8 @@ class LaunchResult:
         attempts: Every attempt, in order; the last one decides.
         notes: What the user should know besides, in sentences.
         set: The options that were set from outside; None for one that was left out.
-        replaced: Option, value and the script's own value, of those that this rank 0 has replaced.
+        replaced: Option, value and the script's own value, of those that the first rank here has
+            replaced.
     """
 
     code: int
@@ -124,7 +125,7 @@ def write_result_of_killed(text: str, folders: Sequence[str], events: Iterable[A
     judge_ranks(attempt)
     last["ranks"] = [rank.as_dict() for rank in ranks]
     if "replaced" in values:
-        values["replaced"] = read_replaced(folders[0])
+        values["replaced"] = read_replaced(folders[0]) or []
     path = os.path.join(os.path.dirname(attempt.folder), RESULT_NAME)
     replace_file(path, (json.dumps(values, indent=2) + "\n").encode())
 
