@@ -7,7 +7,9 @@ A message is an object in JSON, in one packet of a Unix socket, with its name un
 | `hello` | who this is; the first message | `folder`, that of the rank |
 | `joining` | it waits for ranks of a script to join; or no more, if `size` is 0 | `rank`, `size` |
 | `state` | it has joined the job, waits for other ranks, or leaves | see `cluster.member` |
-| `step` | training has made a step | `step`; `total`, the last one, or null; `time` |
+| `step` | training has made a step | `step`; `total`, the last one, or null; `time`; `pace`, \
+see `training.progress` |
+| `gaps` | how long the host took between runs | see `backends.run_times` |
 | `first_step` | training begins with this step | `step` |
 | `not_finite` | gradients are not finite; or are again, if `step` is null | `step`, counted from \
 the start; `variable`, may be empty; `is_own`, whether this rank's own gradient was not finite |
@@ -15,6 +17,7 @@ the start; `variable`, may be empty; `is_own`, whether this rank's own gradient 
 The launcher sends
 
 * `stop` with its `time`, right before a signal by which it asks this process to exit;
+* `paused`, when it lets processes continue that it had stopped;
 * `absent` with a `text`, to one that is `joining`: which rank never will, and why.
 
 Times are in seconds, from `time.monotonic`. `launcher.job.reports` is the other end.
@@ -55,6 +58,7 @@ class _Connection:
         self._half_bytes = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) // 2
         self.stop_time: Optional[float] = None
         self.absent = ""
+        self.pause_count = 0
         self.send({"kind": "hello", "folder": folder}, is_optional=False)
 
     def send(self, message: Dict[str, Any], is_optional: bool) -> None:
@@ -78,6 +82,8 @@ class _Connection:
                 message = json.loads(data.decode())
                 if message["kind"] == "stop":
                     self.stop_time = message["time"]
+                elif message["kind"] == "paused":
+                    self.pause_count += 1
                 else:
                     self.absent = message["text"]
 
@@ -92,6 +98,11 @@ class _Connection:
 
 _lock = threading.Lock()
 _connection: Optional[_Connection] = None
+
+
+def is_below_launch() -> bool:
+    """Return whether there is a launcher that reads what is sent."""
+    return bool(os.environ.get(CHANNEL) and os.environ.get(RANK_FOLDER))
 
 
 def send(kind: str, *, is_optional: bool = False, **values: Any) -> None:
@@ -130,6 +141,15 @@ def read_absent() -> str:
     connection.receive()
     text, connection.absent = connection.absent, ""
     return text
+
+
+def count_pauses() -> int:
+    """Return how often the launcher has stopped this process and let it continue."""
+    connection = _connection
+    if connection is None:
+        return 0
+    connection.receive()
+    return connection.pause_count
 
 
 def _forget_in_child() -> None:

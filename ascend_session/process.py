@@ -20,6 +20,7 @@ from typing import Callable, Dict, List, Sequence
 
 CLOSING_ORDER = (
     "advice",
+    "steps",
     "signal",
     "run",
     "system",
@@ -32,6 +33,7 @@ CLOSING_ORDER = (
 """Names for `on_close`, in the order in which they are closed at exit.
 
 - ``advice``: what to do about the exception that ends a script, right below its traceback.
+- ``steps``: the last steps that a rank reports to the launcher.
 - ``signal``: a process that got SIGTERM shuts down what is open and ends by that signal; nothing
   of what follows happens then.
 - ``run``: the system that a script for the vendor's packages has had opened.

@@ -154,7 +154,8 @@ def write_models(folder: str, text: str) -> None:
     """Write how the ranks' models compare, an object in JSON; ignore errors.
 
     It has ``is_one_model`` (null if that is not known), ``error`` (null or a sentence), ``notes``
-    (a list of sentences) and ``late_shares`` (a list of numbers, one for each rank, or empty).
+    (a list of sentences), ``late_shares`` (a list of numbers, one for each rank, or empty) and
+    ``slow_rank`` (the number of a rank, or null).
     """
     replace_file(os.path.join(folder, MODELS_NAME), text)
 
@@ -181,7 +182,7 @@ def read_replaced(folder: str) -> "Optional[List[Tuple[str, Any, Any]]]":
 
 def read_models(
     folder: str,
-) -> "Optional[Tuple[Optional[bool], str, Tuple[str, ...], Tuple[float, ...]]]":
+) -> "Optional[Tuple[Optional[bool], str, Tuple[str, ...], Tuple[float, ...], Optional[int]]]":
     """Read what the comparison of the ranks' variables has found.
 
     Args:
@@ -189,7 +190,7 @@ def read_models(
 
     Returns:
         Whether the ranks hold one model, None if nothing was compared; an error, or an empty text;
-        notes; and the late shares. None if there is no such file.
+        notes; the late shares; and the slow rank, if there is one. None if there is no such file.
     """
     import json
 
@@ -199,7 +200,9 @@ def read_models(
         is_one_model, notes = found["is_one_model"], tuple(map(str, found["notes"]))
         is_one_model = None if is_one_model is None else bool(is_one_model)
         shares = tuple(map(float, found.get("late_shares", ())))
-        return is_one_model, found["error"] or "", notes, shares
+        slow_rank = found.get("slow_rank")
+        slow_rank = None if slow_rank is None else int(slow_rank)
+        return is_one_model, found["error"] or "", notes, shares, slow_rank
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

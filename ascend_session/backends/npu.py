@@ -19,6 +19,7 @@ from ascend_session.backends.base import FEATURES, Backend, HostDevices, Loop
 from ascend_session.backends.collectives import Groups
 from ascend_session.backends.npu_devices import Devices
 from ascend_session.backends.npu_job import check_job, export_variables, find_missing_variables
+from ascend_session.backends.run_times import report_gaps
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import uses_collectives
 from ascend_session.errors import BackendError, CollectiveError, DeviceError
@@ -200,6 +201,7 @@ class NpuBackend(Backend):
         """Initialise, with a scheduler's numbers in the variables that the adapter reads."""
         self._exports.enter_context(export_variables(self._missing))
         super().initialize(proto, parameters)
+        report_gaps()
 
     def close(self) -> None:
         """Close the system session, and restore the environment."""

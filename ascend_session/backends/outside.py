@@ -13,6 +13,7 @@ import weakref
 from typing import Any, Callable, ClassVar, Iterable, List, MutableMapping, NamedTuple, Sequence
 
 from ascend_session.backends.base import is_system_graph
+from ascend_session.backends.run_times import count_runs
 from ascend_session.backends.tf_sessions import SessionObserver, add_observer
 from ascend_session.backends.training_record import make_recorder
 from ascend_session.cluster.records import own_rank
@@ -76,6 +77,7 @@ def watch_sessions() -> None:
     Raises:
         ConfigError: If a variable of the environment cannot be read.
     """
+    count_runs()
     if _State.observer is None and os.environ.get(SET_VARIABLE):
         _State.observer = _Overlaid(read_overlay(os.environ))
         add_observer(_State.observer)

@@ -43,6 +43,7 @@ from ascend_session.launcher.show.following import Latest, Output
 from ascend_session.launcher.show.screen import Notices, Screen, can_redraw
 from ascend_session.launcher.supervisor import AGAIN_S
 from ascend_session.launcher.verdict.descriptions import describe_background
+from ascend_session.launcher.verdict.pace import format_rate
 from ascend_session.launcher.verdict.result import format_result, write_result
 from ascend_session.launcher.verdict.summary import summarize
 from ascend_session.process import is_in_front
@@ -433,7 +434,7 @@ class StatusLine:
         if step == first or at <= began:
             return text
         pace = (step - first) / (at - began)
-        text += f", {pace:.0f} steps/s" if pace >= 100 else f", {pace:.3g} steps/s"
+        text += f", {format_rate(pace)} steps/s"
         left_s = 0.0 if of is None else (of - step) / pace
         return f"{text}, {_format_clock(left_s)} left" if left_s > 0 else text
 

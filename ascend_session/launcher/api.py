@@ -32,6 +32,7 @@ from ascend_session.launcher.show.following import Output
 from ascend_session.launcher.show.screen import Target, can_redraw
 from ascend_session.launcher.supervisor import supervise
 from ascend_session.launcher.verdict.models import judge_models
+from ascend_session.launcher.verdict.pace import measure_pace
 from ascend_session.launcher.verdict.result import (
     RESULT_NAME,
     LaunchResult,
@@ -285,6 +286,7 @@ class _Launch:
         self._signals.take()  # what came meanwhile is noted, and came while ranks ran
         judge(planned, attempt)
         judge_models(planned, attempt)
+        attempt.pace = measure_pace(planned, attempt)
         self._attempts.append(attempt)
         self._notes += [not_bound(event.rank, event.text) for event in attempt.not_bound]
         self._notes += [*attempt.lost, *attempt.model_notes]

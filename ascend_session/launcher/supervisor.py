@@ -269,6 +269,8 @@ class _Supervision:
             if event.status not in (0, *TERMINATED):
                 self._output.filter.note_end(event.rank)
         elif isinstance(event, Reported):
+            if event.message["kind"] == "gaps":
+                attempt.gaps.note(event.rank, event.pid, event.message)
             attempt.reports.note(event.rank, event.pid, event.message)
         elif isinstance(event, NotBound):
             attempt.not_bound += (event,)

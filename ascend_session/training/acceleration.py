@@ -10,16 +10,15 @@ from typing import Any, Dict, Optional
 
 from ascend_session.backends._tensorflow import tf1
 from ascend_session.errors import ConfigError
-from ascend_session.training.progress import note_step
-
-_Hook: Any = tf1().train.SessionRunHook
+from ascend_session.training.progress import note_step_of_hook
+from ascend_session.training.step_hook import StepHook
 
 # The smallest float32 above 0; to geop_npu.cc a loss of 0 is "not known yet".
 _ALMOST_ZERO = "1.2e-38"
 _LARGEST_STEP = 2**32 - 1
 
 
-class TellMeStepOrLossHook(_Hook):  # type: ignore[misc]
+class TellMeStepOrLossHook(StepHook):
     """Tells the device the current step or loss after each run.
 
     Its constructor sets the environment variables ``STEP_NOW`` and ``TOTAL_STEP``, or ``LOSS_NOW``
@@ -66,18 +65,23 @@ class TellMeStepOrLossHook(_Hook):  # type: ignore[misc]
         Raises:
             ConfigError: If there is no such tensor, or it is not a single number.
         """
+        super().begin()
         self._tensors = {name: _find_tensor(source) for name, source in self._sources.items()}
 
     def before_run(self, run_context: Any) -> Any:
         """Add the tensors to the fetches of the run."""
-        return tf1().train.SessionRunArgs(self._tensors)
+        own = super().before_run(run_context) if "STEP_NOW" not in self._tensors else None
+        fetches = {} if own is None else {"reported": own.fetches}
+        return tf1().train.SessionRunArgs({**fetches, **self._tensors})
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         """Set the environment variables to the values of this run."""
         for name, value in run_values.results.items():
             if name == "STEP_NOW":
                 os.environ[name] = str(int(value))
-                note_step(int(value), self._total_step)
+                note_step_of_hook(value, self._total_step)
+            elif name == "reported":
+                note_step_of_hook(value)
             else:
                 os.environ[name] = repr(float(value)) if float(value) else _ALMOST_ZERO
 

@@ -19,8 +19,7 @@ from ascend_session.errors import CollectiveError, JobError, UnsupportedError
 from ascend_session.hccl._arguments import MOVED
 from ascend_session.session.conditions import BROADCAST, warn_of_missed_variables
 from ascend_session.session.graphs import job_size, note_size
-
-_Hook: Any = tf1().train.SessionRunHook
+from ascend_session.training.step_hook import StepHook
 
 
 def broadcast_global_variables(root_rank: int) -> Any:
@@ -86,7 +85,7 @@ def _carrying_dtype(variable: Any) -> str:
     return dtype
 
 
-class BroadcastGlobalVariablesHook(_Hook):  # type: ignore[misc]
+class BroadcastGlobalVariablesHook(StepHook):
     """Broadcasts the global variables once, after a session has been created.
 
     For ``MonitoredTrainingSession`` and estimators. All ranks must have initialised their variables
@@ -104,6 +103,7 @@ class BroadcastGlobalVariablesHook(_Hook):  # type: ignore[misc]
 
     def begin(self) -> None:
         """Add the operations, before the graph is finalized."""
+        super().begin()
         size = job_size("BroadcastGlobalVariablesHook")
         self._operation = broadcast_global_variables(self._root_rank)
         self._fingerprints = None

@@ -16,14 +16,13 @@ from ascend_session.backends.exchange.outcome import current_advice
 from ascend_session.errors import CollectiveError, ConfigError, warn
 from ascend_session.session.conditions import LOOPS_APPLIED
 from ascend_session.session.graphs import job_size
+from ascend_session.training.step_hook import StepHook
 from ascend_session.vendor import WORLD_GROUP
-
-_Hook: Any = tf1().train.SessionRunHook
 
 _ROW = 256  # elements that share a row of signs
 
 
-class CheckRanksHook(_Hook):  # type: ignore[misc]
+class CheckRanksHook(StepHook):
     """Compares the variables whose gradients all ranks average, and fails if they differ.
 
     It compares after the first step and then every so many steps, by one allgather of five numbers
@@ -47,6 +46,7 @@ class CheckRanksHook(_Hook):  # type: ignore[misc]
 
     def begin(self) -> None:
         """Add the operators, before the graph is finalized."""
+        super().begin()
         tf = tf1()
         self._statistics, self._next, self._size = None, 0, job_size("CheckRanksHook")
         if self._size == 1:
@@ -71,7 +71,7 @@ class CheckRanksHook(_Hook):  # type: ignore[misc]
     def before_run(self, run_context: Any) -> Any:
         """Fetch the global step, which the run may or may not have increased by then."""
         if self._statistics is None:
-            return None
+            return super().before_run(run_context)
         return tf1().train.SessionRunArgs(self._step)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
@@ -80,6 +80,7 @@ class CheckRanksHook(_Hook):  # type: ignore[misc]
         Raises:
             CollectiveError: If the ranks hold different models.
         """
+        super().after_run(run_context, run_values)
         if self._statistics is None or run_values.results + self._stride < self._next:
             return
         session = run_context.session

@@ -12,6 +12,7 @@ from ascend_session.session.system import AscendSystem
 from ascend_session.training.broadcast import BroadcastGlobalVariablesHook
 from ascend_session.training.loops import IterationsPerLoopHook, iterations_per_loop
 from ascend_session.training.sessions import add_saver
+from ascend_session.training.step_hook import StepHook
 
 _ARGUMENTS = ("features", "labels", "mode", "params", "config")  # of a model_fn
 
@@ -97,11 +98,10 @@ def _for_ranks(model_fn: Callable[..., Any], system: AscendSystem) -> Callable[.
             loop = iterations_per_loop(None, spec.train_op, n)
             hooks = (*spec.training_hooks, IterationsPerLoopHook())
             spec = spec._replace(train_op=loop, training_hooks=hooks)
-        if system.size == 1:
-            return spec
+        first = BroadcastGlobalVariablesHook(0) if system.size > 1 else StepHook()
         # A chief's hooks come before those of train(), such as one that counts steps.
         hooks = spec.training_chief_hooks if system.rank == 0 else ()
-        return spec._replace(training_chief_hooks=(BroadcastGlobalVariablesHook(0), *hooks))
+        return spec._replace(training_chief_hooks=(first, *hooks))
 
     bound = getattr(model_fn, "keywords", {})  # of a functools.partial
     taken = inspect.signature(model_fn).parameters

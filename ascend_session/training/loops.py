@@ -18,10 +18,9 @@ from ascend_session.errors import ConfigError, LifecycleError, warn, warn_at
 from ascend_session.session.conditions import LOOPS_APPLIED, refuse_one_shot
 from ascend_session.session.graphs import graph_backend
 from ascend_session.text import join_words
+from ascend_session.training.step_hook import StepHook
 from ascend_session.user_code import user_line
 from ascend_session.vendor import ITERATION_OP
-
-_Hook: Any = tf1().train.SessionRunHook
 
 _ATTRIBUTE = "_ascend_session_loop"  # of a graph, and of the method that is replaced
 
@@ -222,7 +221,7 @@ def _check_addable(graph: Any) -> None:
         )
 
 
-class IterationsPerLoopHook(_Hook):  # type: ignore[misc]
+class IterationsPerLoopHook(StepHook):
     """Sets the number of steps per run in a MonitoredTrainingSession.
 
     For an operation from ``iterations_per_loop(None, train_op, n)``.

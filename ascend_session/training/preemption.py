@@ -16,14 +16,14 @@ from ascend_session.backends._tensorflow import tf1, walk_inputs
 from ascend_session.errors import CollectiveError, LifecycleError
 from ascend_session.rank_folder import RANK_FOLDER
 from ascend_session.session.graphs import job_rank, job_size, note_size
-from ascend_session.training.progress import note_first_step, note_step
+from ascend_session.training.progress import note_first_step, note_step_of_hook
+from ascend_session.training.step_hook import StepHook
 
 _logger = logging.getLogger(__name__)
-_Hook: Any = tf1().train.SessionRunHook
 _NAME = "SaveOnPreemptionHook"
 
 
-class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
+class SaveOnPreemptionHook(StepHook):
     """Saves a checkpoint after the training step during which SIGTERM came, then exits with 143.
 
     For ``MonitoredTrainingSession`` and estimators; use it on all ranks. All ranks stop after the
@@ -185,7 +185,7 @@ class SaveOnPreemptionHook(_Hook):  # type: ignore[misc]
         """
         results = run_values.results or {}
         if "step" in results:
-            note_step(int(results["step"]))
+            note_step_of_hook(results["step"])
         agreed = self._requested
         if self._size > 1:
             agreed = int(results["agreed"][0]) if "agreed" in results else 0

@@ -10,6 +10,7 @@ from ascend_session.session.graphs import job_rank
 from ascend_session.session.system import AscendSystem
 from ascend_session.training.broadcast import BroadcastGlobalVariablesHook
 from ascend_session.training.progress import note_first_step
+from ascend_session.training.step_hook import StepHook
 
 _GIVEN_BY_SYSTEM = ("master", "is_chief")
 
@@ -56,8 +57,7 @@ def monitored_session(
     proto = system.session_config(base=config)
     add_saver(scaffold)
     all_hooks = [*(chief_only_hooks or () if is_first else ()), *(hooks or ())]
-    if system.size > 1:
-        all_hooks.insert(0, BroadcastGlobalVariablesHook(0))
+    all_hooks.insert(0, BroadcastGlobalVariablesHook(0) if system.size > 1 else StepHook())
     with opening_own():
         return tf.train.MonitoredTrainingSession(
             master=system.target,

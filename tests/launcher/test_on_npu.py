@@ -45,6 +45,36 @@ with ascend_system() as system:
             session.run(step)
     print("trained")
 """
+# What rank 1 does between two runs is the argument.
+_UNEVEN = """
+import sys, time, warnings
+warnings.simplefilter("ignore")
+import tensorflow.compat.v1 as tf
+tf.disable_eager_execution()
+from ascend_session import ascend_system, hccl, training
+how = sys.argv[1]
+with ascend_system() as system:
+    loss = tf.constant(1.0)
+    total = hccl.allreduce([1.0], "sum")
+    if how == "saves":
+        w = tf.get_variable("w", initializer=[1.0])
+    with system.session() as session:
+        if how == "saves":
+            session.run(tf.global_variables_initializer())
+            saver = tf.train.Saver()
+        is_it = system.rank == 1
+        for step in range(60):
+            time.sleep(0.02 + 0.05 * (is_it and how == "sleeps"))
+            if is_it and how == "evaluates" and step % 10 == 5:
+                time.sleep(0.2)
+                session.run(loss)
+            if is_it and how == "saves" and step % 10 == 5:
+                saver.save(session, "model/ck", step)
+            if is_it and how == "begins late" and step < 3:
+                time.sleep(1.0)
+            session.run(total)
+            training.note_step(step + 1, of=60, samples=16)
+"""
 RANKS = 2
 
 
@@ -158,3 +188,28 @@ def test_the_hook_fails_where_the_ranks_hold_different_models(
         "CollectiveError: after step 1 the 2 ranks hold 2 different models: `w` differs first"
         in (result.cause.said)
     )
+
+
+def test_a_rank_whose_host_is_slow_in_most_steps_gets_a_note(
+    host: FakeHost, tmp_path: Path, forking_python: str
+) -> None:
+    result = _launch(host, tmp_path, forking_python, "sleeps", script=_UNEVEN)
+    assert result.code == 0, [Path(rank.stderr).read_text() for rank in result.ranks]
+    notes = [note for note in result.notes if "waited" in note]
+    assert [note.startswith("The other ranks waited for rank 1 in ") for note in notes] == [True]
+    attempt = result.as_dict()["attempts"][0]
+    assert attempt["late_shares"][1] > 1 / 3 > attempt["late_shares"][0]
+    assert attempt["pace"]["slow_rank"] == 1
+    assert "; rank 1 is slow." in str(result)
+
+
+@pytest.mark.parametrize("how", ["nothing", "evaluates", "saves", "begins late"])
+def test_nothing_is_said_about_hosts_of_honest_ranks(
+    host: FakeHost, tmp_path: Path, forking_python: str, how: str
+) -> None:
+    result = _launch(host, tmp_path, forking_python, how, script=_UNEVEN)
+    assert result.code == 0, [Path(rank.stderr).read_text() for rank in result.ranks]
+    assert not any("waited" in note for note in result.notes)
+    attempt = result.as_dict()["attempts"][0]
+    assert len(attempt["late_shares"]) == RANKS
+    assert attempt["pace"]["slow_rank"] is None

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from pathlib import Path
 from typing import Any, Callable, Iterator, List, Sequence
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 from ascend_session import LaunchConfig, LaunchResult, LifecycleError, launch
-from ascend_session.training import SaveOnPreemptionHook, note_first_step, note_step
+from ascend_session.training import SaveOnPreemptionHook, note_first_step, note_step, progress
 from tests.channels import Launcher
 from tests.running import Ended, Host
 from tests.signals import signal_this_thread
@@ -145,38 +144,15 @@ def test_training_goes_on_where_the_launchers_folder_is_gone(
 
 @pytest.fixture(name="launcher")
 def _launcher(monkeypatch: Any, tmp_path: Path) -> Iterator[Launcher]:
+    progress._forget_in_child()
     with Launcher(tmp_path) as launcher:
-        monkeypatch.setattr("ascend_session.training.progress._next_at", 0.0)
         yield launcher
+    progress._forget_in_child()
 
 
 def _launched(monkeypatch: Any, launcher: Launcher) -> None:
     for name, value in launcher.environ.items():
         monkeypatch.setenv(name, value)
-
-
-def test_the_launcher_hears_of_steps_twice_a_second_and_of_the_last_one(
-    monkeypatch: Any, launcher: Launcher
-) -> None:
-    now = 100.0
-    monkeypatch.setattr(time, "monotonic", lambda: now)
-    note_step(1)  # outside of a launch nobody hears of it
-    _launched(monkeypatch, launcher)
-    heard = []
-    for step in range(98, 101):
-        now += 0.3
-        note_step(np.int64(step), of=100)
-        heard.append(launcher.messages())
-    assert heard == [
-        [],
-        [("step", {"step": 99, "total": 100, "time": pytest.approx(100.6)})],
-        [("step", {"step": 100, "total": 100, "time": pytest.approx(100.9)})],
-    ]
-    now += 1
-    note_step(7)
-    assert launcher.messages() == [
-        ("step", {"step": 7, "total": None, "time": pytest.approx(101.9)})
-    ]
 
 
 def test_steps_of_training_reach_the_launcher(

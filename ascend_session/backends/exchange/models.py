@@ -154,12 +154,14 @@ class ModelComparison(NamedTuple):
         notes: Sentences about what may be wrong.
         late_shares: By rank, the share of the steps in which the others waited for it; empty if
             too few were made.
+        slow_rank: The rank for which the others waited in most of them, if there is one.
     """
 
     is_one_model: Optional[bool] = None
     error: Optional[str] = None
     notes: Tuple[str, ...] = ()
     late_shares: Tuple[float, ...] = ()
+    slow_rank: Optional[int] = None
 
     def as_json(self) -> str:
         """Write it for the launcher."""

@@ -43,10 +43,14 @@ def publish(
     """Compare the models of a system's ranks; report the result with that of earlier systems."""
     global _comparison
     earlier, new = _comparison, compare_models(reports, size, has_exchanged, _advice)
-    notes = tuple(dict.fromkeys([*earlier.notes, *new.notes, *lateness.describe()]))
+    slow = lateness.find_slow()
+    sentences = [] if slow is None else [slow.sentence]
+    notes = tuple(dict.fromkeys([*earlier.notes, *new.notes, *sentences]))
     latest = earlier if earlier.error or new.is_one_model is None else new
     _comparison = latest._replace(
-        notes=notes, late_shares=lateness.measure_shares() or earlier.late_shares
+        notes=notes,
+        late_shares=lateness.measure_shares() or earlier.late_shares,
+        slow_rank=earlier.slow_rank if slow is None else slow.rank,
     )
     folder = os.environ.get(RANK_FOLDER)
     if folder:

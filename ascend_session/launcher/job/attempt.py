@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Tuple
 
+from ascend_session.backends.exchange.lateness import ReportedGaps
 from ascend_session.launcher.job.events import BackgroundEnded, NotBound, Repeated, ScriptRank
 from ascend_session.launcher.job.reports import Reports
 from ascend_session.launcher.plan.plan import Plan
@@ -62,6 +63,34 @@ class Cause:
         return values
 
 
+class Pace(NamedTuple):
+    """How fast an attempt has trained; what counts stands in `training.progress`.
+
+    The ranks make their steps together, so that the one of which least time counts gives the pace:
+    the others wait for it while it evaluates or saves.
+
+    Attributes:
+        first_step_s: Seconds of the first step, with compilation, on the rank that took longest;
+            None if that is not known.
+        steps: The steps after it that count.
+        seconds: The time of these.
+        steps_per_s: Their quotient.
+        samples_per_s: The samples of all ranks in ``sample_ranks`` a second; None without any.
+        sample_ranks: The ranks that have reported samples.
+        has_all_samples: Whether these are all ranks of the job.
+        slow_rank: The rank for which the others waited in most of the steps; None if there is none.
+    """
+
+    first_step_s: Optional[float]
+    steps: int
+    seconds: float
+    steps_per_s: float
+    samples_per_s: Optional[float]
+    sample_ranks: Tuple[int, ...]
+    has_all_samples: bool
+    slow_rank: Optional[int]
+
+
 @dataclass
 class Attempt:
     """One attempt at the job: filled as things happen, and complete when it is judged.
@@ -101,6 +130,9 @@ class Attempt:
         model_notes: What else is to be said about the models of the ranks.
         late_shares: By rank, the share of the steps in which all others waited for it; empty if
             there were too few steps, or this cannot be seen.
+        slow_rank: The rank for which they waited in most of the steps; None if there is none.
+        gaps: What the ranks have reported of their hosts' time between runs.
+        pace: How fast the ranks have trained; None if too little of it is known.
     """
 
     number: int
@@ -131,11 +163,16 @@ class Attempt:
     is_one_model: Optional[bool] = None
     model_notes: Tuple[str, ...] = ()
     late_shares: Tuple[float, ...] = ()
+    slow_rank: Optional[int] = None
+    gaps: ReportedGaps = field(default_factory=lambda: ReportedGaps([0]))
+    pace: Optional[Pace] = None
 
     @classmethod
     def begin(cls, plan: Plan, started: float) -> Attempt:
         """Begin an attempt; its ranks are those of the plan."""
-        return cls(plan.attempt, plan.job_id, plan.folder, started, ranks=plan.ranks)
+        gaps = ReportedGaps([rank.rank for rank in plan.ranks])
+        folder = plan.folder
+        return cls(plan.attempt, plan.job_id, folder, started, ranks=plan.ranks, gaps=gaps)
 
     def of(self, rank: int) -> LaunchRank:
         """Return what is known of a rank, by its number in the job."""
@@ -166,4 +203,5 @@ class Attempt:
             "first_step": self.first_step,
             "is_one_model": self.is_one_model,
             "late_shares": self.late_shares,
+            "pace": None if self.pace is None else self.pace._asdict(),
         }

@@ -304,7 +304,7 @@ class GuardedJob:
         for folder, pid, message in self._receiver.receive():
             # A launcher that has been stopped (Ctrl-Z) misses steps, and nothing else.
             number = self._numbers.get(folder)
-            if number is None or (message["kind"] == "step" and self._channel.is_behind):
+            if number is None or (message["kind"] in ("step", "gaps") and self._channel.is_behind):
                 continue
             reports.note(number, pid, message)
             self._channel.send(("reported", number, pid, message, time.time()), is_kept=False)
@@ -551,6 +551,8 @@ class GuardedJob:
                 self._channel.send(("located", tuple(places), time.time()))
             else:
                 is_pause = message[0] == "pause"
+                if not is_pause and self._receiver is not None:
+                    self._receiver.send_paused()
                 if not self._is_stopping:  # who is to end has to run for it
                     self._note_pause(is_pause)
                     self._signal_all(signal.SIGSTOP if is_pause else signal.SIGCONT)

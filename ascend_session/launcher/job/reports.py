@@ -111,6 +111,11 @@ class ReportReceiver:
             if sender.pid == pid:
                 sender.send({"kind": "absent", "text": text})
 
+    def send_paused(self) -> None:
+        """Tell all processes that they were stopped, right before they continue."""
+        for sender in self._senders.values():
+            sender.send({"kind": "paused"})
+
     def close(self) -> None:
         """Close everything; what has not been read is lost."""
         self._poll.close()
@@ -188,6 +193,22 @@ class Progress(NamedTuple):
     time: float
 
 
+class RankPace(NamedTuple):
+    """The steps that a process has made, as far as they count (`training.progress`).
+
+    Attributes:
+        first_step_s: Seconds of the first step; None if that is not known.
+        steps: The steps after it.
+        seconds: The time of these.
+        samples: What this rank has trained on in these; 0 if it has not reported that.
+    """
+
+    first_step_s: Optional[float]
+    steps: int
+    seconds: float
+    samples: float
+
+
 class NotFinite(NamedTuple):
     """Since when a rank's gradients have not been finite.
 
@@ -212,6 +233,7 @@ class Reports:
         members: The processes of each that have joined the job, by pid.
         joining: The processes that wait for others to join, by pid.
         progress: The last step of each that has reported one.
+        paces: The steps that count, of each process that has made two, by rank and pid.
         first_steps: The steps with which they have begun.
         not_finite: The first gradients that are not finite, of each whose last ones are not.
     """
@@ -219,6 +241,7 @@ class Reports:
     members: Dict[int, Dict[int, JoinedProcess]] = field(default_factory=dict)
     joining: Dict[int, Joining] = field(default_factory=dict)
     progress: Dict[int, Progress] = field(default_factory=dict)
+    paces: Dict[int, Dict[int, RankPace]] = field(default_factory=dict)
     first_steps: Dict[int, int] = field(default_factory=dict)
     not_finite: Dict[int, NotFinite] = field(default_factory=dict)
 
@@ -235,6 +258,9 @@ class Reports:
             elif kind == "step":
                 total = None if message["total"] is None else int(message["total"])
                 self.progress[rank] = Progress(int(message["step"]), total, float(message["time"]))
+                pace = message.get("pace")
+                if pace is not None:
+                    self.paces.setdefault(rank, {})[pid] = RankPace(**pace)
             elif kind == "first_step":
                 self.first_steps[rank] = int(message["step"])
             elif kind == "not_finite":

@@ -1,8 +1,8 @@
-"""Whether the ranks of an attempt hold one model.
+"""Whether the ranks of an attempt hold one model, and which of them the others wait for.
 
 The ranks compare their variables themselves, where they exchange tensors, and leave what they found
 in the folder of rank 0 (`rank_folder.read_models`). A launcher whose ranks are on devices, or one
-of another node, finds nothing there, and reports nothing.
+of another node, finds nothing there, and reports nothing of their models.
 """
 
 from dataclasses import replace
@@ -26,10 +26,12 @@ def judge_models(plan: Plan, attempt: Attempt) -> None:
         return
     models = read_models(plan.ranks[0].folder)
     if models is not None:
-        attempt.is_one_model, error, notes, attempt.late_shares = models
+        attempt.is_one_model, error, notes, attempt.late_shares, attempt.slow_rank = models
         attempt.model_notes = tuple(map(_write_sentence, notes))
         if error and attempt.cause is None:
             attempt.cause = _blame_models(error)
+    elif plan.backend.holds_npus:
+        _judge_gaps(attempt)
     elif attempt.cause is None and _has_exchanged_nothing(plan, attempt):
         attempt.model_notes = (
             Message(
@@ -38,6 +40,15 @@ def judge_models(plan: Plan, attempt: Attempt) -> None:
                 f"{option('independent', True)} is for several."
             ),
         )
+
+
+def _judge_gaps(attempt: Attempt) -> None:
+    """Complete an attempt by what its ranks have reported of their hosts, on devices."""
+    attempt.late_shares = attempt.gaps.measure_shares()
+    slow = attempt.gaps.find_slow()
+    if slow is not None:
+        attempt.slow_rank = slow.rank
+        attempt.model_notes = (_write_sentence(slow.sentence),)
 
 
 def _has_exchanged_nothing(plan: Plan, attempt: Attempt) -> bool:

@@ -11,6 +11,7 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequenc
 from ascend_session.launcher.job.attempt import Attempt, Cause
 from ascend_session.launcher.job.signals import signal_name
 from ascend_session.launcher.plan.rank import LaunchRank, Outcome
+from ascend_session.launcher.verdict.pace import describe_pace
 from ascend_session.text import format_duration, format_ranges
 
 # What a class means for whoever reads this; `failures.FailureClass` has the words for programs.
@@ -72,7 +73,10 @@ def summarize(
     style = _Style(width, is_coloured)
     if code == 0:
         new = [note for note in notes if note not in known]
-        lines = [_describe_success(attempts), *_grid(_list_processes(attempts), style), *new]
+        pace = attempts[-1].pace
+        lines = [_describe_success(attempts)]
+        lines += [] if pace is None else [f"Pace: {describe_pace(pace)}."]
+        lines += [*_grid(_list_processes(attempts), style), *new]
         return "\n".join(lines) + "\n"
     cause, ranks = attempts[-1].cause, attempts[-1].ranks
     lines = []
@@ -150,6 +154,8 @@ def _list_facts(
     else:
         end = f"after {_format_seconds(attempts[-1].ended - attempts[0].started)}"
     yield "Exit code", f"{code}, {end}"
+    if attempts[-1].pace is not None:
+        yield "Pace", describe_pace(attempts[-1].pace)
     yield from _list_stop_failures(ranks)
     yield from _list_others(cause, [rank for rank in ranks if not rank.stop_failure])
     if len(attempts) > 1:

@@ -1,0 +1,116 @@
+"""What a launch says about its pace: one line at its end, the same in JSON and in the events."""
+
+import json
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+import pytest
+
+from ascend_session import LaunchResult
+from tests.launched import launched
+
+# The first argument is what the ranks do.
+_SCRIPT = """
+import sys
+import time
+import tensorflow.compat.v1 as tf
+tf.disable_eager_execution()
+from ascend_session import ascend_system, hccl, training
+how = sys.argv[1]
+with ascend_system() as system:
+    step = tf.train.get_or_create_global_step()
+    w = tf.get_variable("w", initializer=[3.0, 4.0])
+    optimizer = training.DistributedOptimizer(tf.train.GradientDescentOptimizer(0.1))
+    train_op = optimizer.minimize(tf.reduce_sum(w * w), step)
+    if how == "monitored":
+        with training.monitored_session(system) as session:
+            for _ in range(30):
+                time.sleep(0.02)
+                session.run(train_op)
+        sys.exit()
+    with system.session() as session:
+        session.run(tf.global_variables_initializer())
+        for number in range(1, 2 if how == "one step" else 31):
+            time.sleep(0.02)
+            session.run(train_op)
+            if how == "rank 0 alone" and system.rank == 0:
+                training.note_step(number, samples=32)
+            elif how in ("by hand", "one step"):
+                training.note_step(number, samples=32)
+            elif how == "fails":
+                training.note_step(number)
+                if number == 20 and system.rank == 0:
+                    raise ValueError("it fails")
+"""
+
+
+def _train(folder: Path, how: str, **options: Any) -> LaunchResult:
+    (folder / "train.py").write_text(_SCRIPT)
+    return launched(str(folder / "train.py"), 2, folder, args=(how,), **options)
+
+
+def _pace(result: LaunchResult) -> Optional[Dict[str, Any]]:
+    pace: Optional[Dict[str, Any]] = result.as_dict()["attempts"][-1]["pace"]
+    return pace
+
+
+def _lines(result: LaunchResult) -> List[str]:
+    return [line for line in str(result).splitlines() if line.strip().startswith("Pace")]
+
+
+def test_samples_of_all_ranks_are_added_in_one_line_and_in_all_files(tmp_path: Path) -> None:
+    result = _train(tmp_path, "by hand", events=str(tmp_path / "events.jsonl"))
+    pace = _pace(result)
+    assert pace is not None
+    assert pace["steps"] == 29
+    assert 0 < pace["steps_per_s"] < 50  # of 20 ms and more
+    assert pace["steps_per_s"] == pytest.approx(29 / pace["seconds"], rel=0.01)
+    assert pace["samples_per_s"] == pytest.approx(64 * pace["steps_per_s"], rel=0.01)
+    assert (pace["sample_ranks"], pace["has_all_samples"]) == ((0, 1), True)
+    assert pace["first_step_s"] > 0
+    (line,) = _lines(result)
+    assert line.startswith("Pace: first step ")
+    assert line.endswith(" samples/s over 29 steps.")
+    (file,) = (tmp_path / "ascend-logs").glob("job*/result.json")
+    events = [json.loads(each) for each in (tmp_path / "events.jsonl").read_text().splitlines()]
+    written = json.loads(file.read_text())["attempts"][0]["pace"]
+    assert written == json.loads(json.dumps(pace))
+    assert events[-1]["result"]["attempts"][0]["pace"] == written
+
+
+def test_samples_of_one_rank_are_not_taken_for_those_of_the_job(tmp_path: Path) -> None:
+    result = _train(tmp_path, "rank 0 alone")
+    pace = _pace(result)
+    assert pace is not None
+    assert (pace["sample_ranks"], pace["has_all_samples"]) == ((0,), False)
+    (line,) = _lines(result)
+    assert line.endswith(" samples/s of rank 0 over 29 steps.")
+
+
+def test_monitored_sessions_note_their_steps(tmp_path: Path) -> None:
+    result = _train(tmp_path, "monitored")
+    pace = _pace(result)
+    assert pace is not None
+    assert 20 <= pace["steps"] <= 29
+    assert pace["samples_per_s"] is None
+    assert len(_lines(result)) == 1
+
+
+def test_a_job_that_failed_has_its_pace_among_the_facts(tmp_path: Path) -> None:
+    result = _train(tmp_path, "fails")
+    assert result.code == 1
+    (line,) = _lines(result)
+    assert line.strip().startswith("Pace")
+
+
+@pytest.mark.parametrize("how", ["no notes", "one step"])
+def test_nothing_is_said_where_too_little_is_known(tmp_path: Path, how: str) -> None:
+    result = _train(tmp_path, how)
+    assert result.code == 0
+    assert _pace(result) is None
+    assert _lines(result) == []
+
+
+def test_independent_ranks_have_no_pace_in_common(tmp_path: Path) -> None:
+    result = _train(tmp_path, "by hand", independent=True)
+    assert _lines(result) == []
