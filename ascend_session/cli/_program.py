@@ -23,7 +23,7 @@ COMMANDS = {
     "launch": "Start a script on every device, as one job.",
     "run": "Run a script written for npu_bridge, unchanged.",
     "compare": "Find the first step at which two recorded trainings differ.",
-    "explain": "Explain an error code, a log, or the logs of an old job.",
+    "explain": "Explain an error code, a log, or what became of an old job.",
     "ranktable": "Make, check, convert and show rank tables.",
     "config": "Check configuration files and the files that options point to.",
     "precision": "Choose how operators are implemented, in one file per network.",
