@@ -13,6 +13,11 @@ see `training.progress` |
 | `first_step` | training begins with this step | `step` |
 | `not_finite` | gradients are not finite; or are again, if `step` is null | `step`, counted from \
 the start; `variable`, may be empty; `is_own`, whether this rank's own gradient was not finite |
+| `models` | how the ranks' models compare, from rank 0 on the stub | `is_one_model`, or null; \
+`error`, a sentence or null; `notes`, sentences; `late_shares`, a number for each rank, or none; \
+`slow_rank`, or null |
+| `replaced` | which options were set from outside over a script's own | `options`, of \
+each its path, its value, and the one in the script; null where there is none |
 
 The launcher sends
 
@@ -61,16 +66,17 @@ class _Connection:
         self.pause_count = 0
         self.send({"kind": "hello", "folder": folder}, is_optional=False)
 
-    def send(self, message: Dict[str, Any], is_optional: bool) -> None:
-        """Send a message if there is room.
+    def send(self, message: Dict[str, Any], is_optional: bool) -> bool:
+        """Send a message if there is room; return whether it was sent.
 
         Raises:
             OSError: If there is none, or if the launcher is gone.
         """
         data = json.dumps(message).encode()
         if len(data) > _MOST_BYTES or (is_optional and self._count_unread() > self._half_bytes):
-            return
+            return False
         self._socket.send(data, socket.MSG_NOSIGNAL)
+        return True
 
     def receive(self) -> None:
         """Read what the launcher has sent."""
@@ -105,23 +111,27 @@ def is_below_launch() -> bool:
     return bool(os.environ.get(CHANNEL) and os.environ.get(RANK_FOLDER))
 
 
-def send(kind: str, *, is_optional: bool = False, **values: Any) -> None:
+def send(kind: str, *, is_optional: bool = False, **values: Any) -> bool:
     """Send a message to the launcher, if there is one; ignore errors.
 
     Args:
         kind: The name of the message.
         is_optional: Whether it may be left out as long as the launcher reads slowly.
         **values: What JSON can hold.
+
+    Returns:
+        Whether it was sent.
     """
     global _connection
     address, folder = os.environ.get(CHANNEL), os.environ.get(RANK_FOLDER)
     if not (address and folder):
-        return
+        return False
     # One that cannot be sent is lost, and the next one may find the launcher.
     with contextlib.suppress(OSError), _lock:
         if _connection is None:
             _connection = _Connection(address, folder)
-        _connection.send({"kind": kind, **values}, is_optional)
+        return _connection.send({"kind": kind, **values}, is_optional)
+    return False
 
 
 def read_stop() -> Optional[float]:

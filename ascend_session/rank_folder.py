@@ -11,8 +11,6 @@
 | `name_exit` | `witness` in ranks that a script starts | `cluster.member` |
 | `name_user` | `note_use` | `launcher.job.background` |
 | `SESSIONS_NAME` | `compat.script_run` | the same, in rank 0 |
-| `REPLACED_NAME` | `write_replaced`, for `backends.outside` | `read_replaced` |
-| `MODELS_NAME` | `write_models`, for rank 0 on the stub | `read_models` |
 
 The witness loads this file by its path before the program starts, and imports nothing with it that
 the program could have a module of its own for: `json` and `traceback` would stand in its place, or
@@ -28,7 +26,7 @@ from _thread import get_ident
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, List, Mapping, Optional, Tuple
+    from typing import Any, List, Mapping, Optional
 
 RANK_FOLDER = "ASCEND_SESSION_RANK_FOLDER"
 """Variable with the folder's absolute path; set in processes launched by this package."""
@@ -53,8 +51,6 @@ PLOG_FOLDER, WORK_FOLDER = "plog", "work"
 RECORD_NAME, STACKS_NAME = "error.json", "stacks.log"
 PROCESS_PREFIX, PROCESS_SUFFIX = "process_", ".json"
 SESSIONS_NAME = "sessions.json"
-MODELS_NAME = "models.json"
-REPLACED_NAME = "replaced.json"
 _USER_PREFIX = "uses_"
 
 STACK_SIGNAL = int(__import__("_signal").SIGRTMIN) + 7  # signal itself is slow to load
@@ -145,66 +141,6 @@ def replace_file(path: str, text: str) -> None:
         os.replace(temporary, path)
     except OSError:
         return
-
-
-_MOST_MODELS_CHARACTERS = 1 << 20
-
-
-def write_models(folder: str, text: str) -> None:
-    """Write how the ranks' models compare, an object in JSON; ignore errors.
-
-    It has ``is_one_model`` (null if that is not known), ``error`` (null or a sentence), ``notes``
-    (a list of sentences), ``late_shares`` (a list of numbers, one for each rank, or empty) and
-    ``slow_rank`` (the number of a rank, or null).
-    """
-    replace_file(os.path.join(folder, MODELS_NAME), text)
-
-
-def write_replaced(folder: str, text: str) -> None:
-    """Write which options were set from outside over a script's own; ignore errors.
-
-    It is a list in JSON of ``[option, value, value in the script]``, null where there is none.
-    """
-    replace_file(os.path.join(folder, REPLACED_NAME), text)
-
-
-def read_replaced(folder: str) -> "Optional[List[Tuple[str, Any, Any]]]":
-    """Read what `write_replaced` has written; None without it: nothing has read the options."""
-    import json
-
-    try:
-        with open(os.path.join(folder, REPLACED_NAME), encoding="utf-8") as file:
-            found = json.loads(file.read(_MOST_MODELS_CHARACTERS))
-        return [(str(option), value, before) for option, value, before in found]
-    except (OSError, ValueError, TypeError):
-        return None
-
-
-def read_models(
-    folder: str,
-) -> "Optional[Tuple[Optional[bool], str, Tuple[str, ...], Tuple[float, ...], Optional[int]]]":
-    """Read what the comparison of the ranks' variables has found.
-
-    Args:
-        folder: The folder of rank 0.
-
-    Returns:
-        Whether the ranks hold one model, None if nothing was compared; an error, or an empty text;
-        notes; the late shares; and the slow rank, if there is one. None if there is no such file.
-    """
-    import json
-
-    try:
-        with open(os.path.join(folder, MODELS_NAME), encoding="utf-8") as file:
-            found = json.loads(file.read(_MOST_MODELS_CHARACTERS))
-        is_one_model, notes = found["is_one_model"], tuple(map(str, found["notes"]))
-        is_one_model = None if is_one_model is None else bool(is_one_model)
-        shares = tuple(map(float, found.get("late_shares", ())))
-        slow_rank = found.get("slow_rank")
-        slow_rank = None if slow_rank is None else int(slow_rank)
-        return is_one_model, found["error"] or "", notes, shares, slow_rank
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
 
 
 ONE_STOP_S = 1.0

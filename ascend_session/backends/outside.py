@@ -6,12 +6,12 @@ opens, so that both work for scripts of either kind.
 """
 
 import contextlib
-import json
 import os
 import sys
 import weakref
 from typing import Any, Callable, ClassVar, Iterable, List, MutableMapping, NamedTuple, Sequence
 
+from ascend_session import channel
 from ascend_session.backends.base import is_system_graph
 from ascend_session.backends.run_times import count_runs
 from ascend_session.backends.tf_sessions import SessionObserver, add_observer
@@ -28,7 +28,6 @@ from ascend_session.config.overlay import (
     read_overlay,
 )
 from ascend_session.config.proto import overlay_entry
-from ascend_session.rank_folder import RANK_FOLDER, write_replaced
 from ascend_session.witness import RECORD_VARIABLE, SET_VARIABLE
 
 _LOOPS = "iterations_per_loop"
@@ -193,9 +192,8 @@ def _note(replaced: Sequence[Replaced]) -> List[Replaced]:
     """Note what is replaced, for the launcher as well; return what is new."""
     new = [each for each in replaced if each not in _State.replaced]
     _State.replaced += new
-    folder = os.environ.get(RANK_FOLDER)
-    if folder and (new or not _State.is_used):
-        write_replaced(folder, json.dumps(_State.replaced))
+    if new or not _State.is_used:
+        channel.send("replaced", options=_State.replaced)
     _State.is_used = True
     return new
 

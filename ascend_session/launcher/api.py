@@ -41,7 +41,6 @@ from ascend_session.launcher.verdict.result import (
     judge,
     write_result,
 )
-from ascend_session.rank_folder import read_replaced
 from ascend_session.spelling import Message, option, template_of
 
 _RELEASE_S = 5.0  # that a driver may take to let go of what a killed process held
@@ -251,7 +250,7 @@ class _Launch:
         code = 0 if last.cause is None else last.cause.exit_code
         if code and self._is_interrupted:
             code = 128 + self._signals.noted[0]
-        replaced = read_replaced(self._last.ranks[0].folder)
+        replaced = last.reports.replaced.get(self._last.ranks[0].rank)
         if replaced is None and first.config.set and not code:
             from ascend_session.config.overlay import describe_unused
 

@@ -39,7 +39,8 @@ def main() -> None:
         from ascend_session.launcher.verdict.result import write_result_of_killed
 
         with contextlib.suppress(OSError):  # nobody is left to be told
-            write_result_of_killed(job["unfinished"], guarded.folders, channel.sent)
+            reports = guarded.reports
+            write_result_of_killed(job["unfinished"], guarded.folders, channel.sent, reports)
     os._exit(0)  # at once, for the launcher waits
 
 

@@ -17,7 +17,8 @@ from tests.waiting import wait_until
 
 _BEGIN = """
 import json, os, signal, subprocess, sys, time
-from ascend_session.rank_folder import write_models, write_record
+from ascend_session import channel
+from ascend_session.rank_folder import write_record
 rank = int(os.environ["RANK_ID"])
 folder = os.environ["ASCEND_SESSION_RANK_FOLDER"]
 def die(number):
@@ -39,7 +40,8 @@ def say(*lines, file=sys.stderr):
         file.buffer.write(b"\\n")
     file.flush()
 def hold(models, error=None):
-    write_models(folder, json.dumps({"is_one_model": models, "error": error, "notes": []}))
+    values = dict(notes=[], late_shares=[], slow_rank=None)
+    channel.send("models", is_one_model=models, error=error, **values)
 """
 _UNLISTED = (
     "EX0099: [PID: 7] 2026-03-02-11:57:54.167.645 The flux capacitor is not aligned.",

@@ -51,7 +51,7 @@ def test_nothing_is_said_about_an_honest_script(ranks: Ranks, case: Tuple[str, .
     found = ranks.run("models", 4 if case[0] == "right_groups" else 2, *case)
     expected = {
         "is_one_model": None if case[0] in _UNKNOWN else True,
-        "error": "",
+        "error": None,
         "notes": [],
     }
     assert found[0].said[-1] == expected
@@ -66,7 +66,7 @@ def test_nothing_is_said_about_an_honest_script(ranks: Ranks, case: Tuple[str, .
 @pytest.mark.parametrize("api", ["own", "npu_bridge"])
 def test_a_job_of_eight_ranks_holds_one_model(ranks: Ranks, api: str) -> None:
     found = outcome(ranks, "right_adam_with_hooks", 8, api)
-    assert found == {"is_one_model": True, "error": "", "notes": []}
+    assert found == {"is_one_model": True, "error": None, "notes": []}
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_rank_that_begins_with_other_variables_is_named(ranks: Ranks, case: st
 @pytest.mark.parametrize("case", ["wrong_plain_optimizer", "wrong_one_of_two_optimizers"])
 def test_gradients_that_nobody_averages_are_a_note(ranks: Ranks, case: str) -> None:
     found = outcome(ranks, case)
-    assert (found["is_one_model"], found["error"]) == (None, "")
+    assert (found["is_one_model"], found["error"]) == (None, None)
     [note] = found["notes"]
     if case == "wrong_plain_optimizer":
         assert note.startswith("the ranks exchanged nothing; if they train, they train 2 models.")
@@ -132,12 +132,16 @@ def test_independent_ranks_are_not_compared(
 ) -> None:
     monkeypatch.setenv("ASCEND_SESSION_INDEPENDENT", "1")
     found = outcome(ranks, case)
-    assert found == {"is_one_model": None, "error": "", "notes": []}
+    assert found == {"is_one_model": None, "error": None, "notes": []}
 
 
-@pytest.mark.parametrize("case", ["wrong", "wrong_left_open"])
-def test_without_a_launcher_rank_0_says_it_and_exits_with_1(ranks: Ranks, case: str) -> None:
-    first, other = ranks.run("models", 2, case, "alone")
+@pytest.mark.parametrize(
+    ("case", "how"), [("wrong", "alone"), ("wrong", "unheard"), ("wrong_left_open", "alone")]
+)
+def test_without_a_launcher_rank_0_says_it_and_exits_with_1(
+    ranks: Ranks, case: str, how: str
+) -> None:
+    first, other = ranks.run("models", 2, case, how)
     assert (first.code, other.code) == (1, 0)
     *_, error = first.log.splitlines()
     assert error.startswith(

@@ -1,12 +1,11 @@
 """Ranks of a launch on the stub find the vendor's names, too."""
 
 from pathlib import Path
-from typing import Any, Dict
 
 import pytest
 
-from ascend_session import LaunchConfig, launch
-from ascend_session.rank_folder import read_models
+from ascend_session import LaunchConfig, LaunchResult, launch
+from ascend_session.launcher.job.reports import Models
 from tests.compat.run_scripts import PREFACE
 from tests.launched import launched
 
@@ -30,11 +29,9 @@ if rank in map(int, sys.argv[1:]):
 )
 
 
-def read_comparison(folder: Path) -> Dict[str, Any]:
-    """What rank 0 has written for the launcher about the models of all ranks."""
-    compared = read_models(str(folder))
-    assert compared is not None
-    return dict(zip(("is_one_model", "error", "notes"), compared))
+def read_comparison(result: LaunchResult) -> Models:
+    """What rank 0 has reported of the models of all ranks."""
+    return result.attempts[-1].reports.models[0]
 
 
 def test_ranks_reduce_and_one_report_says_how_they_differ(
@@ -53,10 +50,10 @@ def test_ranks_reduce_and_one_report_says_how_they_differ(
     assert "ascend-session: this ran on the stub" in first
     assert "Rank 2 differs in session 1: precision_mode is force_fp16 there" in first
     assert "Rank 1 differs" not in first
-    compared = read_comparison(folders[0])
+    compared = read_comparison(result)
     error = "the 3 ranks hold 2 different models: `variable` differs first, by roughly "
-    assert compared["error"].startswith(error)
-    [note] = compared["notes"]
+    assert compared.error.startswith(error)
+    [note] = compared.notes
     assert note.startswith("rank 1 began with other variables than rank 0: `variable`;")
     assert "NPUBroadcastGlobalVariablesHook(0)" in note
     assert "other variables" not in first  # the launcher says it, once for all ranks
@@ -74,12 +71,11 @@ def test_ranks_that_exchange_nothing_are_reported(
     (tmp_path / "train.py").write_text(text)
     result = launched(str(tmp_path / "train.py"), 2, tmp_path, python=forking_python)
     assert result.code == 0, result
-    [folder] = tmp_path.glob("ascend-logs/job_*/attempt_1/rank_0")
-    compared = read_comparison(folder)
-    assert compared["error"] == ""
-    assert compared["is_one_model"] is (True if averages else None)
+    compared = read_comparison(result)
+    assert compared.error == ""
+    assert compared.is_one_model is (True if averages else None)
     sentence = "the ranks exchanged nothing; if they train, they train 2 models."
-    said = [note for note in compared["notes"] if note.startswith(sentence)]
+    said = [note for note in compared.notes if note.startswith(sentence)]
     assert len(said) == (0 if averages else 1)
     assert all("npu_tf_optimizer(optimizer)" in note for note in said)
 
@@ -107,7 +103,7 @@ step = optimizer.apply_gradients(zip(tf.clip_by_global_norm(gradients, 1.0)[0], 
     assert f"Optimizer.apply_gradients (train.py:{line + 1}) got gradients that were" in sentence
     assert "of 'variable': 2 ranks would train 2 different models." in sentence
     assert "npu_allreduce(tf.gradients(...))" in sentence
-    [note] = read_comparison(log.parent)["notes"]
+    [note] = read_comparison(result).notes
     assert note.startswith("the ranks exchanged nothing; if they train, they train 2 models.")
     assert "npu_tf_optimizer(optimizer)" not in f"{note}{report}"  # which the script has
 
@@ -126,7 +122,7 @@ step = tf.group(kept.assign(1.0), optimizer.apply_gradients([(kept.read_value(),
     assert result.code == 0, result
     [log] = tmp_path.glob("ascend-logs/job_*/attempt_1/rank_0/stderr.log")
     report = log.read_text()
-    [note] = read_comparison(log.parent)["notes"]
+    [note] = read_comparison(result).notes
     assert "Average the gradients with NPUDistributedOptimizer, in whose compute_gradients" in note
     assert "npu_tf_optimizer(optimizer)" not in f"{note}{report}"
     assert "never averaged" not in report
@@ -150,10 +146,9 @@ session.run(step)
     (tmp_path / "train.py").write_text(script)
     result = launched(str(tmp_path / "train.py"), 2, tmp_path, python=forking_python)
     assert result.code == (0 if is_one_model else 1), result
-    [folder] = tmp_path.glob("ascend-logs/job_*/attempt_1/rank_0")
-    compared = read_comparison(folder)
-    assert compared["is_one_model"] is is_one_model
-    assert ("`variable` differs first" in compared["error"]) is not is_one_model
+    compared = read_comparison(result)
+    assert compared.is_one_model is is_one_model
+    assert ("`variable` differs first" in compared.error) is not is_one_model
 
 
 def test_a_rank_that_fails_is_named(tmp_path: Path, forking_python: str) -> None:

@@ -2,7 +2,7 @@
 
 Those whose names begin with ``wrong`` end with different models, or may do so. The arguments are
 the name of a case, and how it runs: ``npu_bridge`` is with the vendor's API, ``alone`` without our
-launcher.
+launcher, ``unheard`` below one that cannot be reached.
 """
 
 import atexit
@@ -10,13 +10,15 @@ import contextlib
 import os
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 from one_rank import RANK, SIZE, say
 
 from ascend_session import AscendConfig, ascend_system, hccl, training
-from ascend_session.rank_folder import RANK_FOLDER, read_models
+from ascend_session.rank_folder import CHANNEL, RANK_FOLDER
+from tests.channels import Launcher
 
 if "npu_bridge" in sys.argv:
     from vendor_training import ascend_system, hccl, training
@@ -757,14 +759,19 @@ def failing():
         pass
 
 
-def outcome():
-    found = read_models(FOLDER)
-    return found and dict(zip(("is_one_model", "error", "notes"), found))
+def say_outcome():
+    found = [message for kind, message in LAUNCHER.messages() if kind == "models"]
+    names = ("is_one_model", "error", "notes")
+    say({name: found[-1][name] for name in names} if found else None)
 
 
 os.makedirs(FOLDER, exist_ok=True)
 if "alone" in sys.argv:  # without our launcher
     del os.environ[RANK_FOLDER]
+elif "unheard" in sys.argv:  # below one that cannot be reached
+    os.environ[CHANNEL] = "nobody-listens-here"
 elif RANK == 0:
-    atexit.register(lambda: say(outcome()))  # the last handler, after those of the systems
+    LAUNCHER = Launcher(Path(FOLDER))
+    os.environ.update(LAUNCHER.environ)
+    atexit.register(say_outcome)  # the last handler, after those of the systems
 globals()[sys.argv[1]]()

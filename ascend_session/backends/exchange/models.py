@@ -163,10 +163,6 @@ class ModelComparison(NamedTuple):
     late_shares: Tuple[float, ...] = ()
     slow_rank: Optional[int] = None
 
-    def as_json(self) -> str:
-        """Write it for the launcher."""
-        return json.dumps(self._asdict(), indent=1) + "\n"
-
 
 def is_exchange(operation: Operation) -> bool:
     """Return whether a collective is more than a broadcast of variables or what goes with it."""

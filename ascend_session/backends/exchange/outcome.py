@@ -1,15 +1,15 @@
 """What rank 0's process does once all ranks have left: it compares their models.
 
-Below this package's launcher it writes the comparison for the launcher. Otherwise it logs the
-notes, and prints an error when the process exits, with code 1.
+It reports the comparison to the launcher. Where there is none, or none that can be reached, it
+logs the notes, and prints an error when the process exits, with code 1.
 """
 
 import ctypes
 import logging
-import os
 import sys
 from typing import Mapping
 
+from ascend_session import channel
 from ascend_session.backends.exchange.lateness import Lateness
 from ascend_session.backends.exchange.models import (
     Advice,
@@ -18,12 +18,12 @@ from ascend_session.backends.exchange.models import (
     compare_models,
 )
 from ascend_session.process import on_fork
-from ascend_session.rank_folder import RANK_FOLDER, write_models
 
 _logger = logging.getLogger("ascend_session")
 
 _advice = Advice()
 _comparison = ModelComparison()  # of all systems of this process
+_is_reported = False  # to the launcher
 
 
 def set_advice(advice: Advice) -> None:
@@ -41,7 +41,7 @@ def publish(
     reports: Mapping[int, RankReport], size: int, has_exchanged: bool, lateness: Lateness
 ) -> None:
     """Compare the models of a system's ranks; report the result with that of earlier systems."""
-    global _comparison
+    global _comparison, _is_reported
     earlier, new = _comparison, compare_models(reports, size, has_exchanged, _advice)
     slow = lateness.find_slow()
     sentences = [] if slow is None else [slow.sentence]
@@ -52,9 +52,8 @@ def publish(
         late_shares=lateness.measure_shares() or earlier.late_shares,
         slow_rank=earlier.slow_rank if slow is None else slow.rank,
     )
-    folder = os.environ.get(RANK_FOLDER)
-    if folder:
-        write_models(folder, _comparison.as_json())
+    _is_reported = channel.send("models", **_comparison._asdict())
+    if _is_reported:
         return
     for note in notes[len(earlier.notes) :]:
         _logger.warning("%s%s", note[0].upper(), note[1:])
@@ -67,7 +66,7 @@ def settle() -> None:
     ``sys.exit(3)``.
     """
     error = _comparison.error
-    if error is None or os.environ.get(RANK_FOLDER):
+    if error is None or _is_reported:
         return
     try:
         sys.stderr.write(f"ascend-session: error: {error}\n")

@@ -300,7 +300,7 @@ class GuardedJob:
             self._receiver = ReportReceiver(self._listener)
             self._poll.unregister(self._listener)
             self._poll.register(self._receiver, select.POLLIN)
-        reports = self._reports()
+        reports = self.reports
         for folder, pid, message in self._receiver.receive():
             # A launcher that has been stopped (Ctrl-Z) misses steps, and nothing else.
             number = self._numbers.get(folder)
@@ -311,7 +311,9 @@ class GuardedJob:
         if reports.joining:
             self._due.setdefault("joining", time.monotonic())
 
-    def _reports(self) -> "Reports":
+    @property
+    def reports(self) -> "Reports":
+        """What the ranks have reported by now."""
         if self._received is None:
             from ascend_session.launcher.job.reports import Reports
 
@@ -322,7 +324,7 @@ class GuardedJob:
         """Tell the processes that wait for the ranks of a script's job which never joins."""
         from ascend_session.launcher.job.absence import Absence
 
-        reports = self._reports()
+        reports = self.reports
         absent = () if self._script_watch is None else self._script_watch.absent
         for pid, (number, rank, size) in list(reports.joining.items()):
             if not os.path.exists(f"/proc/{pid}"):
@@ -360,7 +362,7 @@ class GuardedJob:
 
             folders = {name: os.fsdecode(self._watched[name]) for name in ("folder", "cwd")}
             job = WatchedJob(**{**self._watched, **folders, "ranks": tuple(self._ranks.values())})
-            self._stall = StallWatch(job, self._reports())
+            self._stall = StallWatch(job, self.reports)
         return self._stall
 
     def _watch_stall_from(self, at: float) -> None:
@@ -466,7 +468,7 @@ class GuardedJob:
         if self._script_watch is not None:
             for rank in self._script_watch.find_new():
                 self._channel.send(("script_rank", *rank, time.time()))
-            self._script_watch.note_absent(self._reports().joining)
+            self._script_watch.note_absent(self.reports.joining)
         elif self._repeat_watch is not None and not self._is_stopping:
             given = {
                 pid: os.fsdecode(self._ranks[number].environment.get(b"RANK_ID", b""))
@@ -485,7 +487,7 @@ class GuardedJob:
         """Tell whether ranks of a script live on that has ended; say so the first time."""
         if self._script_watch is None or self._is_stopping:
             return False
-        processes = self._reports().list_processes(0, self._ranks[0].folder)
+        processes = self.reports.list_processes(0, self._ranks[0].folder)
         ranks = self._script_watch.find_awaited(processes)
         now = time.monotonic()
         if ranks and not self._has_reported_ranks:

@@ -225,6 +225,25 @@ class NotFinite(NamedTuple):
     is_own: bool
 
 
+class Models(NamedTuple):
+    """How the models of the ranks compare, as rank 0 has found.
+
+    Attributes:
+        is_one_model: Whether all hold one; None if nothing was compared.
+        error: Why that fails the job, as a sentence; may be empty.
+        notes: Sentences.
+        late_shares: By rank, the share of the steps in which the others waited for it; may be
+            empty.
+        slow_rank: The rank for which they waited in most of the steps; None if there is none.
+    """
+
+    is_one_model: Optional[bool]
+    error: str
+    notes: Tuple[str, ...]
+    late_shares: Tuple[float, ...]
+    slow_rank: Optional[int]
+
+
 @dataclass
 class Reports:
     """What the ranks of an attempt have reported, by the numbers of the ranks.
@@ -236,6 +255,8 @@ class Reports:
         paces: The steps that count, of each process that has made two, by rank and pid.
         first_steps: The steps with which they have begun.
         not_finite: The first gradients that are not finite, of each whose last ones are not.
+        models: How the models of all ranks compare.
+        replaced: Option, value and the script's own value of those that were set from outside.
     """
 
     members: Dict[int, Dict[int, JoinedProcess]] = field(default_factory=dict)
@@ -244,6 +265,8 @@ class Reports:
     paces: Dict[int, Dict[int, RankPace]] = field(default_factory=dict)
     first_steps: Dict[int, int] = field(default_factory=dict)
     not_finite: Dict[int, NotFinite] = field(default_factory=dict)
+    models: Dict[int, Models] = field(default_factory=dict)
+    replaced: Dict[int, Tuple[Tuple[str, Any, Any], ...]] = field(default_factory=dict)
 
     def note(self, rank: int, pid: int, message: Dict[str, Any]) -> None:
         """Note a message of a process of a rank; one that says nothing known is ignored."""
@@ -265,6 +288,21 @@ class Reports:
                 self.first_steps[rank] = int(message["step"])
             elif kind == "not_finite":
                 self._note_not_finite(rank, pid, message)
+            elif kind == "models":
+                is_one, error = message["is_one_model"], message["error"]
+                notes, shares = map(str, message["notes"]), map(float, message["late_shares"])
+                slow = message["slow_rank"]
+                self.models[rank] = Models(
+                    None if is_one is None else bool(is_one),
+                    "" if error is None else str(error),
+                    tuple(notes),
+                    tuple(shares),
+                    None if slow is None else int(slow),
+                )
+            elif kind == "replaced":
+                self.replaced[rank] = tuple(
+                    (str(option), value, before) for option, value, before in message["options"]
+                )
 
     def list_processes(self, rank: int, folder: str) -> List[JoinedProcess]:
         """List the processes of a rank that have joined the job, and the ranks of a script.

@@ -1,8 +1,8 @@
 """Whether the ranks of an attempt hold one model, and which of them the others wait for.
 
-The ranks compare their variables themselves, where they exchange tensors, and leave what they found
-in the folder of rank 0 (`rank_folder.read_models`). A launcher whose ranks are on devices, or one
-of another node, finds nothing there, and reports nothing of their models.
+The ranks compare their variables themselves, where they exchange tensors, and rank 0 reports what
+was found. A launcher whose ranks are on devices, or one of another node, hears nothing of it, and
+reports nothing of their models.
 """
 
 from dataclasses import replace
@@ -10,7 +10,6 @@ from dataclasses import replace
 from ascend_session.cluster.variables import is_independent
 from ascend_session.launcher.job.attempt import Attempt, Cause
 from ascend_session.launcher.plan.plan import Plan
-from ascend_session.rank_folder import read_models
 from ascend_session.spelling import Message, option
 
 _DIFFERENT_MODELS_CODE = 1  # the exit code of the launch
@@ -24,7 +23,7 @@ def judge_models(plan: Plan, attempt: Attempt) -> None:
     """
     if is_independent(plan.ranks[0].environment):
         return
-    models = read_models(plan.ranks[0].folder)
+    models = attempt.reports.models.get(plan.ranks[0].rank)
     if models is not None:
         attempt.is_one_model, error, notes, attempt.late_shares, attempt.slow_rank = models
         attempt.model_notes = tuple(map(_write_sentence, notes))

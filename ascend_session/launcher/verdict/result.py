@@ -11,10 +11,10 @@ from typing import Any, Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 from ascend_session.files import replace_file
 from ascend_session.launcher.job.attempt import Attempt, Cause
+from ascend_session.launcher.job.reports import Reports
 from ascend_session.launcher.plan.plan import Plan
 from ascend_session.launcher.plan.rank import LaunchRank, Outcome
 from ascend_session.launcher.verdict.summary import summarize
-from ascend_session.rank_folder import read_replaced
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,9 @@ def write_result(result: LaunchResult) -> None:
     replace_file(os.path.join(folder, RESULT_NAME), format_result(result).encode())
 
 
-def write_result_of_killed(text: str, folders: Sequence[str], events: Iterable[Any]) -> None:
+def write_result_of_killed(
+    text: str, folders: Sequence[str], events: Iterable[Any], reports: Reports
+) -> None:
     """Write the result of a launcher that was killed; `guardian` does that when its job is over.
 
     Args:
@@ -95,6 +97,7 @@ def write_result_of_killed(text: str, folders: Sequence[str], events: Iterable[A
             this attempt, as `format_result` gives it.
         folders: Those of the ranks, in order.
         events: What the guardian has noticed, as it reports it.
+        reports: What the ranks have reported.
 
     Raises:
         OSError: If it cannot be written.
@@ -125,7 +128,7 @@ def write_result_of_killed(text: str, folders: Sequence[str], events: Iterable[A
     judge_ranks(attempt)
     last["ranks"] = [rank.as_dict() for rank in ranks]
     if "replaced" in values:
-        values["replaced"] = read_replaced(folders[0]) or []
+        values["replaced"] = reports.replaced.get(ranks[0].rank, ())
     path = os.path.join(os.path.dirname(attempt.folder), RESULT_NAME)
     replace_file(path, (json.dumps(values, indent=2) + "\n").encode())
 
