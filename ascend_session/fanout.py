@@ -117,7 +117,7 @@ class FanOut:
                         futures = {device: pool.submit(self._call, device, fn) for device in self}
                     wait(futures.values())
                 except BaseException as error:  # of a signal handler, or no thread can be started
-                    self.end(f"was ended by {type(error).__name__}")
+                    self.end(f"was stopped by {type(error).__name__}")
                     close_all([("session", session.close) for session in self.sessions.values()])
                     raise
         raised = {device: future.exception() for device, future in futures.items()}

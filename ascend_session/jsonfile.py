@@ -124,7 +124,7 @@ def load_json(text: str) -> Tuple[Any, int, List[Tuple[str, str]]]:
     def build_object(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
         members = dict(pairs)
         if len(members) != len(pairs):
-            raise ValueError("a key stands twice")
+            raise ValueError("a key occurs twice")
         return members
 
     def parse_int(digits: str) -> Any:
@@ -136,7 +136,7 @@ def load_json(text: str) -> Tuple[Any, int, List[Tuple[str, str]]]:
         return float(digits)
 
     def refuse_constant(word: str) -> float:
-        raise ValueError(f"{word} is no JSON value")
+        raise ValueError(f"{word} is not a JSON value")
 
     decoder = json.JSONDecoder(
         object_pairs_hook=build_object,
@@ -177,7 +177,7 @@ class _Parser:
 
     def _node(self, at: int, depth: int) -> Tuple[Node, int]:
         if depth > _DEEPEST:
-            raise JsonError(at, "this is nested more deeply than any such file")
+            raise JsonError(at, "this is nested too deeply")
         first = self._text[at : at + 1]
         if first == "{":
             members, end = self._items(at, "}", lambda start: self._member(start, depth + 1))
@@ -206,7 +206,7 @@ class _Parser:
             if self._text[at : at + 1] == ",":
                 comma, at = at, self._skip_blanks(at + 1)
                 if self._text[at : at + 1] == closing:
-                    raise JsonError(comma, f"JSON has no comma before {closing!r}")
+                    raise JsonError(comma, f"trailing comma before {closing!r}")
             elif self._text[at : at + 1] != closing:
                 raise self._unexpected(at, f"',' or {closing!r}")
         return items, at + 1
@@ -226,7 +226,7 @@ class _Parser:
             text, end = json.decoder.scanstring(self._text, at + 1, True)  # type: ignore[attr-defined]
         except json.JSONDecodeError as error:
             if error.msg.startswith("Unterminated"):
-                reason = "the file ends in the middle of this text"
+                reason = "the file ends inside this text"
                 raise JsonError(at, reason, is_cut_off=True) from None
             raise JsonError(error.pos, f"this is not JSON: {error.msg}") from None
         stray = find_stray_byte(self._text[at:end])

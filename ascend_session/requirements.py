@@ -72,6 +72,6 @@ def hint_for_import_error(error: str, python: Tuple[int, ...] = sys.version_info
     if missing is not None and missing[1].partition(".")[0] == "tensorflow":
         return install
     if missing is not None:
-        return f"TensorFlow is there, but not {missing[1]}, which it needs: {install}"
+        return f"TensorFlow is installed, but needs {missing[1]}: {install}"
     again = install.replace("pip install", "pip install --force-reinstall", 1)
-    return f"TensorFlow is there, but broken: {again}"
+    return f"TensorFlow is installed, but broken: {again}"

@@ -53,12 +53,12 @@ def test_the_hint_is_for_the_python_that_runs():
         ("_ARRAY_API not found", "TensorFlow needs an older numpy: pip install 'numpy<2'"),
         (
             "No module named 'google'",
-            "TensorFlow is there, but not google, which it needs: "
+            "TensorFlow is installed, but needs google: "
             "pip install tensorflow==1.15.5 'protobuf<3.21'",
         ),
         (
             "libcudart.so.10.0: cannot open shared object file",
-            "TensorFlow is there, but broken: "
+            "TensorFlow is installed, but broken: "
             "pip install --force-reinstall tensorflow==1.15.5 'protobuf<3.21'",
         ),
     ],

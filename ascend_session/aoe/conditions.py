@@ -51,7 +51,7 @@ _OLDEST = (3, 7)
 # Products on which AOE tunes training; subgraphs only on the first
 _ABLE = tuple(str(family(chip)) for chip in ("910A", "910B", "910C"))
 _MB = 2**20
-ELSEWHERE = "Run this on the machine that is to tune."
+ELSEWHERE = "Run this on the machine that will tune."
 _NO_DEVICE = "This machine has no Ascend processor."
 
 
@@ -262,7 +262,7 @@ def _check_home(environ: Mapping[str, str]) -> TuningCondition:
         state = "cannot be written to by this user"
         if os.access(home, os.W_OK | os.X_OK):
             free, state = free_bytes, f"has {format_value(free_bytes, 'bytes')} free"
-            hint = "Make room there, or set HOME to a folder on another disk."
+            hint = "Free space there, or set HOME to a folder on another disk."
     fulfilled = free is not None and free >= HOME_BYTES
     message = f"The home directory {home} {state}."
     return judge("home disk", fulfilled, free, HOME_BYTES, message, hint, "bytes")
@@ -279,8 +279,8 @@ def _check_memory(run: TuningRun) -> TuningCondition:
         )
     needed = each * (tuners or 1)
     times = tuners or "TUNING_PARALLEL_NUM, which is 1 or more"
-    message += f" Needed are {format_value(each, 'bytes')} for the training, times {times}."
-    hint = "End other programs, or lower TUNING_PARALLEL_NUM in aoe.ini."
+    message += f" The training needs {format_value(each, 'bytes')}, times {times}."
+    hint = "Stop other programs, or lower TUNING_PARALLEL_NUM in aoe.ini."
     return judge("memory", have >= needed, have, needed, message, hint, "bytes")
 
 
@@ -318,9 +318,9 @@ def _check_cpus(run: TuningRun) -> TuningCondition:
     if have >= needed and (tuners is None or compilers is None):
         asks = ("tuning_parallel_num",) if tuners is None else ()
         hint = f"Give {option('tuning_parallel_num')}." if asks else "Correct TE_PARALLEL_COMPILER."
-        message += f". Recommended are {formula}."
+        message += f". Recommended: {formula}."
         return judge("CPUs", None, have, None, message, hint, "CPUs", asks)
-    message += f". Recommended are {formula} = {needed}{' or more' if tuners is None else ''}."
+    message += f". Recommended: {formula} = {needed}{' or more' if tuners is None else ''}."
     hint = "Tune on a host with more CPUs, or lower TUNING_PARALLEL_NUM and the processes."
     return judge("CPUs", have >= needed, have, needed, message, hint, "CPUs")
 
@@ -336,7 +336,7 @@ def _check_pinning() -> TuningCondition:
     message = f"This process may use {own} of the {every} CPUs that are online."
     hint = (
         "Start it without taskset or numactl; in a container, without --cpuset-cpus: the manual "
-        "advises against binding, for it may spoil the result."
+        "advises against pinning, which may spoil the result."
     )
     return judge("CPU pinning", own >= every, own, every, message, hint, "CPUs")
 
@@ -367,7 +367,7 @@ def _check_product(device: Optional[Device], mode: str) -> TuningCondition:
     if device is None:
         return judge(name, None, None, needed, _NO_DEVICE, ELSEWHERE)
     if device.family is None:
-        message = "npu-smi does not say which product the device is."
+        message = "npu-smi does not report which product the device is."
         return judge(name, None, None, needed, message, "Compare with `npu-smi info`.")
     hint = f"Tune on {' or '.join(able)}."
     if device.family in _ABLE:
@@ -387,9 +387,11 @@ def _check_one_user(report: DeviceReport, device: Optional[Device]) -> TuningCon
         return judge(ONE_USER, False, f"{len(others)} on it", needed, message, hint)
     seen = Holders.from_report(report)
     if seen.hidden or seen.blind:
-        message = " ".join(["Not everybody who may hold the device can be seen.", *seen.blind])
-        return judge(ONE_USER, None, None, needed, message, "Look as root.")
-    return judge(ONE_USER, True, "nobody", needed, "No other process was found to use the device.")
+        message = " ".join(["Not every process that may hold the device is visible.", *seen.blind])
+        return judge(ONE_USER, None, None, needed, message, "Check as root.")
+    return judge(
+        ONE_USER, True, "nobody", needed, "No other process that uses the device was found."
+    )
 
 
 def _check_cores(known: KnownFacts) -> TuningCondition:
@@ -431,7 +433,7 @@ def check_software(run: TuningRun) -> Iterator[TuningCondition]:
 def _check_repository(run: TuningRun) -> TuningCondition:
     """Check that TUNE_BANK_PATH is readable, writable and executable, as the manual requires."""
     repository = find_repository(run.mode, run.environ)
-    needed = "existing, rwx" if repository.variable == BANK else "rwx, or can be made"
+    needed = "existing, rwx" if repository.variable == BANK else "rwx, or can be created"
     place = repository.base
     if repository.variable != BANK or place in run.new_folders:
         place = _find_existing(place)
@@ -440,8 +442,8 @@ def _check_repository(run: TuningRun) -> TuningCondition:
     if fault is None:
         return judge("repository", True, repository.path, needed, message)
     predicate, hint = fault
-    origin = f"which {repository.variable} names" if repository.variable else "where HOME leads to"
-    message = f"{place}, {origin}, {predicate}; AOE ends with an error. {message}"
+    origin = f"which {repository.variable} names" if repository.variable else "where HOME points"
+    message = f"{place}, {origin}, {predicate}; AOE exits with an error. {message}"
     return judge("repository", False, place, needed, message, hint)
 
 
@@ -497,7 +499,7 @@ def _check_python(environ: Mapping[str, str]) -> TuningCondition:
     match = _VERSION.search(f"{answer.text}\n{answer.errors}")
     if match is None:
         message = answer.problem or f"{path} does not report its version."
-        return judge(name, None, None, needed, message, "Look at that Python.")
+        return judge(name, None, None, needed, message, "Check that Python.")
     enough = (int(match[1]), int(match[2])) >= _OLDEST
     version = match.group()[len("Python ") :]
     message = f"The first python3 on PATH is {path}, Python {version}."

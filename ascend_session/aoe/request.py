@@ -155,7 +155,7 @@ def make_folders(request: Mapping[str, Any]) -> None:
             try:
                 os.makedirs(folder, exist_ok=True)
             except OSError as failure:
-                message = f"{option(name, folder)} cannot be made: {failure.strerror}."
+                message = f"{option(name, folder)} cannot be created: {failure.strerror}."
                 raise ConfigError(message) from None
 
 

@@ -174,7 +174,7 @@ def _iterate_tasks(text: str) -> Iterator[Task]:
 
 
 def _cut_off(at: int) -> _DamageError:
-    return _DamageError(at, "The file ends here, in the middle, and the rest is missing.", True)
+    return _DamageError(at, "The file is cut off here; the rest is missing.", True)
 
 
 def _decode(text: str, at: int) -> Tuple[Any, int]:

@@ -219,12 +219,12 @@ class TuningProgress:
             error = f", error {code.decode('ascii', 'replace')}" if code else ""
             return f"AOE failed: {call.decode('ascii', 'replace')}{error}."
         if _NO_LIBRARY.search(line):
-            return "AOE cannot be loaded: libaoe_tuning.so is missing, or of another version."
+            return "AOE cannot be loaded: libaoe_tuning.so is missing, or has another version."
         if b"in tune mode, training graph handled by tools" in line:
             self._graphs += 1
             return f"The adapter has handed graph {self._graphs} to AOE."
         if b"Aoe tuning graph" in line:
-            return "AOE has begun to tune a graph."
+            return "AOE started tuning a graph."
         if b"Aoe success[" in line:
             return f"Graph {self._graphs} is tuned." if self._graphs else "A graph is tuned."
         return None

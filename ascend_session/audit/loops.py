@@ -91,7 +91,7 @@ def _check_sizes(
     for call, steps in loops:
         if steps is not None and steps not in configured:
             number = next((each for each in configured if each != 1), 1)
-            entry = f"says {_OPTION}={number}" if number != 1 else f"leaves {_OPTION} at 1"
+            entry = f"has {_OPTION}={number}" if number != 1 else f"leaves {_OPTION} at 1"
             in_entry = f"{_OPTION}={steps} in the entry."
             yield Finding(
                 WARNING,

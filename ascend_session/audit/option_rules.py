@@ -70,7 +70,7 @@ _FIELDS: Dict[str, Any] = {
     "b": ((int, float), "True or False is", bool),
 }
 
-_TYPE_ERROR = "Python ends the script with a TypeError."
+_TYPE_ERROR = "Python raises a TypeError."
 
 
 def check_assigned(
@@ -123,8 +123,8 @@ def check_assigned(
 def _variable_without_default(key: str, variable: str) -> Finding:
     return Finding(
         WARNING,
-        f"{key} is what the variable {variable} says; where it is not set, os.getenv gives None "
-        f"and {_TYPE_ERROR}",
+        f"{key} is the value of {variable}; where that is not set, os.getenv returns None and "
+        f"{_TYPE_ERROR}",
         f'Give a default, as in os.getenv("{variable}", "..."), or leave the option out then.',
         "variable-without-default",
     )
@@ -192,7 +192,7 @@ def _check_path(option: Option, value: Any) -> Iterator[Finding]:
         return
     is_absolute = path.startswith("/") or (path[1:3] in (":/", ":\\") and path[0].isalpha())
     if is_absolute and not path.startswith(_COMMON):
-        message = f"{name}={path!r} is a path of one machine; on another one it is not there."
+        message = f"{name}={path!r} is a path of one machine; it does not exist on others."
         hint = "Take it from an argument or a variable, or write it relative to the script."
         yield Finding(INFO, message, hint, "machine-path")
 

@@ -500,8 +500,8 @@ def check_systems(script: Script) -> Iterator[Finding]:
     elif end.runs and all(behind & set(map(id, tree.ancestors(node))) for node in end.runs):
         yield Finding(
             WARNING,
-            "shutdown_system stands behind tf.app.run(), which ends the process and never returns: "
-            "the device is given back only then.",
+            "shutdown_system comes after tf.app.run(), which exits the process and never "
+            "returns: the device is released only then.",
             _WITH,
             "no-shutdown",
             place=script.place(end.runs[-1]),
@@ -512,7 +512,7 @@ def check_systems(script: Script) -> Iterator[Finding]:
         if end.calls:
             place = script.place(end.calls[0])
             begin = "shutdown_system() returns an operation, and nothing runs it here"
-        message = f"{begin}: the device is given back only when the process ends."
+        message = f"{begin}: the device is released only when the process exits."
         is_certain = not start.escapes and not end.escapes and _are_called(start.runs, tree)
         yield Finding(WARNING, message, _WITH, "no-shutdown", place=place, certain=is_certain)
     elif not any(_is_safe(node, tree) for node in end.runs):
@@ -524,8 +524,8 @@ def check_systems(script: Script) -> Iterator[Finding]:
         )
         yield Finding(
             WARNING,
-            "shutdown_system is run here, and an exception on the way skips it: the device is not "
-            "given back, and the other ranks of a job wait for this one until their time is up.",
+            "shutdown_system is run here, and an exception before that skips it: the device is "
+            "not released, and the other ranks of a job wait for this one until they time out.",
             _WITH,
             "shutdown-skipped",
             place=script.place(end.runs[-1]),

@@ -181,5 +181,5 @@ def _say_once(rule: str, findings: List[Finding]) -> Iterator[Finding]:
             yield finding
         elif is_first:
             is_first = False
-            more = f" So it is in {format_count(others, 'other place')}." if others else ""
+            more = f" Also in {format_count(others, 'other place')}." if others else ""
             yield finding._replace(message=finding.message + more)

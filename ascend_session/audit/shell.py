@@ -227,9 +227,9 @@ def check_shell(file: str, data: bytes) -> Iterator[Finding]:
         yield from _check_wait(commands, ranks, size)
         yield from _check_logs(commands, ranks, size)
         if not any(re.match(r"trap\b", each.text) for each in commands):
-            what = "training goes on and keeps its device"
+            what = "training continues and keeps its device"
             if size != 1:
-                what = "ranks go on and keep their devices"
+                what = "ranks continue and keep their devices"
             yield Finding(
                 WARNING,
                 f"The script has no trap: when it is interrupted or killed, the {what}.",
@@ -279,8 +279,8 @@ def _check_python_path(commands: List[ShellCommand]) -> Iterator[Finding]:
         return
     yield Finding(
         WARNING,
-        "PYTHONPATH is replaced: what set_env.sh has put there, npu_bridge among it, is not found "
-        "by Python any more.",
+        "PYTHONPATH is replaced: Python no longer finds what set_env.sh has put there, such as "
+        "npu_bridge.",
         'Keep what is in it, as in export PYTHONPATH="FOLDER:$PYTHONPATH".',
         "python-path-replaced",
         place=setting.place,
@@ -307,30 +307,31 @@ def _check_wait(
     is_strict = any(re.match(r"set\s+-\w*e", each.text) for each in commands)
     severity, is_certain, place = ERROR, True, (waits or ranks)[-1].place
     hint = (
-        f"`ascend-session launch -n {size or 8} train.py` starts the ranks, ends them together and "
-        "passes on the status of the one that failed first."
+        f"`ascend-session launch -n {size or 8} train.py` starts the ranks, stops them together "
+        "and returns the status of the one that failed first."
     )
     if not waits:
         message = (
-            "The ranks are started in the background and nothing waits for them: the script ends "
-            "before they do, and its status says nothing of them."
+            "The ranks are started in the background and nothing waits for them: the script "
+            "exits before they do, and its status does not depend on theirs."
         )
     elif not for_one:
         message = (
-            "`wait` without a process id returns 0 even if a rank has failed: the failure is lost, "
-            "and ranks that wait for that rank in a collective wait on."
+            "`wait` without a process id returns 0 even if a rank has failed: the failure is "
+            "lost, and ranks that wait for it in a collective keep waiting."
         )
     elif is_strict:
         message = ""
     elif not any(_status_matters(commands, each) for each in for_one[:_MOST_WAITS]):
         message = (
-            "The status that `wait` returns for a rank is not looked at: a failed rank is lost."
+            "The status that `wait` returns for a rank is not checked: a failed rank goes "
+            "unnoticed."
         )
         is_certain, place = False, for_one[-1].place
     elif not any(_passes_on_status(each) for each in commands):
         message = (
-            "The status of a rank is looked at, but no `exit` passes it on: the script ends with 0 "
-            "all the same."
+            "The status of a rank is checked, but no `exit` passes it on: the script exits with "
+            "0 anyway."
         )
         is_certain, place = False, for_one[-1].place
     else:
@@ -341,10 +342,10 @@ def _check_wait(
         if not waits:
             message = (
                 "The training is started in the background and nothing waits for it: the script "
-                "ends before it does, and its status says nothing of it."
+                "exits before it does, and its status does not depend on it."
             )
         elif for_one:
-            message = "A training that fails is lost: the script ends with 0 all the same."
+            message = "A failure of the training is lost: the script exits with 0 anyway."
     if message:
         yield Finding(severity, message, hint, "ranks-lost", place=place, certain=is_certain)
     piped = [rank for rank in ranks if _TEE.search(rank.text)]
@@ -352,8 +353,8 @@ def _check_wait(
     is_strict = any("pipefail" in each.text for each in commands)
     if piped and (uses_pid or (for_one and not is_strict)):
         message = (
-            "After a pipeline in the background, $! and its status are those of the last program, "
-            "here tee's or the like: neither the rank's end nor its failure is seen."
+            "After a pipeline in the background, $! and its status are those of the last "
+            "program, such as tee: neither the rank's exit nor its failure is noticed."
         )
         hint = "Write `> file 2>&1 &` instead of the pipe."
         yield Finding(ERROR, message, hint, "rank-behind-pipe", place=piped[-1].place)
@@ -372,7 +373,10 @@ def _check_logs(
         shared = [name for name in names if "$" not in name and "`" not in name]
         is_moved = rank.loop in moving and not "".join(shared).startswith("/")
         if shared and shared[0] != "/dev/null" and rank.loop and size != 1 and not is_moved:
-            message = f"All ranks write to {shared[0]!r}: their lines mix, or the last one stays."
+            message = (
+                f"All ranks write to {shared[0]!r}: their lines mix, or only those of the last "
+                "rank remain."
+            )
             hint = "Write one file for each rank, as in > train_$RANK_ID.log."
             place = rank.place
             yield Finding(WARNING, message, hint, "shared-log", place=place, certain=False)
@@ -413,7 +417,9 @@ def _check_table(value: str, place: Place, is_moved: bool) -> Iterator[Finding]:
     copied: what is not there beside the script may be there all the same.
     """
     if value.startswith("/"):
-        message = f"RANK_TABLE_FILE={value!r} is a path of one machine; on another it is not there."
+        message = (
+            f"RANK_TABLE_FILE={value!r} is a path of one machine; it does not exist on others."
+        )
         hint = "Take it from an argument, or make one: `ascend-session ranktable make`."
         yield Finding(INFO, message, hint, "machine-path", place=place)
         return

@@ -61,7 +61,7 @@ def gather_shape(shape: Shape, rank_size: int) -> Optional[List[Optional[int]]]:
     """
     if shape is None:
         return None
-    first = _first(shape, "allgather puts the ranks' tensors one behind the other")
+    first = _first(shape, "allgather concatenates the ranks' tensors")
     return [first if first is None else first * rank_size, *shape[1:]]
 
 
@@ -71,7 +71,7 @@ def scatter_shape(shape: Shape, rank_size: int) -> Optional[List[Optional[int]]]
     An unknown first dimension stays unknown; the operator checks it when it runs.
 
     Raises:
-        ValueError: For a scalar, or if the first dimension is no multiple of ``rank_size``.
+        ValueError: For a scalar, or if the first dimension is not a multiple of ``rank_size``.
     """
     if shape is None:
         return None
@@ -81,7 +81,7 @@ def scatter_shape(shape: Shape, rank_size: int) -> Optional[List[Optional[int]]]
     if first % rank_size:
         raise ValueError(
             f"reduce_scatter divides the first dimension among {rank_size} ranks, but {first} of "
-            f"the shape {list(shape)} is no multiple of {rank_size}. Pad the tensor."
+            f"the shape {list(shape)} is not a multiple of {rank_size}. Pad the tensor."
         )
     return [first // rank_size, *shape[1:]]
 

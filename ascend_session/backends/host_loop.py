@@ -253,7 +253,7 @@ def _watch_runs() -> None:
         if len(loops) > 1:
             names = ", ".join(loop.operation.name for loop in loops)
             raise UnsupportedError(
-                f"One run was to make several loops ({names}): the adapter knows one.",
+                f"One run would make several loops ({names}): the adapter supports one.",
                 hint="Put the training operations together with tf.group, and loop that.",
             )
 
@@ -346,9 +346,8 @@ class HostInputs:
         for source in repeated:
             if source.obstacle:
                 raise UnsupportedError(
-                    "The steps of a run all get the same from what the host computes, but "
-                    f"{source.name!r} cannot be handed on from one step to the next: "
-                    f"{source.obstacle}.",
+                    f"All steps of a run get the same values from the host, but {source.name!r} "
+                    f"cannot be passed from one step to the next: {source.obstacle}.",
                     hint="Read from an initializable iterator and set enable_data_pre_proc=True, "
                     "so that each step draws its own batch; or run one step a run.",
                 )

@@ -159,8 +159,8 @@ class ModelObserver(SessionObserver):
             (self._averaged, trained.averaged, counting),
             (self._separate, trained.separate, expected),
         ):
-            wanted = [each for name, each in variables.items() if name in names]
-            known.update((each.name, each) for each in self._summarize(session, wanted))
+            selected = [each for name, each in variables.items() if name in names]
+            known.update((each.name, each) for each in self._summarize(session, selected))
 
     def _summarize(self, session: Any, variables: Iterable[Variable]) -> List[VariableSummary]:
         """Return summaries of variables; none where a variable is not initialised."""

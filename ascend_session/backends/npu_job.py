@@ -82,7 +82,7 @@ def check_job(job: Job, environ: Mapping[str, str]) -> None:
     path = environ.get("RANK_TABLE_FILE")
     if path and not os.path.isfile(path):
         raise JobError(
-            f"RANK_TABLE_FILE={path!r}: there is no such file; HCCL would end the process.",
+            f"RANK_TABLE_FILE={path!r}: there is no such file; HCCL would abort the process.",
             hint="export RANK_TABLE_FILE as the path of the job's rank table.",
         )
     if path and not environ.get("RANK_ID") and not environ.get("POD_NAME"):

@@ -70,7 +70,7 @@ def probe(proto: Any, policy: RetryPolicy, environ: Mapping[str, str], job: Job)
             raise error
         wait_s = policy.wait_before_next(failure)
         message = error.message.rstrip(".")
-        _logger.warning("Attempt %d: %s. The next one in %g s.", attempt, message, wait_s)
+        _logger.warning("Attempt %d: %s. Next attempt in %g s.", attempt, message, wait_s)
         time.sleep(wait_s)
 
 
@@ -111,21 +111,21 @@ def _try_once(
                 check=False,
             ).returncode
         except subprocess.TimeoutExpired:
-            how = f"did not end within {timeout_s:g} s"
+            how = f"did not finish within {timeout_s:g} s"
         else:
             if code == 0:
                 return None
-            how = f"ended with {_name_end(code)}"
+            how = f"exited with {_name_end(code)}"
         output.seek(0)
         text = output.read().decode(errors="replace")
-    what = f"initialize_system in a process of its own, which {how},"
+    what = f"initialize_system in a separate process, which {how},"
     error = translate(_ProbeOutput(text), action=what, into=InitializationError)
     if failure_of(error) is not None:
         return error
     lines: List[str] = [line for line in text.splitlines() if line.strip()]
     last = "\n".join(f"  {line}" for line in lines[-_LAST_LINES:])
     tail = f"its last lines:\n{last}" if last else "it wrote nothing."
-    return InitializationError(f"A process of its own for initialize_system {how}; {tail}")
+    return InitializationError(f"The separate process for initialize_system {how}; {tail}")
 
 
 def _name_end(code: int) -> str:

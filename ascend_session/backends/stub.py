@@ -129,7 +129,7 @@ class StubBackend(Backend):
         return (
             f"This program runs on the CPU and not on a device, although {' and '.join(signs)}: "
             f"{reason}.\n  hint: In a container, pass the device in with --device=/dev/davinci0; "
-            "on a host, look at the driver with `npu-smi info`. If the CPU is intended, set "
+            "on a host, check the driver with `npu-smi info`. If the CPU is intended, set "
             "ASCEND_SESSION_BACKEND=stub."
         )
 

@@ -197,13 +197,13 @@ def _replace_opening() -> None:
         original_init(session, target, graph, config)
         _open[id(session)] = session
 
-    def open_next(asked: Tuple[SessionObserver, ...], *arguments: Any) -> None:
+    def open_next(earlier: Tuple[SessionObserver, ...], *arguments: Any) -> None:
         """Have the next observer open the session, which may have been added by one before it."""
-        observer = next((each for each in _observers if each not in asked), None)
+        observer = next((each for each in _observers if each not in earlier), None)
         if observer is None:
             create(*arguments)
         else:
-            observer.open(functools.partial(open_next, (*asked, observer)), *arguments)
+            observer.open(functools.partial(open_next, (*earlier, observer)), *arguments)
 
     @functools.wraps(original_init)
     def __init__(self: Any, target: Any = "", graph: Any = None, config: Any = None) -> None:  # noqa: N807
@@ -273,8 +273,10 @@ def replace_methods() -> None:
     @functools.wraps(original_reset)
     def reset(target: Any, containers: Any = None, config: Any = None) -> None:
         try:
-            wanted = _as_bytes(target)
-            _note_close([each for each in open_sessions() if _as_bytes(each._target) == wanted])
+            target_bytes = _as_bytes(target)
+            _note_close(
+                [each for each in open_sessions() if _as_bytes(each._target) == target_bytes]
+            )
         finally:
             original_reset(target, containers, config)
 

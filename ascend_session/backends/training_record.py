@@ -155,8 +155,8 @@ class TrainingRecorder(SessionObserver):
             os.close(self._fd)
         if sys.stderr is not None:
             sys.stderr.write(
-                f"ascend-session: {self._path} has no more lines from step {self._step} on: {why}. "
-                "The training goes on.\n"
+                f"ascend-session: {self._path} gets no lines from step {self._step} on: {why}. "
+                "The training continues.\n"
             )
 
 

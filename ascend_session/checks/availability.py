@@ -84,7 +84,7 @@ def check_health(report: DeviceReport, physical: Sequence[PhysicalDeviceId]) -> 
         hint = "Use other devices, or look at the host's log."
         yield Finding(ERROR, message, hint, rule=_HEALTH)
     elif unknown:
-        why = " ".join(report.unanswered) or "npu-smi does not say it."
+        why = " ".join(report.unanswered) or "npu-smi does not report it."
         message = f"The health of device(s) {format_ranges(unknown)}: {why}"
         yield Finding(NOT_CHECKED, message, rule=_HEALTH)
     if good:
@@ -157,9 +157,9 @@ def check_holders(seen: Holders) -> Iterator[Finding]:
     for name, holders in seen.held.items():
         here = [str(holder.pid) for holder in holders if holder.here]
         which = "it" if len(holders) == 1 else "them"
-        end = f"End {which} (kill {' '.join(here)}), " if here else ""
+        end = f"Stop {which} (kill {' '.join(here)}), " if here else ""
         if len(here) > _MOST_NAMED:  # such a job ends with the process that started it
-            end = f"End them (`fuser -v /dev/davinci*` lists all {len(holders)}), "
+            end = f"Stop them (`fuser -v /dev/davinci*` lists all {len(holders)}), "
         hint = f"{end}{_WAIT}, or use another device."
         yield Finding(ERROR, f"{_upper(_describe(name, holders))}.", _upper(hint), rule=HOLDERS)
     if seen.hidden:
@@ -167,7 +167,7 @@ def check_holders(seen: Holders) -> Iterator[Finding]:
     elif not seen.held and seen.blind:
         yield Finding(NOT_CHECKED, f"Who holds the devices: {' '.join(seen.blind)}", rule=HOLDERS)
     elif not seen.held:
-        yield Finding(OK, "No other process was found to use the devices.", rule=HOLDERS)
+        yield Finding(OK, "No other process that uses the devices was found.", rule=HOLDERS)
 
 
 def _name_device(device: Device) -> str:
@@ -229,12 +229,12 @@ def await_free(
     if not seen.is_free:
         others = [holder for holders in seen.held.values() for holder in holders]
         here = " ".join(map(str, sorted({other.pid for other in others if other.here})))
-        end = f"end it (kill {here}), " if here else ""
+        end = f"stop it (kill {here}), " if here else ""
         raise DeviceTimeoutError(
             f"After {seconds:g} s {seen}.", hint=f"Wait longer, {end}or use another device."
         )
     if seen.notes:
-        _logger.info("No process was found to use the device. %s", " ".join(seen.notes))
+        _logger.info("No process that uses the device was found. %s", " ".join(seen.notes))
 
 
 def await_gone(

@@ -163,13 +163,15 @@ def check_folder(path: str) -> Iterator[Finding]:
         nearest = os.path.dirname(nearest)
     fault = _find_fault(nearest)
     if fault:
-        message = f"The folder {path} cannot be made: {nearest} {fault}."
+        message = f"The folder {path} cannot be created: {nearest} {fault}."
         hint = f"Give {option('log_dir')}, a folder in which this user may write."
         yield Finding(ERROR, message, hint, rule=FOLDER)
         return
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
     if limit != resource.RLIM_INFINITY and limit >> 20 < _FULL_MB:
-        message = f"A file may have {limit >> 10} KB here: a rank that writes a longer log fails."
+        message = (
+            f"A file may have at most {limit >> 10} KB here: a rank that writes a longer log fails."
+        )
         yield Finding(WARNING, message, "Raise the limit with 'ulimit -f'.", rule=_SPACE)
     try:
         disk = os.statvfs(nearest)
@@ -177,7 +179,7 @@ def check_folder(path: str) -> Iterator[Finding]:
         yield Finding(NOT_CHECKED, f"The disk of {nearest}: {error.strerror}.", rule=_SPACE)
         return
     name = f"The disk of {nearest}, to which logs are written,"
-    hint = f"Make room, or give {option('log_dir')} on another disk."
+    hint = f"Free space, or give {option('log_dir')} on another disk."
     free_mb = (disk.f_bfree if os.geteuid() == 0 else disk.f_bavail) * disk.f_frsize >> 20
     if disk.f_blocks == 0:
         yield Finding(NOT_CHECKED, f"{name} does not report its free space.", rule=_SPACE)

@@ -109,7 +109,7 @@ def inspect_interpreter(
                 facts[str(name)] = value
     problem = answer.problem
     if problem is None and not facts.get("done"):
-        problem = f"{program} ended before it had listed its packages."
+        problem = f"{program} exited before it had listed its packages."
     parts = ("tensorflow", "npu_bridge", "hccl", "tbe")
     errors = {part: facts[f"{part} error"] for part in parts if f"{part} error" in facts}
     return Interpreter(
@@ -142,7 +142,7 @@ def check_interpreter(interpreter: Interpreter, on_devices: bool) -> Iterator[Fi
         message = f"{program} is Python {python} with TensorFlow {versions['tensorflow']}."
         yield Finding(OK, message, rule=TENSORFLOW)
     elif python is not None:
-        message = "Python ended before TensorFlow was imported."
+        message = "Python exited before TensorFlow was imported."
         yield Finding(NOT_CHECKED, message, rule=TENSORFLOW)
     if on_devices:
         tensorflow, adapter = versions.get("tensorflow", ""), versions.get("npu_bridge", "")
@@ -174,7 +174,7 @@ def _check_adapter(interpreter: Interpreter) -> Iterator[Finding]:
             )
             yield Finding(ERROR, message, hint, rule=_ADAPTER)
         elif name not in versions and python is not None:
-            yield Finding(NOT_CHECKED, f"Python ended before {name} was imported.", rule=_ADAPTER)
+            yield Finding(NOT_CHECKED, f"Python exited before {name} was imported.", rule=_ADAPTER)
     if "tbe" in errors:
         yield Finding(
             ERROR,
@@ -187,7 +187,7 @@ def _check_adapter(interpreter: Interpreter) -> Iterator[Finding]:
     elif "tbe" in versions:
         yield Finding(OK, "tbe, the operator compiler, can be imported.", rule=_COMPILER)
     elif python is not None:
-        yield Finding(NOT_CHECKED, "Python ended before tbe was imported.", rule=_COMPILER)
+        yield Finding(NOT_CHECKED, "Python exited before tbe was imported.", rule=_COMPILER)
     if not errors and {"npu_bridge", "hccl"} <= set(versions):
         adapter = " ".join(filter(None, ("npu_bridge", versions["npu_bridge"])))
         yield Finding(OK, f"{adapter} and hccl can be imported.", rule=_ADAPTER)

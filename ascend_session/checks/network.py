@@ -100,8 +100,8 @@ class Interfaces:
         if down:
             message = f"The network link of device(s) {format_ranges(down)} is down."
             hint = (
-                f"Look at cable and switch; `hccn_tool -i {down[0]} -link -g` shows it, and "
-                "`-cfg recovery` restores its settings."
+                f"Check cable and switch; `hccn_tool -i {down[0]} -link -g` shows it, and `-cfg "
+                "recovery` restores its settings."
             )
             yield Finding(need.links, message, hint, rule=_LINK)
         if unknown and not need.is_alone:
@@ -190,7 +190,7 @@ def check_ports(
             ports. None means all ports.
     """
     if _VARIABLE in find_refusals(environ):
-        message = f"The ports of HCCL: {_VARIABLE}={environ[_VARIABLE]!r} is none."
+        message = f"The ports of HCCL: {_VARIABLE}={environ[_VARIABLE]!r} is not valid."
         yield Finding(NOT_CHECKED, message, rule=PORTS)
         return
     ports = _select_ports(environ, physical)
@@ -257,10 +257,10 @@ def _report_taken(
         which = f"Port(s) {format_ranges(ports)} of HCCL"
         move = f"export {_VARIABLE} as the first of {BASE_PORTS} others"
         if user is None:
-            message = f"{which} cannot be bound, and no process was found to use them."
+            message = f"{which} cannot be bound, and no process that uses them was found."
             yield Finding(WARNING, message, f"If HCCL fails there (EJ0003), {move}.", rule=PORTS)
         elif user.listens:
-            hint = f"End it, {move}, and reserve them: {reserve}."
+            hint = f"Stop it, {move}, and reserve them: {reserve}."
             yield Finding(ERROR, f"{which} are used by {user.name}.", hint, rule=PORTS)
         else:
             message = f"{which} are used by a connection of {user.name} at the moment."

@@ -88,7 +88,7 @@ class Section(NamedTuple):
         """Sum up the times of all items, in a sentence."""
         sums = compute_totals(self.items)
         if not sums.number:
-            return f"{format_count(len(self.items), self.noun)}, of which no time is known."
+            return f"{format_count(len(self.items), self.noun)}, without known times."
         faster = f" ({100 * (sums.before / sums.after - 1):.2f} % faster)" if sums.after else ""
         rest = len(self.items) - sums.number
         times, are = ("time", "is") if rest == 1 else ("times", "are")
@@ -162,7 +162,7 @@ def _model_sentences(results: Results) -> List[str]:
                 continue
             reported = ""
             if model.reported is not None:
-                reported = f" ({model.reported:.2f} % faster, says AOE)"
+                reported = f" ({model.reported:.2f} % faster, as AOE reports)"
             sentence = (
                 f"The model took {model.before:,.3f} ms before and takes {model.after:,.3f} ms, "
                 f"{model.before - model.after:,.3f} ms less{reported}."

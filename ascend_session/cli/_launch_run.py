@@ -208,7 +208,7 @@ class _Screen:
         screen.put(0, text.encode("utf-8", "backslashreplace"))
         while not screen.close(_SIGNAL_POLL_S) and len(self._signals.noted) == self._known_signals:
             pass
-        return [sentence.partition(" The job goes on")[0] for sentence in troubles]
+        return [sentence.partition(" The job continues")[0] for sentence in troubles]
 
     def _describe(self, event: Event) -> None:
         if isinstance(event, Planned):
@@ -223,31 +223,31 @@ class _Screen:
         elif isinstance(event, events.Ended):
             self._alive -= 1
             if event.status != 0:
-                end = f"has ended with exit code {event.status}"
+                end = f"exited with code {event.status}"
                 if event.status < 0:
-                    end = f"was ended by {signal_name(-event.status)}"
+                    end = f"was killed by {signal_name(-event.status)}"
                 self._failures[event.rank] = f"Rank {event.rank} {end}"
         elif isinstance(event, events.NotBound):
             self._say_once(not_bound(event.rank, event.text))
         elif isinstance(event, events.Stopping):
             self._describe_stop(event)
         elif isinstance(event, events.Killing):
-            self._say("What has not ended by now is killed.")
+            self._say("Killing the processes that have not exited.")
         elif isinstance(event, events.LeftBehind):
             left = ", ".join(event.processes)
-            self._say(f"The ranks have ended, but left processes behind, which end now: {left}.")
+            self._say(f"All ranks exited but left processes running; stopping them: {left}.")
         elif isinstance(event, events.PassedOn):
             self._say(_describe_passed_on(event))
         elif isinstance(event, Continued):
             paused = format_duration(event.paused_s)
-            self._say(f"The ranks were stopped for {paused}, as the launcher was, and go on.")
+            self._say(f"The ranks were suspended for {paused}, as the launcher was, and continue.")
         elif isinstance(event, events.Awaiting):
             numbers = [int(rank) for rank in event.ranks if rank.isdigit()]
             who = format_ranges(numbers) or ", ".join(event.ranks)
             noun = "rank" if len(event.ranks) == 1 else "ranks"
             self._say(
-                f"note: the script has ended without waiting for {noun} {who}, which it has "
-                "started; the job goes on until they end. Write `wait` at its end."
+                f"note: the script exited without waiting for {noun} {who}that it started; the "
+                "job continues until they exit. Write `wait` at its end."
             )
         elif isinstance(event, events.BackgroundAwaited):
             self._say(_describe_background(event))
@@ -258,7 +258,7 @@ class _Screen:
             self._say(f"note: {event.note}")
         elif isinstance(event, events.Stalled):
             then = f"SIGKILL in {self._config.grace:g} s"
-            self._say(f"The job has stalled: every rank is asked to end, and gets {then}.")
+            self._say(f"The job has stalled: stopping all ranks ({then}).")
 
     def _describe_plan(self, plan: "Plan") -> None:
         """Say what begins: how many ranks, on what and why, and where their logs are."""
@@ -271,8 +271,8 @@ class _Screen:
         counted = plan.backend.explain_count(plan.environ)
         if is_chosen and not is_by_table and counted is not None:
             self._say(
-                "Without -n before the script, and without a device to count, the job has "
-                f"{count}, as many as {counted}."
+                f"No -n before the script and no device to count: starting {count}, as many as "
+                f"{counted}."
             )
 
     def _describe_stop(self, event: events.Stopping) -> None:
@@ -284,14 +284,11 @@ class _Screen:
             self._say(f"{failure}. The others get SIGTERM now, and {then}.")
         elif event.why == "asked" and self._signals.noted:
             name = signal_name(self._signals.noted[0])
-            self._say(
-                f"{name}: every rank is asked to end, and gets {then}. "
-                "A second one kills them at once."
-            )
+            self._say(f"{name}: stopping all ranks ({then}). A second one kills them at once.")
         elif event.why == "repeated":
-            self._say(f"Each rank starts all ranks: every one is asked to end, and gets {then}.")
+            self._say(f"Each rank starts all ranks: stopping them ({then}).")
         elif event.why == "told":
-            self._say(f"The job's guardian got a signal: every rank is asked to end; {then}.")
+            self._say(f"The job's guardian got a signal: stopping all ranks ({then}).")
 
     def _say_once(self, sentence: str) -> None:
         if sentence not in self._notes:
@@ -321,7 +318,7 @@ def _describe_passed_on(event: events.PassedOn) -> str:
     if not event.processes:
         return f"{name} was passed on to nobody: no rank catches it."
     if event.signal == signal.SIGINT:
-        again = f"another one within {AGAIN_S:g} s ends the job"
+        again = f"another one within {AGAIN_S:g} s stops the job"
         return f"Ctrl-C went to the rank that has the terminal; {again}."
     noun = "process" if len(event.processes) == 1 else "processes"
     return f"{name} was passed on to {noun} {format_ranges(event.processes)}."

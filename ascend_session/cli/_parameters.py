@@ -168,8 +168,8 @@ class CommandGroup(Command, click.Group):
 
     def summarize(self, ctx: click.Context, name: str) -> str:
         """Return what a command is for, in a sentence."""
-        found = self.get_command(ctx, name)
-        return "" if found is None else str(found.help).partition("\n\n")[0]
+        command = self.get_command(ctx, name)
+        return "" if command is None else str(command.help).partition("\n\n")[0]
 
     def resolve_command(self, ctx: click.Context, args: List[str]) -> Any:
         """Find the subcommand; for an unknown one, name the one that may be meant."""

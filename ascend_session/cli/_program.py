@@ -30,7 +30,7 @@ COMMANDS = {
     "aoe": "Tune operators or subgraphs with AOE, the vendor's tuner.",
     "audit": "Find options in scripts that have no effect, or not the expected one.",
     "guide": "Show the guides that come with the package.",
-    "completion": "Print what makes a shell complete commands and options.",
+    "completion": "Print a script that completes commands and options in a shell.",
 }
 """The commands in the order of the help, each with the first sentence of its own help."""
 

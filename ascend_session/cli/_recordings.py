@@ -102,7 +102,7 @@ def read_recording(path: str) -> Recording:
     """
     header, steps, notes = _read_file(path)
     if not steps:
-        what = "has no training run" if header else "is no record of a training"
+        what = "has no training run" if header else "is not a record of a training"
         hint = "Write one with ascend-session run --record FILE, or launch --record FILE."
         raise ConfigError(f"{path} {what}.", hint=hint)
     own = _read_number(header, "rank", 0)
@@ -119,7 +119,7 @@ def read_recording(path: str) -> Recording:
         else:
             missing.append(rank)
     if missing and any(os.path.exists(other) for _, other in others):
-        notes.append(f"{path}: nothing is recorded of ranks {format_ranges(missing)}.")
+        notes.append(f"{path}: it has no record of ranks {format_ranges(missing)}.")
     return recording
 
 

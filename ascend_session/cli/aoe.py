@@ -47,9 +47,9 @@ aoe = CommandGroup(name="aoe", help=_HELP)
 @OPTIONS.flag("--dry-run", "Show the conditions and start nothing; needs no device.")
 @OPTIONS.flag("--json as_json", "Print one JSON object; only with --dry-run.")
 @OUTPUT.value(
-    "--work-path", "FOLDER", "Folder for result files (ASCEND_WORK_PATH); made if missing."
+    "--work-path", "FOLDER", "Folder for result files (ASCEND_WORK_PATH); created if missing."
 )
-@OUTPUT.value("--bank", "FOLDER", "Tuned repository (TUNE_BANK_PATH); made if missing.")
+@OUTPUT.value("--bank", "FOLDER", "Tuned repository (TUNE_BANK_PATH); created if missing.")
 @OPTIONS.value(
     "--device",
     "ID",

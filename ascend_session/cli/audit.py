@@ -41,7 +41,9 @@ def _parse_severity(context: Any, parameter: Any, word: str) -> str:
     show_default=True,
     callback=_parse_severity,
 )
-@_SELECTION.flag("--certain", "Leave out what is only possible: it depends on other code, say.")
+@_SELECTION.flag(
+    "--certain", "Leave out findings that are only possible because they depend on other code."
+)
 @_CHANGES.flag("--diff", "Show the certain fixes as a diff, each with its reason; write nothing.")
 @_CHANGES.flag("--fix", "Write what --diff shows; on a terminal, ask first.")
 @_SELECTION.flag(

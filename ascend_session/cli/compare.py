@@ -16,9 +16,7 @@ _MOST = 10  # differences of one step that are listed
 @command("compare")
 @argument("a", "A")
 @argument("b", "B")
-@OPTIONS.value(
-    "--rtol", "X", "Largest relative difference that counts as none.  [default: 1e-5]", type=float
-)
+@OPTIONS.value("--rtol", "X", "Largest relative difference to ignore.  [default: 1e-5]", type=float)
 @JSON
 def compare(a: str, b: str, rtol: Optional[float], as_json: bool) -> None:
     """Find the first step at which two recorded trainings differ.
@@ -38,29 +36,30 @@ def compare(a: str, b: str, rtol: Optional[float], as_json: bool) -> None:
     if not 0 <= rtol < 1:
         raise click.BadParameter("must be 0 or more, and below 1.", param_hint="--rtol")
     with exit_on_error(2, as_json):
-        found = compare_recordings(read_recording(a), read_recording(b), rtol)
-        if not found.compared:
+        comparison = compare_recordings(read_recording(a), read_recording(b), rtol)
+        if not comparison.compared:
             hint = "Have both scripts fetch the loss by the same name in the run that trains."
             raise ConfigError("A and B have no value in common at the same step.", hint=hint)
     if as_json:
-        show_json(found.as_dict())
+        show_json(comparison.as_dict())
     else:
-        click.echo("\n".join(_write(found)))
-    raise Exit(0 if found.is_equal else 1)
+        click.echo("\n".join(_write(comparison)))
+    raise Exit(0 if comparison.is_equal else 1)
 
 
-def _write(found: Comparison) -> Iterator[str]:
-    for each in found.first[:_MOST]:
+def _write(comparison: Comparison) -> Iterator[str]:
+    for each in comparison.first[:_MOST]:
         yield str(each)
-    if len(found.first) > _MOST:
-        yield f"{len(found.first) - _MOST} more values differ at this step."
-    if not found.first:
-        yield f"All {found.steps} recorded steps that both have agree, in {found.compared} values."
-    if found.lengths[0] != found.lengths[1]:
-        yield f"A has {found.lengths[0]} steps and B has {found.lengths[1]}."
-    for name, (in_a, in_b) in found.setup.items():
+    if len(comparison.first) > _MOST:
+        yield f"{len(comparison.first) - _MOST} more values differ at this step."
+    if not comparison.first:
+        count = comparison.compared
+        yield f"All {comparison.steps} recorded steps in common agree, in {count} values."
+    if comparison.lengths[0] != comparison.lengths[1]:
+        yield f"A has {comparison.lengths[0]} steps and B has {comparison.lengths[1]}."
+    for name, (in_a, in_b) in comparison.setup.items():
         yield f"The {name} is {_show(in_a)} in A and {_show(in_b)} in B."
-    yield from found.notes
+    yield from comparison.notes
 
 
 def _show(value: object) -> str:

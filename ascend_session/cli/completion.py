@@ -46,7 +46,7 @@ def _check_shell(context: Any, parameter: Any, shell: str) -> str:
 @command("completion")
 @argument("shell", "SHELL", shell_complete=_complete, callback=_check_shell)
 def completion(shell: str) -> None:
-    """Print what makes a shell complete commands and options.
+    """Print a script that completes commands and options in a shell.
 
     SHELL is bash, zsh or fish. `ascend-session guide getting_started` says where to put it.
 

@@ -201,7 +201,9 @@ def _compare_with_toolkit(
 
     files = find_ops_info_files(os.environ, host_root(os.environ), toolkit)
     if not files:
-        return report._replace(toolkit=None, not_checked="No toolkit with lists of operators here.")
+        return report._replace(
+            toolkit=None, not_checked="No toolkit with lists of operators was found."
+        )
     if soc is None and len(files) == 1:
         (soc,) = files
     if soc not in files:

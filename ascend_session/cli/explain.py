@@ -51,14 +51,14 @@ _MOST_STDIN_BYTES = 64 << 20
 _WHOLE_CODE = re.compile(r"E[A-Z][0-9]{4}")
 
 _KINDS = {
-    "transient": "passes by itself: start again, in a new process",
+    "transient": "goes away by itself: start again, in a new process",
     "secondary": "follows from the failure of another rank: look there first",
     "permanent": "fails in the same way until something is changed",
     "hardware": "an administrator has to look at the device",
-    "ambiguous": "may pass: try once more, after a look at who holds the device",
+    "ambiguous": "may go away: try once more, after checking who holds the device",
 }
-_UNLISTED = "unknown; the table does not have this code, and the vendor's own words stand here"
-_VAGUE = "says that something failed, not what: the lines around it count"
+_UNLISTED = "unknown; this is the vendor's own message, because the table does not have this code"
+_VAGUE = "reports that something failed, not what: read the lines around it"
 
 
 @command("explain")
@@ -68,9 +68,9 @@ def explain(what: Tuple[str, ...], as_json: bool) -> None:
     """Explain an error code, a log, or what became of an old job.
 
     CODE is an error code of the vendor, such as EI0006 or 507033, or a line with one. FILE is any
-    log, and - the standard input. FOLDER is that of a job of `launch`, or of several, of which the
-    newest counts: what `launch` said at its end comes first, then what else the logs say. In any
-    other folder, and among several logs, the cause is found, and whom they name as the other end.
+    log; - is the standard input. FOLDER is that of one or several jobs of `launch`, the newest of
+    which counts: what `launch` reported at its end comes first, then what the logs add. In any
+    other folder, and among several logs, it finds the cause, and the peers that the logs name.
 
     Exit code: 0 if the job succeeded, or if a cause or the meaning of a code is known; 1 if nothing
     is known; 2 if the command is wrong, or a file is missing or cannot be read.
@@ -99,7 +99,7 @@ def explain(what: Tuple[str, ...], as_json: bool) -> None:
         return
     if failures and all(_CODE.fullmatch(word) for word in what):
         unknown = [word for word in what if look_up(word) is None]
-        complain(f"Nothing is known of {join_words(unknown)}.", _hint_for(unknown[0]), ERROR)
+        complain(f"Nothing is known about {join_words(unknown)}.", _hint_for(unknown[0]), ERROR)
         _show_codes(failures, as_json)
         raise Exit(1)
     text = " ".join(what)
@@ -109,7 +109,7 @@ def explain(what: Tuple[str, ...], as_json: bool) -> None:
         return
     if as_json:
         show_json(_explanation_as_dict(explanation, []))
-    fail(f"Nothing is known of {shorten(text)!r}.", _hint_for(text))
+    fail(f"Nothing is known about {shorten(text)!r}.", _hint_for(text))
 
 
 def refuse_codes(words: Sequence[str], what: str) -> None:
@@ -215,7 +215,7 @@ def _read_all(what: Sequence[str]) -> "Tuple[List[SavedLaunch], List[Log]]":
             paths.append(word)
         else:
             _refuse(
-                f"{word!r} cannot be read: it is no regular file, or not yours.",
+                f"{word!r} cannot be read: it is not a regular file, or not yours.",
                 "`ascend-session explain -` reads what a program writes to it.",
             )
     return launches, [*logs, *read_logs(paths)]
@@ -421,7 +421,7 @@ def _list_findings(
         yield "Logs", f"{len(logs)}, which --json lists"
     cut = [log.path for log in logs if not log.is_whole]
     if cut:
-        yield "Cut", f"only the end was read of {join_words(cut[:_MOST_PEERS])}"
+        yield "Cut", f"only the end of {join_words(cut[:_MOST_PEERS])} was read"
 
 
 def _list_peers(peers: "Sequence[Tuple[Peer, int]]") -> List[Tuple[str, str]]:

@@ -45,8 +45,8 @@ _COMMANDS = {
 
 @command("guide")
 @argument("name", "[NAME]...")
-@OPTIONS.flag("--search", "List the sections in which all of the words NAME stand.")
-@OPTIONS.flag("--all whole", "Let --search look at the pages for contributors, too.")
+@OPTIONS.flag("--search", "List the sections that have all words of NAME.")
+@OPTIONS.flag("--all whole", "Let --search also look through the pages for contributors.")
 @OPTIONS.flag("--json as_json", "Print what --search finds as one JSON array.")
 def guide(name: Tuple[str, ...], search: bool, whole: bool, as_json: bool) -> None:
     """Show the guides that come with the package.

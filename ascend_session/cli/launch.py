@@ -75,7 +75,7 @@ _CHECKS = OptionGroup("Checks, waits and failures")
 @_TABLE.value("--rank-table", "FILE", "Rank table of the job.")
 @_TABLE.flag(
     "--no-rank-table",
-    "Use no table: let ranks meet at one of them, the chief (CM_* variables).",
+    "One server only: no rank table; ranks find each other through the chief (CM_* variables).",
 )
 @_TABLE.value("--chief-ip", "ADDRESS", "Address of the chief.")
 @_TABLE.value("--chief-port", "PORT", "Port of the chief.  [default: a free one]", type=int)
@@ -94,7 +94,7 @@ _CHECKS = OptionGroup("Checks, waits and failures")
 @_CHECKS.value(
     "--stall-timeout",
     "SECONDS",
-    "End a job that has written nothing and used no CPU for this long.",
+    "Stop a job that has written nothing and used no CPU for this long.",
     type=float,
 )
 @_CHECKS.value(
@@ -103,7 +103,7 @@ _CHECKS = OptionGroup("Checks, waits and failures")
     "Restart up to N times after a temporary failure or a killed rank.",
     type=int,
 )
-@_PROCESSES.value("--bind", "HOW", "Bind ranks to CPUs: auto (near the device), even or none.")
+@_PROCESSES.value("--bind", "HOW", "Pin ranks to CPUs: auto (near the device), even or none.")
 @OUTPUT.value(
     "--show", "LIST", "Show the output of these ranks: all, none, or a list such as 0,4-7."
 )
@@ -114,7 +114,7 @@ _CHECKS = OptionGroup("Checks, waits and failures")
     "Give rank K the terminal, for a debugger; the others write to files only.",
     type=int,
 )
-@OUTPUT.flag("--timestamps", "Begin each line with the time.")
+@OUTPUT.flag("--timestamps", "Start each line with the time.")
 @OUTPUT.value("--events", "FILE", "Write the job's events as JSON lines.")
 @_CHECKS.flag("--no-preflight", "Start without checking the host first.")
 @_CHECKS.value(
@@ -154,7 +154,7 @@ def launch(
     """Start a script on every device, as one job.
 
     Each rank is a process of its own, with one device. The output of all ranks is shown, and kept
-    in files. When a rank fails, the others are ended, and the first failure is explained.
+    in files. When a rank fails, the others are stopped, and the first failure is explained.
 
     SCRIPT is a Python script, a module (-m) or any program (--no-python). Arguments after SCRIPT
     are passed on to it.

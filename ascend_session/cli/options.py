@@ -177,7 +177,7 @@ def _list_facts(option: "Option") -> Iterator[Tuple[str, str]]:
     scopes = [f"{option.scope}: {reference.SCOPES[option.scope]}"]
     scopes += [f"also sent at scope {scope!r}" for scope in option.other_scopes]
     if option.sticky:
-        scopes.append("its value stays in the process after its session has gone")
+        scopes.append("its value stays in the process after its session is closed")
     yield from label_first("Scope", scopes)
     if option.applies:
         yield "Applies to", option.applies

@@ -89,7 +89,7 @@ def new(name: str, source: str, toolkit: Optional[str], force: bool, as_json: bo
 @precision.command("set")
 @_NAME
 @argument("modes", "OP=MODE...")
-@OPTIONS.flag("--node", "Take OP as the name of a node instead of a type.")
+@OPTIONS.flag("--node", "OP is the name of a node, not a type.")
 @_TOOLKIT
 @JSON
 def set_modes(

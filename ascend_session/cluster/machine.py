@@ -36,7 +36,7 @@ def check_removed(environ: Mapping[str, str]) -> None:
     if names:
         have, them = ("has", "it") if len(names) == 1 else ("have", "them")
         raise JobError(
-            f"{join_words(names)} {have} no effect any more: the ranks of a job on the stub meet "
+            f"{join_words(names)} {have} no effect any more: all ranks of a job on the stub run "
             "on one machine.",
             hint=f"Unset {them}. {ONE_MACHINE}",
         )
@@ -56,8 +56,8 @@ def check_first_host(host: str, source: str, environ: Mapping[str, str]) -> None
     addresses = _resolve(host) or _resolve(_ask_slurm(host))
     if addresses and not any(map(_is_own_address, addresses)):
         raise JobError(
-            f"Rank 0 of this job is on {host} ({source}), and this is another machine, "
-            f"{socket.gethostname()}; the ranks of a job on the stub meet on one machine.",
+            f"Rank 0 of this job is on {host} ({source}), but this machine is "
+            f"{socket.gethostname()}; all ranks of a job on the stub run on one machine.",
             hint=ONE_MACHINE,
         )
 

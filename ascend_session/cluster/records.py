@@ -40,7 +40,7 @@ def clear_records(path: str, ranks: Iterable[int]) -> None:
     for path in [name_record(path, rank) for rank in ranks]:
         try:
             if os.path.exists(path) and not os.path.isfile(path):
-                raise OSError(0, "it is no regular file")
+                raise OSError(0, "it is not a regular file")
             with open(path, "ab") as file:
                 with contextlib.suppress(OSError):  # a file system without locks
                     try:

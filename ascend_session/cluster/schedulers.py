@@ -323,8 +323,8 @@ def refuse_other_launchers(environ: Mapping[str, str], identity: Identity) -> No
         named = f"{rank} and {size} ({source}) say" if size else f"{rank} ({source}) says"
         count = f"${size_name}" if size_name else "NUMBER_OF_PROCESSES"
         raise JobError(
-            f"{named} that this process is one of several, but no variable that is taken gives its "
-            "rank: it would be rank 0 of 1, and each process train a model of its own.",
+            f"{named} that this process is one of several, but no variable that is read gives "
+            "its rank: it would be rank 0 of 1, and each process would train its own model.",
             hint=f"export RANK_ID=${rank_name} RANK_SIZE={count} in each process, or start them "
             f"with ascend-session launch; export {CHOICE}=none if they are independent.",
         )

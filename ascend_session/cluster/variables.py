@@ -111,7 +111,7 @@ def find_traps(environ: Mapping[str, str]) -> List[str]:
     """List, in sentences, contradictions in an environment that the adapter does not report.
 
     In most cases it silently switches collectives off, and every rank trains alone; in the others
-    HCCL or the adapter ends the process.
+    HCCL or the adapter aborts the process.
     """
     traps = []
     table, chief = environ.get("RANK_TABLE_FILE"), environ.get("CM_CHIEF_IP")
@@ -127,8 +127,8 @@ def find_traps(environ: Mapping[str, str]) -> List[str]:
             traps.append(f"RANK_TABLE_FILE is set, but RANK_SIZE={number}.")
         if rank and read_number(environ, "RANK_ID") is None:
             traps.append(
-                f"RANK_ID={rank!r} is not a rank; current HCCL ends the process, with a rank table "
-                "of version 1.0."
+                f"RANK_ID={rank!r} is not a rank; current HCCL aborts the process, with a rank "
+                "table of version 1.0."
             )
     if chief:
         if size:
@@ -141,7 +141,7 @@ def find_traps(environ: Mapping[str, str]) -> List[str]:
         if workers and (number is None or number < 1):
             traps.append(f"CM_WORKER_SIZE={workers!r} is not a number of processes.")
     if not isinstance(read_task(environ), (dict, type(None))):
-        traps.append("The task in TF_CONFIG is not an object; the adapter ends the process.")
+        traps.append("The task in TF_CONFIG is not an object; the adapter aborts the process.")
     task_type = read_task_type(environ)
     if task_type == "ps":
         traps.append(

@@ -104,9 +104,10 @@ def _advise_on_packages(error: BaseException, request: RunRequest) -> Optional[s
 _ON_MESSAGES = (
     (  # TensorFlow computes NCHW on accelerators only.
         re.compile(r"only supports? (?:the )?NHWC|NHWC tensor format on the CPU"),
-        "{place} is in NCHW, which TensorFlow cannot compute on this CPU; that says nothing of a "
-        "device. To run it here, give convolutions, poolings and batch normalizations data_format="
-        "'NHWC' ('channels_last' in Keras and tf.layers), and the images in that order.",
+        "{place} is in NCHW, which TensorFlow cannot compute on this CPU; that does not concern "
+        "a device. To run it here, give convolutions, poolings and batch normalizations "
+        "data_format='NHWC' ('channels_last' in Keras and tf.layers), and the images in that "
+        "order.",
     ),
     (  # The vendor hides the variables of a loss scale from Keras.
         re.compile(r"uninitialized value (?:\S*/)?(loss_scale|good_steps|bad_steps)\b"),
@@ -157,7 +158,9 @@ def _advise_on_tensorflow1(error: BaseException) -> Optional[str]:
     missing = _missing_name(error, tensorflow)
     if missing is not None:
         name, has_new_name = missing
-        remedy = f"{_OLD}, {_RENAMED}." if has_new_name else f"{_OLD}: TensorFlow 2 has not got it."
+        remedy = (
+            f"{_OLD}, {_RENAMED}." if has_new_name else f"{_OLD}: TensorFlow 2 does not have it."
+        )
         return f"{_place(error)} needs {name}, which is TensorFlow 1's; {here}. {remedy}"
     if isinstance(error, (RuntimeError, ValueError)) and _GRAPH_ONLY.search(str(error)):
         return (

@@ -77,6 +77,6 @@ def check_loop(session: Any, steps: int) -> None:
     entry_steps = options.get("iterations_per_loop", 1)
     if entry_steps != steps:
         warn(
-            f"Each run makes {steps} steps, but the session's {ENTRY_NAME} entry says "
+            f"Each run makes {steps} steps, but the session's {ENTRY_NAME} entry has "
             f"iterations_per_loop={entry_steps}; the vendor demands the same number in both."
         )

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # Sections of the report in their order, with their headings
 _SECTIONS = (
-    ("refused", "Errors, which end the run on a device:"),
+    ("refused", "Errors that abort the run on a device:"),
     ("host", "Errors on a device whose host has the files of this machine:"),
     ("differs", "Trains otherwise than the script suggests:"),
     ("silent", "Ignored:"),
@@ -169,7 +169,7 @@ def _list_sessions(sessions: Sequence[Mapping[str, Any]], has_own: bool) -> List
     if has_own:
         sentences = ["The sessions of ascend_session are not listed: it has checked their options."]
     elif not sessions:
-        sentences = ["The script has opened no session."]
+        sentences = ["The script did not open a session."]
     entry = "one" if any(each["has_entry"] for each in opened) else "an NpuOptimizer entry"
     for has_entry, words in (
         (True, "with an NpuOptimizer entry"),

@@ -494,7 +494,7 @@ def _refuse_run(*arguments: Any, **named: Any) -> None:
     raise LifecycleError(
         "This session was open when the device was shut down (NPUShutdown, npu_close); each of its "
         "runs fails with an InternalError on a device.",
-        hint="Shut down when all sessions have ended.",
+        hint="Shut down when all sessions are closed.",
     )
 
 

@@ -97,7 +97,7 @@ def write_config(proto: Any, verdict: EntryVerdict, source: Mapping[str, str]) -
     options = set(options_by_key(AdapterOptions)) - verdict.defaults
     is_cut = not options & set(verdict.written) <= set(written)
     if config is None or (verdict.refused and is_cut):
-        by = "a device ends the run for" if verdict.refused else "AscendConfig refuses"
+        by = "a device aborts the run because of" if verdict.refused else "AscendConfig refuses"
         reasons = verdict.refused or list(left_out.values())
         others = [each for each in findings if each not in reasons]
         return "\n".join(

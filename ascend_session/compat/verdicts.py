@@ -187,7 +187,7 @@ def _explain(key: str, ends: Ends, view: AdapterView) -> Finding:
     """Report an option or a variable that ends the run, though no type or rule refuses it."""
     given = view.all if key in view.all else view.environ
     written = f"{key}={given[key]!r}" if key in given else key
-    return Finding(ERROR, f"{written} ends the run on a device: {ends.wants}.", option=key)
+    return Finding(ERROR, f"On a device {written} would abort the run: {ends.wants}.", option=key)
 
 
 def key_of(finding: Finding) -> str:
@@ -301,11 +301,11 @@ def describe_host_operators(values: Mapping[str, Any], graph: Any) -> List[str]:
             names.append(operation.name)
     if not names:
         return []
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
     return [
-        f"On a device a run with {names[0]!r}{more} ends, unless all of the run is for the host: "
-        "mix_compile_mode=True leaves the operator there, but it uses a variable. Write it outside "
-        "of without_npu_compile_scope, or set variable_placement to Host."
+        f"On a device, running {names[0]!r}{more} fails unless the whole run stays on the host: "
+        "mix_compile_mode=True leaves the operator there, but it uses a variable. Write it "
+        "outside of without_npu_compile_scope, or set variable_placement to Host."
     ]
 
 
@@ -445,5 +445,5 @@ def _describe_loop(
 def _describe_runs(count: int, steps: int) -> str:
     who, each = ("1 run", "") if count == 1 else (f"{count} runs", " each")
     if steps == 0:
-        return f"{who} ended in the first step"
+        return f"{who} stopped in the first step"
     return f"{who} made {steps} step{'s' if steps > 1 else ''}{each}"

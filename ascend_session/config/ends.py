@@ -120,8 +120,8 @@ class Ends:
         """A sentence that names the component that ends the run."""
         who = "GE" if self.by is GE else "the adapter"
         if self.is_proven:
-            return f"{who[0].upper()}{who[1:]} ends the run for it."
-        return f"By its source ({self.where or self.by.value}) {who} ends the run for it."
+            return f"{who[0].upper()}{who[1:]} aborts the run because of it."
+        return f"By its source ({self.where or self.by.value}) {who} aborts the run because of it."
 
     def covers(self, key: str, view: AdapterView) -> bool:
         """Return whether the run ends for the value of ``key`` in ``view.own``.

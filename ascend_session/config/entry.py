@@ -293,7 +293,7 @@ def wrong_field(key: str, wrong: Optional[str], right: str, value: Any = None) -
         right: The field that the adapter reads.
         value: The value, with bytes decoded; None if it is not known.
     """
-    where = f"is in the field {wrong!r}" if wrong else "is there without a value"
+    where = f"is in the field {wrong!r}" if wrong else "has no value"
     return Finding(
         ERROR,
         f"{key} {where}; the adapter reads the field {right!r} and finds {ZERO[right]!r}.",

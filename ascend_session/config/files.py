@@ -272,7 +272,7 @@ def _careful_loader(text: str, document: _Document) -> Any:
                 value = construct(node, deep)
             except (ValueError, LookupError, AttributeError):
                 kind = node.tag.rpartition(":")[2]
-                message = f"{written} is no {kind}, as which YAML reads it."
+                message = f"{written} is not a valid {kind}, but YAML reads it as one."
                 hint = "Write it in quotes, if it is text."
                 document.add_misread(self.path, place, message, hint)
                 return node.value

@@ -242,7 +242,7 @@ HCCL_VARIABLES = (
     ),
     HcclVariable(
         "HCCL_LOGIC_SUPERPOD_ID",
-        "the superpod that this server counts to",
+        "the superpod that this server belongs to",
         Taken(
             lambda text: len(os.fsencode(text)) <= _LONGEST_POD,
             f"text of at most {_LONGEST_POD} bytes",

@@ -38,7 +38,7 @@ MEANINGS: Dict[str, Dict[Any, str]] = {
     },
     "variable_use_1g_huge_page": {
         0: "pages of the system's size (4 KB or 2 MB)",
-        1: "pages of 1 GB; the run ends if there are none",
+        1: "pages of 1 GB; the run aborts if there are none",
         2: "pages of 1 GB, or of 2 MB if there are none",
     },
     # dynamic_shape.md

@@ -188,7 +188,7 @@ def _merge(config: Any, parameters: Dict[str, Any], of_base: Dict[str, Any]) -> 
             ERROR,
             f"{key} is {parameters[key]!r} in the AscendConfig but {value!r} in the base proto's "
             f"{ENTRY_NAME} entry.",
-            "Say it in one place only.",
+            "Set it in one place only.",
             option=key,
         )
         for key, value in of_base.items()

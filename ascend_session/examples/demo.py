@@ -124,7 +124,7 @@ def _announce(title: str, choice: Choice, command: Sequence[str]) -> None:
 
 def _describe_failure(result: LaunchResult) -> str:
     cause = result.cause
-    reasons = ["The cause is not known."] if cause is None else [cause.said, cause.advice]
+    reasons = ["The cause is unknown."] if cause is None else [cause.said, cause.advice]
     logs = result.attempts[-1].folder
     return " ".join(["The job failed.", *filter(None, reasons), f"Its logs: {logs}"])
 

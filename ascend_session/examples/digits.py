@@ -319,7 +319,7 @@ def writable_folder(text: str) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        message = f"the folder {text!r} cannot be made: {error.strerror}."
+        message = f"the folder {text!r} cannot be created: {error.strerror}."
         raise argparse.ArgumentTypeError(message) from error
     if not os.access(text, os.W_OK):
         raise argparse.ArgumentTypeError(f"you may not write into the folder {text!r}.")

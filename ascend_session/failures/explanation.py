@@ -32,7 +32,7 @@ _TIME = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[-T ]([0-9]{2}:[0-9]{2}:[0-9]{2})"
     r"(?:[.,]([0-9]+)(?:\.([0-9]{3}))?)?"
 )
-_OF_ONE_RANK = re.compile(rf"{JOB_CANNOT_GO_ON}rank [0-9]+ (?:failed:|has ended)")
+_OF_ONE_RANK = re.compile(rf"{JOB_CANNOT_GO_ON}rank [0-9]+ (?:failed:|has exited)")
 _TIME_BEFORE = 4096  # characters before a failure in which its time is looked for
 _MESSAGE_CHARS = 16_384  # of an exception's text below its first line
 # The line that ends a Python traceback; notes and the cause's traceback may follow.

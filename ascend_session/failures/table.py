@@ -10,7 +10,7 @@ from typing import Optional, Tuple, Union
 from ascend_session.failures.failure import Code, Definition, FailureClass, Family, KnownText
 from ascend_session.requirements import OTHER_ADAPTER, VENDOR_WHEEL_COMMAND
 
-JOB_CANNOT_GO_ON = "The job cannot go on: "
+JOB_CANNOT_GO_ON = "The job cannot continue: "
 """Beginning of the stub's message that another rank ended the collectives.
 
 It is one line in the text of the error that the rank's ``session.run`` raises.
@@ -84,18 +84,18 @@ ROWS: Tuple[Definition, ...] = (
     # Processes that start on the device first: HCCP (EJ codes) and TSD
     _transient(
         "EC; FD AISW_MindSpore_Ascend_Backend_01; LlamaFactory #3839; verl #332",
-        "A process of the previous job may still hold the device. Wait 10 seconds after the last "
-        "process has ended, look with 'npu-smi info' whether one is left, and start again in a "
-        "new process.",
+        "A process of the previous job may still hold the device. Wait 10 seconds after the "
+        "last process has exited, check with 'npu-smi info' that none is left, and start again "
+        "in a new process.",
         Code("EJ0001", "the communication process on the device did not start"),
         KnownText("Failed to initialize the HCCP process", "EJ0001"),
         wait_seconds=10,
     ),
     _transient(
         "FD AISW_CANN_HCCL_011",
-        "Either a process of the previous job is left on the device, or two ranks were given the "
-        "same device. Check that every rank has a device of its own, wait 10 seconds after the "
-        "last process has ended, and start again.",
+        "Either a process of the previous job is left on the device, or two ranks were given "
+        "the same device. Check that every rank has a device of its own, wait 10 seconds after "
+        "the last process has exited, and start again.",
         KnownText("Open TsdClient failed"),
         wait_seconds=10,
     ),
@@ -113,9 +113,9 @@ ROWS: Tuple[Definition, ...] = (
     ),
     _ambiguous(
         "issues; src/tsd of the CANN runtime",
-        "The device did not answer while its helper processes started. The code next to this line "
-        "says why. If there is none, see with 'npu-smi info' who holds the device and try once "
-        "more.",
+        "The device did not answer while its helper processes started. The code next to this "
+        "line says why. If there is none, check with 'npu-smi info' who holds the device and "
+        "try once more.",
         KnownText("tsd client wait response fail"),
     ),
     _transient(
@@ -127,7 +127,7 @@ ROWS: Tuple[Definition, ...] = (
     _permanent(
         "EC; HC; HCCL-DOC cluster_info_nego, param_link_stage; vllm-ascend #405, #4725, #16205",
         "Another process listens on the port that HCCL needs (60000 to 60031 on the host, 16666 "
-        "on the device). Find it with 'ss -ltnp'. If it is a job of yours that is ending, wait "
+        "on the device). Find it with 'ss -ltnp'. If one of your jobs is still exiting, wait "
         "until it is gone; else set HCCL_IF_BASE_PORT to a free range and reserve it with "
         "net.ipv4.ip_local_reserved_ports. On the device, run one process per device, or set "
         "HCCL_NPU_SOCKET_PORT_RANGE=auto.",
@@ -176,7 +176,7 @@ ROWS: Tuple[Definition, ...] = (
     _transient(
         "EC",
         "The device has as many user processes as it takes. Try again 10 seconds after the last "
-        "job on it has ended.",
+        "job on it has exited.",
         Code("E30003", "too many user processes on the device"),
         wait_seconds=10,
     ),
@@ -189,9 +189,9 @@ ROWS: Tuple[Definition, ...] = (
     ),
     _permanent(
         "EC",
-        "The CANN package is damaged or does not fit, or the device's memory is. Install the "
-        "operator package (OPP) that fits the driver. If it is in order, have an administrator "
-        "check the device for ECC errors.",
+        "The CANN package is damaged or does not fit, or the device's memory is faulty. Install "
+        "the operator package (OPP) that fits the driver. If it is in order, have an "
+        "administrator check the device for ECC errors.",
         Code("E30006", "the operator package was not accepted by the device"),
         Code("E30004", "the program for the device is damaged"),
         Code("E30009", "the signature of a package was not accepted by the device"),
@@ -200,7 +200,7 @@ ROWS: Tuple[Definition, ...] = (
     ),
     _hardware(
         "EC",
-        "The host does not reach the device. An administrator has to restart the device; keep the "
+        "The host cannot reach the device. An administrator has to restart the device; keep the "
         "host and device logs for the vendor's support.",
         Code("E30005", "the device cannot be connected"),
         Code("E39009", "the device cannot be connected"),
@@ -237,7 +237,7 @@ ROWS: Tuple[Definition, ...] = (
     # The driver and what it shares out: devices, memory, streams (EL codes, dcmi)
     _transient(
         "EC",
-        "The device is in use, is being reset, or is not ready yet. End the processes that "
+        "The device is in use, is being reset, or is not ready yet. Stop the processes that "
         "'npu-smi info' shows on it, wait a minute and try again.",
         Code("EL0005", "the device is busy"),
         wait_seconds=60,
@@ -274,8 +274,8 @@ ROWS: Tuple[Definition, ...] = (
     ),
     _transient(
         "issues",
-        "Another container holds the device. Wait until it has ended, or choose a device that no "
-        "other container was given.",
+        "Another container holds the device. Wait until it has stopped, or choose a device that "
+        "no other container was given.",
         KnownText("ret is -8020", "dcmi ret is -8020", r"ret is -8020(?![0-9])", near="dcmi"),
         wait_seconds=60,
     ),
@@ -288,8 +288,8 @@ ROWS: Tuple[Definition, ...] = (
     ),
     _permanent(
         "EC; RTC",
-        "The device is out of memory. If 'npu-smi info' shows another process on it, end that one "
-        "and try again; if not, take a smaller batch or model, or a smaller HCCL_BUFFSIZE.",
+        "The device is out of memory. If 'npu-smi info' shows another process on it, stop that "
+        "one and try again; if not, take a smaller batch or model, or a smaller HCCL_BUFFSIZE.",
         Code("EI0007", "HCCL ran out of memory or notify registers"),
         Code("EI0011", "HCCL ran out of device memory"),
         Code("EL0004", "the driver ran out of memory"),
@@ -306,13 +306,13 @@ ROWS: Tuple[Definition, ...] = (
     ),
     _permanent(
         "EC",
-        "The device belongs to another container, or processes of an ended container are left. "
-        "Check which container was given the device and end what is left of it.",
+        "The device belongs to another container, or processes of a stopped container are left. "
+        "Check which container was given the device and kill what is left of it.",
         Code("EL0015", "the device may not be accessed from here"),
     ),
     _hardware(
         "EC; RTC",
-        "The device is not there or has dropped out. See with 'npu-smi info' which devices the "
+        "The device is missing or has dropped out. Check with 'npu-smi info' which devices the "
         "driver still knows; if one is missing, an administrator has to look at it.",
         Code("EL0001", "the device is absent or abnormal"),
         Code("207004", "there is no device"),
@@ -321,8 +321,8 @@ ROWS: Tuple[Definition, ...] = (
     # Communication between ranks (EI codes)
     _transient(
         "EC; HCCL-DOC cluster_info_nego",
-        "Not all ranks came together in time. Check that every rank was started and look for one "
-        "that failed first; then check HCCL_SOCKET_IFNAME and the firewall between the hosts.",
+        "Not all ranks joined in time. Check that every rank was started and look for one that "
+        "failed first; then check HCCL_SOCKET_IFNAME and the firewall between the hosts.",
         Code("EI0015", "the ranks did not find each other in time"),
         KnownText("topo exchange server get socket timeout", "EI0015"),
         KnownText("topo exchange agent get socket timeout", "EI0015"),
@@ -344,15 +344,15 @@ ROWS: Tuple[Definition, ...] = (
     ),
     _secondary(
         "EC",
-        "Another rank ended or is much slower than this one. Look for the rank that failed first. "
-        "If none did, the work is uneven: raise HCCL_EXEC_TIMEOUT, and give every rank the same "
-        "number of steps.",
+        "Another rank exited or is much slower than this one. Look for the rank that failed "
+        "first. If none did, the work is uneven: raise HCCL_EXEC_TIMEOUT, and give every rank "
+        "the same number of steps.",
         Code("EI0002", "another rank did not answer in time"),
     ),
     _hardware(
         "EC; HC; RTC; HCCL-DOC task_exec_stage",
-        "The rank at the other end ended early, or the link between the devices failed. Look for "
-        "the rank that failed first; if there is none, have an administrator check the link "
+        "The rank at the other end exited early, or the link between the devices failed. Look "
+        "for the rank that failed first; if there is none, have an administrator check the link "
         "('hccn_tool -i N -link -g').",
         Code("EI0012", "a copy to or from another device failed"),
         Code("EI0013", "the network card reported a lost packet"),
@@ -435,7 +435,7 @@ ROWS: Tuple[Definition, ...] = (
     ),
     _ambiguous(
         "EC; RTC",
-        "The work on the device did not end in time. Look at the other ranks first; if none "
+        "The work on the device did not finish in time. Look at the other ranks first; if none "
         "failed, check stream_sync_timeout, event_sync_timeout and the network.",
         Code("EE1002", "a stream was not finished in time"),
         Code("507012", "the device did not report in time"),
@@ -497,7 +497,7 @@ ROWS: Tuple[Definition, ...] = (
     _permanent(
         "EC; RTC; ACL",
         "The host has no memory or no thread left for the vendor's libraries. Let the job use "
-        "less, or end other processes; see 'free -g' and 'ulimit -a'.",
+        "less, or stop other processes; see 'free -g' and 'ulimit -a'.",
         Code("EE1013", "the host is out of memory"),
         Code("EH0010", "the host is out of memory"),
         Code("EE1021", "the host is out of threads, locks or semaphores"),
@@ -560,8 +560,8 @@ ROWS: Tuple[Definition, ...] = (
     ),
     _ambiguous(
         "EC; RTC; ACL",
-        "This code only says that something failed inside. The lines below it and the process's "
-        "own log (plog) say what; do not try again because of it alone.",
+        "This code only reports that something failed inside. The lines below it and the "
+        "process's own log (plog) say what; do not try again because of it alone.",
         Code("E19999", "inner error of the graph engine"),
         Code("EE9999", "inner error of the runtime"),
         Code("EH9999", "inner error of AscendCL"),
@@ -708,7 +708,7 @@ ROWS: Tuple[Definition, ...] = (
     ),
     _permanent(
         "TFA ge_plugin.cc",
-        "Unset CM_CHIEF_IP or RANK_TABLE_FILE. With both set the adapter goes on without "
+        "Unset CM_CHIEF_IP or RANK_TABLE_FILE. With both set the adapter continues without "
         "collectives, and every rank trains alone.",
         KnownText("CM_CHIEF_IP and RANK_TABLE_FILE cannot be configured at the same time"),
     ),
@@ -765,8 +765,8 @@ ROWS: Tuple[Definition, ...] = (
     ),
     _permanent(
         "HCCL-DOC debug_thinking",
-        "HCCL refused the rank table, or what the ranks told each other about their devices. "
-        "Correct what the line names.",
+        "HCCL refused the rank table, or what the ranks reported about their devices. Correct "
+        "what the line names.",
         _stage("InitGroupStage", "RanktableConfig"),
         _stage("InitGroupStage", "RanktableCheck"),
         is_vague=True,
@@ -792,7 +792,7 @@ ROWS: Tuple[Definition, ...] = (
     ),
     _secondary(
         "HCCL-DOC debug_thinking",
-        "This rank waited for others that did not come. Look for the rank that failed first or "
+        "This rank waited for others that did not join. Look for the rank that failed first or "
         "was never started; then check HCCL_CONNECT_TIMEOUT and the network.",
         _stage("InitGroupStage", "RanktableDetect"),
         _stage("InitChannelStage", "Timeout"),
@@ -800,8 +800,8 @@ ROWS: Tuple[Definition, ...] = (
     ),
     _secondary(
         "HCCL-DOC debug_thinking",
-        "Another rank ended, hangs or is much slower than this one. Look for the rank that failed "
-        "first; then check HCCL_EXEC_TIMEOUT.",
+        "Another rank exited, hangs or is much slower than this one. Look for the rank that "
+        "failed first; then check HCCL_EXEC_TIMEOUT.",
         _stage("TaskExecStage", "Timeout"),
         _stage("TaskExecStage", "HeartbeatAbnormal"),
         is_vague=True,
@@ -861,10 +861,10 @@ ROWS: Tuple[Definition, ...] = (
     ),
     _permanent(
         "guides/wrong_results.md#the-loss-is-nan",
-        "An operator has divided by zero or overflowed; float16 ends at 65504. Find the first one: "
-        "tf.debugging.check_numerics, or on a device the overflow dump. Then mend the input, lower "
-        "the learning rate, clip, or give DistributedOptimizer a loss scale manager. See "
-        "'ascend-session guide wrong_results'.",
+        "An operator has divided by zero or overflowed; float16 ends at 65504. Find the first "
+        "one: tf.debugging.check_numerics, or on a device the overflow dump. Then correct the "
+        "input, lower the learning rate, clip, or give DistributedOptimizer a loss scale "
+        "manager. See 'ascend-session guide wrong_results'.",
         KnownText("NaN loss during training", "NaN"),
         KnownText("Tensor had NaN values", "NaN"),
         KnownText("Tensor had Inf values", "NaN"),

@@ -110,7 +110,7 @@ def _access_note(path: str, name: str) -> Optional[str]:
         return f"There is no /dev/{name}, without which no device can be opened. {_MOUNT}"
     if os.path.isdir(path):
         # Docker creates a folder if -v names a node that the host does not have.
-        return f"/dev/{name} is a folder, and no device. {_MOUNT}"
+        return f"/dev/{name} is a folder, not a device. {_MOUNT}"
     if not os.access(path, os.R_OK | os.W_OK, effective_ids=True):
         return f"This user may not read and write /dev/{name}. {_GROUP}"
     return None

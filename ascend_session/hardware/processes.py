@@ -131,7 +131,7 @@ def open_devices(root: str) -> OpenDevices:
     notes = []
     if unreadable:
         notes.append(
-            f"The open files of {unreadable} process(es) of other users could not be looked at; a "
+            f"The open files of {unreadable} process(es) of other users could not be inspected; a "
             "holder among them is known only if npu-smi lists it."
         )
     return OpenDevices(pids, notes)

@@ -56,8 +56,8 @@ _PAIR = re.compile(r"\s*([^\s:\uff1a][^:\uff1a]*?)\s*[:\uff1a]\s*(.*)")
 
 DEVICES_HELD = (
     "The driver says that a device is in use (dcmi error -8020): another container holds it, or "
-    "this container lacks mounts. One held device hides all of them; end the other container, or "
-    "pass in other devices."
+    "this container lacks mounts. One held device hides all of them; stop the other container, "
+    "or pass in other devices."
 )
 _FAILURES = (
     (r"ret is -8020\b", DEVICES_HELD),
@@ -86,8 +86,8 @@ _FAILURES = (
     (r"There is no NPU card", "npu-smi reports that this server has no NPU card."),
     (
         r"driver package may not be completely installed",
-        "npu-smi says that the driver may not be completely installed (Driver_Install_Status in "
-        "/etc/ascend_install.info).",
+        "npu-smi reports that the driver may not be completely installed (Driver_Install_Status "
+        "in /etc/ascend_install.info).",
     ),
 )
 
@@ -249,19 +249,21 @@ def _run(
         is_ended = _kill(process)  # with its children, also those of one that has ended
     text, errors = (bytes(part).decode("utf-8", "replace") for part in output.values())
     if exceeded is not None:
-        fate = "was ended" if is_ended else "cannot be ended; it hangs in the driver"
+        fate = "was killed" if is_ended else "cannot be killed; it hangs in the driver"
         problem = f"{program!r} {exceeded} and {fate}."
         return Answer(text, errors, problem, hung=not exceeded.startswith("printed"))
     code = process.returncode
     if code == 0:
         return Answer(text, errors)
-    end = f"ended with exit code {code}"
+    end = f"exited with code {code}"
     if code < 0:
         try:
-            end = f"was ended by {signal.Signals(-code).name}"
+            end = f"was killed by {signal.Signals(-code).name}"
         except ValueError:
-            end = f"was ended by signal {-code}"
-    return Answer(text, errors, f"{program!r} {end} and said {quote_first_line(errors or text)}.")
+            end = f"was killed by signal {-code}"
+    return Answer(
+        text, errors, f"{program!r} {end} and printed {quote_first_line(errors or text)}."
+    )
 
 
 def _read_output(

@@ -188,7 +188,7 @@ def _make_folder(config: LaunchConfig, folder: str) -> None:
     except OSError as failure:
         prefix = "" if config.log_dir is None else f"{option('log_dir', config.log_dir)}: "
         raise JobError(
-            f"{prefix}the folder {folder} cannot be made: {failure.strerror}.",
+            f"{prefix}the folder {folder} cannot be created: {failure.strerror}.",
             hint=f"Give {option('log_dir')}, a folder in which this user may write.",
         ) from None
 

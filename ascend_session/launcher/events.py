@@ -137,5 +137,5 @@ class EventFile:
         if why:
             notices.once(
                 "events",
-                f"The file of events {self._path} misses some of them: {why}. The job goes on.",
+                f"The file of events {self._path} misses some of them: {why}. The job continues.",
             )

@@ -169,7 +169,7 @@ def _parse_line(line: str) -> _Line:
         if at >= 0 and behind == len(entry):
             raise _LineError(
                 offset + at + 1,
-                f"it ends with {word}, but GE skips one character after that: the process ends "
+                f"it ends with {word}, but GE skips one character after that: the process aborts "
                 "because there is none.",
             )
         # GE skips one byte there; the rest of a longer character would become part of a type.

@@ -31,7 +31,7 @@ _PARTS = (_SWITCH, _PRIORITY, _KEPT)
 _LEVELS = {"Top": range(1000), "Main": range(1000, 2000), "Down": range(2000, 3000)}
 _OLD_FORM = (
     "This is the older form, Pass:on. GE's newer framework of fusion passes reads JSON only, so "
-    "that none of its passes is switched by this file."
+    "this file switches none of its passes."
 )
 
 

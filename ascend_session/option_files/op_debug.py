@@ -119,7 +119,7 @@ def _read_list(source: SourceFile, place: Place, line: str) -> Tuple[List[str], 
     """Read names and types; in a word with '::', the type comes after that."""
     missing = _find_missing(line)
     if missing:
-        message = f"GE reports an error for this line ({missing}), and goes on without it."
+        message = f"GE reports an error for this line ({missing}), and continues without it."
         source.skip(place, message)
         return [], []
     words = _split(line.partition("=")[2])

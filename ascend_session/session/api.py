@@ -188,7 +188,7 @@ class _Block(Generic[_Given]):
         if self._entry is _Entry.OPEN:
             raise LifecycleError(
                 f"This {self.call} is open already.",
-                hint=f"Go on with the {self.gives} that open() has returned, or close() it and "
+                hint=f"Continue with the {self.gives} that open() has returned, or close() it and "
                 f"call {self.call} again.",
             )
         _refuse_second(self.call, self._key())
@@ -280,7 +280,7 @@ def _refuse_second(call: str, key: Any) -> None:
         what = "" if key is None else " on the same graph"
         raise LifecycleError(
             f"An {call}{what} that was opened with open() is still open; was this cell run twice?",
-            hint="Go on with it, or close it and run this again: its close(), or "
+            hint="Continue with it, or close it and run this again: its close(), or "
             "ascend_session.current_system().close() where its name is gone.",
         )
 

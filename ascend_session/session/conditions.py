@@ -266,10 +266,10 @@ def warn_of_missed_variables(graph: Any) -> None:
     ]
     if missed:
         warn(
-            f"The broadcast of this graph was built before {missed[0]!r}"
-            f"{f' and {len(missed) - 1} more variables' if len(missed) > 1 else ''}, of which each "
-            "rank keeps the values that it began with. Build it when the model is complete: "
-            "training.broadcast_global_variables(0), or training.initialize(sess)."
+            "The broadcast of this graph was built before "
+            f"{missed[0]!r}{f' and {len(missed) - 1} more variables' if len(missed) > 1 else ''}: "
+            "each rank keeps its own initial values of these. Build it when the model is "
+            "complete: training.broadcast_global_variables(0), or training.initialize(sess)."
         )
 
 

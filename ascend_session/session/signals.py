@@ -370,8 +370,8 @@ class SignalGuard:
             self._awaited_call = call
             log(
                 _logger.warning,
-                "%s: waiting for the call in %s to return; KeyboardInterrupt comes then. A "
-                "second Ctrl-C closes the sessions, and ends this Python with all its "
+                "%s: waiting for the call in %s to return; KeyboardInterrupt will be raised "
+                "then. A second Ctrl-C closes the sessions, and kills this Python with all its "
                 "variables if the call does not return within %g s.",
                 *(_name(number), user_line(call) or "a run", self._run_s),
             )
@@ -391,7 +391,7 @@ class SignalGuard:
         log(
             _logger.warning,
             "%s: closing the sessions, and waiting up to %g s for %s to return. A second signal "
-            "ends the process at once.",
+            "kills the process at once.",
             *(_name(number), run_s, call),
         )
         if self._unwinding.wait(run_s):
@@ -407,7 +407,7 @@ class SignalGuard:
         if not self._done.is_set():
             log(
                 _logger.error,
-                "%s: ending now, because %s has not returned. The device was not finalised.",
+                "%s: exiting now, because %s has not returned. The device was not finalised.",
                 *(_name(number), call),
             )
         _die_of(number)
@@ -569,7 +569,7 @@ def _name(number: int) -> str:
 
 
 def _end_at_once(number: int) -> None:
-    log(_logger.error, "Second signal (%s): ending at once.", _name(number))
+    log(_logger.error, "Second signal (%s): exiting at once.", _name(number))
     _die_of(number)
 
 

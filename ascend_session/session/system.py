@@ -511,7 +511,7 @@ class AscendSystem:
         """Close the sessions, and wait for the runs in them; the blocks do the rest afterwards."""
         self._record("signal", signal_name)
         # The ranks hear the reason first, if they answer.
-        reason = f"{signal_name} has ended it."
+        reason = f"{signal_name} stopped it."
         closers: List[Closer] = [("the ranks", partial(self._backend.interrupt, reason))]
         uses = list(self.uses)
         closers += [("a session", use.interrupt) for use in uses]

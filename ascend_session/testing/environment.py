@@ -21,5 +21,5 @@ def find_job_variables(environ: Mapping[str, str]) -> Dict[str, str]:
 
 def clean_environment(environ: Mapping[str, str]) -> Dict[str, str]:
     """Return the others."""
-    found = find_job_variables(environ)
-    return {name: value for name, value in environ.items() if name not in found}
+    job_variables = find_job_variables(environ)
+    return {name: value for name, value in environ.items() if name not in job_variables}

@@ -16,26 +16,26 @@ _LATE_S = 30.0  # after which a job is stopped whose ranks have not exited at th
 _TAIL_BYTES = 8192
 
 
-class Ended(NamedTuple):
+class JobEnd(NamedTuple):
     """How a job ended.
 
     Attributes:
         code: Exit code of the launch; 0 if every rank succeeded.
         rank: The rank that failed first; None if that is not known.
-        said: Why the job failed, in one sentence.
-        shown: Where in its program that rank failed, or else the last lines that it wrote; as a
+        message: Why the job failed, in one sentence.
+        details: Where in its program that rank failed, or else the last lines that it wrote; as a
             launch shows it.
     """
 
     code: int
     rank: Optional[int]
-    said: str
-    shown: str
+    message: str
+    details: str
 
 
 def run_job(
     module: str, name: str, size: int, timeout: float, folder: str, environ: Mapping[str, str]
-) -> Ended:
+) -> JobEnd:
     """Run ``python -m module`` as the ranks of a job on the stub, to its end.
 
     Args:
@@ -85,17 +85,17 @@ def run_job(
     attempt = result["attempts"][-1]
     if result["code"] and is_late:
         logs = [_read_end(rank["stderr"]) for rank in attempt["ranks"]]
-        shown = "".join(f"\n\nrank {rank}:\n{log}" for rank, log in enumerate(logs) if log)
+        outputs = "".join(f"\n\nrank {rank}:\n{log}" for rank, log in enumerate(logs) if log)
         raise RanksTimeoutError(
-            f"The {size} ranks of {name} did not all return within {timeout:g} s.{shown}",
+            f"The {size} ranks of {name} did not all return within {timeout:g} s.{outputs}",
             hint="Look for the rank that does not take part in what the others wait for, or give "
             "a longer timeout.",
         )
     cause = attempt["cause"] or {"rank": None, "said": "", "place": [], "tail": []}
     # The last line has the exception once more.
     place = [line for line in cause["place"] if line.strip() not in cause["said"]]
-    shown = "\n".join(place or cause["tail"])
-    return Ended(result["code"], cause["rank"], cause["said"], shown)
+    details = "\n".join(place or cause["tail"])
+    return JobEnd(result["code"], cause["rank"], cause["said"], details)
 
 
 def _read_end(path: str) -> str:

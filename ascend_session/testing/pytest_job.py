@@ -50,7 +50,7 @@ def run_item(item: pytest.Function, mark: pytest.Mark) -> None:
         first = ended.rank if ended.rank in failed else failed[0]
         pytest.fail(f"rank {first} of {size}:\n{reports[first]['failed']}", pytrace=False)
     if ended.code:
-        pytest.fail(f"{ended.said}\n\n{ended.shown}".rstrip(), pytrace=False)
+        pytest.fail(f"{ended.message}\n\n{ended.details}".rstrip(), pytrace=False)
     missing = [rank for rank, report in enumerate(reports) if not report]
     if missing:
         pytest.fail(f"rank {missing[0]} exited without running the test", pytrace=False)
@@ -103,7 +103,7 @@ def _read_report(folder: str, rank: int) -> Dict[str, Any]:
 def write_report(folder: str, rank: int, reports: List[pytest.TestReport]) -> None:
     """Write what became of the test in this rank."""
     failed = "\n".join(report.longreprtext for report in reports if report.failed)
-    shown = "".join(
+    sections = "".join(
         f"\n--- {title} ---\n{text}"
         for report in reports[-1:]
         for title, text in report.sections
@@ -112,7 +112,7 @@ def write_report(folder: str, rank: int, reports: List[pytest.TestReport]) -> No
     reasons = [report.longrepr[2] for report in reports if report.skipped]  # type: ignore[index]
     values = {
         "ran": True,
-        "failed": failed and failed + shown,
+        "failed": failed and failed + sections,
         "skipped": reasons[0] if reasons else "",
     }
     with open(name_report(folder, rank), "w", encoding="utf-8") as file:

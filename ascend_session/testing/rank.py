@@ -42,8 +42,8 @@ def _expire(stderr: int) -> None:
     main = find_frames().get(threading.main_thread().ident or 0)
     frames = list(traceback.extract_stack(main)) if main else []
     calls = [number for number, frame in enumerate(frames) if frame.filename == __file__]
-    shown = traceback.format_list(frames[calls[-1] + 1 if calls else 0 :][-_MOST_FRAMES:])
-    text = f"Stack (most recent call last):\n{''.join(shown)}"
+    frame_lines = traceback.format_list(frames[calls[-1] + 1 if calls else 0 :][-_MOST_FRAMES:])
+    text = f"Stack (most recent call last):\n{''.join(frame_lines)}"
     os.write(stderr, text.encode(errors="replace"))
     time.sleep(_OTHERS_S)
     os._exit(TIMEOUT_CODE)
@@ -60,10 +60,10 @@ def import_module(name: str, path: str) -> None:
     pytest may import a test module whose folder is not on ``sys.path``.
     """
     try:
-        found = importlib.util.find_spec(name)
+        spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):
-        found = None
-    if not path or (found and found.origin and os.path.samefile(found.origin, path)):
+        spec = None
+    if not path or (spec and spec.origin and os.path.samefile(spec.origin, path)):
         importlib.import_module(name)
         return
     spec = importlib.util.spec_from_file_location(name, path)
@@ -85,12 +85,12 @@ def _main() -> None:
         function, args, kwargs = pickle.loads(call)
         result = pickle.dumps((True, function(*args, **kwargs), ""))
     except Exception as error:
-        shown = traceback.format_exc()
+        text = traceback.format_exc()
         try:
-            result = pickle.dumps((False, error, shown))
+            result = pickle.dumps((False, error, text))
             pickle.loads(result)
         except Exception:  # it cannot be pickled; pickle raises whatever the class does
-            result = pickle.dumps((False, None, shown))
+            result = pickle.dumps((False, None, text))
         _write(name_result(folder, rank), result)
         raise
     _write(name_result(folder, rank), result)

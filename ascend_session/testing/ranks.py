@@ -8,7 +8,7 @@ import tempfile
 from typing import Any, Callable, List, Optional
 
 from ascend_session.errors import CollectiveError, ConfigError
-from ascend_session.testing.job import Ended, run_job
+from ascend_session.testing.job import JobEnd, run_job
 from ascend_session.testing.rank import CALL, name_result
 
 
@@ -106,7 +106,7 @@ def _read(path: str) -> Optional[Any]:
         return None
 
 
-def _choose(name: str, ended: Ended, results: List[Any]) -> List[Any]:
+def _choose(name: str, ended: JobEnd, results: List[Any]) -> List[Any]:
     __tracebackhide__ = True
     raised = [rank for rank, result in enumerate(results) if result and not result[0]]
     if ended.code == 0 and not raised and None not in results:
@@ -116,11 +116,11 @@ def _choose(name: str, ended: Ended, results: List[Any]) -> List[Any]:
         lost = [rank for rank, result in enumerate(results) if result is None]
         first = [*raised, *lost, 0][0]
     if first in raised:
-        error, shown = results[first][1:]
+        error, remote_traceback = results[first][1:]
         if error is not None:
-            raise error from _RankTracebackError(f"rank {first} of {name}:\n{shown}")
-    said = ended.said or f"Rank {first} exited without a result of {name}."
+            raise error from _RankTracebackError(f"rank {first} of {name}:\n{remote_traceback}")
+    message = ended.message or f"Rank {first} exited without a result of {name}."
     hint = "A function that ranks run returns or raises; it does not exit."
     raise CollectiveError(
-        f"{said}\n\n{ended.shown}".rstrip(), hint=None if first in raised else hint
+        f"{message}\n\n{ended.details}".rstrip(), hint=None if first in raised else hint
     )

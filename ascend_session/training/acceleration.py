@@ -130,7 +130,7 @@ def _find_tensor(source: Any) -> Any:
             tensor = tf.convert_to_tensor(graph.as_graph_element(source, allow_operation=False))
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(
-            f"{source!r} is no tensor of the graph: {error}",
+            f"{source!r} is not a tensor of the graph: {error}",
             hint="A tensor's name ends in its number, as in global_step:0.",
         ) from error
     dtype = tensor.dtype.base_dtype

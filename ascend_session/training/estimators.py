@@ -107,8 +107,8 @@ def _for_ranks(model_fn: Callable[..., Any], system: AscendSystem) -> Callable[.
     taken = inspect.signature(model_fn).parameters
     names = [name for name in _ARGUMENTS if name in taken and name not in bound]
     # TensorFlow passes what the signature names.
-    shown = [name for name in _ARGUMENTS if name in names or name in ("mode", "config")]
+    listed = [name for name in _ARGUMENTS if name in names or name in ("mode", "config")]
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature([inspect.Parameter(name, kind) for name in shown])
+    signature = inspect.Signature([inspect.Parameter(name, kind) for name in listed])
     wrapped.__signature__ = signature  # type: ignore[attr-defined]
     return wrapped

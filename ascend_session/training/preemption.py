@@ -205,7 +205,7 @@ class SaveOnPreemptionHook(StepHook):
             self._keep_earlier_checkpoints()
             self._saving_hook.end(session)
             _logger.warning(
-                "%s: saved step %d in %s; the job ends with exit code %d.",
+                "%s: saved step %d in %s; the job exits with code %d.",
                 *(reason.name, int(session.run(self._step)), self._directory, 128 + reason),
             )
         if self._size > 1:  # the launcher ends all ranks when the first exits, so wait for the save
@@ -319,7 +319,7 @@ def _check_steps(steps: List[int]) -> None:
     others = [f"rank {rank} at {step}" for rank, step in enumerate(steps) if step != steps[0]]
     if others:
         raise CollectiveError(
-            f"The ranks begin with different global steps: rank 0 at {steps[0]}, "
+            f"The ranks start with different global steps: rank 0 at {steps[0]}, "
             f"{', '.join(others)}.",
             hint="Only rank 0 restores the checkpoint: give the session "
             f"BroadcastGlobalVariablesHook(0), before {_NAME}.",

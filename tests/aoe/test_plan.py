@@ -295,7 +295,7 @@ def test_the_repository_has_to_be_there_if_it_is_named(plan, tuning, made):
     assert found.verdict == ("ok" if made == "folder" else "fails")
     if made == "nothing":
         assert found.message.startswith(
-            f"{path}, which TUNE_BANK_PATH names, does not exist; AOE ends"
+            f"{path}, which TUNE_BANK_PATH names, does not exist; AOE exits"
         )
         assert found.hint == f"mkdir -p {path}"
 

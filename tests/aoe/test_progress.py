@@ -111,7 +111,7 @@ def test_results_are_in_the_order_in_which_they_were_written(folder):
 
 def test_marks_in_the_log_are_said_once_as_they_come(log):
     assert log(TAKEN) == ["The adapter has handed graph 1 to AOE."]
-    assert log(BEGUN) == ["AOE has begun to tune a graph."]
+    assert log(BEGUN) == ["AOE started tuning a graph."]
     assert log("something else\n") == []
     assert log(TUNED + TAKEN) == ["Graph 1 is tuned.", "The adapter has handed graph 2 to AOE."]
 

@@ -137,7 +137,7 @@ def test_a_process_that_is_bound_to_some_cpus_is_said_with_both_numbers(found, f
 
 def test_one_cpu_is_no_plural(found, furnish):
     furnish(cpus=1)
-    assert found()["CPUs"].message.startswith("This process may use 1 CPU. Recommended are ")
+    assert found()["CPUs"].message.startswith("This process may use 1 CPU. Recommended: ")
 
 
 def test_the_numbers_are_those_of_df_free_and_nproc(tmp_path):

@@ -250,7 +250,7 @@ def test_a_byte_that_is_no_text_is_an_error_with_its_place(parse) -> None:
         (b"[1, 2]", "a.json:1:2: An item of a task is 1; it should be an object."),
         ("{}".encode("utf-16"), "a.json:1:1: is UTF-16, not UTF-8 text"),
         (b"\x1f\x8b\x08", "a.json:1:1: is compressed, not UTF-8 text"),
-        (b"[" * 100_000, "a.json:1:66: This is nested more deeply than any such file."),
+        (b"[" * 100_000, "a.json:1:66: This is nested too deeply."),
     ],
 )
 def test_what_is_no_result_file_is_refused_with_its_place(parse, wrong, said) -> None:

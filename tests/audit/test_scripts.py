@@ -69,7 +69,7 @@ def test_the_same_job_id_in_many_scripts_is_one_note(folder):
         each for each in audit_paths([str(folder)]).findings if each.rule == "fixed-job-id"
     ]
     assert (finding.severity, os.path.basename(finding.place.file)) == ("info", "one.sh")
-    assert finding.message.endswith("So it is in 2 other places.")
+    assert finding.message.endswith("Also in 2 other places.")
 
 
 def test_a_relative_rank_table_is_judged_only_where_it_is(folder):

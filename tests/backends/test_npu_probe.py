@@ -65,7 +65,7 @@ class TestWithAProbe:
         assert len({entry["pid"] for entry in of(host, "GEInitialize")}) == 3
         (said,) = [text for text in caplog.messages if text.startswith("Attempt 1: ")]
         assert "EJ0001" in said
-        assert said.endswith(". The next one in 0 s.")
+        assert said.endswith(". Next attempt in 0 s.")
 
     def test_what_does_not_pass_is_said_at_once_and_this_process_goes_on(
         self, tf: Any, host: Any
@@ -78,7 +78,7 @@ class TestWithAProbe:
         failure = failure_of(failed.value)
         assert failure is not None
         assert failure.failure_class is FailureClass.PERMANENT
-        assert "in a process of its own, which ended with SIGABRT" in failed.value.message
+        assert "in a separate process, which exited with SIGABRT" in failed.value.message
         assert failed.value.hint == failure.advice
         assert current_system() is None
 
@@ -106,7 +106,7 @@ class TestWithAProbe:
 
     def test_one_that_does_not_end_is_ended(self, tf: Any, host: Any) -> None:
         with loaded(host, faults="hang=3600"):
-            with pytest.raises(InitializationError, match="did not end within 1 s"):
+            with pytest.raises(InitializationError, match="did not finish within 1 s"):
                 ascend_system(probe=RetryPolicy(attempt_seconds=1)).__enter__()
 
     def test_on_the_stub_there_is_nothing_to_try(self, tf: Any) -> None:

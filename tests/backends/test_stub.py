@@ -34,7 +34,7 @@ class TestRefusals:
         }
         with pytest.raises(JobError, match=r"Rank 0 of this job is on 192\.0\.2\.1 ") as refused:
             StubBackend(of_slurm).require(Job.detect(of_slurm), {})
-        assert f"and this is another machine, {socket.gethostname()};" in refused.value.message
+        assert f"but this machine is {socket.gethostname()};" in refused.value.message
         assert "start all ranks on one machine" in str(refused.value.hint)
         here = {**of_slurm, "SLURM_STEP_NODELIST": "localhost,192.0.2.2"}
         StubBackend(here).require(Job.detect(here), {})

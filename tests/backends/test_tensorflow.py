@@ -64,7 +64,7 @@ def test_ctrl_c_while_it_is_imported_is_raised_once_it_is_imported() -> None:
 def test_a_second_ctrl_c_while_it_is_imported_ends_the_script_at_once() -> None:
     ended = _press_ctrl_c_in_the_import("twice")
     assert (ended.returncode, ended.stdout) == (-signal.SIGINT, ""), ended.stderr
-    assert "Second signal (SIGINT): ending at once." in ended.stderr.splitlines()
+    assert "Second signal (SIGINT): exiting at once." in ended.stderr.splitlines()
 
 
 def _press_ctrl_c_in_the_import(presses: str) -> "subprocess.CompletedProcess[str]":

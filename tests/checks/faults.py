@@ -227,7 +227,7 @@ _NODES, _HEALTH, _TABLE, _TOOLS = "device nodes", "health", "rank table", "versi
 
 FAULTS: List[Fault] = [
     # Device nodes
-    Fault("folder for a node", _folder_for_a_node, _NODES, "error", "davinci0 is a folder, and no"),
+    Fault("folder for a node", _folder_for_a_node, _NODES, "error", "davinci0 is a folder, not"),
     Fault("dangling node", _node_that_leads_nowhere, _NODES, "error", "no /dev/davinci2"),
     Fault("davinci_manager", _missing_node("davinci_manager"), _NODES, "error", "_manager"),
     Fault("devmm_svm", _missing_node("devmm_svm"), _NODES, "error", "no /dev/devmm_svm"),
@@ -250,7 +250,7 @@ FAULTS: List[Fault] = [
         _smi(Reply(err="boom\n", code=9)),
         _HEALTH,
         "not checked",
-        "ended with exit code 9 and said 'boom'",
+        "exited with code 9 and printed 'boom'",
         alone=True,
     ),
     Fault(
@@ -562,7 +562,7 @@ FAULTS: List[Fault] = [
         _python(Reply('ascend-session-found ["python", "3.7.9"]\n', then="signal")),
         "tensorflow",
         "warning",
-        "was ended by SIGSEGV",
+        "was killed by SIGSEGV",
         only="doctor",
         alone=True,
     ),

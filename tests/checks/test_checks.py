@@ -209,7 +209,9 @@ def test_a_port_that_nobody_is_seen_to_have_is_no_reason_not_to_start(monkeypatc
         server.bind(("", base))  # and does not listen
         ((severity, said),) = _ports_of(base)
     assert severity == "warning"
-    assert said == f"Port(s) {base} of HCCL cannot be bound, and no process was found to use them."
+    assert (
+        said == f"Port(s) {base} of HCCL cannot be bound, and no process that uses them was found."
+    )
 
 
 def test_a_connection_that_ends_between_two_looks_is_none(monkeypatch) -> None:
@@ -265,7 +267,7 @@ def test_nonsense_that_a_python_says_of_itself_is_a_finding(tmp_path, said) -> N
     python = install(tmp_path / "python", {"": Reply(f"ascend-session-found {said}\n")})
     found = list(check_interpreter(inspect_interpreter(str(python), {}, True, 60), on_devices=True))
     assert found[0].severity in ("error", "warning")
-    assert "ended before it had listed its packages" in found[0].message
+    assert "exited before it had listed its packages" in found[0].message
 
 
 def test_what_others_wrote_is_shown_on_one_line(tmp_path) -> None:
@@ -358,13 +360,13 @@ def test_a_slow_tool_is_said_and_not_asked_for_ever(healthy, monkeypatch) -> Non
     assert said == ["hccn_tool is slow; waiting up to 300 s for it."]
     short = HccnTool(healthy.environ, root, timeout=300, total=1e-9)
     assert (short.link(0), short.link(1)) == (None, None)
-    assert "was ended" in short.notes[0]
+    assert "was killed" in short.notes[0]
     assert not short.answers
 
 
 def test_ports_are_not_checked_where_the_first_is_none() -> None:
     (found,) = network.check_ports({"HCCL_IF_BASE_PORT": " 60000"})
-    assert found.message == "The ports of HCCL: HCCL_IF_BASE_PORT=' 60000' is none."
+    assert found.message == "The ports of HCCL: HCCL_IF_BASE_PORT=' 60000' is not valid."
     assert found.severity == "not checked"
 
 

@@ -97,7 +97,7 @@ def test_a_fault_of_the_host_alone_is_no_wrong_call(healthy: Healthy) -> None:
         checked_plan(_config(healthy), healthy.environ)
     assert not refused.value.is_wrong_call
     assert refused.value.hint == (
-        "End it (kill 4321), wait until it is free (wait_for_devices=600), or use another device. "
+        "Stop it (kill 4321), wait until it is free (wait_for_devices=600), or use another device. "
         "Or launch with preflight=False to skip the checks."
     )
 

@@ -147,7 +147,7 @@ def test_a_table_that_is_filled_in_is_waited_for(healthy: Healthy) -> None:
 
 def test_the_time_for_a_table_ends(healthy: Healthy) -> None:
     healthy.table.write_text(healthy.table.read_text().replace("completed", "initializing"))
-    said = r"its status is 'initializing', and 0\.01 s are over"
+    said = r"its status is 'initializing', and 0\.01 s have passed"
     with pytest.raises(PreflightError, match=said) as late:
         checked_plan(_config(healthy, wait_for_table=0.01), healthy.environ, lambda sentence: None)
     assert not late.value.is_wrong_call

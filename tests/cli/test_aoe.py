@@ -86,7 +86,7 @@ def test_without_a_device_three_lines_say_what_is_missing_and_what_to_do(dry_run
     first, second, third = called.out.splitlines()
     assert first == "operator tuning needs an Ascend device, and this machine has none."
     assert second.startswith("Other conditions that fail on this machine: ")
-    assert third == "  hint: Run this on the machine that is to tune."
+    assert third == "  hint: Run this on the machine that will tune."
 
 
 def test_without_a_device_the_configuration_is_still_corrected(dry_run, write):
@@ -390,7 +390,7 @@ def test_a_folder_that_cannot_be_made_is_a_wrong_call(call, device, tmp_path):
     (tmp_path / "file").write_text("")
     called = call("aoe", "run", "--bank", str(tmp_path / "file"), "x.py")
     assert called.code == 2
-    assert "cannot be made: File exists" in called.err
+    assert "cannot be created: File exists" in called.err
 
 
 def test_the_help_names_every_command(call):

@@ -125,7 +125,7 @@ def test_half_a_file_gives_its_whole_tasks_and_one(call, work):
     assert called.code == 1
     assert lines(called)[0] == f"{OPAT}: 1 task"
     assert "damaged: " in called.out
-    assert "and the rest is missing. Before it: 1 whole task." in called.out
+    assert "the rest is missing. Before it: 1 whole task." in called.out
 
 
 def test_a_file_that_is_missing_is_told_beside_the_others(call, work):

@@ -33,7 +33,7 @@ def test_equal_trainings_have_no_difference(tmp_path: Path) -> None:
     ended = call(a, b)
     assert (ended.exit_code, ended.output) == (
         0,
-        "All 6 recorded steps that both have agree, in 6 values.\n",
+        "All 6 recorded steps in common agree, in 6 values.\n",
     )
     assert call("--rtol", "0", a, b).exit_code == 1
 
@@ -59,7 +59,7 @@ def test_infinities_of_either_sign_differ(tmp_path: Path) -> None:
 def test_a_longer_training_differs_though_its_beginning_agrees(tmp_path: Path) -> None:
     ended = call(write(tmp_path / "a", [3.0, 2.0]), write(tmp_path / "b", [3.0, 2.0, 1.0]))
     assert ended.exit_code == 1
-    assert "All 2 recorded steps that both have agree" in ended.output
+    assert "All 2 recorded steps in common agree" in ended.output
     assert "A has 2 steps and B has 3." in ended.output
 
 
@@ -91,7 +91,7 @@ def test_one_rank_and_two_are_compared_by_the_mean(tmp_path: Path) -> None:
     write(tmp_path / "two.rank1.jsonl", [4.0, 3.0], ranks=2, job="an earlier one", rank=1)
     ended = call(one, two)
     assert ended.exit_code == 1
-    assert "nothing is recorded of ranks 1" in ended.output
+    assert "it has no record of ranks 1" in ended.output
 
 
 def test_a_torn_line_and_an_attempt_that_was_restarted_are_noted(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_a_missing_file_among_others_is_not_passed_over(call, folder):
 def test_a_code_that_nobody_knows_hides_no_other(call):
     called = call("explain", "EI0006", "507033", "EI9876")
     assert called.code == 1
-    assert "Nothing is known of EI9876." in called.err
+    assert "Nothing is known about EI9876." in called.err
     assert "EI0006" in called.out
     assert "507033" in called.out
 
@@ -80,7 +80,7 @@ def test_a_pipe_is_not_called_a_log_without_failures(call, tmp_path):
     os.mkfifo(str(tmp_path / "pipe"))
     called = call("explain", str(tmp_path / "pipe"))
     assert called.code == 2
-    assert "cannot be read: it is no regular file" in called.err
+    assert "cannot be read: it is not a regular file" in called.err
 
 
 def test_a_folder_without_logs_is_said_to_have_none(call, folder):

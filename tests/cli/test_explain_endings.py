@@ -91,7 +91,7 @@ if rank:
     die(9)
 while not os.path.exists("pid") or os.path.exists(f"/proc/{open('pid').read()}"):
     time.sleep(0.01)
-error = RuntimeError('The job cannot go on: rank 1 has ended (its connection broke).')
+error = RuntimeError('The job cannot continue: rank 1 has exited (its connection broke).')
 say(str(error))
 write_record(error, folder, failed_rank=1, ends_program=True)
 raise error
@@ -115,12 +115,12 @@ ENDINGS = {
         f"{_KILLED_ONCE}\nif rank: sys.exit(3)", "exit code 3", options=_AGAIN
     ),
     "killed twice": Ending("if rank: die(9)", "by SIGKILL", options=_AGAIN),
-    "SIGKILL": Ending("if rank: die(9)", "Rank 1 was ended by SIGKILL"),
+    "SIGKILL": Ending("if rank: die(9)", "Rank 1 was killed by SIGKILL"),
     "SIGSEGV": Ending("if rank: die(11)", "SIGSEGV"),
     "SIGBUS": Ending("if rank: die(7)", "SIGBUS"),
     "SIGTERM from outside": Ending("if rank: die(15)", "SIGTERM"),
     "abort": Ending("if rank: os.abort()", "SIGABRT"),
-    "os._exit": Ending("if rank: os._exit(7)", "Rank 1 ended with exit code 7"),
+    "os._exit": Ending("if rank: os._exit(7)", "Rank 1 exited with code 7"),
     "a number": Ending("if rank: sys.exit(3)", "exit code 3"),
     "a reason": Ending("if rank: sys.exit('no data')", "no data"),
     "an exception": Ending("if rank: raise ValueError('no data')", "ValueError: no data"),
@@ -134,7 +134,7 @@ ENDINGS = {
         "if rank: raise RuntimeError('NaN loss during training.')", "NaN loss", adds="Where   "
     ),
     "a syntax error": Ending("if rank: exec('x = = 1')", "SyntaxError"),
-    "a rank that follows another's end": Ending(_FOLLOWS, "Rank 1 was ended by SIGKILL"),
+    "a rank that follows another's end": Ending(_FOLLOWS, "Rank 1 was killed by SIGKILL"),
     "a known code": Ending(
         f"if rank: say({_UNSUPPORTED!r}); sys.exit(1)", "It reported EZ3002", adds="Where   "
     ),
@@ -285,7 +285,7 @@ with ascend_system() as system, system.session() as sess:
     _write(tmp_path, code)
     result = _launch(tmp_path)
     values = json.loads(json.dumps(result.as_dict()))
-    ending = Ending(code, "Rank 1 ended with exit code 7")
+    ending = Ending(code, "Rank 1 exited with code 7")
     _check(call, (tmp_path / "logs" / "latest").resolve(), ending, values, str(result))
 
 

@@ -118,7 +118,7 @@ def test_a_signal_ends_the_job_and_is_told_by_the_code(begin, number):
     process.send_signal(number)
     err = process.communicate()[1]
     assert process.returncode == 128 + number
-    assert f"{number.name}: every rank is asked to end" in err.decode()
+    assert f"{number.name}: stopping all ranks" in err.decode()
     assert b"Traceback" not in err
 
 
@@ -141,7 +141,7 @@ def test_a_reader_that_goes_ends_neither_job_nor_launcher(begin, tmp_path):
     open(str(gate), "w").close()
     err = process.stderr.read().decode()
     assert process.wait() == 0
-    said = "ascend-session: What the ranks say is no longer shown: Broken pipe (file descriptor 1)."
+    said = "ascend-session: The ranks' output is no longer shown: Broken pipe (file descriptor 1)."
     assert err.count(said) == 1
     assert err.splitlines()[-1].startswith("ascend-session: the rank succeeded in ")
     (log,) = (tmp_path / "logs").glob("job_*/attempt_1/rank_0/stdout.log")
@@ -236,7 +236,7 @@ def test_the_others_are_told_to_end_when_one_has_failed(launch):
     code = "import os, signal, sys; os.environ['RANK_ID'] == '1' and sys.exit(9); signal.pause()"
     called = launch("-n", "3", "--grace", "30", *_PYTHON, code)
     assert called.code == 9
-    said = "Rank 1 has ended with exit code 9. The others get SIGTERM now, and SIGKILL in 30 s."
+    said = "Rank 1 exited with code 9. The others get SIGTERM now, and SIGKILL in 30 s."
     assert f"ascend-session: {said}\n" in called.err
 
 
@@ -324,7 +324,7 @@ def test_a_dry_run_shows_the_cpus_of_each_rank(launch):
         assert f"  rank 0: CPUs {cpus[0]}" in called.out
     # On the stub nobody is bound who does not ask for it.
     called = launch(*words)
-    assert "CPUs      not bound, because the ranks are on the stub (--bind=even " in called.out
+    assert "CPUs      not pinned, because the ranks are on the stub (--bind=even " in called.out
     assert "Rank 0 on device 0\n" in called.out
 
 
@@ -352,7 +352,7 @@ def test_a_failure_of_an_earlier_launch_of_that_job_id_is_not_the_cause(launch, 
         script.write_text(text)
         called = launch("-n", "1", "--job-id", "same", str(script))
     assert called.code == 137
-    assert "the job failed. Rank 0 was ended by SIGKILL" in called.err
+    assert "the job failed. Rank 0 was killed by SIGKILL" in called.err
     first = tmp_path / "logs" / "same" / "attempt_1" / "rank_0" / "stderr.log"
     assert "ValueError: the first" in first.read_text()
 

@@ -353,7 +353,7 @@ def test_a_launch_begins_with_its_ranks_its_backend_and_its_logs(program, tmp_pa
     assert first.startswith(f"ascend-session: {because}{tmp_path}/")
     assert Path(first.partition("logs in ")[2], "rank_7", "stdout.log").exists()
     assert second == (
-        "ascend-session: Without -n before the script, and without a device to count, the job has "
+        "ascend-session: No -n before the script and no device to count: starting "
         "8 ranks, as many as a server with Ascend processors usually has."
     )
     assert last.startswith("ascend-session: all 8 ranks succeeded")

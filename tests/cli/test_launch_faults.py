@@ -104,7 +104,7 @@ def launcher(tmp_path: Path) -> Iterator[Launcher]:
 
 # What goes wrong in rank 5 -> exit code, and the sentence that says it
 FAULTS = {
-    "an exit code": ("os._exit(7)", 7, "Rank 5 ended with exit code 7."),
+    "an exit code": ("os._exit(7)", 7, "Rank 5 exited with code 7."),
     "sys.exit": ("sys.exit(9)", 9, "9"),
     "an exception": ("raise ValueError('no such image')", 1, "ValueError: no such image"),
     "an import": ("import no_such_package", 1, "No module named 'no_such_package'"),
@@ -264,7 +264,7 @@ def test_a_folder_for_logs_that_cannot_be_made_is_a_wrong_call(launcher: Launche
     out, err = process.communicate(timeout=_PATIENCE)
     assert process.returncode == 2
     assert out == b""
-    assert b"The folder /dev/null/logs cannot be made: /dev/null is not a folder." in err
+    assert b"The folder /dev/null/logs cannot be created: /dev/null is not a folder." in err
     assert b"Give --log-dir, a folder in which this user may write." in err
     assert not (launcher.folder / "started").exists()
 

@@ -89,7 +89,7 @@ Manual      NPURunConfig Options
         ("enable_data_pre_proc", "Default     adapter: False\n            NPURunConfig: True\n"),
         ("enable_data_pre_proc", "Deprecated  yes\n"),
         ("op_debug_level", "Deprecated  yes; use op_debug_config\n"),
-        ("op_debug_level", "its value stays in the process after its session has gone\n"),
+        ("op_debug_level", "its value stays in the process after its session is closed\n"),
         ("min_group_size", "Deprecated  yes, and it no longer has any effect\n"),
         ("precision_mode", "Newer       precision_mode_v2\n"),
         ("dump_step", 'Form       Steps to dump: "0|3-5|10", or ints,'),

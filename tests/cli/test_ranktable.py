@@ -197,7 +197,7 @@ def test_the_wait_is_a_countdown_on_a_terminal(table):
 def test_a_wait_ends_with_its_time(call, table):
     called = call("ranktable", "check", "--wait", "0.1", table({"status": "initializing"}))
     assert called.code == 1
-    assert "its status is 'initializing', and 0.1 s are over." in called.out
+    assert "its status is 'initializing', and 0.1 s have passed." in called.out
 
 
 @pytest.mark.parametrize("time", ["", "x", "-1", "10 m", "1d", "nan", "1m1h"])

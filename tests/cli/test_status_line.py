@@ -321,7 +321,7 @@ def test_after_ctrl_c_the_line_is_gone_and_the_summary_stands_alone(start_on, tm
     assert process.wait() == 128 + signal.SIGINT
     screen = Screen(200)
     screen.write(terminal.shown)
-    assert any("SIGINT: every rank is asked to end" in line for line in screen.lines)
+    assert any("SIGINT: stopping all ranks" in line for line in screen.lines)
     assert not any("ranks starting" in line for line in screen.lines)
     assert any("ascend-session: the job was interrupted." in line for line in screen.lines)
 
@@ -352,4 +352,4 @@ def test_words_to_the_same_terminal_do_not_tear_it(start_on, tmp_path):
     assert process.wait() == 3
     screen = Screen(200)
     screen.write(terminal.shown)
-    assert screen.lines[1].startswith("ascend-session: Rank 0 has ended with exit code 3. The")
+    assert screen.lines[1].startswith("ascend-session: Rank 0 exited with code 3. The")

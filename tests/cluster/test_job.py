@@ -104,7 +104,7 @@ def test_a_rank_of_a_job_of_one_is_told_about_rank_size() -> None:
         ({**CHIEF, "CM_WORKER_SIZE": "eight"}, "CM_WORKER_SIZE='eight' is not a number"),
         (
             {**TABLE, "RANK_ID": "three"},
-            "RANK_ID='three' is not a rank; current HCCL ends the process",
+            "RANK_ID='three' is not a rank; current HCCL aborts the process",
         ),
         ({"TF_CONFIG": '{"task": "ps"}'}, "The task in TF_CONFIG is not an object"),
         ({"TF_CONFIG": '{"task": {"type": "ps"}}'}, 'this process is a "ps", for which the'),

@@ -41,8 +41,8 @@ TOLD = {
         " for the second time",
         'rank 0 and rank 2 wait in "HcomAllReduce_1"',
     ],
-    "twice_at_once": ["rank 1 failed", '"HcomAllReduce" began again before it had ended'],
-    "much_twice_at_once": ["rank 1 failed", '"HcomAllReduce" began again before it had ended'],
+    "twice_at_once": ["rank 1 failed", '"HcomAllReduce" started again before it had finished'],
+    "much_twice_at_once": ["rank 1 failed", '"HcomAllReduce" started again before it had finished'],
     "wrong_counts": ["sends 2 elements to rank 1, which expects 3 of it"],
     "raising": ["rank 1 failed: ValueError: nothing to train on"],
 }
@@ -77,7 +77,7 @@ def test_a_rank_that_does_not_come_in_time_is_named(ranks: Ranks) -> None:
         job.send(1, signal.SIGKILL)
         first, _, last = job.results()
     for sentence in told([first, last]):
-        assert "rank 1 did not come" in sentence
+        assert "rank 1 did not join" in sentence
         assert '"HcomAllReduce"' in sentence
         assert "within 4 s" in sentence
     assert first.code == last.code == 1

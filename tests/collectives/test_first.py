@@ -33,7 +33,7 @@ def _seconds_to_the_error(ranks: Ranks, lost: int, length: int) -> float:
     for result in results:
         *sums, (_, message) = result.said
         assert sums == [6.0, 6.0]
-        assert f"rank {lost} has ended" in message, message
+        assert f"rank {lost} has exited" in message, message
         assert result.code == 1, result.log
     return seconds
 

@@ -102,7 +102,7 @@ def test_each_rank_of_its_own_is_a_model_of_its_own(ranks: Ranks, size: int) -> 
     assert found["error"].startswith(f"the {size} ranks hold {size} different models: ")
     [note] = found["notes"]
     others = "rank 1" if size == 2 else "ranks 1 to 7"
-    assert note.startswith(f"{others} began with other variables than rank 0: ")
+    assert note.startswith(f"{others} started with other variables than rank 0: ")
 
 
 @pytest.mark.parametrize("case", ["wrong", "wrong_restored"])
@@ -110,7 +110,7 @@ def test_a_rank_that_begins_with_other_variables_is_named(ranks: Ranks, case: st
     notes = outcome(ranks, case)["notes"]
     if case == "wrong":
         [note] = notes
-        assert note.startswith("rank 1 began with other variables than rank 0: `net/")
+        assert note.startswith("rank 1 started with other variables than rank 0: `net/")
     else:  # as a second session did
         assert notes == []
 
@@ -148,7 +148,7 @@ def test_without_a_launcher_rank_0_says_it_and_exits_with_1(
         "ascend-session: error: the 2 ranks hold 2 different models: `net/first/kernel` differs "
         "first, by roughly "
     )
-    assert first.log.count("Rank 1 began with other variables than rank 0") == 1
+    assert first.log.count("Rank 1 started with other variables than rank 0") == 1
     assert "different models" not in other.log
 
 

@@ -310,7 +310,7 @@ def test_a_stranger_with_the_same_job_id_is_refused_at_once_and_harms_nobody(
     ).rest()
     held()
     assert (number, kind) == (int(rank), "InitializationError")
-    assert f"wanted to join as rank {rank}, but the ranks that meet there belong to" in sentence
+    assert f"tried to join as rank {rank}, but the rendezvous belongs to" in sentence
     assert f"another job with JOB_ID={_JOB_ID}" in sentence
     assert "another parent and process group, working directory or script" in sentence
     assert "export JOB_ID=$$" in sentence
@@ -327,7 +327,7 @@ def test_a_stranger_is_refused_while_the_ranks_still_come(start: Start) -> None:
     # It may be there before rank 0, and waits for that then.
     ((_, kind, sentence, _, _),) = start(_ONE_OF_TWO, JOB_ID=_JOB_ID, RANK_ID="1").rest()
     assert kind == "InitializationError"
-    assert f"belong to another job with JOB_ID={_JOB_ID}" in sentence
+    assert f"belongs to another job with JOB_ID={_JOB_ID}" in sentence
     shell.tell("go")
     assert shell.rest() == sums(2)
 
@@ -343,8 +343,8 @@ def test_a_second_process_of_a_rank_is_refused_and_harms_nobody(
     number, kind, sentence, _, seconds = shell.next()
     held()
     assert (number, kind) == (int(rank), "InitializationError")
-    assert f"says that it is rank {rank} of the job, but process " in sentence
-    assert "has that rank already. Give each process a RANK_ID of its own." in sentence
+    assert f"reports that it is rank {rank} of the job, but process " in sentence
+    assert "already has that rank. Give each process its own RANK_ID." in sentence
     assert seconds < _AT_ONCE_S
     assert shell.rest() == sums(2)
 
@@ -354,5 +354,5 @@ def test_ranks_that_mean_different_sizes_all_hear_so(start: Start, job_id: Dict[
     lines = start(_OF_DIFFERENT_SIZES, **job_id).rest()
     assert [line[:2] for line in lines] == [[rank, "InitializationError"] for rank in (0, 1)]
     for line in lines:
-        assert "ank 1 says that the job has 3 ranks, rank 0 says 2" in line[2]
+        assert "ank 1 reports a job of 3 ranks, rank 0 one of 2" in line[2]
         assert line[4] < _AT_ONCE_S

@@ -160,7 +160,7 @@ def test_loops_of_the_device_are_compared_with_the_stubs_steps(
     assert steps == [STEPS_A_RUN * number for number in range(1, RUNS + 1)]
     same = CliRunner().invoke(compare, [device, stub])
     assert same.exit_code == 0, same.output
-    assert f"All {RUNS} recorded steps that both have agree" in same.output
+    assert f"All {RUNS} recorded steps in common agree" in same.output
     assert f"Of {RUNS * STEPS_A_RUN} steps, A has recorded {RUNS} " in same.output
     differ = CliRunner().invoke(compare, [stub, other])
     assert differ.exit_code == 1

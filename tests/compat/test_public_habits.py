@@ -74,7 +74,7 @@ def test_a_zero_that_nobody_wrote_is_explained(tf: Any) -> None:
     judged = judge_entry(proto, {})
     [refused] = judged.refused
     assert refused.message.startswith("iterations_per_loop is in the field 'b'")
-    assert "iterations_per_loop=0: the smallest value is 1. The adapter ends" in refused.message
+    assert "iterations_per_loop=0: the smallest value is 1. The adapter aborts" in refused.message
     assert refused.hint == 'Write parameter_map["iterations_per_loop"].i = ...'
     assert judged.ignored == []
 
@@ -89,7 +89,7 @@ def test_a_refused_session_is_in_the_report(run: Any) -> None:
     ended = run(script)
     assert ended.returncode == 0, ended.stderr
     said = " ".join(ended.stderr.split())
-    assert "Errors, which end the run on a device: Session 1: precision_mode='fp16'" in said
+    assert "Errors that abort the run on a device: Session 1: precision_mode='fp16'" in said
     unused = "Not used: deterministic=1 (session 1): the session was refused for other options"
     assert unused in said
     assert "Correct" not in said

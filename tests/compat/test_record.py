@@ -125,10 +125,10 @@ def test_a_full_disk_ends_the_record_and_not_the_training(
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))"
     ended = record(tmp_path, "a", forking_python, EACH_STEP=limit)
     assert ended.returncode == 0, ended.stderr
-    assert ended.stderr.count("The training goes on.") == 1
+    assert ended.stderr.count("The training continues.") == 1
     assert record(tmp_path, "b", forking_python).returncode == 0
     partial = call(tmp_path / "a", tmp_path / "b")
-    assert "steps that both have agree" in partial.output, partial.output
+    assert "recorded steps in common agree" in partial.output, partial.output
     assert partial.exit_code == 1
 
 

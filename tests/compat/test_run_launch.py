@@ -54,7 +54,7 @@ def test_ranks_reduce_and_one_report_says_how_they_differ(
     error = "the 3 ranks hold 2 different models: `variable` differs first, by roughly "
     assert compared.error.startswith(error)
     [note] = compared.notes
-    assert note.startswith("rank 1 began with other variables than rank 0: `variable`;")
+    assert note.startswith("rank 1 started with other variables than rank 0: `variable`;")
     assert "NPUBroadcastGlobalVariablesHook(0)" in note
     assert "other variables" not in first  # the launcher says it, once for all ranks
     assert not any("this ran on" in other for other in others)

@@ -58,7 +58,7 @@ def test_an_option_names_its_sessions_if_another_has_an_entry_without_it() -> No
 
 
 def test_no_session_is_said() -> None:
-    assert build_report([]) == RunReport([], ["The script has opened no session."])
+    assert build_report([]) == RunReport([], ["The script did not open a session."])
 
 
 def lines_of(*sessions: Dict[str, Any]) -> List[str]:
@@ -80,7 +80,7 @@ def test_what_is_wrong_comes_before_what_is_ignored_and_what_is_honoured() -> No
         setting("d", 4, "d=4 is not one of 1, 2.", "refused"),
     ]
     assert lines_of(session(1, *settings))[:8] == [
-        "  Errors, which end the run on a device:",
+        "  Errors that abort the run on a device:",
         "    d=4 is not one of 1, 2.",
         "  Ignored:",
         "    The adapter has no key 'c'.",

@@ -176,9 +176,9 @@ def test_a_loop_that_fails_counts_as_the_steps_that_were_made(run: Any, tmp_path
     assert sorted(
         row["why"].split(": ")[1].split(". ")[0].rstrip(".") for row in report["options"]
     ) == [
-        "1 run ended in the first step",
         "1 run made 2 steps",
         "1 run made 3 steps",
+        "1 run stopped in the first step",
     ]
     loops = [session["loops"] for session in report["sessions"]]
     assert loops == [{"3": 0, "0": 1}, {"3": 0, "2": 1}, {"3": 1}]
@@ -328,7 +328,7 @@ def test_what_ends_the_run_on_a_device_ends_it_here(run: Any) -> None:
     assert ended.returncode == 1
     assert "ConfigError: precision_mode='fp16'" in ended.stderr
     said = report_of(ended)
-    assert said[1] == "Errors, which end the run on a device:"
+    assert said[1] == "Errors that abort the run on a device:"
     assert said[2].startswith("precision_mode='fp16'")
     assert said[3].startswith("Session 1 was refused for its options: train.py:")
 
@@ -366,7 +366,7 @@ def test_the_report_is_written_to_a_file_although_no_session_is_opened(
 ) -> None:
     file = tmp_path / "report.json"
     run("import npu_bridge", asked=f"backend=stub\njson={file}")
-    assert json.loads(file.read_text())["sentences"] == ["The script has opened no session."]
+    assert json.loads(file.read_text())["sentences"] == ["The script did not open a session."]
 
 
 def test_an_entry_that_nobody_reads_for_want_of_the_import_is_named_with_its_line(
@@ -553,7 +553,7 @@ def test_a_worker_that_is_forked_before_anything_was_opened_is_a_process_of_its_
     ended = run(script)
     assert ended.stdout == "[3.]\n0\n", ended.stderr
     assert "precision_mode=force_fp32: checked" in " ".join(ended.stderr.split())
-    assert "The script has opened no session." in ended.stderr
+    assert "The script did not open a session." in ended.stderr
 
 
 def test_pythons_that_the_script_starts_find_the_vendors_names(
@@ -697,12 +697,12 @@ CASE = "x = tf.cond(tf.reduce_sum(w) > 0, lambda: w * 2, lambda: w * 3)\n"
     [
         (
             TABLE + IN_MAP.format("table.lookup") + LOOKUP.format(""),
-            "Errors, which end the run on a device:",
+            "Errors that abort the run on a device:",
             "(Table not initialized). Set mix_compile_mode=True",
         ),
         (
             VARIABLE + IN_MAP.format("lambda k: tf.gather(w, [0])") + LOOKUP.format(""),
-            "Errors, which end the run on a device:",
+            "Errors that abort the run on a device:",
             "uses the variable 'w': the device initialises it",
         ),
         (

@@ -253,8 +253,8 @@ def test_a_variable_that_an_operator_on_the_host_changes_is_noted_with_mixed_com
     assert not notes()
     assert not notes(mix_compile_mode=True, variable_placement="Host")
     note = notes(mix_compile_mode=True)
-    assert re.search("On a device a run with '(count|AssignAddVariableOp)'", note)
-    assert "unless all of the run is for the host" in note
+    assert re.search("On a device, running '(count|AssignAddVariableOp)'", note)
+    assert "unless the whole run stays on the host" in note
     assert "of_its_value" not in note
 
 
@@ -267,7 +267,7 @@ def test_an_operator_whose_first_resource_is_no_variable_is_on_the_host(
     tf.raw_ops.Pack(values=[table, variable.handle], name="table_first")
     tf.Session(config=proto(mix_compile_mode=True)).close()
     [note] = session_log().sessions[0].verdict.graph["refused"]
-    assert "a run with 'table_first' ends" in note
+    assert "running 'table_first' fails" in note
 
 
 def test_a_one_shot_iterator_in_a_loop_is_refused_as_the_adapter_aborts(

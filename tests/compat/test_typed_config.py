@@ -99,7 +99,8 @@ def test_what_ends_the_run_on_a_device_is_named_and_no_other_configuration_is_gi
     if judge_entry(proto, {}).refused:  # some end it only in a certain environment
         text = written(proto)
         assert option in comments(text)
-        if not text.startswith("# No configuration: a device ends the run for these options."):
+        no_configuration = "# No configuration: a device aborts the run because of these options."
+        if not text.startswith(no_configuration):
             assert set(read_back(text).parameter_map()) == set(entry)
 
 
@@ -139,7 +140,7 @@ def test_a_mistyped_key_is_named_even_if_the_entry_ends_the_run() -> None:
     proto = base(jit_compile=("s", b"on"), precison_mode_v2=("s", b"fp16"), hcom_parallel=("i", 1))
     text = written(proto, jit_compile="line 7", precison_mode_v2="line 8", hcom_parallel="line 9")
     assert text.startswith(
-        "# No configuration: a device ends the run for these options.\n# line 7:"
+        "# No configuration: a device aborts the run because of these options.\n# line 7:"
     )
     _, _, others = comments(text).partition("What else is wrong with the entry: ")
     assert "line 8: The adapter has no key 'precison_mode_v2'" in others

@@ -376,11 +376,11 @@ def test_an_audit_is_not_certain_of_what_runs(entry: Dict[str, Any]) -> None:
 
 
 def test_the_verdict_says_who_ends_the_run_for_a_value() -> None:
-    assert "'auto', 'manual'. The adapter ends the run for it." in said(
+    assert "'auto', 'manual'. The adapter aborts the run because of it." in said(
         judged(graph_slice="x").refused
     )
-    assert "'O1', 'O3'. GE ends the run for it." in said(judged(oo_level="O2").refused)
-    assert "ends the run" not in said(judged(memory_optimization_policy="x").ignored)
+    assert "'O1', 'O3'. GE aborts the run because of it." in said(judged(oo_level="O2").refused)
+    assert "abort" not in said(judged(memory_optimization_policy="x").ignored)
 
 
 def without_idle_texts(entry: Dict[str, Any]) -> Dict[str, Any]:

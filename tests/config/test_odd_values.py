@@ -242,12 +242,12 @@ def test_other_numbers_and_quoted_ones_are_taken(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("2020-99-99", "2020-99-99 is no timestamp, as which YAML reads it."),
-        ("!!int x", "x is no int, as which YAML reads it."),
-        ("!!float x", "x is no float, as which YAML reads it."),
-        ("!!bool x", "x is no bool, as which YAML reads it."),
-        ("!!timestamp x", "x is no timestamp, as which YAML reads it."),
-        ("9" * 5000, " is no int, as which YAML reads it."),
+        ("2020-99-99", "2020-99-99 is not a valid timestamp, but YAML reads it as one."),
+        ("!!int x", "x is not a valid int, but YAML reads it as one."),
+        ("!!float x", "x is not a valid float, but YAML reads it as one."),
+        ("!!bool x", "x is not a valid bool, but YAML reads it as one."),
+        ("!!timestamp x", "x is not a valid timestamp, but YAML reads it as one."),
+        ("9" * 5000, " is not a valid int, but YAML reads it as one."),
     ],
 )
 def test_a_value_that_its_tag_does_not_fit_is_refused(

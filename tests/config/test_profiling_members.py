@@ -128,7 +128,7 @@ def test_a_bool_gets_the_word_about_yaml():
 @pytest.mark.parametrize("value", [50, None, ["on"], {}, 1.5])
 def test_a_value_that_is_no_text_is_refused(value):
     wrong, right = profiling_fault("aicpu", value)
-    assert wrong == f"aicpu is {value!r} and must be text in quotes (it is no number)"
+    assert wrong == f"aicpu is {value!r} and must be text in quotes (it is not a number)"
     assert right == {"aicpu": "on"}
 
 
@@ -144,7 +144,7 @@ def test_a_frequency_in_json_is_a_whole_number_without_quotes(value):
 @pytest.mark.parametrize("name", ["scale", "op_trace", "profile_memory", "ascendcl"])
 def test_a_member_that_ge_does_not_know_is_refused(name):
     wrong, _ = profiling_fault(name, "on")
-    assert wrong == f"there is no member {name!r} (GE ends on one that it does not know)"
+    assert wrong == f"there is no member {name!r} (GE aborts on one that it does not know)"
 
 
 @pytest.mark.parametrize(

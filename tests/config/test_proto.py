@@ -182,7 +182,7 @@ def test_a_key_without_a_value_is_reported() -> None:
     entry = proto.graph_options.rewrite_options.custom_optimizers[0]
     assert not entry.parameter_map["jit_compile"].s  # reading it makes an empty one
     assert str(refusal_of(proto)) == (
-        "jit_compile is there without a value; the adapter reads the field 's' and finds ''.\n"
+        "jit_compile has no value; the adapter reads the field 's' and finds ''.\n"
         '  hint: Write parameter_map["jit_compile"].s = ...'
     )
 

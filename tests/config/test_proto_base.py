@@ -74,9 +74,9 @@ def test_a_contradiction_is_refused_with_both_values() -> None:
     assert str(caught.value) == (
         "2 problems in the base proto and this AscendConfig:\n"
         "  1. deterministic is 1 in the AscendConfig but 0 in the base proto's NpuOptimizer "
-        "entry. Say it in one place only.\n"
+        "entry. Set it in one place only.\n"
         "  2. jit_compile is 'true' in the AscendConfig but 'auto' in the base proto's "
-        "NpuOptimizer entry. Say it in one place only."
+        "NpuOptimizer entry. Set it in one place only."
     )
 
 

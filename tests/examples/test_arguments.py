@@ -36,5 +36,5 @@ def test_a_folder_that_exists_keeps_what_is_in_it(tmp_path: Path) -> None:
 
 def test_a_folder_below_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(argparse.ArgumentTypeError, match="cannot be made: Not a directory"):
+    with pytest.raises(argparse.ArgumentTypeError, match="cannot be created: Not a directory"):
         writable_folder(str(tmp_path / "file" / "inner"))

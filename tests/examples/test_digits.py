@@ -121,7 +121,7 @@ def test_an_output_that_cannot_be_is_refused_before_training(tmp_path: Path) -> 
     outcome = run(*PROGRAM, "--output", "file", cwd=tmp_path)
     assert outcome.code == 2
     assert outcome.stderr.splitlines()[-1].endswith(
-        "argument --output: the folder 'file' cannot be made: File exists."
+        "argument --output: the folder 'file' cannot be created: File exists."
     )
 
 

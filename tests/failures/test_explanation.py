@@ -167,14 +167,17 @@ def test_a_peer_that_a_rank_names_in_several_files_is_named_by_one_rank() -> Non
 
 
 DEADLOCK = (
-    "The job cannot go on: the ranks wait for different collectives: rank 0 waits in "
+    "The job cannot continue: the ranks wait for different collectives: rank 0 waits in "
     '"HcomAllReduce"; rank 1 waits in "HcomBroadcast". Look for what only some ranks do.'
 )
 
 
 @pytest.mark.parametrize(
     ("sentence", "kind"),
-    [(DEADLOCK, "permanent"), ("The job cannot go on: rank 1 failed: KeyError: 'x'", "secondary")],
+    [
+        (DEADLOCK, "permanent"),
+        ("The job cannot continue: rank 1 failed: KeyError: 'x'", "secondary"),
+    ],
 )
 def test_a_sentence_about_all_ranks_is_the_jobs_own_failure(sentence: str, kind: str) -> None:
     text = f"{{{{function_node f}}}} CollectiveError: {sentence}\n{'frame' * 100}"

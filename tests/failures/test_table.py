@@ -27,7 +27,7 @@ CLASSES = {
         "EI0015; EI0006; EI0009; EI0002; EI0012; EI0013; EI0018; 507013; 507057; 507904; "
         "Heartbeat Lost; recv fail; EE1002; 507012; "
         "507046; 507047; 107020; [InitGroupStage][RanktableDetect]; [InitChannelStage][Timeout]; "
-        "[TaskExecStage][Timeout]; [TaskExecStage][HeartbeatAbnormal]; The job cannot go on"
+        "[TaskExecStage][Timeout]; [TaskExecStage][HeartbeatAbnormal]; The job cannot continue"
     ),
     FailureClass.PERMANENT: (
         "EL0006; EL0008; EL0009; EL0010; EL0011; EL0012; EL0013; EI0019; EI0020; "
@@ -76,7 +76,7 @@ BY_THEMSELVES = {
         "EI0012; EI0013; EI0018; 507013; 507057; 507904; Heartbeat Lost; recv fail"
     ),
     FailureClass.AMBIGUOUS: "EE1002; 507012; 507046; 507047; 107020",
-    FailureClass.PERMANENT: "The job cannot go on",
+    FailureClass.PERMANENT: "The job cannot continue",
 }
 # What the device ran out of, which another process may hold.
 HELD = (

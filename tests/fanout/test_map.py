@@ -240,6 +240,6 @@ def test_ctrl_c_ends_a_map_that_waits_for_tensorflow(tf: Any) -> None:
             devices.map(lambda session, built: session.run(built))
         assert not [thread for thread in threading.enumerate() if "fan-out" in thread.name]
         assert all(session._closed for session in devices.sessions.values())
-        with pytest.raises(LifecycleError, match="was ended by KeyboardInterrupt"):
+        with pytest.raises(LifecycleError, match="was stopped by KeyboardInterrupt"):
             devices.map(lambda session, built: None)
     assert steps(devices.system)[-3:] == ["session close", "session close", "shutdown"]

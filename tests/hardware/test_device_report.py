@@ -397,7 +397,7 @@ def test_a_tool_that_fails_for_all_devices_is_not_quoted_for_each(host: FakeHost
     host.npu_smi(npu_smi_answers("910B", a2_chips(8)))
     notes = report(host).notes
     assert len(notes) == 5
-    assert notes[0] == ("'hccn_tool -i 0 -ip -g' ended with exit code 1 and said 'no permission'.")
+    assert notes[0] == ("'hccn_tool -i 0 -ip -g' exited with code 1 and printed 'no permission'.")
     assert notes[4] == "12 more answers of this program could not be read either."
 
 

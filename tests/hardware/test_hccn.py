@@ -136,7 +136,7 @@ def test_a_device_that_the_tool_refuses_is_a_note(host: FakeHost) -> None:
     tool = HccnTool(host.environ, str(host.root), 30.0)
     assert tool.link(9) is None
     assert tool.notes == [
-        "'hccn_tool -i 9 -link -g' ended with exit code 1 and said 'hccn_tool: invalid device id'."
+        "'hccn_tool -i 9 -link -g' exited with code 1 and printed 'hccn_tool: invalid device id'."
     ]
 
 

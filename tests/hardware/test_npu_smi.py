@@ -63,7 +63,7 @@ def test_a_hanging_program_is_asked_once(host: FakeHost) -> None:
     assert npu_smi.mapping() == ()
     assert [call.arguments for call in host.calls() if call.arguments != "child"] == ["info"]
     assert npu_smi.notes == [
-        "'npu-smi info' did not answer within 2 s and was ended.",
+        "'npu-smi info' did not answer within 2 s and was killed.",
         "npu-smi is not asked again: a faulty card can block it.",
     ]
 
@@ -88,7 +88,7 @@ def test_a_failure_is_said_in_its_words_and_explained(host: FakeHost) -> None:
     npu_smi = asked(host)
     assert npu_smi.info().chips == ()
     said, explained = npu_smi.notes
-    assert said.startswith("'npu-smi info' ended with exit code 255 and said 'dcmi model")
+    assert said.startswith("'npu-smi info' exited with code 255 and printed 'dcmi model")
     assert "another container" in explained
     assert npu_smi.answers
 

@@ -22,7 +22,7 @@ from tests.fake_host import USER, FakeHost
 
 NOBODY = 65534
 ONE_UNREADABLE = (
-    "The open files of 1 process(es) of other users could not be looked at; a holder among them is "
+    "The open files of 1 process(es) of other users could not be inspected; a holder among them is "
     "known only if npu-smi lists it."
 )
 

@@ -162,10 +162,10 @@ def test_what_is_no_text_is_replaced(program: Path) -> None:
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        (Reply("one\ntwo", "", 3), "'npu-smi info' ended with exit code 3 and said 'one'."),
-        (Reply("one", "why", 3), "'npu-smi info' ended with exit code 3 and said 'why'."),
-        (Reply("", "", 3), "'npu-smi info' ended with exit code 3 and said nothing."),
-        (Reply("x", then="signal"), "'npu-smi info' was ended by SIGSEGV and said 'x'."),
+        (Reply("one\ntwo", "", 3), "'npu-smi info' exited with code 3 and printed 'one'."),
+        (Reply("one", "why", 3), "'npu-smi info' exited with code 3 and printed 'why'."),
+        (Reply("", "", 3), "'npu-smi info' exited with code 3 and printed nothing."),
+        (Reply("x", then="signal"), "'npu-smi info' was killed by SIGSEGV and printed 'x'."),
     ],
 )
 def test_a_failure_is_said_with_its_first_words(program: Path, reply: Reply, said: str) -> None:
@@ -180,7 +180,7 @@ def test_silence_ends_in_time_with_all_children(program: Path) -> None:
     answer = run_program([str(program), "info"], {}, timeout_s=2.0)
     assert time.monotonic() - begun < 100
     assert answer.text == "half an ans"
-    assert answer.problem == "'npu-smi info' did not answer within 2 s and was ended."
+    assert answer.problem == "'npu-smi info' did not answer within 2 s and was killed."
     assert answer.hung
     calls = calls_of(program)
     assert [call.arguments for call in calls] == ["info", "child"]
@@ -190,7 +190,7 @@ def test_silence_ends_in_time_with_all_children(program: Path) -> None:
 def test_a_flood_is_dammed(program: Path) -> None:
     install(program, {"": Reply(then="flood")})
     answer = run_program([str(program), "info"], {}, timeout_s=30.0)
-    assert answer.problem == "'npu-smi info' printed more than 4 MB and was ended."
+    assert answer.problem == "'npu-smi info' printed more than 4 MB and was killed."
     assert not answer.hung
     assert len(answer.text) < 5 * 1024 * 1024
     assert are_gone([call.pid for call in calls_of(program)])
@@ -371,7 +371,7 @@ def test_a_failure_does_not_throw_away_what_was_said(host: FakeHost) -> None:
     host.npu_smi({"": Reply("one", "broken", 7)})
     asked = asked_program(host)
     assert asked.ask(words, "a") == ["one"]
-    assert asked.notes == ["'npu-smi a' ended with exit code 7 and said 'broken'."]
+    assert asked.notes == ["'npu-smi a' exited with code 7 and printed 'broken'."]
 
 
 def test_notes_are_said_once(host: FakeHost) -> None:

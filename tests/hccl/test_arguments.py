@@ -113,7 +113,7 @@ REFUSED: List[Tuple[str, Any, type, str]] = [
         "reduce_scatter",
         lambda x: hccl.reduce_scatter(x, "sum", 3),
         ValueError,
-        r"4 of the shape \[4\] is no multiple of 3",
+        r"4 of the shape \[4\] is not a multiple of 3",
     ),
     ("receive", lambda x: hccl.receive([None, 2], "int8", 0, 1), ValueError, "fully defined"),
     ("receive", lambda x: hccl.receive(None, "int8", 0, 1), ValueError, "fully defined"),

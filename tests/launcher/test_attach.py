@@ -130,7 +130,7 @@ def test_ctrl_c_goes_to_the_debugger_and_a_second_one_ends_the_job(
     shell.until("(Pdb) ")
     shell.write("\x03")
     shown = shell.until("code=130.")
-    assert "SIGINT: every rank is asked to end" in shown
+    assert "SIGINT: stopping all ranks" in shown
 
 
 def test_a_ctrl_c_long_after_another_goes_to_the_debugger_too(tmp_path: Path, shell: Shell) -> None:
@@ -155,7 +155,7 @@ def test_the_summary_names_no_logs_of_a_rank_that_wrote_to_the_terminal(
     (tmp_path / "train.py").write_text("import os\nprint('bye', flush=True)\nos._exit(3)\n")
     shell.launch("-n", "1", "--attach", "0", "train.py")
     shown = shell.until("code=3.")
-    assert "Rank 0 ended with exit code 3." in shown
+    assert "Rank 0 exited with code 3." in shown
     assert "wrote nothing" not in shown
     assert "stdout.log" not in shown
 

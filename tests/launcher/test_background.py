@@ -103,7 +103,7 @@ def test_a_training_in_the_background_that_fails_fails_the_job(
     assert result.cause is not None
     assert result.cause.rank == 1
     assert f"{sys.executable} train.py 1), which rank 1 left in the background" in result.cause.said
-    how = "exited with code 3." if "exit" in end else "was ended by SIGKILL"
+    how = "exited with code 3." if "exit" in end else "was killed by SIGKILL"
     assert how in result.cause.said
     assert result.cause.said.endswith(f"Its output is in {tmp_path / 'log_1'}.")
     assert result.cause.tail[-1] == "no data"

@@ -181,8 +181,7 @@ def test_fewer_cpus_than_ranks_are_shared_by_all(bench: Bench, asked: str) -> No
     found = _decide(bench, 8, [0, 1], asked)
     assert _cpus(found) == [None] * 8
     assert found.notes == (
-        "The launcher may use 2 CPUs and there are 8 ranks: they are not bound and share what "
-        "there is.",
+        "The launcher may use 2 CPUs for 8 ranks, so they are not pinned and share all CPUs.",
     )
     bench.environ["SLURM_JOB_ID"] = "4"
     assert "--cpus-per-task" in _decide(bench, 8, [0], asked).notes[0]
@@ -249,8 +248,8 @@ def test_a_plan_has_the_cpus_of_each_rank(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ("auto", "not bound, because the ranks are on the stub (bind='even' binds them)"),
-        ("none", "not bound (bind='none')"),
+        ("auto", "not pinned, because the ranks are on the stub (bind='even' pins them)"),
+        ("none", "not pinned (bind='none')"),
     ],
 )
 def test_ranks_on_the_stub_run_where_they_like(bench: Bench, asked: str, said: str) -> None:
@@ -304,6 +303,6 @@ def test_the_result_says_who_was_not_bound(tmp_path: Path, monkeypatch: Any) -> 
         os.close(null)
     assert result.code == 0
     assert result.notes == (
-        "Rank 0 could not be bound to its CPUs (Invalid argument), and runs on all that the "
-        "launcher may use.",
+        "Could not pin rank 0 to its CPUs (Invalid argument); it runs on all CPUs available to the "
+        "launcher.",
     )

@@ -84,7 +84,7 @@ def test_the_rank_that_another_one_waited_for_is_named(
     )
     cause = Situation(tmp_path, 2).ended(0, 1).wrote(0, line).stopped(1).cause()
     assert cause.said == (
-        "Rank 0 ended with exit code 1. It reported EI0002: another rank did not answer in "
+        "Rank 0 exited with code 1. It reported EI0002: another rank did not answer in "
         f"time{named}."
     )
 
@@ -100,7 +100,7 @@ def test_ranks_that_never_ran_are_not_started(tmp_path: Path) -> None:
     made = Situation(tmp_path, 3).not_started(0, errno.ENOENT).never_tried(1).stopped(2)
     ranks, cause = made.judged()
     assert [rank.outcome for rank in ranks] == ["not started", "not started", "stopped"]
-    assert ranks[1].trouble == "Rank 1 was not started, because the job was already ending."
+    assert ranks[1].trouble == "Rank 1 was not started, because the job was already stopping."
     assert cause is not None
     assert (cause.rank, cause.exit_code, cause.others) == (0, 127, ())
 
@@ -112,25 +112,25 @@ def said_by(situation: Situation) -> str:
 @pytest.mark.parametrize(
     ("happens", "code", "said"),
     [
-        (lambda s: s.ended(1, 7), 7, "Rank 1 ended with exit code 7."),
+        (lambda s: s.ended(1, 7), 7, "Rank 1 exited with code 7."),
         (
             lambda s: s.ended(1, 139),
             139,
-            "Rank 1 ended with exit code 139, the code a shell gives for SIGSEGV.",
+            "Rank 1 exited with code 139, the code a shell gives for SIGSEGV.",
         ),
-        (lambda s: s.ended(1, -11), 139, "Rank 1 was ended by signal 11 (SIGSEGV)."),
-        (lambda s: s.ended(1, -60), 188, "Rank 1 was ended by signal 60."),
+        (lambda s: s.ended(1, -11), 139, "Rank 1 was killed by signal 11 (SIGSEGV)."),
+        (lambda s: s.ended(1, -60), 188, "Rank 1 was killed by signal 60."),
         (
             lambda s: s.ended(1, -9),
             137,
-            "Rank 1 was ended by SIGKILL, which is what the kernel's out-of-memory killer sends.",
+            "Rank 1 was killed by SIGKILL, which is what the kernel's out-of-memory killer sends.",
         ),
-        (lambda s: s.raised(1, "SystemExit", "7", 9.0, 7), 7, "Rank 1 ended with exit code 7."),
-        (lambda s: s.raised(1, "SystemExit", "", 9.0), 1, "Rank 1 ended with exit code 1."),
+        (lambda s: s.raised(1, "SystemExit", "7", 9.0, 7), 7, "Rank 1 exited with code 7."),
+        (lambda s: s.raised(1, "SystemExit", "", 9.0), 1, "Rank 1 exited with code 1."),
         (
             lambda s: s.raised(1, "SystemExit", "no data", 9.0),
             1,
-            "Rank 1 ended with exit code 1: no data.",
+            "Rank 1 exited with code 1: no data.",
         ),
         (
             lambda s: s.raised(1, "__main__.Wrong", "one\ntwo", 9.0),
@@ -325,7 +325,7 @@ def test_a_stopped_rank_explains_what_failed_ranks_do_not(tmp_path: Path) -> Non
 
 def test_a_stopped_rank_does_not_explain_a_failure_of_its_own(tmp_path: Path) -> None:
     made = Situation(tmp_path, 2).ended(0, 3).stopped(1).wrote(1, printed(NO_MEMORY))
-    assert said_by(made) == "Rank 0 ended with exit code 3."
+    assert said_by(made) == "Rank 0 exited with code 3."
 
 
 @pytest.mark.parametrize(
@@ -378,7 +378,7 @@ def test_a_secondary_failure_without_a_primary_one_has_another_class(
 
 def test_a_secondary_failure_whose_cause_is_not_seen_here_stays_secondary(tmp_path: Path) -> None:
     # As a script says it that has started eight ranks by itself.
-    text = f"{JOB_CANNOT_GO_ON}rank 5 has ended with code 3.\n"
+    text = f"{JOB_CANNOT_GO_ON}rank 5 has exited with code 3.\n"
     cause = Situation(tmp_path, 1).ended(0, 1).wrote(0, text).cause()
     assert (cause.elsewhere, cause.failure_class) == (5, FailureClass.SECONDARY)
 
@@ -533,7 +533,7 @@ def test_who_only_missed_others_is_no_cause_while_there_are_other_nodes(
     cause = made.cause()
     assert cause.rank == 1
     assert cause.elsewhere is None
-    said = "The cause may be on another node: see what the launchers there say."
+    said = "The cause may be on another node: see what the launchers there report."
     assert cause.said.endswith(said) is (nodes == 2)
     assert (cause.failure_class is FailureClass.SECONDARY) is (nodes == 2)
 
@@ -553,8 +553,8 @@ def test_what_fails_after_a_signal_to_the_launcher_is_reported(tmp_path: Path) -
     made.attempt.killed = STOP + 10
     assert _stop_failures(made) == {
         1: "Rank 1 raised OSError: [Errno 116] Stale file handle.",
-        2: "Rank 2 ended with exit code 1: no space for the checkpoint.",
-        3: "Rank 3 was ended by signal 11 (SIGSEGV).",
+        2: "Rank 2 exited with code 1: no space for the checkpoint.",
+        3: "Rank 3 was killed by signal 11 (SIGSEGV).",
         4: "Rank 4 had not exited after 10 s and was killed.",
     }
     assert made.outcomes() == ("stopped",) * 5
@@ -596,5 +596,5 @@ def test_a_rank_that_sigterm_has_ended_is_described_without_our_exception(tmp_pa
     frames = [["train.py", 3, "<module>"], ["/x/site-packages/signals.py", 9, "_handle"]]
     made.raised(1, _TERMINATED, "143", 12.0, code=143, frames=frames).ended(1, -15, 12.5)
     cause = made.cause()
-    assert (cause.said, cause.exit_code) == ("Rank 1 was ended by SIGTERM.", 143)
+    assert (cause.said, cause.exit_code) == ("Rank 1 was killed by SIGTERM.", 143)
     assert cause.place == ("Rank 1 got SIGTERM in train.py:3 (<module>):",)

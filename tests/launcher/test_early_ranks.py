@@ -66,17 +66,17 @@ _HEAD = (
     [
         ("raise ValueError('no data')", "raised ValueError: no data."),
         ("import a_tensorflow", "raised ModuleNotFoundError: No module named 'a_tensorflow'."),
-        ("sys.exit(3)", "ended with exit code 3."),
-        ("sys.exit('no data')", "ended with exit code 1. It wrote last: no data."),
-        ("\n try: sys.exit(3)\n finally: print()", "ended with exit code 3."),
-        ("exit(3)", "ended with exit code 3."),
-        ("raise SystemExit(3)", "ended with exit code 3."),
-        ("raise SystemExit('no data')", "ended with exit code 1. It wrote last: no data."),
-        ("\n try: sys.exit(3)\n except SystemExit as error: raise", "ended with exit code 3."),
-        ("\n try: sys.exit(3)\n except SystemExit: raise SystemExit(4)", "ended with exit code 4."),
-        ("os._exit(3)", "ended with exit code 3."),
-        ("\n with open('train.py'): sys.exit(3)", "ended with exit code 3."),
-        ("os.kill(os.getpid(), 9)", "ended without an exception, as after a signal."),
+        ("sys.exit(3)", "exited with code 3."),
+        ("sys.exit('no data')", "exited with code 1. It wrote last: no data."),
+        ("\n try: sys.exit(3)\n finally: print()", "exited with code 3."),
+        ("exit(3)", "exited with code 3."),
+        ("raise SystemExit(3)", "exited with code 3."),
+        ("raise SystemExit('no data')", "exited with code 1. It wrote last: no data."),
+        ("\n try: sys.exit(3)\n except SystemExit as error: raise", "exited with code 3."),
+        ("\n try: sys.exit(3)\n except SystemExit: raise SystemExit(4)", "exited with code 4."),
+        ("os._exit(3)", "exited with code 3."),
+        ("\n with open('train.py'): sys.exit(3)", "exited with code 3."),
+        ("os.kill(os.getpid(), 9)", "exited without an exception, as after a signal."),
     ],
 )
 def test_a_rank_that_fails_before_it_joins_fails_the_job(
@@ -121,7 +121,7 @@ def test_a_rank_that_is_killed_fails_the_job_although_a_later_program_of_it_succ
     result = _launch(tmp_path, f"{_TWO}wait\n{evaluate}wait\n{evaluate}wait")
     assert result.code == 1
     assert result.cause is not None
-    assert "rank 1 ended without an exception, as after a signal." in result.cause.said
+    assert "rank 1 exited without an exception, as after a signal." in result.cause.said
     assert f"Its output is in {tmp_path / 'train_1.log'}." in result.cause.said
 
 
@@ -153,7 +153,7 @@ def test_a_rank_that_exits_with_a_code_after_its_job_fails_the_job(
     result = _launch(tmp_path, _TWO + "wait")
     assert result.code == 1
     assert result.cause is not None
-    end = "exit code 1. It wrote last: no data." if "data" in code else "ended with exit code 3."
+    end = "exit code 1. It wrote last: no data." if "data" in code else "exited with code 3."
     assert end in result.cause.said
 
 
@@ -169,7 +169,7 @@ if sys.argv[1] == "2": os.kill(os.getpid(), 9)
     assert result.code == 1
     assert result.cause is not None
     assert "1 of the 4 ranks that were started below rank 0" in result.cause.said
-    assert "rank npu4p ended without an exception, as after a signal." in result.cause.said
+    assert "rank npu4p exited without an exception, as after a signal." in result.cause.said
     assert f"Its output is in {tmp_path / 'train_2.log'}." in result.cause.said
 
 
@@ -219,9 +219,9 @@ wait
     result = _launch(tmp_path, script)
     assert result.code == 1
     assert result.cause is not None
-    assert f"is a script for {size} ranks that ended with 0, but rank {absent} was not started" in (
-        result.cause.said
-    )
+    assert (
+        f"is a script for {size} ranks that exited with code 0, but rank {absent} was not started"
+    ) in result.cause.said
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_a_rank_without_a_record_is_named(tmp_path: Path, option: str) -> None:
 def test_a_rank_whose_program_python_cannot_open_fails_the_job(tmp_path: Path) -> None:
     result = _launch(tmp_path, _TWO + "wait")
     assert result.cause is not None
-    assert "ended with exit code 2. It wrote last: " in result.cause.said
+    assert "exited with code 2. It wrote last: " in result.cause.said
     assert "can't open file" in result.cause.said
 
 
@@ -364,7 +364,7 @@ def test_a_script_for_ranks_of_which_none_starts_fails(tmp_path: Path) -> None:
     result = _launch(tmp_path, script)
     assert result.code == 1
     assert result.cause is not None
-    assert "is a script for 8 ranks that ended with 0" in result.cause.said
+    assert "is a script for 8 ranks that exited with code 0" in result.cause.said
     assert any("no_such_python" in line for line in result.cause.tail)
 
 
@@ -406,7 +406,7 @@ def test_the_others_hear_at_once_of_a_rank_that_never_joins(tmp_path: Path) -> N
     assert result.cause is not None
     assert "rank 1 raised ValueError: no data. The other was rank 0." in result.cause.said
     text = (tmp_path / "train_0.log").read_text()
-    assert "rank 1 has ended before it joined the job: ValueError: no data." in text
+    assert "rank 1 exited before it joined the job: ValueError: no data." in text
 
 
 @pytest.mark.parametrize("absent", [0, 1])

@@ -261,7 +261,7 @@ def test_several_devices_without_a_way_to_meet_are_refused(bench: Bench) -> None
 @pytest.mark.parametrize("asked", [{"rank_table": "no.json"}, {}])
 def test_a_table_that_is_not_there_is_refused(bench: Bench, asked: Dict[str, Any]) -> None:
     a2(bench).environ["RANK_TABLE_FILE"] = "no.json"
-    with pytest.raises(JobError, match=r"there is no file /.*no\.json; HCCL would end the ranks"):
+    with pytest.raises(JobError, match=r"there is no file /.*no\.json; HCCL would abort the ranks"):
         bench.plan(**asked)
 
 
@@ -323,7 +323,7 @@ def test_what_the_user_adds_beats_what_ranks_get_anyway(bench: Bench) -> None:
         assert {name: rank.environment[name] for name in added} == added
         assert rank.environment["ASCEND_PROCESS_LOG_PATH"] == rank.plog
     (note,) = made.notes
-    assert note.startswith("ASCEND_PROCESS_LOG_PATH='/plogs' is replaced by a folder for each")
+    assert note.startswith("ASCEND_PROCESS_LOG_PATH='/plogs' is overridden by one folder per")
 
 
 @pytest.mark.parametrize(

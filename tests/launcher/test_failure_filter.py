@@ -13,7 +13,7 @@ def test_a_rank_that_hears_of_a_failure_and_is_told_to_end_is_hidden_before_that
         (tmp_path / f"rank_{rank}").mkdir()
     shown = FailureFilter(folders)
     assert shown.admit(0, "stderr", b"step 1\n", False) == b"step 1\n"
-    write_record(RuntimeError("rank 1 has ended"), folders[0], failed_rank=1)
+    write_record(RuntimeError("rank 1 has exited"), folders[0], failed_rank=1)
     write_record(Terminated(15), folders[0], ends_program=True)
     assert shown.admit(0, "stderr", b"Traceback\n", False) == b""
     assert shown.take_sentence(0) == "rank 0: stopped, because rank 1 failed"

@@ -153,10 +153,10 @@ class TestTheLinkToTheNewestJob:
 @pytest.mark.parametrize(
     ("code", "end"),
     [
-        ("sys.exit('no data')", "Rank 1 ended with exit code 1. It wrote last: no data."),
-        ("raise SystemExit('no data')", "Rank 1 ended with exit code 1. It wrote last: no data."),
-        ("sys.exit(1)", "Rank 1 ended with exit code 1."),
-        ("print('no data', file=sys.stderr); sys.exit(3)", "Rank 1 ended with exit code 3."),
+        ("sys.exit('no data')", "Rank 1 exited with code 1. It wrote last: no data."),
+        ("raise SystemExit('no data')", "Rank 1 exited with code 1. It wrote last: no data."),
+        ("sys.exit(1)", "Rank 1 exited with code 1."),
+        ("print('no data', file=sys.stderr); sys.exit(3)", "Rank 1 exited with code 3."),
     ],
 )
 def test_the_text_with_which_a_rank_exits_is_the_reason(

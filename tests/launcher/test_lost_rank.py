@@ -16,7 +16,7 @@ from tests.launcher.situations import STOP, Situation
 from tests.launcher.supervised import config
 
 _UNKNOWN = "tensorflow.python.framework.errors_impl.UnknownError"
-_ENDED = f"{JOB_CANNOT_GO_ON}rank 1 has ended, and rank {{}} waits for it in allreduce 'sum'."
+_ENDED = f"{JOB_CANNOT_GO_ON}rank 1 has exited, and rank {{}} waits for it in allreduce 'sum'."
 _LEFT = f"{JOB_CANNOT_GO_ON}rank 1 has left, and rank {{}} waits for it in allreduce 'sum'."
 
 
@@ -53,9 +53,9 @@ def test_what_a_rank_raised_beats_what_the_others_raise_for_it(
 @pytest.mark.parametrize(
     ("happens", "said"),
     [
-        (lambda s: s.ended(1, -signal.SIGKILL, 12.0), "Rank 1 was ended by SIGKILL"),
-        (lambda s: s.ended(1, -signal.SIGSEGV, 12.0), "Rank 1 was ended by signal 11 (SIGSEGV)."),
-        (lambda s: s.ended(1, 7, 12.0), "Rank 1 ended with exit code 7."),
+        (lambda s: s.ended(1, -signal.SIGKILL, 12.0), "Rank 1 was killed by SIGKILL"),
+        (lambda s: s.ended(1, -signal.SIGSEGV, 12.0), "Rank 1 was killed by signal 11 (SIGSEGV)."),
+        (lambda s: s.ended(1, 7, 12.0), "Rank 1 exited with code 7."),
         (lambda s: s.raised(1, "MemoryError", "", 12.0), "Rank 1 raised MemoryError."),
     ],
     ids=["killed", "crashed", "code", "memory"],
@@ -88,7 +88,7 @@ def test_among_all_that_cannot_go_on_the_first_is_shown(tmp_path: Path) -> None:
         made.raised(rank, _UNKNOWN, in_tensorflow(f"{JOB_CANNOT_GO_ON}shapes differ ({rank})."), at)
     cause = made.cause()
     assert (cause.rank, cause.others) == (1, (0, 2))
-    assert cause.said.endswith("The job cannot go on: shapes differ (1).")
+    assert cause.said.endswith("The job cannot continue: shapes differ (1).")
 
 
 def test_a_script_that_catches_the_error_and_exits_is_not_to_blame(tmp_path: Path) -> None:
@@ -100,8 +100,8 @@ def test_a_script_that_catches_the_error_and_exits_is_not_to_blame(tmp_path: Pat
     assert alone is not None
     assert (alone.rank, alone.exit_code) == (1, 3)
     assert alone.said == (
-        "Rank 1 has ended, and rank 0 waits for it in allreduce 'sum'. Rank 0 ended with exit code "
-        "3."
+        "Rank 1 has exited, and rank 0 waits for it in allreduce 'sum'. Rank 0 ended with exit "
+        "code 3."
     )
     assert ranks[1].outcome == Outcome.LEFT
 
@@ -115,8 +115,8 @@ def test_what_another_exception_was_raised_from_is_reported(tmp_path: Path) -> N
     )
     cause = made.cause()
     assert cause.said == (
-        "Rank 1 has ended, and rank 0 waits for it in allreduce 'sum'. Rank 0 raised RuntimeError: "
-        "the epoch failed."
+        "Rank 1 has exited, and rank 0 waits for it in allreduce 'sum'. Rank 0 raised "
+        "RuntimeError: the epoch failed."
     )
 
 
@@ -220,7 +220,7 @@ lose(1, "ended")
     cause = run(code).cause
     assert cause is not None
     assert (cause.rank, cause.exit_code) == (1, 137)
-    assert cause.said.startswith("Rank 1 was ended by SIGKILL")
+    assert cause.said.startswith("Rank 1 was killed by SIGKILL")
 
 
 def test_a_job_that_a_rank_leaves_early(run: Callable[..., LaunchResult]) -> None:

@@ -113,7 +113,7 @@ def test_different_models_are_not_tried_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [None, _DIFFERENT])
 def test_notes_about_models_are_notes_of_the_launch(tmp_path: Path, error: Optional[str]) -> None:
-    note = "ank 1 began with other variables than rank 0: `w`; broadcast them."
+    note = "ank 1 started with other variables than rank 0: `w`; broadcast them."
     result = run(tmp_path, models(error is None, error, f"r{note}"))
     assert result.code == (0 if error is None else 1)
     assert result.notes == (f"R{note}",)

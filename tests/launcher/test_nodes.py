@@ -160,7 +160,7 @@ def test_several_launchers_on_a_node_are_refused(bench: Bench, situation: str, s
 @pytest.mark.parametrize("asked", [{"nnodes": 3, "node_rank": 1}, {"nnodes": 2, "node_rank": 0}])
 def test_a_flag_and_a_scheduler_that_differ_are_refused(bench: Bench, asked: Any) -> None:
     bench.environ.update(recorded("step, one task a node"))
-    with pytest.raises(JobError, match="The sources for the nodes of this job disagree") as refused:
+    with pytest.raises(JobError, match="Conflicting facts about the nodes of this job") as refused:
         bench.plan(processes=2, **asked)
     assert "Slurm, step 1.0" in refused.value.message
     assert "the options of this launch" in refused.value.message

@@ -7,7 +7,7 @@ import pytest
 from ascend_session import LaunchResult
 from tests.launched import launched
 
-_STARTS_DIFFERENTLY = "Rank 1 began with other variables than rank 0: `w`"
+_STARTS_DIFFERENTLY = "Rank 1 started with other variables than rank 0: `w`"
 _EXCHANGED_NOTHING = "he ranks exchanged nothing; if they train, they train 2 models"
 
 # Trains `w`; what is left out, or done besides, is the script's argument.

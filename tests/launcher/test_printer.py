@@ -106,7 +106,7 @@ def test_a_closed_terminal_is_said_once_and_holds_nobody_up() -> None:
         assert shown.screen.wait_for_room(0)
         (said,) = shown.troubles
     assert "no longer shown: Broken pipe" in said
-    assert "The job goes on" in said
+    assert "The job continues" in said
 
 
 def test_a_terminal_that_takes_nothing_does_not_hold_up_the_end() -> None:

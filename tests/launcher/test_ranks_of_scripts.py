@@ -123,7 +123,7 @@ def test_a_failure_of_its_ranks_that_a_script_has_handled_is_not_its_own(tmp_pat
     result = _launch(tmp_path, _TRAIN_8P.replace("RANK_SIZE=8", "RANK_SIZE=2") + "exit 3\n")
     assert result.ranks[0].error is None
     assert result.cause is not None
-    assert (result.code, result.cause.said) == (3, "Rank 0 ended with exit code 3.")
+    assert (result.code, result.cause.said) == (3, "Rank 0 exited with code 3.")
 
 
 def test_a_script_below_run_trains_as_one_job(tmp_path: Path) -> None:
@@ -183,16 +183,17 @@ _HEAD = "of the 3 processes that joined the job below rank 0 ended with an excep
         (
             "try:\n    sys.exit(3 * (rank == 0))\n"
             "except SystemExit as error:\n    error.code and member.fail(error)\n    raise",
-            f"1 {_HEAD}, which its exit code 0 hides: rank 0 ended with exit code 3.",
+            f"1 {_HEAD}, which its exit code 0 hides: rank 0 exited with code 3.",
         ),
         (
             "if rank == 2: os.kill(os.getpid(), signal.SIGSEGV)",
-            f"1 {_HEAD}, which its exit code 0 hides: rank 2 ended without an exception, as after "
+            f"1 {_HEAD}, which its exit code 0 hides: rank 2 exited without an exception, as after "
             "a signal.",
         ),
         (
             "time.sleep(0.5 * (rank == 1))\n"
-            "raise RuntimeError('boom' if rank == 1 else 'The job cannot go on: rank 1 has ended')",
+            "raise RuntimeError('boom' if rank == 1 else "
+            "'The job cannot continue: rank 1 has exited')",
             f"3 {_HEAD}, which its exit code 0 hides: rank 1 raised RuntimeError: boom. The others "
             "were ranks 0, 2.",
         ),

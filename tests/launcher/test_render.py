@@ -301,6 +301,6 @@ def test_a_stream_that_takes_nothing_more_is_reported() -> None:
     output.feed(0, "stdout", b"line\n")
     output.close()
     assert output.troubles == [
-        "What the ranks say is no longer shown: I/O operation on closed file (sys.stdout). The job "
-        "goes on, and so do its log files."
+        "The ranks' output is no longer shown: I/O operation on closed file (sys.stdout). The job "
+        "continues, and so do its log files."
     ]

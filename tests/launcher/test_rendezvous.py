@@ -149,7 +149,7 @@ def test_survivors_of_launcher_guardian_and_a_rank_name_it_and_nothing_is_left(
                 os.kill(pid, number)
         killed = time.monotonic()
         for rank, words in zip("02", gate.lines(2)):
-            sentence = "The job cannot go on: rank 1 has ended"
+            sentence = "The job cannot continue: rank 1 has exited"
             assert " ".join(words).startswith(f"{rank} {sentence}")
         assert time.monotonic() - killed < 30
         wait_until(lambda: not alive(pids))

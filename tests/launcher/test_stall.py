@@ -274,7 +274,7 @@ def test_the_end_of_a_rank_is_a_sign_of_life_and_is_said(tmp_path: Path) -> None
         report = ranks.report()
         assert time.monotonic() - begun > 0.9
         assert [line.split(" has ")[0] for line in report[1:2]] == ["Rank 1"]
-        assert report[-1] == "Ended with exit code 0 before that: rank 0."
+        assert report[-1] == "Exited with code 0 before that: rank 0."
 
 
 def test_a_time_without_looks_does_not_count(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ sys.exit(0) if rank == 1 else signal.pause()
     _, zero, two, ended = Path(attempt.folder, "stalled.log").read_text().splitlines()
     assert zero.startswith("Rank 0 has written nothing and last used a CPU ")
     assert two.startswith("Rank 2 has written nothing and last used a CPU ")
-    assert ended == "Ended with exit code 0 before that: rank 1."
+    assert ended == "Exited with code 0 before that: rank 1."
 
 
 def test_a_job_that_lives_longer_than_the_limit_is_left_alone(tmp_path: Path) -> None:

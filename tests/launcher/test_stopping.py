@@ -412,7 +412,7 @@ def test_the_launchers_signal_does_not_count_as_a_second_one_but_a_later_one_fro
     assert alive([rank]) == [rank]
     os.kill(rank, _TERM)
     said = finish(launcher)
-    assert "Second signal (SIGTERM): ending at once." in said
+    assert "Second signal (SIGTERM): exiting at once." in said
 
 
 def test_a_rank_that_got_sigterm_from_outside_first_saves_when_the_launcher_stops_it_later(

@@ -48,7 +48,7 @@ def failed(cause, *others, **settings):
     return result(attempt([rank(0), rank(1), *others], cause), code=cause.exit_code, **settings)
 
 
-CAUSE = Cause(1, 7, "Rank 1 ended with exit code 7.")
+CAUSE = Cause(1, 7, "Rank 1 exited with code 7.")
 
 
 def facts(text):
@@ -84,15 +84,15 @@ def test_success_says_only_notes_that_are_new():
 
 def test_processes_that_ranks_left_behind_are_said_after_success_too():
     text = summarize(result(attempt([rank(0)], swept=("12 (sleep)",), left=("13 (stuck)",))))
-    assert "Left behind by ranks, ended  12 (sleep)" in text
-    assert "STILL RUNNING, could not be ended  13 (stuck)" in text
+    assert "Left behind by ranks, stopped  12 (sleep)" in text
+    assert "STILL RUNNING, could not be stopped  13 (stuck)" in text
 
 
 def test_the_verdict_stands_below_the_last_lines_of_the_rank():
     cause = dataclasses.replace(CAUSE, tail=("Traceback", "ValueError: bad"))
     text = summarize(failed(cause))
     assert text.startswith("\nLast lines of rank 1:\n  Traceback\n  ValueError: bad\n\n")
-    assert "ascend-session: the job failed. Rank 1 ended with exit code 7.\n" in text
+    assert "ascend-session: the job failed. Rank 1 exited with code 7.\n" in text
 
 
 def test_advice_comes_first_and_the_class_is_said_in_words():
@@ -138,7 +138,7 @@ def test_other_ranks_are_grouped_by_what_became_of_them():
         rank(9, Outcome.FAILED, -15, error=error),
         rank(
             *(10, Outcome.NOT_STARTED, None),
-            "Rank 10 was not started, because the job was already ending.",
+            "Rank 10 was not started, because the job was already stopping.",
         ),
     ]
     found = facts(summarize(failed(CAUSE, *others)))
@@ -146,7 +146,7 @@ def test_other_ranks_are_grouped_by_what_became_of_them():
     assert found["Stopped"] == ["ranks 3-5"]
     assert found["Not started"] == [
         "ranks 7-8: could not be started: x: No.",
-        "rank 10: the job was already ending.",
+        "rank 10: the job was already stopping.",
     ]
     assert found["Succeeded"] == ["rank 0"]
 
@@ -183,14 +183,14 @@ def test_every_attempt_says_why_it_failed_and_how_long_the_next_one_waited():
     found = facts(summarize(result(first, second, code=7)))
     assert found["Attempts"] == [
         "1 (12.3 s): Rank 0 hung. Tried again 10.0 s later.",
-        "2 (5 min): Rank 1 ended with exit code 7.",
+        "2 (5 min): Rank 1 exited with code 7.",
     ]
     assert found["All logs"] == ["/logs/job_1"]
 
 
 def test_a_code_that_is_not_the_causes_is_explained():
     text = summarize(result(attempt([rank(0), rank(1)], CAUSE), code=130))
-    said = "130, because the launcher was told to end before it tried again"
+    said = "130, because the launcher was stopped before it tried again"
     assert facts(text)["Exit code"] == [said]
 
 

@@ -41,7 +41,7 @@ def test_a_rank_that_ended_in_order_while_others_waited_is_named_by_hccl(tmp_pat
     assert (cause.rank, cause.others, cause.left) == (1, (0, 2), (1,))
     assert cause.said == (
         f"HCCL reports '{_LOST}' at rank 1, on rank 0 (possible reasons: 1. Process has exited, "
-        "2. Network Disconnected). Rank 1 had ended with exit code 0."
+        "2. Network Disconnected). Rank 1 had exited with code 0."
     )
     assert cause.exit_code == 128 + signal.SIGABRT
     assert ranks[1].outcome == Outcome.LEFT
@@ -57,7 +57,7 @@ def test_the_number_in_hccls_message_is_that_of_the_device(tmp_path: Path) -> No
 def test_of_ranks_that_all_failed_late_the_named_one_is_the_cause(tmp_path: Path) -> None:
     cause = waiting(Situation(tmp_path, 3), 0, 1, 2, device=2, kind="Stuck Occurred").cause()
     assert (cause.rank, cause.others) == (2, (0, 1))
-    assert cause.said.startswith("Rank 2 was ended by signal 6 (SIGABRT). HCCL reports 'Stuck")
+    assert cause.said.startswith("Rank 2 was killed by signal 6 (SIGABRT). HCCL reports 'Stuck")
 
 
 def test_a_timeout_on_the_device_does_not_hide_the_rank_that_is_named(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_timeout_on_the_device_does_not_hide_the_rank_that_is_named(tmp_path: 
     text = "Warning: error code is 507048[Error]:\n" + NO_ANSWER + _LOCATION.format(1, _LOST)
     cause = made.wrote(0, text).cause()
     assert (cause.rank, cause.exit_code) == (1, 137)
-    assert cause.said.startswith("Rank 1 was ended by SIGKILL")
+    assert cause.said.startswith("Rank 1 was killed by SIGKILL")
 
 
 @pytest.mark.parametrize("device", [0, 9])
@@ -88,12 +88,14 @@ def test_who_ended_before_others_timed_out_is_no_success(tmp_path: Path) -> None
     ranks, cause = made.ended(0, -6, 12.0).ended(1, -6, 13.0).judged()
     assert cause is not None
     assert cause.rank == 0
-    assert cause.said.endswith(" Rank 2 had ended with exit code 0 before that.")
+    assert cause.said.endswith(" Rank 2 had exited with code 0 before that.")
     assert [rank.outcome for rank in ranks] == ["failed", "failed", Outcome.LEFT]
 
 
 def test_the_summary_calls_no_rank_stopped_because_its_victim_failed(tmp_path: Path) -> None:
-    sentence = "The job cannot go on: rank 0 and rank 1 have left, but rank 3 waits for them in x."
+    sentence = (
+        "The job cannot continue: rank 0 and rank 1 have left, but rank 3 waits for them in x."
+    )
     made = Situation(tmp_path, 4).raised(3, "some.UnknownError", sentence, 10.0)
     made.ended(1, 0, 9.0).stopped(0, 2)
     cause = made.cause()

@@ -64,7 +64,7 @@ def test_a_rank_that_is_killed_is_the_cause_on_both_nodes(
     assert cause is not None
     assert cause.elsewhere == killed
     assert cause.rank in [rank.rank for rank in there.ranks]
-    assert cause.said.startswith(f"The cause is on another node: rank {killed} has ended")
+    assert cause.said.startswith(f"The cause is on another node: rank {killed} has exited")
     assert cause.advice.endswith(f"the logs of rank {killed} there.")
     assert cause.failure_class is FailureClass.SECONDARY
     assert there.code == 1
@@ -92,7 +92,7 @@ def test_a_node_that_does_not_come_is_named(tmp_path: Path) -> None:
     assert result.code == 1
     assert result.cause is not None
     assert result.cause.elsewhere == 2
-    assert "rank 2 and rank 3 of 4 did not come within 2 s" in result.cause.said
+    assert "rank 2 and rank 3 of 4 did not join within 2 s" in result.cause.said
     assert "All nodes of a job on the stub are one machine." in " ".join(result.cause.tail)
 
 
@@ -108,8 +108,8 @@ def test_a_first_node_that_does_not_come_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("meant", "sentence"),
     [
-        ({"nnodes": 3}, "says that the job has 6 ranks, rank 0 says 4"),
-        ({"processes": 1}, "says that the job has 2 ranks, rank 0 says 4"),
+        ({"nnodes": 3}, "reports a job of 6 ranks, rank 0 one of 4"),
+        ({"processes": 1}, "reports a job of 2 ranks, rank 0 one of 4"),
     ],
     ids=["nodes", "ranks"],
 )

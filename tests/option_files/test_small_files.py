@@ -62,7 +62,7 @@ def test_items_names_and_types_are_read() -> None:
          OpDebugConfig(("oom",), (), ("",))),
         ("op_debug_config=oom\nop_debug_list=OpType:: A,b", "with ' A', which no operator has.",
          OpDebugConfig(("oom",), ("b",), (" A",))),
-        ("op_debug_config=oom\nop_debug_list=", "and goes on without it", OpDebugConfig(("oom",))),
+        ("op_debug_config=oom\nop_debug_list=", "continues without it", OpDebugConfig(("oom",))),
         ("op_debug_list=a", "GE ignores op_debug_list", OpDebugConfig()),
         ("op_debug=oom", "GE skips this line", OpDebugConfig()),
         ("#op_debug_config=oom", None, OpDebugConfig()),

@@ -125,7 +125,7 @@ def test_a_killed_rank_is_the_cause_on_both_nodes(jobs: Jobs) -> None:
         os.kill(jobs.trained(process)[5]["pid"], signal.SIGKILL)
         ran = jobs.ended(process)
     assert ran.returncode == 128 + signal.SIGKILL, ran.stderr
-    assert "the job failed. Rank 5 was ended by SIGKILL" in ran.stderr
+    assert "the job failed. Rank 5 was killed by SIGKILL" in ran.stderr
     assert "node2: task 1: Exited with exit code 137" in ran.stderr
     assert "the job failed. The cause is on another node: rank 5 " in ran.stderr
     assert "node1: task 0: Exited with exit code 1\n" in ran.stderr
@@ -143,7 +143,7 @@ def test_a_killed_rank_ends_the_others_without_a_launcher(jobs: Jobs) -> None:
 def test_a_rank_that_fails_gives_its_code_to_the_job(jobs: Jobs) -> None:
     ran = jobs.ran("launchers of Slurm", "fail")
     assert ran.returncode == 3, ran.stderr
-    assert "the job failed. Rank 5 ended with exit code 3." in ran.stderr
+    assert "the job failed. Rank 5 exited with code 3." in ran.stderr
     assert "The cause is on another node: rank 5 failed: SystemExit: 3" in ran.stderr
 
 

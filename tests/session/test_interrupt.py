@@ -97,7 +97,7 @@ class TestTheMainThread:
         ended = interrupted("in_a_monitored_run_that_does_not_react", signal.SIGTERM)
         assert (ended.code, ended.lines) == (TERMINATED, []), ended.log
         assert re.search(
-            r"ending now, because the call in \S*blocked\.py:[0-9]+ has not", ended.log
+            r"exiting now, because the call in \S*blocked\.py:[0-9]+ has not", ended.log
         )
         assert "The device was not finalised." in ended.log
         assert "shutdown" not in ended.events
@@ -117,7 +117,7 @@ class TestTheMainThread:
         assert 2 <= ended.seconds < AT_ONCE_S
         line = r"the call in \S*programs/blocked\.py:[0-9]+"
         waiting = f"closing the sessions, and waiting up to 2 s for {line} to return. A second"
-        ending = f"ending now, because {line} has not returned. The device was not finalised."
+        ending = f"exiting now, because {line} has not returned. The device was not finalised."
         assert re.search(f"{signal.Signals(number).name}: {waiting}", ended.log)
         assert re.search(f"{signal.Signals(number).name}: {ending}", ended.log)
         assert "shutdown" not in ended.events
@@ -139,7 +139,7 @@ class TestTheMainThread:
             program.send(signal.SIGINT)
             ended = program.end()
         assert ended.code == -signal.SIGINT
-        assert "Second signal (SIGINT): ending at once." in ended.log
+        assert "Second signal (SIGINT): exiting at once." in ended.log
 
     def test_blocked_in_such_a_run_while_nobody_reads_what_the_process_writes(
         self, interrupted: Any
@@ -224,7 +224,7 @@ class TestTheMainThread:
     @pytest.mark.parametrize(
         ("first", "sentence"),
         [
-            (signal.SIGTERM, "Second signal (SIGTERM): ending at once."),
+            (signal.SIGTERM, "Second signal (SIGTERM): exiting at once."),
             (signal.SIGINT, "SIGTERM: closing the sessions, and waiting up to 2 s"),
         ],
         ids=["SIGTERM", "SIGINT"],
@@ -370,7 +370,7 @@ class TestClosing:
         name = signal.Signals(number).name
         ended = programs.run("closing", how, name, "2", str(LATER_S))
         assert (ended.code, ended.lines) == (-number, []), ended.log
-        assert f"Second signal ({name}): ending at once." in ended.log
+        assert f"Second signal ({name}): exiting at once." in ended.log
 
     def test_a_second_ctrl_c_does_so_however_soon_it_comes(self, programs: Host) -> None:
         ended = programs.run("closing", "block", "SIGINT", "2")

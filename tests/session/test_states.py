@@ -104,7 +104,7 @@ def test_what_happens_is_what_the_table_says(
     assert ended.code == (-signal.SIGTERM if is_signal else 0), ended.log
     times = ended.events.count("initialize"), ended.events.count("shutdown")
     assert times == TIMES.get((event, state), (1, 1)), ended.log
-    assert ("Second signal (SIGTERM): ending at once." in ended.log) == (
+    assert ("Second signal (SIGTERM): exiting at once." in ended.log) == (
         event == "second SIGTERM" and verb == "abandon"
     )
     is_left_open = event == "close() or exit" and verb in ("close", "wait")

@@ -60,7 +60,7 @@ def test_a_job_whose_other_ranks_nobody_starts_says_so_and_gives_up(
     monkeypatch.setattr("ascend_session.backends.exchange.group.ALONE_S", 0.2)
     for name, value in {"RANK_SIZE": "8", "RANK_ID": "1", "HCCL_CONNECT_TIMEOUT": "2"}.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(InitializationError, match="rank 0 of 8 did not come within 2 s") as refused:
+    with pytest.raises(InitializationError, match="rank 0 of 8 did not join within 2 s") as refused:
         with ascend_system():
             pass
     assert "to train alone, unset RANK_SIZE" in str(refused.value)

@@ -137,7 +137,7 @@ def test_a_test_fails_as_it_did_in_a_rank(run_pytest, tf):
         "said by a rank",
         "did not all return within 8 s",
         "time.sleep(600)",
-        "exit code 5",
+        "exited with code 5",
         "@pytest.mark.ranks(2, timeout=60)",
         "The test left a system open",
     ):

@@ -107,8 +107,8 @@ def test_what_the_device_could_not_read_is_refused(arguments: Any, said: str) ->
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ("nothing:0", "'nothing:0' is no tensor of the graph"),
-        ("vector", "'vector' is no tensor of the graph"),
+        ("nothing:0", "'nothing:0' is not a tensor of the graph"),
+        ("vector", "'vector' is not a tensor of the graph"),
         ("vector:0", r"shape \(2,\): the device could not read it"),
         ("words:0", "of dtype string"),
     ],

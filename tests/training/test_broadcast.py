@@ -222,8 +222,8 @@ class TestMissedVariables:
         monkeypatch.setenv("RANK_SIZE", "1")
         (said,) = self.close(tf)
         assert said.startswith(
-            "The broadcast of this graph was built before 'second' and 1 more variables, of which "
-            "each rank keeps the values that it began with. Build it when the model is complete"
+            "The broadcast of this graph was built before 'second' and 1 more variables: each "
+            "rank keeps its own initial values of these. Build it when the model is complete"
         )
 
     def test_one_that_nothing_updates_is_named_too(self, tf: Any, monkeypatch: Any) -> None:
@@ -233,7 +233,7 @@ class TestMissedVariables:
         self.build(tf, "second")
         monkeypatch.setenv("RANK_SIZE", "1")
         (said,) = self.close(tf)
-        assert "was built before 'second', of which" in said
+        assert "was built before 'second': each rank" in said
 
     @pytest.mark.parametrize(
         "script",

@@ -46,7 +46,7 @@ class TestOneProcess:
     ) -> None:
         ended = preempted("during_a_step", "trained", "trained", signals=signals)
         assert (ended.code, ended.lines) == (143, []), ended.log
-        assert f"SIGTERM: saved step 3 in {tmp_path}; the job ends with exit code 143" in ended.log
+        assert f"SIGTERM: saved step 3 in {tmp_path}; the job exits with code 143" in ended.log
         assert tf.train.latest_checkpoint(str(tmp_path)) == str(tmp_path / "model.ckpt-3")
         assert tf.train.load_variable(str(tmp_path), "global_step") == 3
         assert ended.events[-1] == "shutdown"
@@ -56,7 +56,7 @@ class TestOneProcess:
     ) -> None:
         ended = preempted("interrupted", "trained", "trained", number=signal.SIGINT)
         assert (ended.code, ended.lines) == (130, []), ended.log
-        assert f"SIGINT: saved step 3 in {tmp_path}; the job ends with exit code 130" in ended.log
+        assert f"SIGINT: saved step 3 in {tmp_path}; the job exits with code 130" in ended.log
         assert tf.train.load_variable(str(tmp_path), "global_step") == 3
         assert ended.events[-1] == "shutdown"
 

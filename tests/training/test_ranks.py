@@ -147,7 +147,7 @@ def test_a_variable_that_only_one_rank_has_is_said_on_all(job: Job) -> None:
 def test_ranks_that_begin_with_different_steps_are_told_what_is_missing(job: Job) -> None:
     others = ", ".join(f"rank {rank} at 0" for rank in range(1, job.size))
     assert job.agreed("unequal", "said") == (
-        f"The ranks begin with different global steps: rank 0 at 40, {others}."
+        f"The ranks start with different global steps: rank 0 at 40, {others}."
     )
 
 

@@ -43,7 +43,7 @@ def reduce_scatter(comm: Communicator, array: Any, reduction: str) -> Any:
     if not lengths or lengths[0] % comm.size:
         raise CollectiveError(
             f"reduce_scatter divides the first dimension among {comm.size} ranks; the shape "
-            f"{list(lengths)} cannot be divided so."
+            f"{list(lengths)} cannot be divided evenly."
         )
     part = lengths[0] // comm.size
     return all_reduce(comm, [array], reduction)[0][comm.me * part : (comm.me + 1) * part]

@@ -54,7 +54,7 @@ class Collective:
         Raises:
             NotYetError: After ``timeout_s``, or if it is more than one exchange, or a large one.
                 The others may know that this rank has entered, so `run` has to be called again.
-            CollectiveError: If the job cannot go on. Whatever ``work`` raises ends it for all.
+            CollectiveError: If the job cannot continue. Whatever ``work`` raises ends it for all.
         """
         group, operation = self._group, self._operation
         try:

@@ -91,7 +91,7 @@ class GroupState(enum.Enum):
     JOINING = "not all ranks are there"
     TOGETHER = "collectives can run"
     WITHOUT_FIRST = "they still can, but rank 0 has left, and the hub ends with its process"
-    FAILED = "the job cannot go on, or this rank was refused"
+    FAILED = "the job cannot continue, or this rank was refused"
     LEFT = "this rank has left"
     OVER = "the hub has sent its last message, or is gone"
 
@@ -167,7 +167,7 @@ class ProcessGroup:
         """Why this rank takes part in no collective any more; empty if it does."""
         if self.state in _OPEN:
             return ""
-        return self.reason or "Rank 0 has left (it closed its system), and its process has ended."
+        return self.reason or "Rank 0 has left (it closed its system), and its process has exited."
 
     # Joining
 
@@ -258,7 +258,7 @@ class ProcessGroup:
             first = f", which should be on {who.first_host}," if who.first_host else ""
             where = f" This machine is {host}; rank 0{first} may be on another one. {ONE_MACHINE}"
         return InitializationError(
-            f"{JOB_CANNOT_GO_ON}rank 0 of {who.size} did not come within {self._timeout_s:g} s: "
+            f"{JOB_CANNOT_GO_ON}rank 0 of {who.size} did not join within {self._timeout_s:g} s: "
             "nothing answers on this machine. Look at its output; to train alone, unset "
             f"RANK_SIZE.{where}"
         )
@@ -282,7 +282,7 @@ class ProcessGroup:
         Raises:
             NotYetError: After ``timeout_s``, or if a rank has more than `SHORT_BYTES`. The others
                 know that this rank has entered; the same call has to be made again.
-            CollectiveError: If the job cannot go on: the ranks enter different collectives, or
+            CollectiveError: If the job cannot continue: the ranks enter different collectives, or
                 some cannot come any more, or not in time.
         """
         known = self._exchanges.get(operation.key)
@@ -310,8 +310,9 @@ class ProcessGroup:
         self._send(_STEP)
         if not self._wait_long(operation, lambda: exchange.step_count >= count):
             raise CollectiveError(
-                f"{operation} has not ended within {self._limit_s:g} s, the limit of a collective.",
-                hint="See what the other ranks do; AscendConfig(hccl_timeout=...) and "
+                f"{operation} has not finished within {self._limit_s:g} s, the limit of a "
+                "collective.",
+                hint="Check what the other ranks are doing; AscendConfig(hccl_timeout=...) and "
                 "HCCL_EXEC_TIMEOUT set the limit.",
             )
         if exchange.step_count < count:
@@ -350,8 +351,8 @@ class ProcessGroup:
             if 0 in operation.ranks:
                 raise CollectiveError(rank_has_left(0, [self.rank], operation))
             raise CollectiveError(
-                f"{JOB_CANNOT_GO_ON}rank 0, whose process keeps the ranks together, has closed its "
-                f"system and ended before {operation} on rank {self.rank}.",
+                f"{JOB_CANNOT_GO_ON}rank 0, whose process connects the ranks, closed its system "
+                f"and exited before {operation} on rank {self.rank}.",
                 hint="Let rank 0 close its system when all ranks have run their last collective.",
             )
 
@@ -413,7 +414,7 @@ class ProcessGroup:
                 self._disconnect()  # frees a thread that waits for a hub that is stopped
 
     def _fail(self, reason: str, rank: Optional[int] = None) -> None:
-        """Note the first reason why the job cannot go on, and which rank has failed, if any.
+        """Note the first reason why the job cannot continue, and which rank has failed, if any.
 
         Another rank's failure is recorded for the launcher before this rank fails because of it.
         """
@@ -428,8 +429,8 @@ class ProcessGroup:
 
     def _abandon_hub(self, seconds: float) -> None:
         self._fail(
-            f"{JOB_CANNOT_GO_ON}rank 0, which keeps the ranks together, has not answered for "
-            f"{seconds:g} s. See whether it is stopped or overloaded."
+            f"{JOB_CANNOT_GO_ON}rank 0, which connects the ranks, has not answered for "
+            f"{seconds:g} s. Check whether it is stopped or overloaded."
         )
         self._disconnect()
 

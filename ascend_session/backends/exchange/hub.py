@@ -131,7 +131,7 @@ class Hub:
 
     Attributes:
         outbox: Messages that the server has to send, and remove.
-        ended: Why the job cannot go on; empty while it can.
+        ended: Why the job cannot continue; empty while it can.
         members: The ranks that have joined.
         reports: What ranks report about their variables, by rank.
         has_exchanged: Whether a collective has run that is more than a broadcast.
@@ -330,44 +330,43 @@ class Hub:
         rules = [
             (
                 not is_of_job,
-                f"This process wanted to join as rank {rank}, but the ranks of another job meet "
-                "there. Start the ranks with `ascend-session launch`, which gives each job a "
-                "meeting place of its own; to rehearse several nodes, give each launcher the job's "
-                "--job-id and a --node-rank of its own.",
+                f"This process tried to join as rank {rank}, but the rendezvous belongs to "
+                "another job. Start the ranks with `ascend-session launch`, which gives each "
+                "job its own rendezvous; to rehearse several nodes, give each launcher the "
+                "job's --job-id and a --node-rank of its own.",
             ),
             (
                 not is_started_alike,
-                f"This process wanted to join as rank {rank}, but the ranks that meet there belong "
-                f"to another job {named or 'that the same shell has started'}: process {self._pid} "
-                "is the first of them, and has another parent and process group, working directory "
-                "or script. Give each job a JOB_ID of its own: export JOB_ID=$$.",
+                f"This process tried to join as rank {rank}, but the rendezvous belongs to "
+                f"another job {named or 'that the same shell has started'}: process {self._pid} "
+                "is the first of them, and has another parent and process group, working "
+                "directory or script. Give each job its own JOB_ID: export JOB_ID=$$.",
             ),
             (
                 size != self._size,
-                f"Rank {rank} says that the job has {size} ranks, rank 0 says {self._size}. All "
-                "ranks need the same RANK_SIZE; `ascend-session launch` makes it from --nnodes and "
-                "-n, which all nodes need to be given alike.",
+                f"Rank {rank} reports a job of {size} ranks, rank 0 one of {self._size}. All "
+                "ranks need the same RANK_SIZE; `ascend-session launch` sets it from --nnodes "
+                "and -n, which must be the same on all nodes.",
             ),
             (
                 rank not in range(size),
-                f"This process says that it is rank {rank}; the {size} ranks of the job are 0 to "
-                f"{size - 1}. Look at RANK_ID.",
+                f"This process reports that it is rank {rank}; the {size} ranks of the job are 0 "
+                f"to {size - 1}. Check RANK_ID.",
             ),
             (
                 bool(self.ended),
-                f"{JOB_CANNOT_GO_ON}rank {rank} came when the others had given up: "
+                f"{JOB_CANNOT_GO_ON}rank {rank} joined after the others had given up: "
                 f"{self.ended.replace(JOB_CANNOT_GO_ON, '', 1)}",
             ),
             (
                 rank in self._left,
-                f"Rank {rank} wants to join ranks that have met and parted before. All processes "
-                "of a job are started together, and open and close their systems equally often.",
+                f"Rank {rank} tried to join a group that has already finished. All processes of "
+                "a job are started together, and open and close their systems equally often.",
             ),
             (
                 known is not None,
-                f"This process says that it is rank {rank} of the job, but process "
-                f"{known and known.pid} has that rank already. Give each process a RANK_ID of its "
-                "own.",
+                f"This process reports that it is rank {rank} of the job, but process "
+                f"{known and known.pid} already has that rank. Give each process its own RANK_ID.",
             ),
         ]
         return next((sentence for is_broken, sentence in rules if is_broken), "")
@@ -378,8 +377,8 @@ class Hub:
         for rank, member in sorted(self.members.items()):
             owners.setdefault((member.node, member.device), []).append(rank)
         same = (
-            "{} have the same device, {}; on a server they would get in each other's way. Give "
-            "each rank an ASCEND_DEVICE_ID of its own."
+            "{} have the same device, {}; on a server they would conflict. Give each rank an "
+            "ASCEND_DEVICE_ID of its own."
         )
         none = (
             "{} have no ASCEND_DEVICE_ID; on a server all of them would open device 0. Give each "
@@ -397,7 +396,7 @@ class Hub:
             has_nodes = any(member.local_size < self._size for member in self.members.values())
             where = " All nodes of a job on the stub are one machine." if has_nodes else ""
             self.end(
-                f"{JOB_CANNOT_GO_ON}{name_ranks(absent)} of {self._size} did not come within "
+                f"{JOB_CANNOT_GO_ON}{name_ranks(absent)} of {self._size} did not join within "
                 f"{seconds:g} s.{where} Every rank has to open its system; look at the output of "
                 "those that did not."
             )
@@ -514,9 +513,9 @@ class Hub:
             operation = entered[rank].operation
             absent = [other for other in operation.ranks if other not in entered]
             self.end(
-                f"{JOB_CANNOT_GO_ON}{name_ranks(absent)} did not come to {operation} within "
-                f"{seconds:g} s, for which rank {rank} waits. All ranks have to run the same "
-                "collectives in the same order."
+                f"{JOB_CANNOT_GO_ON}{name_ranks(absent)} did not join {operation} within "
+                f"{seconds:g} s, and rank {rank} is waiting for it. All ranks have to run the "
+                "same collectives in the same order."
             )
 
     # Leaving

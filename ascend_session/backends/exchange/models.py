@@ -236,8 +236,8 @@ def _compare_first_values(reports: Mapping[int, RankReport], advice: Advice) -> 
         values = begun[ranks, name]
         by_ranks.setdefault((min(values), tuple(_find_others(values))), []).append(name)
     return [
-        f"{name_ranks(others)} began with other variables than rank {first}: {_list_names(names)}; "
-        f"broadcast them with {advice.broadcast}."
+        f"{name_ranks(others)} started with other variables than rank {first}: "
+        f"{_list_names(names)}; broadcast them with {advice.broadcast}."
         for (first, others), names in by_ranks.items()
     ]
 
@@ -297,10 +297,10 @@ def _spans_all(groups: _Groups, size: int) -> bool:
 
 
 def _list_names(names: List[str]) -> str:
-    shown = [f"`{name}`" for name in names[:_SHOWN]]
+    texts = [f"`{name}`" for name in names[:_SHOWN]]
     if len(names) > _SHOWN:
-        shown.append(f"{len(names) - _SHOWN} more")
-    return join_words(shown)
+        texts.append(f"{len(names) - _SHOWN} more")
+    return join_words(texts)
 
 
 # Summaries ----------------------------------------------------------------------------------------

@@ -56,9 +56,8 @@ class RunOrder:
                     raise overlap(name)
                 if not self._wait_for_end() and key not in self._running:
                     raise CollectiveError(
-                        f'"{name}" began iteration {iteration.number} of its loop, but the one '
-                        "before does not come: this TensorFlow begins them in any order, and one "
-                        "at a time.",
+                        f'"{name}" started iteration {iteration.number} of its loop before the '
+                        "previous one: this TensorFlow starts them in any order, one at a time.",
                         hint="Give tf.while_loop parallel_iterations=1.",
                     )
             self._running.add(key)
@@ -88,7 +87,7 @@ class RunOrder:
 def overlap(name: str) -> CollectiveError:
     """Return the error for two runs that overlap."""
     return CollectiveError(
-        f'"{name}" began again before it had ended: two threads run it, or a loop does whose '
+        f'"{name}" started again before it had finished: two threads run it, or a loop whose '
         "iterations do not wait for each other. The other ranks could not tell the two apart.",
         hint="Run it in one thread; give tf.while_loop parallel_iterations=1.",
     )

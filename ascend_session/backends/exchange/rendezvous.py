@@ -137,14 +137,14 @@ def find_folder() -> str:
             reasons.append(f"{parent} is not writable")
         elif not stat.S_ISDIR(status.st_mode) or status.st_mode & 0o077:
             raise InitializationError(
-                f"{path}, where the ranks of this machine meet, is not a folder that only this "
-                f"user may enter: it has mode {stat.S_IMODE(status.st_mode):o}.",
+                f"{path}, the rendezvous of the ranks on this machine, must be a folder that "
+                f"only this user may enter: it has mode {stat.S_IMODE(status.st_mode):o}.",
                 hint=f"Remove it, or chmod 700 {path}.",
             )
         else:
             return path
     raise InitializationError(
-        f"The ranks of this machine have no folder to meet in ({'; '.join(reasons)}).",
+        f"The ranks of this machine have no folder for their rendezvous ({'; '.join(reasons)}).",
         hint=f"Make one of {', '.join(_PARENTS)} writable.",
     )
 
@@ -182,7 +182,8 @@ class Listening:
             raise
         except OSError as error:
             raise InitializationError(
-                f"The ranks of this machine cannot meet in {folder}: {error.strerror}.",
+                f"The ranks of this machine cannot use {folder} for their rendezvous: "
+                f"{error.strerror}.",
                 hint="Look at its free space, and at the limit of open files (ulimit -n).",
             ) from error
 

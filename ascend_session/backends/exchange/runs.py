@@ -212,7 +212,7 @@ def _is_different(graph: LoadedGraph, other: LoadedGraph) -> bool:
 
 
 def _list_names(names: FrozenSet[str]) -> str:
-    shown = [f"`{name}`" for name in sorted(names)[:_SHOWN]]
+    texts = [f"`{name}`" for name in sorted(names)[:_SHOWN]]
     if len(names) > _SHOWN:
-        shown.append(f"{len(names) - _SHOWN} more")
-    return join_words(shown)
+        texts.append(f"{len(names) - _SHOWN} more")
+    return join_words(texts)

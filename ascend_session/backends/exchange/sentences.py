@@ -9,10 +9,10 @@ from ascend_session.text import find_runs, format_ordinal, join_words
 
 def rank_ended(rank: int, were_all_there: bool) -> str:
     """Say that a rank's process has ended."""
-    when = "" if were_all_there else " before all ranks were there"
+    when = "" if were_all_there else " before all ranks had joined"
     return (
-        f"{JOB_CANNOT_GO_ON}rank {rank} has ended{when} (its connection broke). Look at its output "
-        "for the reason."
+        f"{JOB_CANNOT_GO_ON}rank {rank} has exited{when} (its connection broke). Look at its "
+        "output for the reason."
     )
 
 

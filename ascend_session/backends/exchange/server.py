@@ -132,7 +132,7 @@ class Server:
         except Exception as error:
             _logger.exception("The hub of these ranks has failed")
             self._hub.end(
-                f"{JOB_CANNOT_GO_ON}rank 0, which keeps the ranks together, has failed: "
+                f"{JOB_CANNOT_GO_ON}rank 0, which connects the ranks, has failed: "
                 f"{type(error).__name__}: {error}"
             )
             self._send_all()
@@ -242,7 +242,7 @@ class Server:
         except (BrokenPipeError, ConnectionResetError):  # its last messages can still be read
             client.outbox.clear()
         except OSError as error:  # without this message it would wait for ever
-            _logger.warning("A rank cannot be told how to go on: %s", error)
+            _logger.warning("No reply could be sent to a rank: %s", error)
             self._drop(client)
             return
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if client.outbox else 0)

@@ -136,7 +136,7 @@ def find_training_faults(servers: Sequence[TableServer], family: Optional[str]) 
         if unknown:
             faults.append(
                 f"Server {server.server_id!r}: the address of device {', '.join(unknown)} is not "
-                f"known, which {family} needs; /etc/hccn.conf and hccn_tool do not say it."
+                f"known, which {family} needs; /etc/hccn.conf and hccn_tool do not report it."
             )
     return faults
 
@@ -226,8 +226,8 @@ def _check_pods(table: Contents) -> None:
     if missing:
         raise JobError(
             f"Version 1.2 needs {' and '.join(missing)}.",
-            hint="`npu-smi info -t spod-info -i <id> -c <chip>` says both, as Super Pod ID and "
-            "SDID. Without superpods, version 1.0 is the one to write.",
+            hint="`npu-smi info -t spod-info -i <id> -c <chip>` shows both, as Super Pod ID and "
+            "SDID. Without superpods, write version 1.0.",
         )
 
 

@@ -105,7 +105,7 @@ class JsonObject:
             return None
         value = _parse_number(text)
         if value is None:
-            message = f"is {describe(text)}, no number from 0 to {_LARGEST_NUMBER}."
+            message = f"is {describe(text)}, not a number from 0 to {_LARGEST_NUMBER}."
             self.refuse(f"number {key}", key, message)
         elif not (text.isdigit() and text.isascii() and len(text) <= _MOST_DIGITS):
             message = f"is {describe(text)}, which HCCL reads as {value}."
@@ -116,7 +116,7 @@ class JsonObject:
         """Read an optional port; None if it is missing or wrong."""
         port = self.number(key, needed=False)
         if port is not None and not 1 <= port <= _LARGEST_PORT:
-            self.refuse(f"port {key}", key, f"is {port}, no port from 1 to {_LARGEST_PORT}.")
+            self.refuse(f"port {key}", key, f"is {port}, not a port from 1 to {_LARGEST_PORT}.")
             return None
         return port
 

@@ -239,6 +239,6 @@ def _read_super_pods(table: JsonObject, server_ids: AbstractSet[str]) -> Dict[st
                 server.warn("server in two pods", "server_id", message, "List a server once.")
             pod_of[server_id] = pod_id
             if server_id not in server_ids:
-                message = f"is {describe(server_id)}, which the table's own server_list has not."
+                message = f"is {describe(server_id)}, which is not in the table's server_list."
                 server.refuse("pod server", "server_id", message)
     return pod_of

@@ -201,14 +201,14 @@ def _check_opened(table: Contents, opened: Mapping[int, PhysicalDeviceId]) -> It
     devices = {device.rank_id: (spot, device) for spot, device in table.iterate()}
     for rank, physical in sorted(opened.items()):
         if rank not in devices:
-            message = f"Rank {rank} is to run, but the table has ranks 0 to {table.size - 1}."
-            yield make_finding(ERROR, "no rank", "", message, "Make the table anew.")
+            message = f"Rank {rank} would run, but the table has ranks 0 to {table.size - 1}."
+            yield make_finding(ERROR, "no rank", "", message, "Make a new table.")
             continue
         spot, device = devices[rank]
         if int(device.device_id) != int(physical):
             message = f"is {device.device_id}, but rank {rank} opens the physical device "
             message += f"{physical}."
-            hint = "Name the devices in the order of the table, or make the table anew."
+            hint = "Name the devices in the order of the table, or make a new table."
             yield make_finding(ERROR, "opened", table.locate(spot, "device_id"), message, hint)
 
 
@@ -257,9 +257,9 @@ def _check_super_device_id(
         return
     answer = ask(npu_id, chip_id)
     if answer and answer[0] != device.super_device_id:
-        message = f"is {device.super_device_id}, but npu-smi says {answer[0]} of device "
+        message = f"is {device.super_device_id}, but npu-smi reports {answer[0]} of device "
         message += f"{device.device_id}; HCCL refuses another number than the card's."
-        yield make_finding(ERROR, "own sdid", place, message, "Make the table anew.")
+        yield make_finding(ERROR, "own sdid", place, message, "Make a new table.")
 
 
 def _uses_device_addresses(table: Contents, family: Optional[str]) -> bool:
@@ -306,5 +306,5 @@ def _check_address(
     if not is_used:
         message += " This job does not use it, unless HCCL_INTRA_ROCE_ENABLE=1."
         severity = WARNING
-    hint = "Make the table anew, or set the card's address with hccn_tool."
+    hint = "Make a new table, or set the card's address with hccn_tool."
     yield make_finding(severity, "address", place, message, hint)

@@ -262,7 +262,7 @@ def _check_status(table: Contents) -> _Findings:
         return
     message = (
         f"is {table.status!r}: the table is not ready. HCCL reads it again each second for up to "
-        "1800 seconds, and says nothing."
+        "1800 seconds, in silence."
     )
     if not table.status:
         message = "is empty: the table is not ready. GE, by which TensorFlow reads it, refuses it."
@@ -410,7 +410,10 @@ def _check_address_counts(table: Contents) -> _Findings:
     counts = [(spot, max(1, len(device.device_ip))) for spot, device in table.iterate()]
     for spot, count in counts:
         if count != counts[0][1]:
-            message = f"has {count} addresses, the first device {counts[0][1]}; all have as many."
+            message = (
+                f"has {count} addresses, but the first device has {counts[0][1]}; all need the "
+                "same number."
+            )
             yield make_finding(ERROR, "addresses", table.locate(spot, "device_ip"), message)
 
 
@@ -479,7 +482,7 @@ def _check_missing_addresses(table: Contents, family: Optional[str], with_roce: 
         reason = "HCCL_INTRA_ROCE_ENABLE=1" if with_roce else "a job of several servers"
         message = f"is missing or empty; {reason} cannot work without it."
         if family != A2 and not with_roce:
-            message += " HCCL's loader takes an empty one, but ranks cannot meet there."
+            message += " HCCL's loader takes an empty one, but ranks cannot connect to it."
         has_host = device.host_ip is not None
         if family == A3 and not with_roce:
             message = "is missing; the manual wants it, unless all is one superpod that uses HCCS."
@@ -491,7 +494,7 @@ def _check_missing_addresses(table: Contents, family: Optional[str], with_roce: 
             message += " Only on A3, within one superpod, it may be left out."
             yield make_finding(NOT_CHECKED, "address missing", place, message)
         elif not has_host or family == A2:
-            hint = "`hccn_tool -i <device_id> -ip -g` and /etc/hccn.conf say it."
+            hint = "`hccn_tool -i <device_id> -ip -g` and /etc/hccn.conf show it."
             yield make_finding(ERROR, "address missing", place, message, hint)
 
 
@@ -531,7 +534,7 @@ def _check_interfaces(table: Contents, family: Optional[str]) -> _Findings:
         if len(server.devices) != SERVER_DEVICES:
             continue
         if trim(name) != name:
-            message = f"is {name!r}; of a server of 8 devices HCCL refuses blanks at its ends."
+            message = f"is {name!r}; on a server with 8 devices HCCL refuses blanks at its ends."
             place, hint = f"server_list[{index}].server_id", f'Write "{trim(name)}".'
             yield make_finding(ERROR, "interfaces", place, message, hint)
         elif family not in (None, A3) or len(own) == SERVER_DEVICES:
@@ -668,7 +671,7 @@ def _check_super_device_ids(table: Contents, severity: str) -> _Findings:
             place = table.locate(spot, "super_device_id")
             message = f"is {number or 'missing'}; with a super_pod_list each device needs its own."
             message += note
-            hint = "`npu-smi info -t spod-info -i <id> -c <chip>` says it (SDID)."
+            hint = "`npu-smi info -t spod-info -i <id> -c <chip>` shows it (SDID)."
             yield make_finding(severity, "no sdid", place, message, hint)
             continue
         first = seen.setdefault((table.servers[spot[0]].super_pod_id, number), spot)

@@ -116,8 +116,8 @@ class RankTable(Contents):
             left = end - time.monotonic()
             if left <= 0:
                 raise JobError(
-                    f"{path}: {why}, and {seconds:g} s are over.",
-                    hint="Look at the job's controller, which should fill it in. HCCL would wait "
+                    f"{path}: {why}, and {seconds:g} s have passed.",
+                    hint="Check the job's controller, which should fill it in. HCCL would wait "
                     "1800 s for it in silence.",
                 )
             if tell is not None:

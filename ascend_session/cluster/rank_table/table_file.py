@@ -65,7 +65,7 @@ def find_name_fault(path: str) -> str:
     except ValueError:
         return "this is not a file name."
     if longest > _LONGEST_NAME:
-        return f"the name is longer than {_LONGEST_NAME} bytes, which is what HCCL takes."
+        return f"the name is longer than {_LONGEST_NAME} bytes, the limit of HCCL."
     return "" if _is_json_name(path) else _NAMES
 
 
@@ -74,7 +74,7 @@ def find_target_fault(path: str) -> str:
     real = os.path.realpath(path)
     if _is_json_name(real) or not _is_json_name(path):
         return ""
-    return f"{real} is its whole name, by which HCCL's C API goes and TensorFlow does not: {_NAMES}"
+    return f"{real} is its whole name, which HCCL's C API uses and TensorFlow does not: {_NAMES}"
 
 
 def _is_json_name(path: str) -> bool:
@@ -105,7 +105,7 @@ def read_text(path: str) -> str:
             raise JobError(
                 f"{path}: has {size / (1 << 20):,.1f} MiB without its blanks; HCCL takes tables of "
                 "up to 40 MiB.",
-                hint="Look whether this is a rank table at all.",
+                hint="Check whether this is a rank table at all.",
             )
     for mark, kind in _WRONG_MARKS:
         if content.startswith(mark):

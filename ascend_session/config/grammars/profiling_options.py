@@ -158,13 +158,13 @@ def find_member_fault(name: object, value: object) -> Optional[Tuple[str, Dict[s
         is_other_case = name.lower() in MEMBERS
         meant = name.lower() if is_other_case else did_you_mean(name, list(MEMBERS), near=0.8)
         right = meant or "task_time"
-        hint = f"did you mean {meant!r}?" if meant else "GE ends on one that it does not know"
+        hint = f"did you mean {meant!r}?" if meant else "GE aborts on one that it does not know"
         return f"there is no member {name!r} ({hint})", {right: MEMBERS[right].example}
     if member.is_number and not is_whole(value):
         meaning = f"a whole number without quotes, {member.meaning}"
         return f"{name} is {value!r} and must be {meaning}", {name: member.example}
     if not member.is_number and not isinstance(value, str):
-        note = "YAML reads a bare on as True" if isinstance(value, bool) else "it is no number"
+        note = "YAML reads a bare on as True" if isinstance(value, bool) else "it is not a number"
         reason = f"{name} is {value!r} and must be text in quotes ({note})"
         return reason, {name: member.example}
     if member.accepts(value):
@@ -382,13 +382,13 @@ class _Pairs(List[Tuple[str, Any]]):
 
 
 def _parse_pairs(text: str) -> _Pairs:
-    reason = "it is no JSON object"
+    reason = "it is not a JSON object"
     try:
         members = json.loads(text, object_pairs_hook=_Pairs)
     except json.JSONDecodeError as error:
-        reason = f"it is no JSON ({error.msg} at character {error.pos + 1})"
+        reason = f"it is not JSON ({error.msg} at character {error.pos + 1})"
     except (ValueError, RecursionError):
-        reason = "it is no JSON"
+        reason = "it is not JSON"
     else:
         if isinstance(members, _Pairs):
             return members

@@ -97,7 +97,7 @@ def partial_offload_needs_mixed_computing(entry: FlatOptions) -> RuleFindings:
 @RULES.add("in_out_pair_flag", "in_out_pair")
 @source("guides/facts/former.md#options-without-effect")
 def pair_flag_needs_a_pair(entry: FlatOptions) -> RuleFindings:
-    """in_out_pair_flag says nothing without in_out_pair."""
+    """in_out_pair_flag has no effect without in_out_pair."""
     if "in_out_pair_flag" in entry and "in_out_pair" not in entry:
         yield no_effect("in_out_pair_flag has no effect without in_out_pair.")
 
@@ -276,7 +276,7 @@ def profiling_options_that_ask_for_more(entry: FlatOptions) -> RuleFindings:
         )
     for name in (name for name in members if name in profiling_options.UNDESCRIBED):
         yield warning(
-            f"profiling_options: {name!r} is not in the manual; a GE that does not know it ends."
+            f"profiling_options: {name!r} is not in the manual; a GE that does not know it aborts."
         )
 
 
@@ -365,7 +365,7 @@ def graph_timeout_is_in_seconds(entry: FlatOptions) -> RuleFindings:
     timeout = entry.get("graph_exec_timeout", -1)
     if timeout >= 0 and (timeout == 0 or timeout % 1000):
         yield warning(
-            f"{option('graph_exec_timeout', timeout)} ends a heterogeneous run, as GE's "
+            f"{option('graph_exec_timeout', timeout)} aborts a heterogeneous run, as GE's "
             "heterogeneous_model_executor.cc reads: it takes multiples of 1000 ms above 0."
         )
 
@@ -416,8 +416,8 @@ def checkpoints_fall_on_loop_ends(entry: FlatOptions) -> RuleFindings:
     if steps and not isinstance(steps, str) and steps % loops:
         yield warning(
             f"{option('save_checkpoints_steps', steps)} is not a multiple of "
-            f"{option('iterations_per_loop', loops)}: by the manual, not all "
-            "checkpoints may then be saved as it says."
+            f"{option('iterations_per_loop', loops)}: by the manual, some checkpoints may then "
+            "not be saved as configured."
         )
 
 

@@ -212,7 +212,7 @@ def profiling_output(entry: FlatOptions) -> RuleFindings:
     if output is None and not entry.environ.get("ASCEND_WORK_PATH"):
         yield error(
             "profiling_options name no output and ASCEND_WORK_PATH is not set: the profiler of "
-            "newer releases then ends, and GE with it.",
+            "newer releases then aborts, and GE with it.",
             'Add "output":"./".',
             option="profiling_options",
         )

@@ -59,7 +59,7 @@ def device_variables(entry: FlatOptions) -> RuleFindings:
 @RULES.add("session_device_id")
 @source("guides/facts/process.md#the-device-of-a-process; npu_attrs.cc GetEnvDeviceID")
 def device_variables_of_32_bits(entry: FlatOptions) -> RuleFindings:
-    """Of ASCEND_DEVICE_ID, else DEVICE_ID, the adapter reads 32 bits."""
+    """The adapter reads 32 bits of ASCEND_DEVICE_ID, else of DEVICE_ID."""
     name, text, number = _device_variable(entry)
     if number is not None and number >= 2**32:
         yield error(
@@ -282,7 +282,7 @@ def tuning_bank(entry: FlatOptions) -> RuleFindings:
     path = entry.environ.get("TUNE_BANK_PATH")
     if path and tuning_mode(entry) is not None and not os.path.isdir(path):
         yield error(
-            f"TUNE_BANK_PATH={path!r} is not an existing folder; the tuning ends with an error.",
+            f"TUNE_BANK_PATH={path!r} is not an existing folder; the tuning fails.",
             f"mkdir -p {path}",
             option="TUNE_BANK_PATH",
         )

@@ -34,14 +34,14 @@ class Absence:
         if ended is not None:
             how = f": {ended.error}" if ended.error else ", as by a signal"
             end = "" if how.endswith((".", "!", "?")) else "."
-            return f"rank {ended.rank} has ended before it joined the job{how}{end}"
+            return f"rank {ended.rank} exited before it joined the job{how}{end}"
         ranks = sorted(rank for rank in absent if rank < self._size)
         self._absent = {rank: self._absent.get(rank, now) for rank in ranks}
         for rank, since in self._absent.items():
             if now - since > _NEXT_PROGRAM_S:
                 return (
                     f"no process is rank {rank}, and nothing is left that could start it: its "
-                    "program has ended before it joined the job, or could not be started."
+                    "program exited before it joined the job, or could not be started."
                 )
         return ""
 

@@ -249,4 +249,4 @@ def describe_process(process: psutil.Process) -> str:
         state = process.status() + (f" in {place}" if place else "")
         return f"process {process.pid} ({named}) is {state}, threads: {process.num_threads()}"
     except psutil.Error:
-        return f"process {process.pid} has ended"
+        return f"process {process.pid} has exited"

@@ -167,10 +167,10 @@ class BackgroundWatch:
             kind = _Kind.STARTING
         elif name in SHELLS or age_s < _MOMENT_S:
             kind = _Kind.SHORT
-        found = [_Found(kind, pid)]
+        examined = [_Found(kind, pid)]
         if kind is not _Kind.TRAINING and depth < DEEPEST:
-            found += [self._examine_tree(child, depth + 1) for child in list_children(pid)]
-        most = max(found, key=lambda each: each.kind)
+            examined += [self._examine_tree(child, depth + 1) for child in list_children(pid)]
+        most = max(examined, key=lambda each: each.kind)
         # Last, for the kernel takes milliseconds to list the ports of a host.
         return _Found(_Kind.OTHER, pid) if most.kind > _Kind.SHORT and _listens(pid) else most
 

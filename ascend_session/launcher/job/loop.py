@@ -48,7 +48,7 @@ from ascend_session.launcher.job.children import (
 from ascend_session.launcher.job.messages import MessageChannel
 from ascend_session.launcher.job.signals import ASKING, TERMINATED, find_catchers, group_by_parent
 from ascend_session.launcher.job.start import GuardedRank, read_trouble, start_rank
-from ascend_session.launcher.job.stopping import Stopping
+from ascend_session.launcher.job.stopping import StopSequence
 
 if TYPE_CHECKING:
     from ascend_session.launcher.job.absence import Absence
@@ -109,7 +109,7 @@ class GuardedJob:
         self._has_failed = False
         self._got_signal = 0
         self._terminated: Set[str] = set()  # who got SIGTERM from outside before ranks were asked
-        self._stopping: Optional[Stopping] = None
+        self._stopping: Optional[StopSequence] = None
         self._groups: Collection[int] = ()  # of the ranks that lived when they were asked
         self._is_stopping = False
         self._is_paused = False
@@ -605,7 +605,7 @@ class GuardedJob:
         self._channel.send(("stopping", why, time.time()))
         now = time.monotonic()
         self._groups = set(self._alive)
-        self._stopping = Stopping(number, self._folders, self._announce_stop, self._grace)
+        self._stopping = StopSequence(number, self._folders, self._announce_stop, self._grace)
         is_terminated = number == signal.SIGTERM and why in ("asked", "told")
         waits_s = [_UNTIL_ALL_S[who] for who in tuple(self._terminated)] if is_terminated else []
         self._due.pop("failure", None)

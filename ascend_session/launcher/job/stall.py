@@ -264,7 +264,7 @@ class StallWatch:
             lines.append(f"{block}\n{text}" if text else block)
         ended = [rank.rank for rank in self._job.ranks if rank.rank not in self._alive]
         if ended:
-            lines.append(f"Ended with exit code 0 before that: {_name(ended)}.")
+            lines.append(f"Exited with code 0 before that: {_name(ended)}.")
         members = self._list_members()
         _, parts = self._describe(members, _find_longest_wait(members), now, stacks)
         head = f"The job stalled: {_describe_silence(self._timeout_s or 0.0)}"
@@ -380,7 +380,9 @@ class StallWatch:
         used = f"last used a CPU {now - self._meters[rank].last:.0f} s ago"
         processes = [describe_process(process) for process in family[:_MOST_NAMED]]
         processes += [f"{len(family) - _MOST_NAMED} more"] if len(family) > _MOST_NAMED else []
-        return f"Rank {rank} {wrote} and {used}: {', '.join(processes) or 'its process has ended'}."
+        return (
+            f"Rank {rank} {wrote} and {used}: {', '.join(processes) or 'its process has exited'}."
+        )
 
 
 def _choose_interval(limit_s: float) -> float:
@@ -445,6 +447,6 @@ def _place_of(
     with contextlib.suppress(psutil.Error):
         process, state = family[0], family[0].status()
         if state in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP):
-            return _Place("", f"stopped (`kill -CONT {process.pid}` lets it go on)")
+            return _Place("", f"stopped (`kill -CONT {process.pid}` continues it)")
         return _Place("", f"{state} (process {process.pid})")
     return _Place("", "gone")

@@ -33,7 +33,7 @@ from ascend_session.launcher.job.signals import (
 _LATE_S = 2.0  # before SIGKILL, in which workers can exit whose rank is still there
 
 
-class Stopping:
+class StopSequence:
     """Asks the processes below this one, the guardian, to exit.
 
     Args:
@@ -82,14 +82,14 @@ class Stopping:
                     self._is_for_all = False
                     self._ask(process.pid, signal.SIGTERM)
             return
-        found = self._find_next(processes)
-        while found:
-            for process in found:
+        batch = self._find_next(processes)
+        while batch:
+            for process in batch:
                 is_command = self._number == signal.SIGINT and _session(process.pid) in self._shells
                 catches = is_command and catches_signal(process.pid, signal.SIGINT)
                 self._ask(process.pid, signal.SIGINT if catches else signal.SIGTERM)
             # Below a shell that was asked just now may be a command that it waits for.
-            found = [] if self._has_looked else self._find_next(processes)
+            batch = [] if self._has_looked else self._find_next(processes)
         self._has_looked = True
 
     def _find_next(self, processes: List[Any]) -> List[Any]:
@@ -108,14 +108,14 @@ class Stopping:
                 todo += [each for each in below if not _is_in_background(each.pid)]
             else:
                 busy.add(session)
-        found: List[Any] = []
+        selected: List[Any] = []
         for session, group in groups.items():
             # What has left its rank's session may belong to any rank.
             if session in busy or (busy and session not in self._folders):
                 continue
             catching = [each for each in group if find_catchers(each, self._number, children)]
-            found += catching or group
-        return found
+            selected += catching or group
+        return selected
 
     def _ask(self, pid: int, number: int) -> None:
         self._asked.add(pid)

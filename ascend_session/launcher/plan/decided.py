@@ -88,7 +88,7 @@ class Decided(Generic[_T]):
     problems: Tuple[AscendError, ...] = ()
 
     @property
-    def known(self) -> _T:
+    def required(self) -> _T:
         """The value, which is there where nothing refuses it.
 
         Raises:
@@ -103,7 +103,7 @@ UNDECIDED: Decided[Any] = Decided()
 """The outcome if something that it depends on was refused, which says why."""
 
 
-def decision(decide: _Decide) -> _Decide:
+def collect_problems(decide: _Decide) -> _Decide:
     """Have a function that decides return what it raises as a problem, so that all come at once."""
 
     @functools.wraps(decide)

@@ -34,7 +34,7 @@ from ascend_session.cluster.schedulers import has_scheduler
 from ascend_session.errors import DeviceError, JobError
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 from ascend_session.launcher.plan.config import LaunchConfig
-from ascend_session.launcher.plan.decided import UNDECIDED, Decided, Request, decision
+from ascend_session.launcher.plan.decided import UNDECIDED, Decided, Request, collect_problems
 from ascend_session.launcher.plan.nodes import Nodes
 from ascend_session.spelling import Message, option
 from ascend_session.text import format_count, shorten
@@ -80,7 +80,7 @@ def _refuse_uncounted_program(config: LaunchConfig, environ: Mapping[str, str]) 
     )
 
 
-@decision
+@collect_problems
 def decide_devices(
     request: Request, backend: "Optional[Type[Backend]]", nodes: Nodes
 ) -> Decided[Tuple[RankDevice, ...]]:
@@ -151,8 +151,9 @@ def decide_devices(
         checked = _check_devices(physical, request, nodes.count == 1)
     if own is not None and physical and list(physical) != table:
         raise JobError(
-            f"The ranks of this node would run on the physical devices {list(map(int, physical))}, "
-            f"but the rank table gives {own.name} {list(map(int, table))}; HCCL would end them.",
+            "The ranks of this node would run on the physical devices "
+            f"{list(map(int, physical))}, but the rank table gives {own.name} "
+            f"{list(map(int, table))}; HCCL would abort them.",
             hint=f"Leave {option('devices')} out to follow the table.",
         )
     return Decided(devices, (*visible.notes, *checked))
@@ -298,7 +299,7 @@ class RankCpus(NamedTuple):
     threads: Mapping[str, str]
 
 
-@decision
+@collect_problems
 def decide_cpus(
     request: Request, backend: "Type[Backend]", devices: Sequence[RankDevice]
 ) -> Decided[RankCpus]:
@@ -338,17 +339,17 @@ def _bind_ranks(
     physical, count = list_physical(devices), len(devices)
     unbound: List[Optional[_Cpus]] = [None] * count
     if mode == "none":
-        return unbound, Message(f"not bound ({option('bind', 'none')})"), ()
+        return unbound, Message(f"not pinned ({option('bind', 'none')})"), ()
     few = (_note_few_cpus(available, count, environ),) if len(available) < count else ()
     if mode == "auto" and len(physical) < count:
         on_other = Message(
-            f"not bound, because the ranks are on the {backend.name} "
-            f"({option('bind', 'even')} binds them)"
+            f"not pinned, because the ranks are on the {backend.name} ({option('bind', 'even')} "
+            "pins them)"
         )
         # A small machine is no news to its user; that a scheduler keeps most of it back may be.
         return unbound, on_other, few if len(available) < (os.cpu_count() or 1) else ()
     if few:
-        return unbound, f"not bound; {_count(available)} for {count} ranks", few
+        return unbound, f"not pinned; {_count(available)} for {count} ranks", few
     if mode == "even":
         bound = f"each an equal part of {_count(available)}"
         return _divide(available, count, environ), bound, ()
@@ -358,8 +359,8 @@ def _bind_ranks(
 def not_bound(rank: int, why: str) -> str:
     """Word the note about a rank that could not be bound; it runs all the same."""
     return (
-        f"Rank {rank} could not be bound to its CPUs ({why}), and runs on all that the launcher "
-        "may use."
+        f"Could not pin rank {rank} to its CPUs ({why}); it runs on all CPUs available to the "
+        "launcher."
     )
 
 
@@ -432,8 +433,8 @@ def _divide(cpus: _Cpus, count: int, environ: Mapping[str, str]) -> List[_Cpus]:
 
 def _note_few_cpus(allowed: _Cpus, ranks: int, environ: Mapping[str, str]) -> str:
     note = (
-        f"The launcher may use {_count(allowed)} and there are {ranks} ranks: they are not bound "
-        "and share what there is."
+        f"The launcher may use {_count(allowed)} for {ranks} ranks, so they are not pinned and "
+        "share all CPUs."
     )
     if "OMPI_COMM_WORLD_RANK" in environ:
         note += " mpirun leaves a launcher all CPUs of its node with --bind-to none."

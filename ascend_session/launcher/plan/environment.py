@@ -24,7 +24,7 @@ from ascend_session.cluster.variables import (
 )
 from ascend_session.errors import JobError
 from ascend_session.launcher.plan.config import CHIEF_FAMILY, SET_IN_RANKS
-from ascend_session.launcher.plan.decided import Decided, Request, decision, make_absolute
+from ascend_session.launcher.plan.decided import Decided, Request, collect_problems, make_absolute
 from ascend_session.launcher.plan.devices import RankCpus, RankDevice
 from ascend_session.launcher.plan.nodes import Nodes
 from ascend_session.launcher.plan.rendezvous import Rendezvous
@@ -110,7 +110,7 @@ def decide_environments(
     }
     removed = _find_removed(environ, shared, config.env)
     notes = [
-        f"{name}={environ[name]!r} is replaced by a folder for each rank; to keep it, give it in "
+        f"{name}={environ[name]!r} is overridden by one folder per rank; to keep it, give it in "
         "env."
         for name in (LOG_PATH, WORK_PATH)
         if environ.get(name) and name not in config.env
@@ -201,7 +201,7 @@ def _find_removed(
     }
 
 
-@decision
+@collect_problems
 def check_task(environ: Mapping[str, str], size: int) -> Decided[None]:
     """Refuse a ``TF_CONFIG`` whose task has no place in a job of so many ranks.
 
@@ -212,7 +212,7 @@ def check_task(environ: Mapping[str, str], size: int) -> Decided[None]:
         return Decided()
     kind = read_task_type(environ)
     if not isinstance(task, dict):
-        message = "The task in TF_CONFIG is not an object; the adapter would end the process."
+        message = "The task in TF_CONFIG is not an object; the adapter would abort the process."
     elif kind == "ps":
         message = 'TF_CONFIG says "ps", for which the adapter does not initialise the device.'
     elif kind == "evaluator" and size > 1:

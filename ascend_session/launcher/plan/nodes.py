@@ -34,7 +34,7 @@ from ascend_session.cluster.schedulers import (
 from ascend_session.errors import ConfigError, JobError, PreflightError
 from ascend_session.findings import ERROR, Finding, errors_of
 from ascend_session.launcher.plan.config import LaunchConfig
-from ascend_session.launcher.plan.decided import UNDECIDED, Decided, Request, decision
+from ascend_session.launcher.plan.decided import UNDECIDED, Decided, Request, collect_problems
 from ascend_session.spelling import option
 from ascend_session.text import format_ordinal
 
@@ -100,7 +100,7 @@ class _Source(NamedTuple):
     rank: Optional[SourcedNumber]
 
 
-@decision
+@collect_problems
 def decide_nodes(request: Request, backend: "Optional[Type[Backend]]") -> Decided[Nodes]:
     """Decide which node of the job this is.
 
@@ -194,8 +194,8 @@ def _agree(values: Sequence[Tuple[Optional[SourcedNumber], str]]) -> Optional[So
         first, its_name = given[0]
         if value.value != first.value:
             raise JobError(
-                f"The sources for the nodes of this job disagree: {first} ({its_name}) and "
-                f"{value} ({name}). One launcher is one node.",
+                f"Conflicting facts about the nodes of this job: {first} ({its_name}) and "
+                f"{value} ({name}). Start one launcher per node.",
                 hint=f"Correct {option('nnodes')}, {option('node_rank')} or "
                 f"{option('rank_table')}, or "
                 "leave out the wrong one; export "

@@ -38,7 +38,7 @@ from ascend_session.launcher.plan.decided import (
     AssumedDevices,
     Decided,
     Request,
-    decision,
+    collect_problems,
     make_absolute,
 )
 from ascend_session.launcher.plan.devices import (
@@ -132,7 +132,7 @@ class Plan(NamedTuple):
         }
 
 
-class Decisions(NamedTuple):
+class JobDraft(NamedTuple):
     """What is decided of an attempt, each part as far as that is possible.
 
     Attributes:
@@ -220,7 +220,7 @@ def decide_job(
     run: Optional[str] = None,
     on_wait: Optional[Callable[[str], None]] = None,
     assumed: Optional[AssumedDevices] = None,
-) -> Decisions:
+) -> JobDraft:
     """Make all decisions about one attempt, and its `Plan` if none of them reports a problem.
 
     Args:
@@ -261,8 +261,8 @@ def decide_job(
     ranks: Tuple[LaunchRank, ...] = ()
     plan = None
     if not list_problems(decisions):
-        job = JobFacts(chosen.known.kind, node, devices, job_id, rendezvous.known)
-        local_ranks = decide_ranks(request, job, command.known, cwd.known, folders.known)
+        job = JobFacts(chosen.required.kind, node, devices, job_id, rendezvous.required)
+        local_ranks = decide_ranks(request, job, command.required, cwd.required, folders.required)
         decisions.append(local_ranks)
         if local_ranks.value is not None:
             ranks = local_ranks.value.ranks
@@ -272,21 +272,21 @@ def decide_job(
         plan = Plan(
             config=config,
             environ=environ,
-            backend=chosen.known.kind,
-            reason=chosen.known.reason,
+            backend=chosen.required.kind,
+            reason=chosen.required.reason,
             nodes=node,
             size=size,
             job_id=job_id,
-            run=folders.known.run,
+            run=folders.required.run,
             attempt=attempt,
-            folder=folders.known.attempt,
+            folder=folders.required.attempt,
             ranks=ranks,
-            shown=tuple(rank.rank for rank in ranks if rank.rank in shown.known),
-            removed=local_ranks.known.removed,
+            shown=tuple(rank.rank for rank in ranks if rank.rank in shown.required),
+            removed=local_ranks.required.removed,
             notes=_list_notes(config, node, job.backend, ranks, decisions),
-            bound=local_ranks.known.bound,
+            bound=local_ranks.required.bound,
         )
-    return Decisions(
+    return JobDraft(
         request=request,
         backend=backend,
         devices=devices,
@@ -309,17 +309,17 @@ class LocalRanks(NamedTuple):
     bound: str
 
 
-@decision
+@collect_problems
 def decide_ranks(
     request: Request, job: JobFacts, command: Tuple[str, ...], cwd: str, folders: "Folders"
 ) -> Decided[LocalRanks]:
     """Decide what each rank of this node gets: its CPUs, its environment and its files."""
     cpus = decide_cpus(request, job.backend, job.devices)
     own_folders = [folders.of_rank(rank) for rank in job.ranks]
-    environments = decide_environments(request, job, cpus.known, own_folders)
+    environments = decide_environments(request, job, cpus.required, own_folders)
     ranks = []
     for rank, device, folder, own_cpus, variables in zip(
-        job.ranks, job.devices, own_folders, cpus.known.of_ranks, environments.known.of_ranks
+        job.ranks, job.devices, own_folders, cpus.required.of_ranks, environments.required.of_ranks
     ):
         is_attached = rank == request.config.attach
         changed = {n: v for n, v in sorted(variables.items()) if request.environ.get(n) != v}
@@ -341,7 +341,7 @@ def decide_ranks(
                 is_attached=is_attached,
             )
         )
-    local = LocalRanks(tuple(ranks), environments.known.removed, cpus.known.bound)
+    local = LocalRanks(tuple(ranks), environments.required.removed, cpus.required.bound)
     return Decided(local, (*cpus.notes, *environments.notes))
 
 
@@ -379,7 +379,7 @@ class ChosenBackend(NamedTuple):
     reason: str
 
 
-@decision
+@collect_problems
 def decide_backend(request: Request) -> Decided[ChosenBackend]:
     """Decide on the backend of all ranks; one that is not known is refused (BackendError)."""
     if request.assumed is not None and request.config.backend == "auto":
@@ -396,13 +396,13 @@ def make_job_id(config: LaunchConfig, nodes: Nodes, attempt: int) -> str:
     return nodes.job_id or made_up
 
 
-@decision
+@collect_problems
 def _check_stall_note(environ: Mapping[str, str]) -> Decided[None]:
     check_stall_note(environ)
     return Decided()
 
 
-@decision
+@collect_problems
 def check_ranks(backend: "Type[Backend]", ranks: Sequence[LaunchRank]) -> Decided[None]:
     """Refuse what a rank would refuse, before anything is started."""
     first, last = ranks[0], ranks[-1]
@@ -435,7 +435,7 @@ class Folders(NamedTuple):
         return os.path.join(self.attempt, f"rank_{rank}")
 
 
-@decision
+@collect_problems
 def decide_folders(
     config: LaunchConfig,
     cwd: Optional[str],
@@ -478,7 +478,7 @@ def _find_new_name(logs: str, job_id: str) -> str:
     return name
 
 
-@decision
+@collect_problems
 def decide_working_directory(config: LaunchConfig) -> Decided[str]:
     """Decide where the ranks run, as an absolute path; a folder that is not there is refused."""
     folder = make_absolute(config.cwd or os.curdir)
@@ -488,7 +488,7 @@ def decide_working_directory(config: LaunchConfig) -> Decided[str]:
     return Decided(folder)
 
 
-@decision
+@collect_problems
 def decide_command(request: Request, folder: Optional[str]) -> Decided[Tuple[str, ...]]:
     """Put the command of all ranks together; its first word is the absolute path of a program.
 
@@ -548,7 +548,7 @@ def _find_program(role: str, name: str, folder: str, environ: Mapping[str, str])
     raise JobError(message, hint="Give the path of an executable file.")
 
 
-@decision
+@collect_problems
 def check_attached(config: LaunchConfig, nodes: Nodes, local_size: int, size: int) -> Decided[None]:
     """Refuse to attach a rank that the job does not have on this node (ConfigError).
 
@@ -578,7 +578,7 @@ def check_attached(config: LaunchConfig, nodes: Nodes, local_size: int, size: in
     raise ConfigError.from_problems([problem])
 
 
-@decision
+@collect_problems
 def decide_shown(text: str, size: int) -> Decided[FrozenSet[int]]:
     """Decide whose output is shown, as in ``--show 0,4-7``.
 

@@ -19,7 +19,7 @@ from ascend_session.errors import AscendError, JobError, PreflightError
 from ascend_session.findings import ERROR, NOT_CHECKED, Finding, errors_of, remarks_of
 from ascend_session.launcher.plan.config import LaunchConfig
 from ascend_session.launcher.plan.decided import AssumedDevices
-from ascend_session.launcher.plan.plan import Decisions, Plan, decide_job
+from ascend_session.launcher.plan.plan import JobDraft, Plan, decide_job
 from ascend_session.process import is_in_front
 from ascend_session.spelling import Message, option, template_of
 
@@ -52,7 +52,7 @@ def planned_or_refused(
     return plan._replace(notes=(note, *plan.notes, *map(_word_remark, remarks_of(findings))))
 
 
-def _refuse_all(decisions: Decisions) -> NoReturn:
+def _refuse_all(decisions: JobDraft) -> NoReturn:
     """Raise all that the decisions refuse, with what the host has against the job as well."""
     findings: List[Finding] = []
     if decisions.request.config.preflight:
@@ -132,7 +132,7 @@ def _log(sentence: str) -> None:
     logging.getLogger(__name__).warning(sentence)
 
 
-def _check_files(job: Decisions) -> List[Finding]:
+def _check_files(job: JobDraft) -> List[Finding]:
     """Check the logs' folder, the program and, on the stub, the rank table that is given."""
     config = job.request.config
     findings: List[Finding] = []
@@ -147,7 +147,7 @@ def _check_files(job: Decisions) -> List[Finding]:
     return findings
 
 
-def _check_table(job: Decisions) -> List[Finding]:
+def _check_table(job: JobDraft) -> List[Finding]:
     """Check the rank table of a job that does not run on devices of this host.
 
     On the stub, only what HCCL would refuse counts, and that only HCCL reads the table.

@@ -38,7 +38,7 @@ from ascend_session.hardware.hccn import HccnTool
 from ascend_session.hardware.nodes import host_root
 from ascend_session.hardware.processes import proc_problem
 from ascend_session.hardware.program import TIME_LIMIT
-from ascend_session.launcher.plan.plan import Decisions, Plan
+from ascend_session.launcher.plan.plan import JobDraft, Plan
 from ascend_session.text import join_words
 
 _logger = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ _ALL_ANSWERS_S = 20.0  # for all that hccn_tool is asked
 _PASSING = (HOLDERS, PORTS)
 
 
-def check_host(job: Decisions, say: Optional[Callable[[str], None]] = None) -> List[Finding]:
+def check_host(job: JobDraft, say: Optional[Callable[[str], None]] = None) -> List[Finding]:
     """Check everything that a job needs of devices and network.
 
     Args:
@@ -72,7 +72,7 @@ def check_host(job: Decisions, say: Optional[Callable[[str], None]] = None) -> L
     return findings if is_alone else [*findings, *_check_network(job, report, tool)]
 
 
-def _check_network(job: Decisions, report: DeviceReport, tool: HccnTool) -> List[Finding]:
+def _check_network(job: JobDraft, report: DeviceReport, tool: HccnTool) -> List[Finding]:
     """Check what ranks need to find each other."""
     ranks = {
         rank: device.physical
@@ -104,7 +104,7 @@ def _check_network(job: Decisions, report: DeviceReport, tool: HccnTool) -> List
 
 
 def check_and_wait(
-    job: Decisions, before: List[Finding], say: Optional[Callable[[str], None]]
+    job: JobDraft, before: List[Finding], say: Optional[Callable[[str], None]]
 ) -> List[Finding]:
     """Check the devices, and wait for them if the options ask for that.
 
@@ -196,7 +196,7 @@ def note_held_devices(plan: Plan, patience_s: float) -> List[str]:
     seen: Holders = look_until_free(find_holders, present, environ, timeout)
     notes = [
         f"After the job, {Holders({name: holders}, False, ())}; another job there may fail until "
-        "that process has ended."
+        "that process has exited."
         for name, holders in seen.held.items()
     ]
     why = []

@@ -25,7 +25,7 @@ from ascend_session.launcher.plan.decided import (
     UNDECIDED,
     Decided,
     Request,
-    decision,
+    collect_problems,
     make_absolute,
 )
 from ascend_session.launcher.plan.devices import RankDevice, find_product, list_physical
@@ -62,7 +62,7 @@ class Rendezvous(NamedTuple):
         }
 
 
-@decision
+@collect_problems
 def decide_rendezvous(
     request: Request,
     backend: "Optional[Type[Backend]]",
@@ -135,7 +135,7 @@ def _check_table(given: str, source: str) -> str:
     """Return the absolute path of a rank table, which has to be a file."""
     path = make_absolute(given)
     if not os.path.isfile(path):
-        problem = f"there is no file {path}; HCCL would end the ranks"
+        problem = f"there is no file {path}; HCCL would abort the ranks"
         if os.path.exists(path):
             kind = "a folder" if os.path.isdir(path) else "a pipe or a device"
             problem = f"{path} is {kind}, and HCCL reads a rank table from a file"

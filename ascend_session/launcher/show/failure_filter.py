@@ -89,10 +89,10 @@ class FailureFilter:
                 if stream != "stderr" or record is None:
                     return chunk
                 before, traceback, _ = chunk.partition(TRACEBACK)
-                shown = b"" if rank in self._with_traceback else before
+                text = b"" if rank in self._with_traceback else before
                 if traceback:
                     self._with_traceback.add(rank)
-                return shown
+                return text
             if self.first_failed is None:
                 follows = record is not None and record.failed_rank is not None
                 return b"" if follows and stream == "stderr" else chunk

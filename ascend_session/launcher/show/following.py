@@ -203,16 +203,16 @@ class LogFollower:
                 # Before the look: what they had written by then is all of it.
                 is_last, ended_ranks = self._is_ending, frozenset(self._ended_ranks)
                 self._look()
-                shown = self._show_round(ended_ranks)
+                shown_bytes = self._show_round(ended_ranks)
                 if is_last:
                     while not self._abandoned.is_set() and any(
                         each.has_more for each in self._files
                     ):
                         self._show_round(ended_ranks)
                     break
-                if shown >= _READ_BYTES:
+                if shown_bytes >= _READ_BYTES:
                     continue
-                if shown:  # perhaps line by line: not each of them alone
+                if shown_bytes:  # perhaps line by line: not each of them alone
                     wait_s, ready = _BUSY_S, busy.poll(1000 * _BUSY_S)
                 else:
                     ready = idle.poll(1000 * (wait_s if notifier is None else longest_s))
@@ -239,7 +239,7 @@ class LogFollower:
 
     def _show_round(self, ended_ranks: Collection[int]) -> int:
         """Show a block of each file that has more; return the number of bytes."""
-        shown = 0
+        shown_bytes = 0
         now = time.monotonic()
         in_traceback = {
             file.rank
@@ -262,10 +262,10 @@ class LogFollower:
                 if not self._is_ending:
                     self._look()
             data, is_admitted = file.read()
-            shown += len(data)
+            shown_bytes += len(data)
             if data:
                 self._output.feed(file.rank, file.stream, data, file.path, is_admitted)
-        return shown
+        return shown_bytes
 
 
 _IN_MODIFY, _IN_NONBLOCK, _IN_CLOEXEC = 0x2, 0o4000, 0o2000000  # inotify(7)
@@ -359,7 +359,7 @@ class Output:
             and isinstance(target, int)
             and not os.path.sameopenfile(target, words)
         ):
-            self._screens.append(Screen(words, self.notices, "What the launcher says"))
+            self._screens.append(Screen(words, self.notices, "The launcher's output"))
         self._show = show
         self._timestamps = timestamps
         self._colour = colour
@@ -391,11 +391,11 @@ class Output:
                         files.append(_LogFile(rank.rank, stream, path))
                         unless_started.callback(os.close, files[-1].fd)
                 except OSError as failure:
-                    hint = f"Make room, or give {option('log_dir')} on another disk."
+                    hint = f"Free space, or give {option('log_dir')} on another disk."
                     if failure.errno in (errno.EMFILE, errno.ENFILE):
                         hint = "Raise the limit of open files (ulimit -n)."
                     raise JobError(
-                        f"{path} cannot be made: {failure.strerror}.", hint=hint
+                        f"{path} cannot be created: {failure.strerror}.", hint=hint
                     ) from None
             self.filter = FailureFilter({rank.rank: rank.folder for rank in ranks})
             unless_started.pop_all()
@@ -515,8 +515,8 @@ class Output:
         if not self._is_abandoned:
             self._is_abandoned = True
             self.troubles.append(
-                "Some output of the ranks was not shown, because nothing reads it. Their log "
-                "files have all of it."
+                "Some output of the ranks was not shown, because nothing was reading it; their "
+                "log files are complete."
             )
 
     def _put(self, rank: int, lines: bytes, stream: str) -> None:

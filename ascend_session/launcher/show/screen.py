@@ -272,7 +272,7 @@ class Screen:
         self,
         target: Target,
         notices: Notices,
-        what: str = "What the ranks say",
+        what: str = "The ranks' output",
         renderer: Optional[Renderer] = None,
     ) -> None:
         self.written = 0
@@ -382,6 +382,6 @@ class Screen:
         where = f"file descriptor {self._target}" if isinstance(self._target, int) else "sys.stdout"
         self._notices.once(
             "screen",
-            f"{self._what} is no longer shown: {why} ({where}). The job goes on, and so do its log "
-            "files.",
+            f"{self._what} is no longer shown: {why} ({where}). The job continues, and so do its "
+            "log files.",
         )

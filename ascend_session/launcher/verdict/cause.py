@@ -76,7 +76,7 @@ _CRASHED_SILENTLY = (
     "Compiled code crashed. Run the program of one rank alone under a debugger, or allow core "
     "dumps with 'ulimit -c unlimited'."
 )
-_ELSEWHERE = "See what the launcher of that node says, and the logs of rank {} there."
+_ELSEWHERE = "See what the launcher of that node reports, and the logs of rank {} there."
 _HIDDEN_FAILURE = 1  # the exit code of a launch whose ranks ended with 0
 _READ_SCRIPT = (
     "Read their output where the script sends it. A bare `wait` gives 0 even if they failed."
@@ -89,7 +89,7 @@ _START_ONCE = (
     "Give -n 1: then the script starts the ranks itself, and they are one job. In Python, "
     "processes=1."
 )
-_NO_INTERPRETER = "Begin it with a line '#!/bin/bash', or put bash before it: --no-python bash {}"
+_NO_INTERPRETER = "Start it with a line '#!/bin/bash', or put bash before it: --no-python bash {}"
 _PYTHON = re.compile(r"python[0-9.]*$")
 _NO_VENDOR = re.compile("No module named '?(npu_bridge|hccl)")
 _KEEP_PATH = (
@@ -366,7 +366,7 @@ class _Judge:
                 left = self._find_ended_before(first)
             sentence += describe_left(left)
         elif is_secondary:
-            sentence += " The cause may be on another node: see what the launchers there say."
+            sentence += " The cause may be on another node: see what the launchers there report."
         code = _exit_code_of_launch(first)
         is_first = self._is_one_node or told is not None
         cause = self._blame(first, code, sentence, failure, is_first=is_first)
@@ -413,7 +413,7 @@ class _Judge:
             sentence = f"{_describe_end(guilty)} {suspect.why}"
             code = _exit_code_of_launch(guilty)
         elif guilty.outcome == Outcome.SUCCEEDED:
-            sentence += f" Rank {guilty.rank} had ended with exit code 0."
+            sentence += f" Rank {guilty.rank} had exited with code 0."
         end = _describe_end(first)
         if not suspect.is_by_hccl and JOB_CANNOT_GO_ON not in end:
             sentence += f" {end}"

@@ -76,16 +76,16 @@ def describe_end(rank: LaunchRank) -> str:
     if rank.outcome == Outcome.NOT_STARTED:
         return rank.trouble
     if error is not None and error.is_termination:
-        return f"Rank {rank.rank} was ended by SIGTERM."
+        return f"Rank {rank.rank} was killed by SIGTERM."
     if error is not None and error.type != "SystemExit":
         message = _end_sentence(_reason_of(error))
         operator = _describe_operator(error, rank.cwd)
         more = f" {operator[0].upper()}{operator[1:]}." if operator else ""
         return f"Rank {rank.rank} raised {error.name}{f': {message}' if message else '.'}{more}"
     if status is not None and status < 0 and error is None:
-        return f"Rank {rank.rank} was ended by {_describe_signal(-status)}."
+        return f"Rank {rank.rank} was killed by {_describe_signal(-status)}."
     code = rank.exit_code if error is None else error.exit_code
-    sentence = f"Rank {rank.rank} ended with exit code {code}"
+    sentence = f"Rank {rank.rank} exited with code {code}"
     text = "" if error is None else error.message
     is_code = text.lstrip("-").isdigit() or text in ("True", "False")
     if error is not None and text and not is_code:
@@ -99,7 +99,7 @@ def describe_background(event: BackgroundEnded) -> str:
     what = f"Process {event.pid} ({event.command}), which rank {event.rank} left in the background,"
     end = f"exited with code {event.status}"
     if event.status < 0:
-        end = f"was ended by {_describe_signal(-event.status)}"
+        end = f"was killed by {_describe_signal(-event.status)}"
     output = f" Its output is in {event.output}." if os.path.isfile(event.output) else ""
     return f"{what} {end}.{output}"
 
@@ -148,7 +148,7 @@ def describe_left(ranks: Sequence[int]) -> str:
     if not ranks:
         return ""
     noun = "Rank" if len(ranks) == 1 else "Ranks"
-    return f" {noun} {format_ranges(ranks)} had ended with exit code 0 before that."
+    return f" {noun} {format_ranges(ranks)} had exited with code 0 before that."
 
 
 def describe_interrupt(number: int) -> str:
@@ -163,12 +163,12 @@ def describe_killed(rank: LaunchRank, grace_s: float) -> str:
 
 
 def describe_guardian(died: bool) -> str:
-    """Report that the guardian was killed, or got a signal to end."""
+    """Report that the guardian was killed, or got a signal to stop."""
     if died:
         return (
             "The launcher's guardian, the parent of the ranks, was killed, and the ranks with it."
         )
-    return "The launcher's guardian, the parent of the ranks, got a signal to end."
+    return "The launcher's guardian, the parent of the ranks, got a signal to stop."
 
 
 def describe_lost(
@@ -193,14 +193,14 @@ def describe_lost(
     others = sorted({process.rank for process in ended} - {first.rank, -1})
     kind, _, text = first.error.partition(": ")
     if kind == "Terminated":
-        how = "was ended by SIGTERM"
+        how = "was killed by SIGTERM"
     elif kind == "SystemExit":
-        how = f"ended with exit code {text}" if text.lstrip("-").isdigit() else f"ended: {text}"
+        how = f"exited with code {text}" if text.lstrip("-").isdigit() else f"ended: {text}"
         how += describe_last_line(output) if text.lstrip("-").isdigit() else ""
     elif first.error:
         how = f"raised {first.error}"
     else:
-        how = "ended without an exception, as after a signal" + _describe_crash_in_short(stacks)
+        how = "exited without an exception, as after a signal" + _describe_crash_in_short(stacks)
     how = how if how.endswith((".", "!", "?")) else f"{how}."
     noun = "other was rank" if len(others) == 1 else "others were ranks"
     more = f" The {noun} {format_ranges(others)}." if others else ""
@@ -232,8 +232,8 @@ def describe_unstarted(rank: LaunchRank, absent: Sequence[int], size: str) -> st
     """Report ranks that a script, which has started others of their job, has not started."""
     are = "rank {} was" if len(absent) == 1 else "ranks {} were"
     return (
-        f"Rank {rank.rank} is a script for {size} ranks that ended with 0, but "
-        f"{are.format(format_ranges(absent))} not started, or ended at once: no program reported "
+        f"Rank {rank.rank} is a script for {size} ranks that exited with code 0, but "
+        f"{are.format(format_ranges(absent))} not started, or exited at once: no program reported "
         "to be one of them."
     )
 
@@ -253,12 +253,14 @@ def describe_missing(rank: LaunchRank, seen: Sequence[ScriptRank], output: List[
     """Report ranks that a script has started and that never joined a job; output is the last's."""
     last = seen[-1]
     command, size = shorten(blank_unprintable(last.command), _WIDTH), len(seen)
-    those = f"none of the {size} ranks" if size > 1 else "not even the only rank"
+    which = f"none of the {size} ranks it started joined a job or"
+    if size == 1:
+        which = "the only rank it started neither joined a job nor"
     end = f" It wrote last: {_end_sentence(output[-1])}" if output else ""
     file = f" Its output is in {last.output}." if os.path.isfile(last.output) else ""
     return (
-        f"Rank {rank.rank} is a script that ended with 0, but {those} that it has started has "
-        f"joined a job, or reported how it ended. Rank {last.rank_id} ran: {command}.{end}{file}"
+        f"Rank {rank.rank} is a script that exited with code 0, but {which} reported "
+        f"how it ended. Rank {last.rank_id} ran: {command}.{end}{file}"
     )
 
 
@@ -274,8 +276,8 @@ def describe_repeated(repeated: Repeated, size: int) -> str:
 def describe_announced(rank: LaunchRank, size: int) -> str:
     """Report a script for so many ranks that has started none that anybody saw."""
     return (
-        f"Rank {rank.rank} is a script for {size} ranks that ended with 0, but no process has come "
-        "so far as to be one of them: nothing was trained."
+        f"Rank {rank.rank} is a script for {size} ranks that exited with code 0, but no process "
+        "became one of them: nothing was trained."
     )
 
 

@@ -209,7 +209,9 @@ def judge_ranks(attempt: Attempt) -> None:
                 rank.error = error
         rank.outcome = _judge_rank(rank, attempt)
         if rank.pid is None and not rank.trouble:
-            rank.trouble = f"Rank {rank.rank} was not started, because the job was already ending."
+            rank.trouble = (
+                f"Rank {rank.rank} was not started, because the job was already stopping."
+            )
     failed = {rank.rank for rank in attempt.ranks if rank.outcome == Outcome.FAILED}
     followed = {
         rank.rank: rank.error.failed_rank

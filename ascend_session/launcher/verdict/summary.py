@@ -16,11 +16,11 @@ from ascend_session.text import format_duration, format_ranges
 
 # What a class means for whoever reads this; `failures.FailureClass` has the words for programs.
 _CLASSES = {
-    "transient": "transient: such failures pass, so another attempt may succeed",
+    "transient": "transient: it usually goes away; try again",
     "secondary": "secondary: something else failed first, and caused this",
     "permanent": "permanent: it fails the same way until something is changed",
     "hardware": "hardware: an administrator has to look at the device",
-    "ambiguous": "ambiguous: see who holds the device, then try once more",
+    "ambiguous": "ambiguous: check who holds the device, then try once more",
 }
 _UNLISTED = "a code that is not known here: what to do is the vendor's own advice"
 _CODES = {"bold": "\x1b[1m", "dim": "\x1b[2m", "red": "\x1b[31m", "yellow": "\x1b[33m"}
@@ -87,7 +87,7 @@ def summarize(
         whose = "" if cause.rank is None else f" of rank {cause.rank}"
         lines += ["", style.emphasize(f"Last lines{whose}:", "dim")]
         lines += [f"  {line}" for line in cause.tail]
-    why = "It is not known why." if cause is None else cause.said
+    why = "The cause is unknown." if cause is None else cause.said
     fate, color = "failed", "red"
     stop_failures = [rank.stop_failure for rank in ranks if rank.stop_failure]
     if stop_failures:
@@ -136,7 +136,7 @@ def _list_facts(
         if cause.advice:
             yield "What to do", cause.advice
         elif cause.rank is not None and cause.tail and not _is_explained(cause, ranks):
-            yield "What to do", f"Read what rank {cause.rank} says, in the logs below."
+            yield "What to do", f"Read what rank {cause.rank} wrote, in the logs below."
         elif rank is not None and not cause.place and rank.stderr:
             yield "What to do", f"Rank {cause.rank} wrote nothing: run its program alone, and look."
         if cause.failure_class is not None:
@@ -150,7 +150,7 @@ def _list_facts(
             paths += [cause.stacks] if cause.stacks else []
             yield from _label_first(f"Rank {cause.rank}", [*paths, *cause.plogs])
     if cause is not None and cause.exit_code != code:
-        end = "because the launcher was told to end before it tried again"
+        end = "because the launcher was stopped before it tried again"
     else:
         end = f"after {_format_seconds(attempts[-1].ended - attempts[0].started)}"
     yield "Exit code", f"{code}, {end}"
@@ -257,8 +257,8 @@ def _list_processes(attempts: Sequence[Attempt]) -> List[Tuple[str, str]]:
     swept = [name for attempt in attempts for name in attempt.swept]
     left = [name for attempt in attempts for name in attempt.left]
     return [
-        *_label_first("Left behind by ranks, ended", swept),
-        *_label_first("STILL RUNNING, could not be ended", left),
+        *_label_first("Left behind by ranks, stopped", swept),
+        *_label_first("STILL RUNNING, could not be stopped", left),
     ]
 
 

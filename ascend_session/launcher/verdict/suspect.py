@@ -18,7 +18,7 @@ _LONGEST = 400  # characters of what is quoted, or stands behind a location
 _NAMED = "ranks? [0-9]{1,7}(?:(?:, | and | to )(?:rank )?[0-9]{1,7})*"
 _ABSENT = re.compile(
     rf"{JOB_CANNOT_GO_ON}(({_NAMED})(?: of [0-9]+(?: \([^)\n]*\))?|, which [^,\n]*,)? "
-    r"(?:(?:has|have) (?:left|ended|failed|not answered)|did not come|failed:)[^\n]*)"
+    r"(?:(?:has|have) (?:left|exited|failed|not answered)|did not join|failed:)[^\n]*)"
 )
 _RANGE = re.compile(r"([0-9]+)(?: to ([0-9]+))?")
 _KIND = re.compile(r"ExceptionType:\[([^\]]{1,80})\]")

@@ -177,7 +177,7 @@ def test_a_rank_whose_connection_ends_is_named_and_a_later_one_hears_of_it() -> 
     ranks.hub.disconnect(2)
     ranks.hello(2)
     assert ranks.events(2) == ["refused"]
-    assert "rank 2 came when the others had given up: rank 1 has ended before all" in str(
+    assert "rank 2 joined after the others had given up: rank 1 has exited before all" in str(
         ranks.last(2).header["reason"]
     )
     assert ranks.hub.is_needed
@@ -202,10 +202,10 @@ def test_all_hear_when_the_last_has_left_and_the_hub_is_needed_no_longer(two: Ra
 @pytest.mark.parametrize(
     ("other", "reason"),
     [
-        ({"job": "another"}, "the ranks of another job meet there"),
-        ({"size": 3}, "Rank 1 says that the job has 3 ranks, rank 0 says 2"),
-        ({"rank": 7}, "says that it is rank 7; the 2 ranks of the job are 0 to 1"),
-        ({"rank": 0}, "is rank 0 of the job, but process 100 has that rank already"),
+        ({"job": "another"}, "but the rendezvous belongs to another job"),
+        ({"size": 3}, "Rank 1 reports a job of 3 ranks, rank 0 one of 2"),
+        ({"rank": 7}, "reports that it is rank 7; the 2 ranks of the job are 0 to 1"),
+        ({"rank": 0}, "is rank 0 of the job, but process 100 already has that rank"),
     ],
 )
 def test_a_process_that_is_none_of_the_ranks_is_told_why(other: Any, reason: str) -> None:

@@ -105,9 +105,9 @@ def test_other_variables_in_the_beginning_are_a_note_whatever_the_end_is() -> No
     found = compared(ends, begins)
     assert found.is_one_model is True
     assert found.notes == (
-        "rank 1 and rank 3 began with other variables than rank 0: `w`; broadcast them with "
+        "rank 1 and rank 3 started with other variables than rank 0: `w`; broadcast them with "
         "broadcast().",
-        "ranks 1 to 3 began with other variables than rank 0: `b`, `c` and `d`; broadcast them "
+        "ranks 1 to 3 started with other variables than rank 0: `b`, `c` and `d`; broadcast them "
         "with broadcast().",
     )
 
@@ -115,7 +115,9 @@ def test_other_variables_in_the_beginning_are_a_note_whatever_the_end_is() -> No
 def test_many_variables_are_not_all_named() -> None:
     begins = [{f"w{number}": [rank] for number in range(40)} for rank in range(2)]
     [note] = compared([{}, {}], begins).notes
-    assert note.startswith("rank 1 began with other variables than rank 0: `w0`, `w1`, `w2` and 37")
+    assert note.startswith(
+        "rank 1 started with other variables than rank 0: `w0`, `w1`, `w2` and 37"
+    )
 
 
 def report_of(**parts: Any) -> RankReport:

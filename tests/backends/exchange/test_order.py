@@ -105,7 +105,7 @@ def test_a_rank_that_fails_after_another_blames_what_it_has_not_read_yet(tmp_pat
     folder = tmp_path / "rank_2"
     folder.mkdir()
     said = run_members(3, _FAIL, GO=str(tmp_path / "go"), FOLDER=str(folder))
-    assert said[2] == ["The job cannot go on: rank 1 failed: no data"]
+    assert said[2] == ["The job cannot continue: rank 1 failed: no data"]
     record = read_record(str(folder))
     assert record is not None
     assert record.failed_rank == 1

@@ -76,7 +76,7 @@ group.close()
 def test_a_reason_of_any_length_comes_to_the_others(character: str) -> None:
     failing = f"if rank == 1:\n    group.fail({character!r} * 100_000)\n    os._exit(1)\n"
     sentence = run_members(2, _TWO.format(count=4).replace('say("met", rank)', failing))[0][1]
-    assert sentence.startswith(f"The job cannot go on: rank 1 failed: {character * 1000}")
+    assert sentence.startswith(f"The job cannot continue: rank 1 failed: {character * 1000}")
 
 
 @pytest.mark.parametrize("killed", [0, 2])
@@ -93,7 +93,7 @@ def test_the_others_hear_of_a_killed_rank_by_name(killed: int, count: int) -> No
     for rank in {0, 1, 2, 3} - {killed}:
         kind, sentence = found[rank]
         assert kind == "CollectiveError"
-        assert sentence.startswith(f"The job cannot go on: rank {killed} has ended")
+        assert sentence.startswith(f"The job cannot continue: rank {killed} has exited")
 
 
 def test_a_group_without_rank_0_is_told_that_the_process_of_rank_0_has_ended() -> None:
@@ -109,7 +109,7 @@ group.close()
     for rank in (1, 2):
         kind, message = said[rank]
         assert kind == "CollectiveError"
-        assert "rank 0, whose process keeps the ranks together, has closed its system" in message
+        assert "rank 0, whose process connects the ranks, closed its system" in message
         assert f'before "op/later" (allreduce sum float32 [4]) on rank {rank}' in message
         assert "waits for it" not in message
 
@@ -150,7 +150,7 @@ except AscendError as error:
 group.close()
 """
     sentence, seconds = run_members(2, body)[0]
-    assert "rank 1 has ended" in sentence
+    assert "rank 1 has exited" in sentence
     assert seconds < 20
 
 
@@ -293,7 +293,7 @@ def test_a_folder_that_others_may_enter_is_refused(tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", program], stderr=subprocess.PIPE, text=True, timeout=60
     )
-    assert "is not a folder that only this user may enter" in ended.stderr
+    assert "must be a folder that only this user may enter" in ended.stderr
     assert f"chmod 700 {folder}" in ended.stderr
 
 
@@ -344,7 +344,7 @@ def test_a_rank_whose_rank_0_may_be_on_another_machine_is_told_so_while_it_waits
 ) -> None:
     monkeypatch.setattr(group, "ALONE_S", 0.1)
     who = group.Rank(1, 2, "1", 1, Endpoint.named("nobody", str(os.getpid())))
-    with pytest.raises(InitializationError, match="rank 0 of 2 did not come within 2 s"):
+    with pytest.raises(InitializationError, match="rank 0 of 2 did not join within 2 s"):
         group.ProcessGroup(who, timeout_s=2).open()
     assert "rank 1 is waiting up to 2 s for 1 other rank" in caplog.text
     assert "They have to be on this machine" in caplog.text
@@ -374,7 +374,7 @@ def test_ranks_that_do_not_come_are_named() -> None:
     for rank in (0, 1):
         kind, sentence = found[rank]
         assert kind == "InitializationError"
-        assert "rank 2 of 3 did not come within 1 s" in sentence
+        assert "rank 2 of 3 did not join within 1 s" in sentence
 
 
 def test_rank_0_listens_once_another_process_has_cleaned_up_there() -> None:
@@ -404,4 +404,4 @@ open_group()
 """
     kind, sentence = run_members(2, body, timeout_s=1)[0]
     assert kind == "InitializationError"
-    assert sentence.startswith(f"The ranks of this machine cannot meet in {find_folder()}: ")
+    assert sentence.startswith(f"The ranks of this machine cannot use {find_folder()} for their ")

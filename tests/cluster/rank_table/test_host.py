@@ -103,7 +103,7 @@ def test_a_rank_opens_the_device_of_the_table():
 
 def test_a_rank_that_the_table_does_not_have_is_a_problem():
     [only] = problems(v1_0(), report([0, 1]), {4: PhysicalDeviceId(0)})
-    assert only[2] == "Rank 4 is to run, but the table has ranks 0 to 3."
+    assert only[2] == "Rank 4 would run, but the table has ranks 0 to 3."
 
 
 def answering(host, address):

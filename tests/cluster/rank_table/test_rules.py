@@ -130,7 +130,7 @@ BROKEN = [
         None,
         "error",
         "server_list[1].device[0].device_ip",
-        "has 2 addresses, the first device 1",
+        "has 2 addresses, but the first device has 1",
     ),
     (
         "one kind of address",

@@ -52,14 +52,14 @@ def test_the_wait_has_a_limit_and_says_what_was_missing(tmp_path):
     tell, told = steps(path)
     with pytest.raises(JobError) as caught:
         RankTable.wait_for(str(path), 0.2, tell)
-    assert caught.value.message == f"{path}: its status is 'initializing', and 0.2 s are over."
+    assert caught.value.message == f"{path}: its status is 'initializing', and 0.2 s have passed."
     assert "1800 s" in caught.value.hint
     assert told
 
 
 def test_no_time_means_one_look(tmp_path):
     tell, told = steps(tmp_path / "x")
-    with pytest.raises(JobError, match="it does not exist, and 0 s are over"):
+    with pytest.raises(JobError, match="it does not exist, and 0 s have passed"):
         RankTable.wait_for(str(tmp_path / "x.json"), 0, tell)
     assert told == []
 

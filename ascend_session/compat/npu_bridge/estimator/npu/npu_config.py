@@ -22,7 +22,7 @@ from ascend_session.config.entry import ENTRY_NAME
 from ascend_session.config.option import options_of
 from ascend_session.errors import UnsupportedError, warn
 
-_MISSING = "in current releases there is no such argument, and the call ends in a TypeError"
+_MISSING = "in current releases there is no such argument, and the call raises a TypeError"
 
 
 # The arguments of NPURunConfig in the vendor's order; their defaults are in the table.
@@ -133,7 +133,8 @@ def _check(given: Dict[str, Any]) -> None:
         if given[name] is not None:
             warn(
                 f"NPURunConfig({name}={given[name]!r}) is of earlier releases and has no effect "
-                "here; in current ones there is no such argument, and the call ends in a TypeError."
+                "here; in current ones there is no such argument, and the call raises a "
+                "TypeError."
             )
 
 
