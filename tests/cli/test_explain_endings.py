@@ -112,7 +112,7 @@ ENDINGS = {
     "success after a failure that was caught": Ending(_CATCH_AND_GO_ON, adds="Also  EZ3002: "),
     "success after a restart": Ending(_KILLED_ONCE, options=_AGAIN),
     "failure after a restart": Ending(
-        f"{_KILLED_ONCE}\nif rank: sys.exit(3)", "exit code 3", options=_AGAIN
+        f"{_KILLED_ONCE}\nif rank: sys.exit(3)", "exited with code 3", options=_AGAIN
     ),
     "killed twice": Ending("if rank: die(9)", "by SIGKILL", options=_AGAIN),
     "SIGKILL": Ending("if rank: die(9)", "Rank 1 was killed by SIGKILL"),
@@ -121,11 +121,11 @@ ENDINGS = {
     "SIGTERM from outside": Ending("if rank: die(15)", "SIGTERM"),
     "abort": Ending("if rank: os.abort()", "SIGABRT"),
     "os._exit": Ending("if rank: os._exit(7)", "Rank 1 exited with code 7"),
-    "a number": Ending("if rank: sys.exit(3)", "exit code 3"),
+    "a number": Ending("if rank: sys.exit(3)", "exited with code 3"),
     "a reason": Ending("if rank: sys.exit('no data')", "no data"),
     "an exception": Ending("if rank: raise ValueError('no data')", "ValueError: no data"),
     "an exception of rank 0": Ending("rank or {}['x']", "KeyError: 'x'", rank=0),
-    "a number of all": Ending("sys.exit(3)", "exit code 3", rank=None),
+    "a number of all": Ending("sys.exit(3)", "exited with code 3", rank=None),
     "an exception of all": Ending("raise ValueError('no data')", "ValueError: no data", rank=None),
     "an exception behind a heading": Ending(_HEADING, "1 error for Train: rate is no number"),
     "a chained exception": Ending(_CHAINED, "RuntimeError: no loss"),
@@ -157,8 +157,8 @@ ENDINGS = {
     "different models in silence": Ending("rank or hold(None)"),
     "CRLF": Ending("if rank: say('no data\\r', '\\r'); sys.exit(1)", "no data"),
     "another encoding": Ending("if rank: say(b'caf\\xe9 \\x00\\x1b[31m'); sys.exit(1)", "caf"),
-    "a huge line": Ending("if rank: say('x' * 3000000); sys.exit(1)", "exit code 1"),
-    "no output": Ending("os.close(1), os.close(2)\nif rank: os._exit(9)", "exit code 9"),
+    "a huge line": Ending("if rank: say('x' * 3000000); sys.exit(1)", "exited with code 1"),
+    "no output": Ending("os.close(1), os.close(2)\nif rank: os._exit(9)", "exited with code 9"),
     "a stall": Ending(
         "if rank: signal.pause()", "stall", rank=None, options={"stall_timeout": 1.5}
     ),

@@ -172,7 +172,7 @@ os._exit(6)
 """
     ended = launcher.run(code)
     assert ended.code == 6
-    assert "exit code 6" in ended.cause["said"]
+    assert "code 6" in ended.cause["said"]
     assert ended.cause["rank"] in ended.outcomes("failed")
 
 
@@ -242,7 +242,7 @@ def test_a_rank_whose_log_file_takes_no_more_fails_and_the_summary_says_why(
     process = launcher.start("train.py", preexec_fn=_no_file_beyond_a_kilobyte)
     _, err = process.communicate(timeout=_PATIENCE)
     assert process.returncode not in (0, 2), err
-    assert b"A file may have 1 KB here: a rank that writes a longer log fails." in err
+    assert b"A file may have at most 1 KB here: a rank that writes a longer log fails." in err
     assert b"Its log files take no more: File too large." in err
     assert b"--log-dir" in err.partition(b"What to do")[2]
 

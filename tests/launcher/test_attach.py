@@ -123,7 +123,7 @@ def test_ctrl_c_goes_to_the_debugger_and_a_second_one_ends_the_job(
     shell.until("runs")
     shell.write("\x03")
     shown = shell.until("Program interrupted")
-    assert "ends the job" in shown
+    assert "stops the job" in shown
     shell.until("(Pdb) ")
     shell.write("p 20 + 3\n")
     shell.until("23")

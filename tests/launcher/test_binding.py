@@ -208,7 +208,7 @@ def test_ranks_on_the_stub_that_a_scheduler_puts_on_one_cpu_are_told(
         return list(found.notes)
 
     (note,) = notes([3], 8)
-    assert note.startswith("The launcher may use 1 CPU and there are 2 ranks: ")
+    assert note.startswith("The launcher may use 1 CPU for 2 ranks, so ")
     assert hint in note
     # Enough for all, and a machine that has no more.
     assert notes([3, 4], 8) == []

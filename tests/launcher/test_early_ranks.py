@@ -153,7 +153,7 @@ def test_a_rank_that_exits_with_a_code_after_its_job_fails_the_job(
     result = _launch(tmp_path, _TWO + "wait")
     assert result.code == 1
     assert result.cause is not None
-    end = "exit code 1. It wrote last: no data." if "data" in code else "exited with code 3."
+    end = "code 1. It wrote last: no data." if "data" in code else "exited with code 3."
     assert end in result.cause.said
 
 

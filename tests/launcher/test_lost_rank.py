@@ -74,7 +74,7 @@ def test_a_rank_that_left_early_is_the_cause_and_no_success(tmp_path: Path) -> N
     assert cause is not None
     assert (cause.rank, cause.others, cause.exit_code, cause.left) == (1, (0, 2), 1, (1,))
     assert cause.said == (
-        "Rank 1 has left, and rank 0 waits for it in allreduce 'sum'. Rank 1 had ended with exit "
+        "Rank 1 has left, and rank 0 waits for it in allreduce 'sum'. Rank 1 had exited with "
         "code 0."
     )
     assert [rank.outcome for rank in ranks] == ["failed", Outcome.LEFT, "failed"]
@@ -100,8 +100,7 @@ def test_a_script_that_catches_the_error_and_exits_is_not_to_blame(tmp_path: Pat
     assert alone is not None
     assert (alone.rank, alone.exit_code) == (1, 3)
     assert alone.said == (
-        "Rank 1 has exited, and rank 0 waits for it in allreduce 'sum'. Rank 0 ended with exit "
-        "code 3."
+        "Rank 1 has exited, and rank 0 waits for it in allreduce 'sum'. Rank 0 exited with code 3."
     )
     assert ranks[1].outcome == Outcome.LEFT
 

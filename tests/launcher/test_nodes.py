@@ -389,7 +389,7 @@ class TestKubernetes:
         bench.table.write_text(table({"192.0.2.201": devices, "192.0.2.202": others}))
         with pytest.raises(JobError, match=r"Rank 0 of this job is on 192\.0\.2\.201") as refused:
             bench.with_table(nnodes=2, node_rank=1)
-        assert f"this is another machine, {socket.gethostname()};" in refused.value.message
+        assert f"this machine is {socket.gethostname()};" in refused.value.message
         assert "start all ranks on one machine" in str(refused.value.hint)
 
     def test_a_mounted_table_of_one_host_says_how_many_ranks_there_are(self, pod: Bench) -> None:

@@ -137,7 +137,9 @@ def test_the_end_waits_for_whoever_reads_slowly_but_not_for_nobody(
         shown.say(block.rstrip())
     with Signals() as signals:
         shown.close(signals.noted)
-    assert ["nothing reads it" in text for text in shown.troubles] == ([] if is_read else [True])
+    assert ["nothing was reading it" in text for text in shown.troubles] == (
+        [] if is_read else [True]
+    )
     os.close(read)  # which ends the thread that writes
     assert screen.close(PATIENCE)
     os.close(write)

@@ -177,7 +177,7 @@ _HEAD = "of the 3 processes that joined the job below rank 0 ended with an excep
         ),
         (
             "if rank: os.kill(os.getpid(), signal.SIGKILL)",
-            f"2 {_HEAD}, which its exit code 0 hides: rank {{}} ended without an exception, as "
+            f"2 {_HEAD}, which its exit code 0 hides: rank {{}} exited without an exception, as "
             "after a signal. The other was rank {}.",
         ),
         (

@@ -107,7 +107,7 @@ class Ranks:
         self.sentences = event.report
         text = Path(self.plan.folder, "stalled.log").read_text()
         assert text.startswith(event.report[0])
-        return re.split(r"\n(?=Rank \d+ |Ended )", text.rstrip("\n"))
+        return re.split(r"\n(?=Rank \d+ |Exited )", text.rstrip("\n"))
 
     def ready(self, rank: int = 0) -> None:
         """Waits for the rank's first line."""

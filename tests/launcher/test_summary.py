@@ -117,7 +117,7 @@ def test_without_advice_the_logs_are_pointed_to(tmp_path):
     whose = dataclasses.replace(rank(1), stderr=str(stderr), stdout=str(tmp_path / "none"))
     cause = dataclasses.replace(CAUSE, plogs=("/logs/plog-101_1.log",), tail=("lost",))
     found = facts(summarize(result(attempt([rank(0), whose], cause), code=7)))
-    assert found["What to do"] == ["Read what rank 1 says, in the logs below."]
+    assert found["What to do"] == ["Read what rank 1 wrote, in the logs below."]
     assert found["Rank 1"] == [
         str(stderr),
         f"{tmp_path}/none (not there)",
