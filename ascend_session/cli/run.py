@@ -57,7 +57,7 @@ def run(
     """
     from ascend_session.backends import BACKEND_VARIABLE, backend_class, choose
     from ascend_session.cluster.records import clear_records, own_rank
-    from ascend_session.compat.finder import RunRequest
+    from ascend_session.compat.finder import PRINT_VARIABLE, STRICT_VARIABLE, RunRequest
     from ascend_session.config.overlay import parse_settings, read_overlay
     from ascend_session.errors import JobError
     from ascend_session.witness import (
@@ -92,12 +92,8 @@ def run(
     if record is not None:
         environ[RECORD_VARIABLE] = record
     if strict:
-        from ascend_session.compat.script_run import STRICT_VARIABLE
-
         environ[STRICT_VARIABLE] = "1"
     if print_config:
-        from ascend_session.compat.typed_config import PRINT_VARIABLE
-
         environ[PRINT_VARIABLE] = "1"
     if backend is not None and backend != "auto":
         environ[BACKEND_VARIABLE] = backend

@@ -19,6 +19,12 @@ PACKAGES = ("npu_bridge", "hccl")
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _COMPAT = "ascend_session.compat"
 
+STRICT_VARIABLE = "ASCEND_SESSION_STRICT"
+"""Environment variable: 1 also refuses options with a warning, such as ignored ones."""
+
+PRINT_VARIABLE = "ASCEND_SESSION_PRINT_CONFIG"
+"""Environment variable: 1 prints the typed configuration of each session that is opened."""
+
 INHERITED = os.path.join(_HERE, "inherited")
 """Folder for PYTHONPATH: Pythons that a script starts find the two packages in it."""
 
@@ -108,7 +114,8 @@ class VendorFinder:
             return None
         if not self.started:
             self.started = True
-            _import_own(f"{_COMPAT}.script_run").begin(self._request, self.take_unread())
+            policy = "on_stub" if self._request.replaces_vendor else "on_device"
+            _import_own(f"{_COMPAT}.{policy}").begin(self._request, self.take_unread())
         if not self._request.replaces_vendor:
             return None
         import importlib.machinery
@@ -202,14 +209,14 @@ class VendorRun:
         os.environ["PYTHONPATH"] = INHERITED + (os.pathsep + old if old else "")
         sys.path.insert(0, INHERITED)
         if self._is_run:
-            after_tensorflow(self._finder.note_unread, _try)
+            after_tensorflow(lambda: _try(self._finder.note_unread))
 
     def fail(self, error: BaseException) -> None:
         """Pass on that the program fails to what ends the vendor's system; never raise."""
         kinds = AttributeError, ImportError, RuntimeError, ValueError
         is_of_tensorflow = isinstance(error, kinds) and "tensorflow" in sys.modules
         if self._finder.started or self._is_run or is_of_tensorflow:
-            _try(lambda: _import_own(f"{_COMPAT}.script_run").fail(error, self._request))
+            _try(lambda: _import_own(f"{_COMPAT}.run_end").fail(error, self._request))
 
     def finish_if_unused(self, has_failed: bool) -> None:
         """Report at exit on a script of `run` that no stand-in reports on; never raise."""
@@ -217,11 +224,8 @@ class VendorRun:
         is_quiet = has_failed or "tensorflow" not in sys.modules
         is_reported = self._finder.started if self._request.replaces_vendor else is_quiet
         if self._is_run and not is_reported:
-            _try(lambda: self._finish_unused(is_quiet))
-
-    def _finish_unused(self, is_quiet: bool) -> None:
-        unread = self._finder.take_unread()
-        _import_own(f"{_COMPAT}.script_run").finish_unused(self._request, unread, is_quiet)
+            take, end = self._finder.take_unread, f"{_COMPAT}.run_end"
+            _try(lambda: _import_own(end).finish_unused(self._request, take(), is_quiet))
 
 
 class AfterImport:
@@ -229,17 +233,11 @@ class AfterImport:
 
     Args:
         name: The module's full name.
-        function: The function.
-        call: How it is called: `_try` or `_raise`.
+        function: The function; what it raises ends the import.
     """
 
-    def __init__(
-        self,
-        name: str,
-        function: "Callable[[Any], None]",
-        call: "Callable[[Callable[[], None]], None]",
-    ) -> None:
-        self._name, self._function, self._call = name, function, call
+    def __init__(self, name: str, function: "Callable[[Any], None]") -> None:
+        self._name, self._function = name, function
 
     def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
         """Give what the other finders give; its loader calls the function."""
@@ -255,29 +253,20 @@ class AfterImport:
             def exec_module(module: "Any") -> None:
                 vars(spec.loader).pop("exec_module", None)  # by another of this class, too
                 load(module)
-                self._call(
-                    lambda: self._function(module)
-                )  # of a TensorFlow that nobody has seen yet
+                self._function(module)
 
             spec.loader.exec_module = exec_module
         return spec
 
 
-def after_tensorflow(
-    function: "Callable[[], None]", call: "Callable[[Callable[[], None]], None]"
-) -> None:
-    """Call a function once TensorFlow's sessions are loaded, before the program opens one.
-
-    Args:
-        function: The function.
-        call: How it is called: `_try` or `_raise`.
-    """
+def after_tensorflow(function: "Callable[[], None]") -> None:
+    """Call a function once TensorFlow's sessions are loaded, before the program opens one."""
     name = "tensorflow.python.client.session"
     if name in sys.modules:  # by another sitecustomize
-        call(function)
+        function()
     else:
         finders: Any = sys.meta_path
-        finders.insert(0, AfterImport(name, lambda module: function(), call))
+        finders.insert(0, AfterImport(name, lambda module: function()))
 
 
 _RUN_CONFIGS = "npu_bridge.estimator.npu.npu_config"
@@ -286,18 +275,13 @@ _RUN_CONFIGS = "npu_bridge.estimator.npu.npu_config"
 def watch_from_outside() -> None:
     """Have `backends.outside` watch the sessions of this process from the first one on."""
     outside = "ascend_session.backends.outside"
-    after_tensorflow(lambda: _import_own(outside).watch_sessions(), _raise)
+    after_tensorflow(lambda: _import_own(outside).watch_sessions())
     finders: Any = sys.meta_path
     for config in (_RUN_CONFIGS, f"{_COMPAT}.{_RUN_CONFIGS}"):
         overlay = AfterImport(
-            config, lambda module: _import_own(outside).overlay_run_config(module), _raise
+            config, lambda module: _import_own(outside).overlay_run_config(module)
         )
         finders.insert(0, overlay)
-
-
-def _raise(function: "Callable[[], None]") -> None:
-    """Call a function; what it raises ends the import."""
-    function()
 
 
 def _try(function: "Callable[[], None]") -> None:

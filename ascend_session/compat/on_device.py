@@ -12,11 +12,13 @@ import functools
 import os
 import threading
 import weakref
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, List, Optional, Sequence
 
+from ascend_session.backends import outside
 from ascend_session.backends._tensorflow import destroy, disown, is_running
 from ascend_session.backends.npu import NpuBackend, unregister_exit_handler
 from ascend_session.backends.tf_sessions import SessionObserver, add_observer
+from ascend_session.compat.finder import RunRequest
 from ascend_session.process import on_close, on_fork
 from ascend_session.session.signals import (
     SignalGuard,
@@ -25,6 +27,18 @@ from ascend_session.session.signals import (
     deferring,
     log_failures,
 )
+from ascend_session.user_code import UserLine
+
+
+def begin(request: RunRequest, unread: Sequence[UserLine]) -> None:
+    """Look after the sessions of a script from now on; imports TensorFlow.
+
+    Args:
+        request: What is asked of the run.
+        unread: Lines that have opened a session with an entry before; there is no report on them.
+    """
+    outside.watch_sessions()  # first: it sets options of the sessions
+    add_observer(OnDevice())
 
 
 class OnDevice(SessionObserver):
@@ -36,10 +50,6 @@ class OnDevice(SessionObserver):
         self._sessions: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._closing = threading.RLock()  # held while sessions are closed
         self._guard = SignalGuard(self._interrupt, self.finish)
-
-    def watch(self) -> None:
-        """Keep track of sessions from now on; imports TensorFlow."""
-        add_observer(self)
         self._take_signals()
         on_fork(self._leave_parent)
 

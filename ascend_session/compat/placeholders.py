@@ -56,7 +56,7 @@ class Placeholder(type):
         return absent_attribute(cls.full_name, name)
 
 
-_made: Dict[str, Placeholder] = {}
+_made: Dict[str, Placeholder] = {}  # for good, as modules are: scripts ask isinstance
 
 
 def placeholder(full_name: str) -> Placeholder:

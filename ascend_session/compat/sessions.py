@@ -9,14 +9,11 @@ import os
 import warnings
 import weakref
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, MutableMapping, Optional, Sequence, Set
+from typing import Any, Dict, List, Mapping, MutableMapping, MutableSet, Optional, Sequence, Set
 
-from ascend_session.compat.verdicts import (
-    EntryVerdict,
-    SessionOption,
-    describe_loops,
-    describe_options,
-)
+from ascend_session.backends.tf_sessions import open_sessions
+from ascend_session.compat.effects import SessionOption, describe_loops, describe_options
+from ascend_session.compat.verdicts import EntryVerdict
 from ascend_session.config.hints import SIBLINGS
 from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, Finding
@@ -103,7 +100,7 @@ class SessionLog:
     def __init__(self) -> None:
         self.sessions: List[ScriptSession] = []
         self._known: MutableMapping[Any, ScriptSession] = weakref.WeakKeyDictionary()
-        self._open: List[Any] = []
+        self._offloaded: MutableSet[Any] = weakref.WeakSet()  # that have not been shut down
         self._initial: Optional[Dict[str, Any]] = None
         self._initial_name = ""
         self._leftovers = Leftovers()
@@ -122,7 +119,7 @@ class SessionLog:
         notes += [str(each) for each in verdict.ignored if str(each) not in reasons]
         self._known[session] = added
         if verdict.is_offloaded:
-            self._open.append(weakref.ref(session))
+            self._offloaded.add(session)
             if self._initial is None:  # this session initialises GE
                 self._initial = init_options(verdict.values)
                 self._initial_name = f"session {number} ({where})"
@@ -205,12 +202,12 @@ class SessionLog:
 
     def open_sessions(self) -> List[Any]:
         """Return the offloaded sessions that are open, in the order of opening."""
-        alive = [reference() for reference in self._open]
-        return [each for each in alive if each is not None and not getattr(each, "_closed", False)]
+        return [each for each in open_sessions() if each in self._offloaded]
 
     def shut_down(self) -> List[Any]:
         """Forget the initialisation of GE, and return the sessions that were open."""
         sessions = self.open_sessions()
         self._leftovers.remember(self._initial or {})
-        self._open, self._initial = [], None
+        self._offloaded.clear()
+        self._initial = None
         return sessions

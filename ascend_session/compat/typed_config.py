@@ -14,7 +14,8 @@ import textwrap
 import warnings
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, MutableMapping, Optional, Tuple
 
-from ascend_session.cluster.schedulers import read_identity
+from ascend_session.compat.finder import PRINT_VARIABLE
+from ascend_session.compat.script_run import current_rank
 from ascend_session.compat.verdicts import EntryVerdict, key_of
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.entry import ENTRY_NAME, ZERO, check_value, read_entries
@@ -27,9 +28,6 @@ from ascend_session.errors import AscendConfigWarning, ConfigError
 from ascend_session.findings import Finding
 from ascend_session.text import join_words
 from ascend_session.user_code import UserLine, is_user_file
-
-PRINT_VARIABLE = "ASCEND_SESSION_PRINT_CONFIG"
-"""Environment variable: 1 prints the typed configuration of each session that is opened."""
 
 _WIDTH = 100  # characters of a line
 _INDENT = "    "
@@ -50,10 +48,8 @@ def print_config(
         printed: The texts that were printed, by their places, so that each is printed once; the
             text is added.
     """
-    if os.environ.get(PRINT_VARIABLE, "") in ("", "0") or not verdict.has_entry:
-        return
-    rank = read_identity(os.environ).rank
-    if rank is not None and rank.value != 0:
+    is_asked = os.environ.get(PRINT_VARIABLE, "") not in ("", "0")
+    if not is_asked or not verdict.has_entry or current_rank() != 0:
         return
     text = write_config(proto, verdict, _find_source(line))
     place = str(line)

@@ -113,8 +113,14 @@ class WrappingOptimizer(_TrainOptimizer):  # type: ignore[misc]
     def apply_gradients(
         self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None
     ) -> Any:
-        """Apply gradients with the wrapped optimizer, unless a rank had an overflow."""
+        """Apply gradients with the wrapped optimizer, unless a rank had an overflow.
+
+        Warns:
+            AscendConfigWarning: In a DistributedOptimizer, of gradients that were visibly never
+                averaged.
+        """
         pairs = list(grads_and_vars)
+        self._check_applied(pairs)
 
         def apply() -> Any:
             return self._opt.apply_gradients(pairs, global_step, name)
@@ -125,6 +131,9 @@ class WrappingOptimizer(_TrainOptimizer):  # type: ignore[misc]
         if finite is None:
             return tf1().group(apply(), self._manager.update_loss_scale(tf1().constant(True)))
         return apply_if_finite(finite, apply, self._manager)
+
+    def _check_applied(self, pairs: Sequence[Any]) -> None:
+        """Look at gradients and their variables before they are applied."""
 
     def _average(self, pairs: Sequence[Any]) -> List[Any]:
         """Average the gradients of pairs of a gradient and its variable."""
@@ -179,17 +188,8 @@ class _DistributedTrain(WrappingOptimizer):
         super().__init__(optimizer, manager, name or f"Distributed{type(optimizer).__name__}")
         self._looks_early = is_tailing and manager is not None and checks_overflow(manager)
 
-    def apply_gradients(
-        self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None
-    ) -> Any:
-        """Apply gradients with the wrapped optimizer, unless a rank had an overflow.
-
-        Warns:
-            AscendConfigWarning: If the gradients were visibly never averaged.
-        """
-        pairs = list(grads_and_vars)
-        _check_applied(pairs)
-        return super().apply_gradients(pairs, global_step, name)
+    def _check_applied(self, pairs: Sequence[Any]) -> None:
+        _warn_of_local(pairs)
 
     def _average(self, pairs: Sequence[Any]) -> List[Any]:
         gradients = [gradient for gradient, _ in pairs]
@@ -233,7 +233,7 @@ class _DistributedKeras:
     def apply_gradients(self, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
         """Apply gradients; warn of those that were visibly never averaged."""
         pairs = list(grads_and_vars)
-        _check_applied(pairs)
+        _warn_of_local(pairs)
         return super().apply_gradients(pairs, *args, **kwargs)  # type: ignore[misc]
 
     def _compute_gradients(self, *args: Any, **kwargs: Any) -> List[Any]:
@@ -242,7 +242,7 @@ class _DistributedKeras:
         return distributed_gradients(pairs, name=self._scope)
 
 
-def _check_applied(pairs: Sequence[Any]) -> None:
+def _warn_of_local(pairs: Sequence[Any]) -> None:
     """Warn of gradients that are a rank's own."""
     sentence = describe_local_gradients(
         pairs,

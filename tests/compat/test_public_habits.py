@@ -75,7 +75,7 @@ def test_a_zero_that_nobody_wrote_is_explained(tf: Any) -> None:
     [refused] = judged.refused
     assert refused.message.startswith("iterations_per_loop is in the field 'b'")
     assert "iterations_per_loop=0: the smallest value is 1. The adapter aborts" in refused.message
-    assert refused.hint == 'Write parameter_map["iterations_per_loop"].i = ...'
+    assert refused.hint == 'Write parameter_map["iterations_per_loop"].i = 1'
     assert judged.ignored == []
 
 

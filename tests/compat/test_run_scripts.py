@@ -512,6 +512,42 @@ def test_a_forked_child_neither_reports_nor_closes(run: Any) -> None:
     assert len(report_of(ended)) == len(["head", "sessions"])  # of two, none would be read
 
 
+def test_a_forked_child_reports_gradients_that_it_applied_before_its_first_session(
+    run: Any,
+) -> None:
+    script = (
+        PREFACE
+        + "from npu_bridge.estimator.npu.npu_optimizer import NPUDistributedOptimizer\n"
+        + "def apply():\n"
+        + "    w = tf.get_variable('w', [])\n"
+        + "    optimizer = NPUDistributedOptimizer(tf.train.GradientDescentOptimizer(0.1))\n"
+        + "    optimizer.apply_gradients([(tf.gradients(w * w, w)[0], w)])\n"
+        + "child = os.fork()\n"
+        + "if not child:\n"
+        + "    apply()\n"
+        + "    tf.Session().close()\n"
+        + "    sys.exit()\n"
+        + "os.waitpid(child, 0)\n"
+    )
+    ended = run(script, variables={"RANK_ID": "0", "RANK_SIZE": "2", "JOB_ID": "1"})
+    own, parents = ended.stderr.split("ascend-session: this ran on the stub")[1:]
+    assert "never averaged" in own
+    assert "Session 1 without" in own
+    assert "never averaged" not in parents
+
+
+def test_an_environment_that_contradicts_itself_is_named_instead_of_a_report(run: Any) -> None:
+    script = (
+        PREFACE
+        + "import npu_bridge\n"
+        + "tf.Session().close()\n"
+        + "os.environ['ASCEND_SESSION_SCHEDULER'] = 'none of ours'\n"
+    )
+    ended = run(script)
+    assert "ASCEND_SESSION_SCHEDULER='none of ours' names no scheduler." in ended.stderr
+    assert "this ran on the stub" not in ended.stderr
+
+
 @pytest.mark.parametrize(
     "sessions",
     ["s = tf.Session(config=options()); s.run(x)", "s = tf.Session(); s.run(x)"],

@@ -1,16 +1,14 @@
 """Begins a run in this process, and takes back what it does, which a script never wants."""
 
-from typing import Any
-
-from ascend_session.backends.tf_sessions import remove_observer
-from ascend_session.compat import script_run
+from ascend_session.backends import tf_sessions
+from ascend_session.compat import on_stub, script_run
 from ascend_session.compat.finder import RunRequest
 from ascend_session.compat.sessions import SessionLog
 
 
 def watch_sessions() -> None:
     """Look after all sessions from now on."""
-    script_run.begin(RunRequest())
+    on_stub.begin(RunRequest(), ())
 
 
 def session_log() -> SessionLog:
@@ -20,9 +18,11 @@ def session_log() -> SessionLog:
 
 def unwatch_sessions() -> None:
     """Close the system, observe no sessions any more, and forget them."""
-    run: Any = script_run.script_run()
+    run = script_run.script_run()
     run.close_system()
-    remove_observer(script_run._ON_STUB)
-    if run._guard is not None:
-        run._guard.remove()
-    script_run._current = None
+    for observer in tf_sessions._observers:
+        if isinstance(observer, on_stub.OnStub):
+            tf_sessions.remove_observer(observer)
+    if run.guard is not None:
+        run.guard.remove()
+    script_run.forget_run()

@@ -6,7 +6,6 @@ after the ``*``.
 
 import json
 import os
-import sys
 from enum import Enum
 from inspect import signature
 from typing import Any, Callable, Dict, Iterable, Optional, Tuple, Type
@@ -14,6 +13,7 @@ from typing import Any, Callable, Dict, Iterable, Optional, Tuple, Type
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
+from ascend_session.backends.tf_sessions import is_opening_own
 from ascend_session.compat.signatures import keep_arguments, signature_of, with_signature
 from ascend_session.compat.tensorflow_names import RunConfig, tf
 from ascend_session.compat.vendor_modules import mirror
@@ -330,13 +330,10 @@ def set_npu_default_config(
 
 
 def decorator_tf_session(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a session's ``__init__`` to add an entry, unless this package makes the session."""
+    """Wrap a session's ``__init__`` to add an entry, unless this package's own API opens it."""
 
     def class_func_wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
-        caller = str(sys._getframe(1).f_globals.get("__name__", ""))
-        is_compat = caller.startswith("ascend_session.compat.")
-        # This package's own system has sessions, too: its ranks' exchange, for example.
-        if is_compat or not caller.startswith("ascend_session."):
+        if not is_opening_own():
             args, kwargs = set_npu_default_config(func, args, kwargs)
         return func(self, *args, **kwargs)
 

@@ -5,14 +5,13 @@ does. Source: npu_decorator.py.
 """
 
 import functools
-from typing import Any, Callable, List
+from typing import Any, Callable
 
 from ascend_session.compat.npu_bridge.estimator.npu.npu_callbacks import broadcast_global_variables
 from ascend_session.compat.optimizers import rank_count
+from ascend_session.compat.script_run import script_run
 from ascend_session.compat.tensorflow_names import keras_backend
 from ascend_session.compat.vendor_modules import mirror
-
-_graphs: List[str] = []
 
 
 def npu_keras_var_broadcast_decorator(func: Callable[..., Any]) -> Callable[..., Any]:
@@ -21,10 +20,11 @@ def npu_keras_var_broadcast_decorator(func: Callable[..., Any]) -> Callable[...,
     @functools.wraps(func)
     def wrapper(session: Any, *args: Any, **kwargs: Any) -> Any:
         result = func(session, *args, **kwargs)
-        if rank_count() > 1 and session.graph._graph_key not in _graphs:
+        done = script_run().broadcast_graphs
+        if rank_count() > 1 and session.graph not in done:
             with session.graph.as_default():
                 session.run(broadcast_global_variables(0))
-            _graphs.append(session.graph._graph_key)
+            done.add(session.graph)
         return result
 
     return wrapper

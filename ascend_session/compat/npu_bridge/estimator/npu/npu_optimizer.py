@@ -89,14 +89,9 @@ class NPUOptimizer(WrappingOptimizer):
 
     compute_gradients = with_signature(COMPUTE_GRADIENTS)(WrappingOptimizer.compute_gradients)
 
-    def apply_gradients(
-        self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None
-    ) -> Any:
-        """Apply gradients with the wrapped optimizer, unless a rank had an overflow."""
-        pairs = list(grads_and_vars)
+    def _check_applied(self, pairs: Sequence[Any]) -> None:
         if self._is_distributed:
             note_local_gradients(pairs, "NPUOptimizer")
-        return super().apply_gradients(pairs, global_step, name)
 
     def _average(self, pairs: Sequence[Any]) -> List[Any]:
         return averaged_in_job(pairs, self.get_name()) if self._is_distributed else list(pairs)
@@ -149,13 +144,8 @@ class NPUDistributedOptimizer(WrappingOptimizer):
     def _average(self, pairs: Sequence[Any]) -> List[Any]:
         return averaged_in_job(pairs, self.get_name())
 
-    def apply_gradients(
-        self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None
-    ) -> Any:
-        """Apply gradients with the wrapped optimizer."""
-        pairs = list(grads_and_vars)
+    def _check_applied(self, pairs: Sequence[Any]) -> None:
         note_local_gradients(pairs, "NPUDistributedOptimizer")
-        return super().apply_gradients(pairs, global_step, name)
 
 
 def npu_allreduce(

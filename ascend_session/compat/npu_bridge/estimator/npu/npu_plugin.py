@@ -16,12 +16,6 @@ from ascend_session.compat.vendor_modules import mirror
 from ascend_session.errors import warn
 
 
-class _Modes:
-    """Settings without effect on a CPU."""
-
-    schedules_early = False
-
-
 def init_op_compiler_cache_mode(init: Any, op_compiler_cache_mode: Any) -> None:
     """Add the option to ``init`` if it is not None."""
     if op_compiler_cache_mode is not None:
@@ -144,13 +138,13 @@ def is_inf_nan_enabled() -> bool:
 
 def set_schedule_aicore_task_early(value: Any) -> int:
     """Choose whether tasks go to a device's cores early; return 0 for success."""
-    _Modes.schedules_early = bool(value)
+    script_run().schedules_early = bool(value)
     return 0
 
 
 def get_schedule_aicore_task_early() -> bool:
     """Return the last value of `set_schedule_aicore_task_early`; False before."""
-    return _Modes.schedules_early
+    return script_run().schedules_early
 
 
 __getattr__, __all__ = mirror(

@@ -5,8 +5,9 @@ graph engine reads; here they stand on the same nodes and nobody reads them. Sou
 (``create_or_get_var``, ``IterationPerLoop``).
 """
 
+import contextlib
 import os
-from typing import Any, Dict, List, Optional, Set
+from typing import Any, Dict, List, Optional
 
 from tensorflow.core.framework import variable_pb2
 from tensorflow.python.framework import ops
@@ -18,7 +19,8 @@ from ascend_session.compat.tensorflow_names import attribute_value
 from ascend_session.compat.tensorflow_names import tf as tf1
 from ascend_session.compat.vendor_modules import mirror
 
-_VALUES: List[Dict[str, Any]] = []  # the one dict, once global_dict_init has made it
+# The one dict, once global_dict_init has made it; a forked process keeps it, as the vendor's does.
+_VALUES: List[Dict[str, Any]] = []
 
 
 def check_not_none(value: Any, name: str) -> None:
@@ -108,21 +110,19 @@ _SCOPE = "npu_runconfig"
 
 LOOP_VARIABLES = ("iterations_per_loop", "loop_cond", "zero", "one")
 
-_registered: Set[str] = set()
-
 
 def register_func(var_name: str) -> None:
     """Register how the collection of a loop's variable is written into a meta graph."""
     to_proto = getattr(resource_variable_ops, "_to_proto_fn", None)
-    if var_name in _registered or to_proto is None:
+    if to_proto is None:
         return
-    _registered.add(var_name)
-    ops.register_proto_function(
-        f"{_SCOPE}_{var_name}",
-        proto_type=variable_pb2.VariableDef,
-        to_proto=to_proto,
-        from_proto=resource_variable_ops._from_proto_fn,
-    )
+    with contextlib.suppress(KeyError):  # it is registered already
+        ops.register_proto_function(
+            f"{_SCOPE}_{var_name}",
+            proto_type=variable_pb2.VariableDef,
+            to_proto=to_proto,
+            from_proto=resource_variable_ops._from_proto_fn,
+        )
 
 
 def create_or_get_var(var_name: str) -> Any:
