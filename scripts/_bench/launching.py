@@ -16,7 +16,8 @@ RANKS, MANY = 8, 256
 LONGEST_IDLE = 60.0  # seconds
 WARM_UP = 30.0  # seconds, after which the guardian looks around rarely
 
-_NOTHING = "pass\n"
+# What ranks do that are compared with a shell loop of as many, and the limit of the ratio.
+_PROGRAMS = (("that do nothing", "pass\n", 2.0), ("with TensorFlow", "import tensorflow\n", 1.05))
 # Rank 0 notes when it dies; the others wait for that.
 _DYING = """
 import os, sys, time
@@ -39,14 +40,15 @@ def launching(repeat: int) -> Iterator[Row]:
 
 
 def starting(folder: Path, repeat: int) -> Iterator[Row]:
-    """Compare ranks that do nothing with a shell loop of as many."""
-    script = folder / "nothing.py"
-    script.write_text(_NOTHING)
-    loop = f"for i in $(seq {RANKS}); do {sys.executable} {script} & done; wait"
-    works: Dict[str, Work] = {"ours": _timed(ours(folder, str(script))), "loop": _shell(loop)}
-    found = best(works, repeat)
-    what = f"start and end of {RANKS} ranks"
-    yield Row(what, found["ours"], "a shell loop with & and wait", found["loop"], 2.0)
+    """Compare the start and end of ranks with a shell loop of as many."""
+    for what, text, limit in _PROGRAMS:
+        script = folder / "program.py"
+        script.write_text(text)
+        loop = f"for i in $(seq {RANKS}); do {sys.executable} {script} & done; wait"
+        works: Dict[str, Work] = {"ours": _timed(ours(folder, str(script))), "loop": _shell(loop)}
+        found = best(works, repeat if limit > 1.5 else min(repeat, 5))
+        row = f"{RANKS} ranks {what}"
+        yield Row(row, found["ours"], "a shell loop with & and wait", found["loop"], limit)
 
 
 def failing(folder: Path, repeat: int) -> Iterator[Row]:
@@ -68,7 +70,7 @@ def failing(folder: Path, repeat: int) -> Iterator[Row]:
     works = {"ours": after(ours(folder, str(script))), "loop": after(["bash", "-c", loop])}
     found = best(works, min(repeat, 5))
     what, without = "from a rank's death to the end", "bash, wait -n and kill"
-    yield Row(what, found["ours"], without, found["loop"], 50, limits_ratio=False)
+    yield Row(what, found["ours"], without, found["loop"], 30, limits_ratio=False)
 
 
 def many(folder: Path, repeat: int) -> Row:
@@ -97,7 +99,7 @@ def idle(folder: Path, seconds: float) -> Row:
     hour = 3600 / seconds * used
     what = "processor time of an idle hour"
     hundredth = 1000 * 3600 / 100
-    return Row(what, 1000 * hour, "a hundredth of it", hundredth, 1000, limits_ratio=False)
+    return Row(what, 1000 * hour, "a hundredth of it", hundredth, 2000, limits_ratio=False)
 
 
 def ours(folder: Path, script: str) -> List[str]:

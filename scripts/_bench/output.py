@@ -22,8 +22,6 @@ LINE = "step 123456 loss 0.123456 accuracy 0.98765 seconds per step 0.0123 ok\n"
 TARGET = 100e6  # bytes a second
 SLOW_BYTES, SLOW_S = 64 * 1024, 0.02  # what a slow reader takes, and how often
 SLOW_LINES = 20_000  # of each rank
-IDLE_S = 20.0
-IDLE_LIMIT_S = 2.0  # of CPU time in an hour
 
 _RANK = (
     "import sys\nlines = {line!r} * 1000\n"
@@ -39,18 +37,9 @@ def showing(repeat: int) -> List[Row]:
     what = f"{RANKS * LINES / 1e6:.1f} million lines of {RANKS} ranks"
     slow = best({"ours": behind_slow_reader, "theirs": slow_thrown_away}, repeat)
     slowly = f"{RANKS} ranks with {SLOW_LINES} lines each to exit behind a slow reader"
-    idle_ms = [1000 * seconds * 3600 / IDLE_S for seconds in idle()]
     return [
         Row(what, found["ours"], without, found["theirs"], limit, limits_ratio=False),
         Row(slowly, slow["ours"], without, slow["theirs"]),
-        Row(
-            f"CPU time of an hour with {RANKS} silent ranks",
-            idle_ms[0],
-            "nothing",
-            0.0,
-            1000 * IDLE_LIMIT_S,
-            limits_ratio=False,
-        ),
     ]
 
 
@@ -75,22 +64,6 @@ def behind_slow_reader() -> List[float]:
     os.close(write)
     reader.join()
     os.close(read)
-    return [seconds]
-
-
-def idle() -> List[float]:
-    """CPU seconds that following silent ranks takes in `IDLE_S`."""
-    folder = tempfile.mkdtemp()
-    with open(os.devnull, "wb") as null:
-        output = Output(null.fileno(), RANKS, range(RANKS))
-        output.follow(_plan(folder))
-        time.sleep(1.0)  # it has begun
-        begin = time.process_time()
-        time.sleep(IDLE_S)
-        seconds = time.process_time() - begin
-        output.finish()
-        output.close()
-    shutil.rmtree(folder)
     return [seconds]
 
 

@@ -14,7 +14,7 @@ from ascend_session import LaunchConfig, LaunchResult, launch
 from ascend_session.errors import AscendError
 from ascend_session.launcher.events import Event
 from ascend_session.launcher.job import events
-from ascend_session.launcher.job.script_ranks import read_announced_size
+from ascend_session.launcher.verdict.script_ranks import read_announced_size
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -442,7 +442,7 @@ _LATE = """
 import os, threading
 from ascend_session.backends.stub_job import open_job
 from ascend_session.cluster.job import Job
-from ascend_session.launcher.job.absence import _NEXT_PROGRAM_S
+from ascend_session.launcher.job.script_ranks import _NEXT_PROGRAM_S
 over = threading.Event()
 def let_go():
     over.wait(1.4 * _NEXT_PROGRAM_S)

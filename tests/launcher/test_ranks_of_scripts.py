@@ -10,7 +10,10 @@ from typing import Any, List
 import pytest
 
 from ascend_session import LaunchConfig, LaunchResult, launch
-from ascend_session.launcher.job.script_ranks import RepeatWatch, ScriptWatch
+from ascend_session.launcher.job.children import list_children
+from ascend_session.launcher.job.descendants import DescendantWatch
+from ascend_session.launcher.job.reports import Reports
+from ascend_session.launcher.job.start import GuardedRank
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PATIENCE = 240.0
@@ -246,22 +249,30 @@ def test_the_code_of_a_script_that_says_that_it_failed_counts(tmp_path: Path) ->
     assert f"1 {_HEAD}: rank 1 raised ValueError: boom. {output}" in result.notes
 
 
+def _watch(size: int) -> DescendantWatch:
+    rank = GuardedRank(0, [], b"", {}, None, False, b"", b"")
+    return DescendantWatch({0: rank}, size, lambda pid, text: None)
+
+
 @pytest.mark.parametrize(("size", "most_s"), [(1, 2), (8, 5)])
 def test_looks_become_rare_but_ranks_do_not_import_tensorflow_between_two(
-    size: int, most_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    size: int, most_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    watch = ScriptWatch() if size == 1 else RepeatWatch(size)
     began = time.monotonic()
-    assert watch.next_look() - began < 1
+    watch, alive = _watch(size), dict.fromkeys(list_children(os.getpid()), 0)
+    alive[os.getpid()] = 0
+    watch.look(alive, Reports())
+    assert watch.due - began < 1
     monkeypatch.setattr("time.monotonic", lambda: began + 3600)
-    assert 1 <= watch.next_look() - time.monotonic() <= most_s
+    watch.look(alive, Reports())
+    assert 1 <= watch.due - time.monotonic() <= most_s
 
 
 def test_looks_are_frequent_again_once_a_script_has_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    watch = ScriptWatch()
     began = time.monotonic()
+    watch = _watch(1)
     monkeypatch.setattr("time.monotonic", lambda: began + 3600)
-    watch.find_awaited([])
-    assert watch.next_look() - time.monotonic() < 1
+    watch.look({}, Reports())
+    assert watch.due - time.monotonic() < 1

@@ -19,7 +19,7 @@ from ascend_session.launcher.job.events import PassedOn
 from ascend_session.launcher.job.signals import Signals, drop_signals_for_ranks
 from ascend_session.launcher.job.stall import StallWatch
 from tests.launcher.supervised import PATIENCE, Gate
-from tests.launcher.test_stall import Ranks
+from tests.launcher.test_stall import Ranks, complete
 from tests.signals import signal_this_thread
 from tests.waiting import wait_until
 
@@ -296,9 +296,9 @@ def test_a_time_in_which_the_ranks_were_stopped_is_no_silence(tmp_path: Path) ->
         began = time.monotonic()
         alive = {0: ranks.processes[0].pid}
         while time.monotonic() < began + 0.7:  # less than the limit of a second
-            assert watch.look(alive) is None
+            assert complete(watch.look(alive)) is None
             time.sleep(0.05)  # between two looks
         # As if it had been stopped for most of the time since.
         time.sleep(0.5)  # with what was before, longer than the limit
         watch.leave_out(began + 0.2, time.monotonic())
-        assert watch.look(alive) is None
+        assert complete(watch.look(alive)) is None

@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import psutil
 
 from ascend_session.backends import backend_class
-from ascend_session.launcher.job.activity import Processes, list_family
+from ascend_session.launcher.job.activity import Processes, Steps, list_family
 from ascend_session.launcher.job.events import Stalled
 from ascend_session.launcher.job.guardian_process import describe_rank
 from ascend_session.launcher.job.reports import Reports
@@ -41,6 +41,16 @@ def where_it_hangs():
     print("ready", flush=True)
     sys.stdin.read()
 """
+
+
+def complete(steps: "Steps[Any]") -> Any:
+    """Take all steps, and return the result."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+        time.sleep(0.02)
 
 
 def watch_over(
@@ -101,7 +111,7 @@ class Ranks:
         event = None
         while event is None and time.monotonic() < limit:
             time.sleep(self.watch.next_look_s())
-            event = self.watch.look(self.alive)
+            event = complete(self.watch.look(self.alive))
         if not isinstance(event, Stalled):
             return []
         self.sentences = event.report
@@ -117,7 +127,7 @@ class Ranks:
 def test_a_watch_without_limits_wants_no_look(tmp_path: Path) -> None:
     with Ranks(tmp_path, [_python(_HANG)]) as ranks:
         watch = watch_over(ranks.plan, None)
-        assert watch.look(ranks.alive) is None
+        assert complete(watch.look(ranks.alive)) is None
         assert watch.next_look_s() == math.inf
 
 
@@ -281,17 +291,17 @@ def test_a_time_without_looks_does_not_count(tmp_path: Path) -> None:
     with Ranks(tmp_path, [_python(_HANG)]) as ranks:
         assert ranks.report(within=0.4) == []
         time.sleep(1.5)  # longer than the limit
-        assert ranks.watch.look(ranks.alive) is None
+        assert complete(ranks.watch.look(ranks.alive)) is None
         assert ranks.report()
 
 
 def test_looks_are_rare_and_an_early_one_does_nothing(tmp_path: Path) -> None:
     with Ranks(tmp_path, [_python(_HANG)], seconds=600) as ranks:
-        ranks.watch.look(ranks.alive)
+        complete(ranks.watch.look(ranks.alive))
         assert 0 < ranks.watch.next_look_s() <= 5
         before = time.process_time()
         for _ in range(1000):
-            assert ranks.watch.look(ranks.alive) is None
+            assert complete(ranks.watch.look(ranks.alive)) is None
         assert time.process_time() - before < 10  # a real look at each would take longer
 
 

@@ -16,12 +16,13 @@ import pytest
 from ascend_session import LaunchConfig, launch
 from ascend_session.cluster.member import CollectiveWait
 from ascend_session.launcher.events import Event, EventFile
-from ascend_session.launcher.job.events import Located, Stalled, StallNote
+from ascend_session.launcher.job.events import Ended, Located, Stalled, StallNote
 from ascend_session.launcher.job.reports import Reports
 from ascend_session.launcher.show.screen import Notices
 from ascend_session.launcher.verdict.result import judge
+from ascend_session.rank_folder import RANK_FOLDER, STACK_SIGNAL
 from tests.launcher.supervised import JobRun, job
-from tests.launcher.test_stall import Ranks, watch_over
+from tests.launcher.test_stall import Ranks, complete, watch_over
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -178,6 +179,32 @@ def test_the_end_of_a_job_that_stood_still_repeats_who_waits_for_whom(jobs: Jobs
     assert len(notes) == 1
 
 
+def test_the_end_of_a_rank_is_noticed_while_another_one_does_not_say_where_it_is(
+    jobs: Jobs,
+) -> None:
+    run = jobs.asked(
+        f"""
+from helper import *
+import signal
+if rank == 0:
+    signal.pthread_sigmask(signal.SIG_BLOCK, [{STACK_SIGNAL}])
+    wait_for_the_test()
+if rank == 1:
+    while not os.path.getsize(os.path.join(os.environ["{RANK_FOLDER}"], "stacks.log")):
+        time.sleep(0.01)
+if rank == 2:
+    wait_in(ranks=range(3))
+""",
+        signal.SIGQUIT,
+        ranks=3,
+    )
+    assert run.statuses == [0] * 3
+    kinds = [event for event in run.events if isinstance(event, (Ended, StallNote))]
+    assert isinstance(kinds[0], Ended)
+    assert kinds[0].rank == 1
+    assert isinstance(kinds[1], StallNote)
+
+
 def test_the_others_wait_for_a_rank_which_is_said_ever_more_rarely(jobs: Jobs) -> None:
     notes = jobs.notes(_LATE, count=2)
     times = []
@@ -294,7 +321,7 @@ def test_what_was_noted_at_one_place_is_noted_again_only_if_it_takes_longer(
             reports.note(1, pid, {**state, "pid": pid, "time": 0.0, "waits": [wait]})
             assert len(reports.members[1]) == 1
             time.sleep(watch.next_look_s())
-            return watch.look(ranks.alive)
+            return complete(watch.look(ranks.alive))
 
         assert look(0.5) is None
         assert isinstance(look(2.2), StallNote)
@@ -380,7 +407,7 @@ def test_a_time_in_which_all_ranks_were_stopped_is_no_wait(tmp_path: Path) -> No
             assert len(reports.members[1]) == 1
             for began_s, ended_s in zip(stopped[::2], stopped[1::2]):
                 watch.leave_out(now_s - began_s, now_s - ended_s)
-            return watch.look(ranks.alive)
+            return complete(watch.look(ranks.alive))
 
         assert look(320, 240, 0) is None
         for stopped in [(660, 600, 240, 30), (900, 390)]:  # a stop may begin before the wait

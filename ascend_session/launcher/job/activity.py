@@ -17,6 +17,7 @@ import time
 from itertools import chain, islice, repeat
 from typing import (
     Dict,
+    Generator,
     Iterator,
     List,
     Mapping,
@@ -24,6 +25,7 @@ from typing import (
     Optional,
     Sequence,
     Tuple,
+    TypeVar,
 )
 
 import psutil
@@ -34,6 +36,8 @@ from ascend_session.launcher.job.signals import catches_signal
 from ascend_session.rank_folder import RANK_FOLDER, STACK_SIGNAL, STACKS_NAME, name_stacks
 from ascend_session.text import clean
 from ascend_session.user_code import is_user_file
+
+_Result = TypeVar("_Result")
 
 # The kernel counts in ticks of 10 ms: one alone says nothing, so less than two are none.
 _SHARE, _LEAST = 0.01, 0.015
@@ -155,8 +159,12 @@ _MOST_BYTES = 16 * 1024
 _DEAF = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE)
 
 
-def collect_stacks(processes: Sequence[Tuple[psutil.Process, str]]) -> Dict[int, str]:
-    """Let processes write the stacks of their threads.
+Steps = Generator[None, None, _Result]
+"""What takes its time: a step returns when there is nothing to do for a moment."""
+
+
+def collect_stacks(processes: Sequence[Tuple[psutil.Process, str]]) -> Steps[Dict[int, str]]:
+    """Let processes write the stacks of their threads, in steps.
 
     Args:
         processes: Each with the folder of its rank.
@@ -183,7 +191,7 @@ def collect_stacks(processes: Sequence[Tuple[psutil.Process, str]]) -> Dict[int,
         # Who writes piece by piece may be kept from it for a moment, also in the middle of a line.
         if have_answered and are_whole and time.monotonic() - quiet_since >= _QUIET_S:
             break
-        time.sleep(0.05)
+        yield
     stacks = {}
     for pid, (path, size) in begun.items():
         text = _read_text(path, size).rstrip()

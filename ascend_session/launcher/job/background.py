@@ -15,18 +15,10 @@ import re
 import time
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, Tuple
 
-from ascend_session.launcher.job.children import list_children
-from ascend_session.launcher.job.script_ranks import (
-    DEEPEST,
-    LARGEST_SHARE,
-    read_activity,
-    read_environ,
-    read_process_file,
-)
-from ascend_session.launcher.job.signals import SHELLS
+from ascend_session.launcher.job.children import DEEPEST, Look, read_environ, read_process_file
+from ascend_session.launcher.job.signals import SHELLS, TERMINATED
 from ascend_session.rank_folder import RANK_FOLDER, is_rank_of_script, name_user
 
-_LOOK_S = 0.2
 _EXIT_S = 1.0  # that a process may take to exit when its rank has; later it was left behind
 _MOMENT_S = 1.0  # that a shell, or a program that has just started, has to start a Python
 _IMPORT_S = 30.0  # that a Python which has just started has to load TensorFlow
@@ -86,33 +78,33 @@ class BackgroundWatch:
         self._kinds: Set[_Kind] = set()
         self._exited = self._last_training = time.monotonic()
         self._activity: Dict[int, Tuple[str, float]] = {}  # of a young Python, and since when
-        self._look_s = 0.0  # of CPU time that the last look took
 
-    def look(self, adopted: Iterable[int], alive: Iterable[int]) -> None:
+    def examine(self, look: Look, adopted: Iterable[int], alive: Iterable[int]) -> None:
         """Look at the adopted processes, of whose ranks at least one has exited.
 
         Args:
+            look: At the processes.
             adopted: Their pids.
             alive: The ranks that have not exited, whose processes are not looked at.
         """
-        began, now, running = time.process_time(), time.monotonic(), set(alive)
+        now, running = time.monotonic(), set(alive)
         if running:
             self._exited = now
         self._living, self._kinds = set(), set()
         for pid in adopted:
-            rank = self._ranks.get(read_environ(pid).get(RANK_FOLDER, ""))
+            rank = self._ranks.get(look.read_environ(pid).get(RANK_FOLDER, ""))
             if rank in running or (rank is None and running):
                 continue
-            kind, process = self._examine_tree(pid)
+            kind, process = self._examine_tree(look, pid)
             self._kinds.add(kind)
             if kind is _Kind.TRAINING:
                 self._living.add(pid)
                 if pid not in self.trainings:
                     first = min(self._ranks.values())
-                    self.trainings[pid] = _describe(first if rank is None else rank, pid, process)
+                    number = first if rank is None else rank
+                    self.trainings[pid] = _describe(look, number, pid, process)
         if self._living or running:
             self._last_training = now
-        self._look_s = time.process_time() - began
 
     @property
     def is_waiting(self) -> bool:
@@ -120,12 +112,6 @@ class BackgroundWatch:
         most = max(self._kinds, default=_Kind.OTHER)
         waits_s = {_Kind.SHORT: _MOMENT_S, _Kind.STARTING: _IMPORT_S}.get(most, 0.0)
         return bool(self._living) or time.monotonic() - self._last_training < waits_s
-
-    def next_look(self) -> float:
-        """Give the time of the next look, as `time.monotonic` counts."""
-        is_soon = self._kinds & {_Kind.SHORT, _Kind.STARTING}
-        pause_s = 0.0 if is_soon else self._look_s / LARGEST_SHARE
-        return time.monotonic() + max(_LOOK_S, pause_s)
 
     def take_new(self) -> List[Training]:
         """Return the trainings that nobody was told of, once it is clear which there are."""
@@ -137,19 +123,22 @@ class BackgroundWatch:
         self._announced.update(new)
         return [self.trainings[pid] for pid in new]
 
-    def remove(self, pid: int) -> Optional[Training]:
-        """Remove a process that has exited; return it if it was a training."""
+    def remove(self, pid: int, status: int) -> Optional[Training]:
+        """Remove a process that has exited; return it if it was a training whose status counts."""
         self._living.discard(pid)
-        return self.trainings.pop(pid, None)
+        training = self.trainings.pop(pid, None)
+        # Its script may have stopped it at its own end.
+        was_stopped = status in TERMINATED and pid not in self._announced
+        return None if was_stopped or (training and training.is_script_rank) else training
 
-    def is_announced(self, pid: int) -> bool:
-        """Return whether `take_new` has returned this training."""
-        return pid in self._announced
+    def list_announced(self) -> Dict[int, int]:
+        """List the trainings that `take_new` has returned and that live: pids by rank."""
+        trainings = self.trainings.items()
+        return {training.rank: pid for pid, training in trainings if pid in self._announced}
 
-    def _examine_tree(self, pid: int, depth: int = 0) -> _Found:
+    def _examine_tree(self, look: Look, pid: int, depth: int = 0) -> _Found:
         """Find the process below this one, or itself, that there is most reason to wait for."""
-        stat = read_process_file(pid, "stat").rpartition(b")")[2].split()
-        command = read_process_file(pid, "cmdline")
+        stat, command = look.read_stat(pid), look.read_words(pid)
         if not stat or stat[0] in _EXITED:
             return _Found(_Kind.OTHER, pid)
         if not command:  # it is just starting its program, or exiting
@@ -163,20 +152,21 @@ class BackgroundWatch:
         kind = _Kind.OTHER
         if _has_loaded(pid):
             kind = _Kind.TRAINING
-        elif is_python and age_s < _IMPORT_S and self._works(pid, stat[0]):
+        elif is_python and age_s < _IMPORT_S and self._works(look, pid, stat[0]):
             kind = _Kind.STARTING
         elif name in SHELLS or age_s < _MOMENT_S:
             kind = _Kind.SHORT
         examined = [_Found(kind, pid)]
         if kind is not _Kind.TRAINING and depth < DEEPEST:
-            examined += [self._examine_tree(child, depth + 1) for child in list_children(pid)]
+            children = look.list_children(pid)
+            examined += [self._examine_tree(look, child, depth + 1) for child in children]
         most = max(examined, key=lambda each: each.kind)
         # Last, for the kernel takes milliseconds to list the ports of a host.
         return _Found(_Kind.OTHER, pid) if most.kind > _Kind.SHORT and _listens(pid) else most
 
-    def _works(self, pid: int, state: bytes) -> bool:
+    def _works(self, look: Look, pid: int, state: bytes) -> bool:
         """Return whether a process has lately done anything, or waits for a CPU or a disk."""
-        now, activity = time.monotonic(), read_activity(pid)
+        now, activity = time.monotonic(), look.read_activity(pid)
         before, since = self._activity.get(pid, ("", now))
         if activity != before or state in (b"R", b"D"):
             since = now
@@ -184,13 +174,10 @@ class BackgroundWatch:
         return now - since < _QUIET_S
 
 
-def _describe(rank: int, pid: int, process: int) -> Training:
-    words = read_process_file(process, "cmdline").rstrip(b"\0").replace(b"\0", b" ")
-    output = ""
-    with contextlib.suppress(OSError):
-        output = os.readlink(f"/proc/{process}/fd/2")
-    command = words.decode("utf-8", "backslashreplace")
-    return Training(rank, pid, command, output, is_rank_of_script(read_environ(process)))
+def _describe(look: Look, rank: int, pid: int, process: int) -> Training:
+    is_script_rank = is_rank_of_script(look.read_environ(process))
+    output = look.read_output(process)
+    return Training(rank, pid, look.read_command(process), output, is_script_rank)
 
 
 def _read_program(pid: int) -> str:

@@ -7,9 +7,10 @@ happens, and that a launcher which is killed leaves behind to end the job. It
 * notices ends by SIGCHLD, and stops everyone at the first end that is no success;
 * adopts what ranks leave behind (it is a subreaper, prctl(2)), so that every process of the job is
   below it, whatever happened to the processes between;
-* sees the ranks that scripts start themselves, and waits for them when a script does not
-  (`script_ranks`); likewise for trainings that ranks leave in the background (`background`);
-* hears what processes of ranks report (`reports`), and notices when all stand still (`stall`);
+* looks at what lives below the ranks: it waits for ranks that scripts start themselves, and for
+  trainings that are left in the background, and explains which ranks never join (`descendants`);
+* hears what processes of ranks report (`reports`), and notices when all stand still (`stall`); it
+  never waits for their stacks, but takes a step now and then (`activity.Steps`);
 * talks with the launcher through a socket, and stops everyone when that is closed;
 * leaves when it has no child, which for a subreaper means that no process of the job lives.
 
@@ -51,11 +52,10 @@ from ascend_session.launcher.job.start import GuardedRank, read_trouble, start_r
 from ascend_session.launcher.job.stopping import StopSequence
 
 if TYPE_CHECKING:
-    from ascend_session.launcher.job.absence import Absence
-    from ascend_session.launcher.job.background import BackgroundWatch
+    from ascend_session.launcher.job.activity import Steps
     from ascend_session.launcher.job.copying import PipeCopier
+    from ascend_session.launcher.job.descendants import DescendantWatch
     from ascend_session.launcher.job.reports import ReportReceiver, Reports
-    from ascend_session.launcher.job.script_ranks import RepeatWatch, ScriptWatch
     from ascend_session.launcher.job.stall import StallWatch
 
 # How long processes have to exit, before those are looked for that are asked next.
@@ -64,12 +64,11 @@ _BEFORE_SWEEP_S, _BETWEEN_SWEEPS_S = 0.02, 0.5
 # job: it comes to the guardian at once, but the launcher has to wake up and report its own.
 _UNTIL_ALL_S = {"launcher": 0.25, "rank": 0.25, "guardian": 1.0}
 _BETWEEN_KILLS_S, _LONGEST_BETWEEN_S = 0.05, 1.0
+_BETWEEN_STEPS_S = 0.05
+_OVER = object()
 _BEFORE_STALL_S = 0.3  # after which what watches is loaded: some jobs do not take as long
-_BETWEEN_ABSENCES_S = 0.3  # between two looks whether ranks of a script are still to come
 # What SIGKILL does not end within this time waits for a device or a file server.
 _GIVE_UP_S = 30.0
-# After that, a process was left behind, and is not one that is just exiting.
-_NOTE_S = 1.0
 _COPY_S = 10.0  # for the rest in the pipes, if the disk of the logs is slow
 _BETWEEN_LOOKS_MS = 1000  # for a signal, while the start of the other ranks has to wait
 _LONGEST_WAIT_S = 3600.0  # poll(2) takes no more than 24 days
@@ -98,7 +97,6 @@ class GuardedJob:
         os.set_inheritable(self._listener, False)
         self._receiver: Optional[ReportReceiver] = None
         self._received: Optional[Reports] = None
-        self._absences: Dict[int, Absence] = {}  # by pid
         self._has_pipes: bool = job["has_pipes"]
         self._pipes: Dict[int, Tuple[int, bytes]] = {}  # whose rank and log file it is
         self._copier: Optional[PipeCopier] = None
@@ -111,25 +109,17 @@ class GuardedJob:
         self._terminated: Set[str] = set()  # who got SIGTERM from outside before ranks were asked
         self._stopping: Optional[StopSequence] = None
         self._groups: Collection[int] = ()  # of the ranks that lived when they were asked
-        self._is_stopping = False
+        self._is_stop_asked = self._is_stopping = False
         self._is_paused = False
-        self._awaiting_since = math.inf  # ranks of a script
-        self._has_reported_ranks = False
         self._has_swept = False  # when no rank lived any more
-        # When each is due: "look", "stall", "joining", "background", "failure", "ask", "late",
-        # "sweep", "kill" and "give up".
+        self._steps: List[Steps[None]] = []
+        # When each is due: "look", "stall", "steps", "failure", "ask", "late", "sweep", "kill" and
+        # "give up".
         self._due: Dict[str, float] = {}
         self._between_kills = _BETWEEN_KILLS_S
-        self._script_watch: Optional[ScriptWatch] = None
-        self._repeat_watch: Optional[RepeatWatch] = None
-        self._background: Optional[BackgroundWatch] = None
-        if job["size"]:
-            from ascend_session.launcher.job import script_ranks
-
-            if job["size"] == 1:
-                self._script_watch = script_ranks.ScriptWatch()
-            else:
-                self._repeat_watch = script_ranks.RepeatWatch(job["size"])
+        self._size: int = job["size"]
+        self._below: Optional[DescendantWatch] = None
+        if self._size:
             self._due["look"] = time.monotonic()
         self._wake = self._wake_by_signals()
         self._poll = select.poll()
@@ -264,17 +254,11 @@ class GuardedJob:
                 self._due["sweep"] = now + _BEFORE_SWEEP_S
             if pid in self._alive:
                 self._note_rank_end(*self._alive.pop(pid), code)
-            else:
-                self._note_background_end(pid, code)
-            # It may have left something running; other ranks are not kept waiting for that look.
-            if not self._is_stopping and not (self._alive and "background" in self._due):
-                self._due["background"] = now
+            self._note_exit(pid, code)
 
     def _note_rank_end(self, rank: int, pipe: int, status: int) -> None:
         """Report the exit of a rank."""
         self._note_status(status)
-        if self._script_watch is not None and not self._is_stopping:  # it may leave ranks
-            self._due["look"] = time.monotonic()
         trouble = read_trouble(pipe)
         if trouble is None:
             self._channel.send(("exit", rank, status, time.time()))
@@ -308,8 +292,8 @@ class GuardedJob:
                 continue
             reports.note(number, pid, message)
             self._channel.send(("reported", number, pid, message, time.time()), is_kept=False)
-        if reports.joining:
-            self._due.setdefault("joining", time.monotonic())
+            if message["kind"] == "joining":
+                self._due["look"] = time.monotonic()
 
     @property
     def reports(self) -> "Reports":
@@ -320,40 +304,10 @@ class GuardedJob:
             self._received = Reports()
         return self._received
 
-    def _explain_absence(self) -> None:
-        """Tell the processes that wait for the ranks of a script's job which never joins."""
-        from ascend_session.launcher.job.absence import Absence
-
-        reports = self.reports
-        absent = () if self._script_watch is None else self._script_watch.absent
-        for pid, (number, rank, size) in list(reports.joining.items()):
-            if not os.path.exists(f"/proc/{pid}"):
-                del reports.joining[pid]
-                continue
-            absence = self._absences.setdefault(pid, Absence(pid, rank, size))
-            folder = self._ranks[number].folder
-            processes = reports.list_processes(number, folder)
-            text = absence.explain(processes, absent)
-            if text and self._receiver is not None:
-                del reports.joining[pid]  # it is told once
-                self._receiver.send_absent(pid, text)
-        self._absences = {pid: self._absences[pid] for pid in reports.joining}
-        if reports.joining:
-            self._due["joining"] = time.monotonic() + _BETWEEN_ABSENCES_S
-        else:
-            del self._due["joining"]
-
     def _running(self) -> Dict[int, int]:
         """Return the pid of each rank that lives, or of what they have left if none does."""
         running = {rank: pid for pid, (rank, _) in self._alive.items()}
-        if running or self._background is None:
-            return running
-        trainings = self._background.trainings
-        return {
-            training.rank: pid
-            for pid, training in trainings.items()
-            if self._background.is_announced(pid)
-        }
+        return running or ({} if self._below is None else self._below.background.list_announced())
 
     def _stall_watch(self) -> "StallWatch":
         """Return the watch, which takes its time to load."""
@@ -370,20 +324,38 @@ class GuardedJob:
         if self._watched["note_s"] or self._watched["timeout_s"] is not None:
             self._due["stall"] = at
 
-    def _look_for_stall(self) -> None:
-        """Look whether a job that is not stopping stands still.
+    def _begin(self, steps: "Steps[None]") -> None:
+        """Begin what takes several steps, between which the loop goes on."""
+        self._steps.append(steps)
+        self._due["steps"] = time.monotonic()
+
+    def _take_steps(self) -> None:
+        """Take the next step of each, and remove those that are over."""
+        self._steps = [steps for steps in self._steps if next(steps, _OVER) is not _OVER]
+        self._due["steps"] = time.monotonic() + _BETWEEN_STEPS_S
+        if not self._steps:
+            del self._due["steps"]
+
+    def _may_stall(self) -> bool:
+        """Return whether the ranks are to work, and neither to exit nor to be left to a script."""
+        is_left = self._below is not None and self._below.has_noted_ranks
+        return not (self._is_stopping or self._is_paused or is_left)
+
+    def _look_for_stall(self) -> "Steps[None]":
+        """Look whether a job stands still, and report it.
 
         One with a rank in a debugger does as long as somebody likes.
         """
         from ascend_session.launcher.job.events import StallNote
 
-        del self._due["stall"]
-        if self._is_stopping or self._is_paused or self._has_reported_ranks:
+        if not self._may_stall():
             return
         watch = self._stall_watch()
         if any(rank.is_attached for rank in self._ranks.values()):
             return
-        event = watch.look(self._running())
+        event = yield from watch.look(self._running())
+        if not self._may_stall():
+            return
         if isinstance(event, StallNote):
             self._channel.send(("stall_note", *event))
         elif event is not None:
@@ -399,25 +371,22 @@ class GuardedJob:
 
     def _act(self) -> None:
         """Do what is due."""
-        if self._is_due("background"):
-            self._look_at_background()
         if self._is_due("stall"):
-            self._look_for_stall()
-        if self._is_due("joining"):
-            self._explain_absence()
+            del self._due["stall"]
+            self._begin(self._look_for_stall())
+        if self._is_due("steps"):
+            self._take_steps()
         if self._got_signal or not self._channel.is_open:
             self._stop(signal.SIGTERM, "told")
+        elif self._is_stop_asked:
+            pass  # as soon as it is known where the ranks are
         elif self._has_failed or self._is_due("failure"):
             self._stop(signal.SIGTERM, "failure")
-        elif not (
-            self._alive
-            or "failure" in self._due
-            or self._has_awaited_ranks()
-            or self._has_background()
-        ):
-            self._stop(signal.SIGTERM, "left behind")
         if self._is_due("look"):
-            self._look()
+            self._look_below()
+        is_waiting = self._below is not None and self._below.is_waiting
+        if not (self._alive or "failure" in self._due or is_waiting or self._is_stop_asked):
+            self._stop(signal.SIGTERM, "left behind")
         if "ask" in self._due:
             self._ask_ranks()
         if self._is_due("late"):
@@ -461,96 +430,60 @@ class GuardedJob:
     def _is_due(self, what: str) -> bool:
         return what in self._due and time.monotonic() >= self._due[what]
 
-    def _look(self) -> None:
-        """Look for the ranks that scripts have started, until everyone is to end."""
+    def _watch_below(self) -> "DescendantWatch":
+        """Return the watch, which only some jobs need."""
+        if self._below is None:
+            from ascend_session.launcher.job.descendants import DescendantWatch
+
+            self._below = DescendantWatch(self._ranks, self._size, self._tell_absent)
+        return self._below
+
+    def _tell_absent(self, pid: int, text: str) -> None:
+        if self._receiver is not None:
+            self._receiver.send_absent(pid, text)
+
+    def _look_below(self) -> None:
+        """Look at what lives below the ranks, and at what they have left."""
         del self._due["look"]
-        watch = self._script_watch or self._repeat_watch
-        if self._script_watch is not None:
-            for rank in self._script_watch.find_new():
-                self._channel.send(("script_rank", *rank, time.time()))
-            self._script_watch.note_absent(self.reports.joining)
-        elif self._repeat_watch is not None and not self._is_stopping:
-            given = {
-                pid: os.fsdecode(self._ranks[number].environment.get(b"RANK_ID", b""))
-                for pid, (number, _) in self._alive.items()
-            }
-            repeated = self._repeat_watch.find_repeated(given)
-            if repeated is not None:
-                pid, rank_ids = repeated
-                number = self._alive[pid][0]
-                self._channel.send(("repeated", number, tuple(rank_ids), time.time()))
+        alive = {pid: rank for pid, (rank, _) in self._alive.items()}
+        watch = self._watch_below()
+        for message in watch.look(alive, self.reports, self._is_stopping):
+            self._channel.send((*message, time.time()))
+            if message[0] == "repeated":
                 self._stop(signal.SIGTERM, "repeated")
-        if watch is not None and not self._is_stopping:
-            self._due["look"] = watch.next_look()
+        if watch.due < math.inf:
+            self._due["look"] = watch.due
 
-    def _has_awaited_ranks(self) -> bool:
-        """Tell whether ranks of a script live on that has ended; say so the first time."""
-        if self._script_watch is None or self._is_stopping:
-            return False
-        processes = self.reports.list_processes(0, self._ranks[0].folder)
-        ranks = self._script_watch.find_awaited(processes)
-        now = time.monotonic()
-        if ranks and not self._has_reported_ranks:
-            self._awaiting_since = min(self._awaiting_since, now)
-            if now - self._awaiting_since >= _NOTE_S:  # else they may be just exiting
-                self._has_reported_ranks = True
-                self._channel.send(("awaiting", tuple(ranks), time.time()))
-        return ranks is not None
-
-    def _look_at_background(self) -> None:
-        """Look at what ranks that have exited with 0 have left running, as long as it matters."""
-        del self._due["background"]
-        adopted = [pid for pid in list_children(os.getpid()) if pid not in self._alive]
-        if self._is_stopping or self._has_failed or not (adopted or self._background):
+    def _note_exit(self, pid: int, status: int) -> None:
+        """Note the exit of a child, perhaps of a training in the background."""
+        if self._is_stopping:
             return
-        if self._background is None:
-            from ascend_session.launcher.job.background import BackgroundWatch
-
-            self._background = BackgroundWatch(self._numbers)
-        self._background.look(adopted, (rank for rank, _ in self._alive.values()))
-        if adopted:
-            self._due["background"] = self._background.next_look()
-
-    def _has_background(self) -> bool:
-        """Return whether the job waits for what its ranks have left running; report it once."""
-        if self._background is None or self._is_stopping:
-            return False
-        new = self._background.take_new()
-        if new:
-            processes = tuple((each.rank, each.pid, each.command) for each in new)
-            self._channel.send(("background", processes, time.time()))
-        return self._background.is_waiting
-
-    def _note_background_end(self, pid: int, status: int) -> None:
-        """Note the exit of an adopted process, which is a failure if it was a training."""
-        training = None if self._background is None else self._background.remove(pid)
-        if training is None or self._background is None or self._is_stopping:
+        # What has left nothing, as most ranks, needs no watch.
+        if self._below is None and set(list_children(os.getpid())) <= self._alive.keys():
             return
-        # A script may have stopped it at its own end.
-        was_stopped = status in TERMINATED and not self._background.is_announced(pid)
-        if was_stopped or training.is_script_rank:
-            return
-        self._note_status(status)
-        event = (training.rank, pid, training.command, training.output, status, time.time())
-        self._channel.send(("background_exit", *event))
+        watch = self._watch_below()
+        training = watch.note_exit(pid, status, self._alive)
+        self._due["look"] = watch.due
+        if training is not None:
+            self._note_status(status)
+            event = (training.rank, pid, training.command, training.output, status, time.time())
+            self._channel.send(("background_exit", *event))
 
     def _obey(self, messages: List[Any]) -> None:
         for message in messages:
             if message[0] == "stop":
                 if message[2]:
                     self._terminated.add("launcher")
-                if self._stall is not None and not self._is_stopping:
-                    standing = self._stall.describe_standing(self._running())
-                    self._channel.send(("standing", standing, time.time()))
-                self._stop(message[1], "asked")
+                self._is_stop_asked = True
+                self._begin(self._stop_as_asked(message[1]))
+                self._take_steps()
             elif message[0] == "kill":
                 self.is_kill_asked = True
                 self._due["kill"] = time.monotonic()
             elif message[0] == "pass on":
                 self._pass_on(message[1])
             elif message[0] == "locate":
-                places = self._stall_watch().locate_all(self._running())
-                self._channel.send(("located", tuple(places), time.time()))
+                self._begin(self._locate())
             else:
                 is_pause = message[0] == "pause"
                 if not is_pause and self._receiver is not None:
@@ -560,6 +493,18 @@ class GuardedJob:
                     self._signal_all(signal.SIGSTOP if is_pause else signal.SIGCONT)
                 if is_pause:
                     self._channel.send(("paused", time.time()))
+
+    def _stop_as_asked(self, number: int) -> "Steps[None]":
+        """Find out whether the job stands still, and stop it."""
+        if self._stall is not None and not self._is_stopping:
+            standing = yield from self._stall.describe_standing(self._running())
+            self._channel.send(("standing", standing, time.time()))
+        self._stop(number, "asked")
+
+    def _locate(self) -> "Steps[None]":
+        """Report where the ranks are."""
+        places = yield from self._stall_watch().locate_all(self._running())
+        self._channel.send(("located", tuple(places), time.time()))
 
     def _note_pause(self, is_pause: bool) -> None:
         """Note that everyone is stopped, or goes on: nobody stands still meanwhile."""
@@ -601,6 +546,7 @@ class GuardedJob:
         if self._is_paused:  # ranks may need their workers to exit
             self._signal_all(signal.SIGCONT)
         self._is_stopping, self._is_paused = True, False
+        self._is_stop_asked = False
         # Before the signals, so that whoever ends later, ends because of them.
         self._channel.send(("stopping", why, time.time()))
         now = time.monotonic()

@@ -31,6 +31,7 @@ from ascend_session.cluster.member import OPEN, STARTED, CollectiveWait, JoinedP
 from ascend_session.launcher.job.activity import (
     Meter,
     Processes,
+    Steps,
     collect_stacks,
     describe_process,
     find_user_frame,
@@ -123,7 +124,7 @@ class StallWatch:
         self._sign += ended - began
         self._looked = self._next = self._next_measure = ended
 
-    def look(self, alive: Mapping[int, int]) -> Union[Stalled, StallNote, None]:
+    def look(self, alive: Mapping[int, int]) -> Steps[Union[Stalled, StallNote, None]]:
         """Look for waits and for signs of life of any rank; the end of a rank is one, too.
 
         If this was not called for long, because the launcher or the machine was stopped, nothing is
@@ -152,9 +153,9 @@ class StallWatch:
             due = max(self._sign + self._timeout_s, now + _SHORTEST)
             self._next = min(self._next, due)
             if now - self._sign >= self._timeout_s:
-                return self._report_stall(now)
+                return (yield from self._report_stall(now))
         with contextlib.suppress(OSError, psutil.Error):  # no job ends because of a note
-            return self._note(now)
+            return (yield from self._note(now))
         return None
 
     def _look_at_logs(self, now: float) -> None:
@@ -177,18 +178,19 @@ class StallWatch:
             meter.add(seconds, now)
             self._sign = max(self._sign, meter.last)
 
-    def locate_all(self, alive: Mapping[int, int]) -> List[str]:
+    def locate_all(self, alive: Mapping[int, int]) -> Steps[List[str]]:
         """Say where each rank is now and who waits for whom, in parts of a sentence."""
         self._note_alive(alive, time.monotonic())
         with contextlib.suppress(OSError, psutil.Error):
             members = self._list_members()
             for wait in (_find_longest_wait(members), None):
-                _, parts = self._describe(members, wait, time.monotonic(), is_about_all=True)
+                now = time.monotonic()
+                _, parts = yield from self._describe(members, wait, now, is_about_all=True)
                 if parts:
                     return parts
         return []
 
-    def describe_standing(self, alive: Mapping[int, int]) -> str:
+    def describe_standing(self, alive: Mapping[int, int]) -> Steps[str]:
         """Say who waits for whom in a job that stands still; empty for one that does not."""
         now = time.monotonic()
         self._note_alive(alive, now)
@@ -196,7 +198,8 @@ class StallWatch:
             members = self._list_members()
             standing = self._find_standing(members, now)
             if standing is not None:
-                return "; ".join(self._describe(members, standing.wait, now)[1])
+                _, parts = yield from self._describe(members, standing.wait, now)
+                return "; ".join(parts)
         return ""
 
     def _list_members(self) -> List[JoinedProcess]:
@@ -214,7 +217,7 @@ class StallWatch:
         if dict(alive) != self._alive:  # the end of a rank is a sign of life
             self._sign, self._alive = now, dict(alive)
 
-    def _note(self, now: float) -> Optional[StallNote]:
+    def _note(self, now: float) -> Steps[Optional[StallNote]]:
         """Note what stands still for long, once and then after twice the time."""
         members = self._list_members()
         standing = self._find_standing(members, now)
@@ -224,7 +227,7 @@ class StallWatch:
         if age_s < self._asked.get(about, limit_s):
             return None
         self._asked = {about: _next_limit(limit_s, age_s)}
-        subject, parts = self._describe(members, wait, now)
+        subject, parts = yield from self._describe(members, wait, now)
         if not parts or age_s < self._noted.get(subject, limit_s):
             return None
         self._noted[subject] = _next_limit(limit_s, age_s)
@@ -248,13 +251,14 @@ class StallWatch:
         pauses = (max(0.0, ended - max(began, since)) for began, ended in self._pauses)
         return now - since - sum(pauses)
 
-    def _report_stall(self, now: float) -> Stalled:
+    def _report_stall(self, now: float) -> Steps[Stalled]:
         """Write down what each rank does, and say it in a sentence."""
         families = {rank: self._processes.of(rank, self._alive[rank]) for rank in self._alive}
         # Before the stacks, whose signal wakes whoever writes them.
         blocks = {rank: self._describe_rank(rank, families[rank], now) for rank in sorted(families)}
         folders = {rank: self._job.of(rank).folder for rank in families}
-        stacks = collect_stacks(
+        ended = [rank.rank for rank in self._job.ranks if rank.rank not in self._alive]
+        stacks = yield from collect_stacks(
             [(process, folders[rank]) for rank, family in families.items() for process in family]
         )
         lines = []
@@ -262,11 +266,11 @@ class StallWatch:
             written = [stacks[process.pid] for process in families[rank] if process.pid in stacks]
             text = "\n".join(written)
             lines.append(f"{block}\n{text}" if text else block)
-        ended = [rank.rank for rank in self._job.ranks if rank.rank not in self._alive]
         if ended:
             lines.append(f"Exited with code 0 before that: {_name(ended)}.")
         members = self._list_members()
-        _, parts = self._describe(members, _find_longest_wait(members), now, stacks)
+        wait = _find_longest_wait(members)
+        _, parts = yield from self._describe(members, wait, now, stacks)
         head = f"The job stalled: {_describe_silence(self._timeout_s or 0.0)}"
         sentence = "; ".join([head, *parts]) + "."
         path = os.path.join(self._job.folder, REPORT_NAME)
@@ -285,7 +289,7 @@ class StallWatch:
         now: float,
         stacks: Optional[Mapping[int, str]] = None,
         is_about_all: bool = False,
-    ) -> Tuple[Any, List[str]]:
+    ) -> Steps[Tuple[Any, List[str]]]:
         """Say who waits for whom, or where everybody is.
 
         Args:
@@ -316,7 +320,7 @@ class StallWatch:
         if wait is not None and not awaited and not is_elsewhere:
             return None, []  # they have come meanwhile
         is_part = wait is not None and not is_about_all
-        places = self._locate(awaited if is_part else late, others, stacks)
+        places = yield from self._locate(awaited if is_part else late, others, stacks)
         line = "" if wait is None else _shorten(wait.place, self._job)
         is_same = bool(line) and {place.line for place in places.values()} == {line}
         if is_same and not is_elsewhere and wait is not None and wait.is_first:
@@ -350,7 +354,7 @@ class StallWatch:
         ranks: Iterable[int],
         members: Mapping[int, JoinedProcess],
         stacks: Optional[Mapping[int, str]],
-    ) -> "Dict[int, _Place]":
+    ) -> "Steps[Dict[int, _Place]]":
         """Say of each rank where it is, by its stack or else by its process."""
         families: Dict[int, List[psutil.Process]] = {}
         for rank in ranks:
@@ -360,7 +364,7 @@ class StallWatch:
             # Ranks below a script, of which the launcher has started one, all have its folder.
             first = self._job.ranks[0].folder
             folders = {rank.rank: rank.folder for rank in self._job.ranks}
-            stacks = collect_stacks(
+            stacks = yield from collect_stacks(
                 [
                     (process, folders.get(rank, first))
                     for rank, family in families.items()

@@ -45,6 +45,11 @@ class GuardedRank(NamedTuple):
         return os.fsdecode(self.environment.get(os.fsencode(RANK_FOLDER), b""))
 
     @property
+    def rank_id(self) -> str:
+        """The RANK_ID that it gets; may be empty."""
+        return os.fsdecode(self.environment.get(b"RANK_ID", b""))
+
+    @property
     def logs(self) -> Tuple[str, ...]:
         """Its log files; empty for an attached rank."""
         return tuple(os.fsdecode(log) for log in (self.stdout, self.stderr) if log)

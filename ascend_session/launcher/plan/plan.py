@@ -84,7 +84,7 @@ class Plan(NamedTuple):
         run: Name of the launch and of its folder, the same for all its attempts.
         attempt: Number of the attempt, from 1.
         folder: The attempt's own folder, absolute; the ranks' are below that.
-        ranks: The ranks of this node, in order.
+        ranks: The ranks of this node, in order; what becomes of each is noted in it later.
         shown: Those whose output is shown.
         removed: Variables that the ranks do not inherit, each with the reason.
         notes: What the user should know, in sentences.

@@ -234,7 +234,7 @@ def _have_started_ranks(plan: Plan, attempt: Attempt) -> bool:
         return True
     if plan.size != 1:
         return False
-    from ascend_session.launcher.job.script_ranks import read_announced_size
+    from ascend_session.launcher.verdict.script_ranks import read_announced_size
 
     planned = plan.ranks[0]
     return bool(read_announced_size(planned.command, planned.cwd))
