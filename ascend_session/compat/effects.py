@@ -71,6 +71,7 @@ def describe_loops(
     loops: Mapping[int, int],
     fed: Sequence[str] = (),
     shared: Sequence[str] = (),
+    part: str = "",
 ) -> List[SessionOption]:
     """Return options in which iterations_per_loop says whether it was in force in the session.
 
@@ -82,10 +83,11 @@ def describe_loops(
         loops: The loops of the session (`sessions.ScriptSession`).
         fed: Placeholders of more than a scalar that its loops were fed.
         shared: Operators of the host whose values all steps of a run have shared.
+        part: Why the training ends within a run, in a sentence; else empty.
     """
     is_estimators = any(option.effect == "default" for option in options)
     return [
-        _describe_loop(option, loops, is_estimators, fed, shared)
+        _describe_loop(option, loops, is_estimators, fed, shared, part)
         if option.key == "iterations_per_loop"
         and option.effect in ("device", "warning", "silent", "differs")
         else option
@@ -99,6 +101,7 @@ def _describe_loop(
     is_estimators: bool,
     fed: Sequence[str],
     shared: Sequence[str],
+    part: str,
 ) -> SessionOption:
     written = f"{option.key}={option.value}"
     runs = [_describe_runs(count, steps) for steps, count in sorted(loops.items()) if count]
@@ -121,6 +124,8 @@ def _describe_loop(
             "read an initializable iterator, or run one step a run."
         )
         return option._replace(effect="differs", why=why)
+    if runs and part:
+        return option._replace(effect="differs", why=part)
     if runs:
         is_remark = option.key in option.why and option.effect != "differs"
         on_device = f" On a device, {option.why}" if is_remark else ""

@@ -38,6 +38,7 @@ class ScriptSession:
             the run failed. A loop that was made but never run has 0 runs.
         fed: Placeholders of more than a scalar that its loops were fed.
         shared: Operators of the host whose values all steps of a loop's run have shared.
+        part: Why its training ends within a run, in a sentence; else empty.
     """
 
     number: int
@@ -51,6 +52,7 @@ class ScriptSession:
     loops: Dict[int, int] = field(default_factory=dict)
     fed: List[str] = field(default_factory=list)
     shared: List[str] = field(default_factory=list)
+    part: str = ""
     _checked_count: int = 0  # operators
     _reported: Set[Any] = field(default_factory=set)  # options with a finding about operators
 
@@ -59,7 +61,7 @@ class ScriptSession:
         """Its options, each with its effect so far."""
         if self.is_refused:
             return self.options
-        return describe_loops(self.options, self.loops, self.fed, self.shared)
+        return describe_loops(self.options, self.loops, self.fed, self.shared, self.part)
 
     def as_dict(self) -> Dict[str, Any]:
         """Return the session, as far as it has come, as plain values."""
@@ -74,6 +76,7 @@ class ScriptSession:
             "loops": self.loops,
             "fed": self.fed,
             "shared": self.shared,
+            "part": self.part,
             "graph": self.verdict.graph,
         }
 
@@ -83,8 +86,11 @@ class ScriptSession:
             return
         operations = graph.get_operations()[self._checked_count :]
         self._checked_count += len(operations)
+        ignored = {option.key for option in self.options if option.effect == "silent"}
         for finding in find_unsupported(operations, self.verdict.values, os.environ):
             effect = "refused" if finding.severity == ERROR else "warning"
+            if effect == "warning" and finding.option in ignored:
+                continue
             if finding.option not in self._reported:
                 self._reported.add(finding.option)
                 self.verdict.graph.setdefault(effect, []).append(str(finding))
@@ -139,6 +145,11 @@ class SessionLog:
         """Note that a session has a loop of so many steps."""
         if session in self._known:
             self._known[session].loops.setdefault(steps, 0)
+
+    def note_part(self, session: Any, sentence: str) -> None:
+        """Note that the training of a session ends within a run of its loop."""
+        if session in self._known:
+            self._known[session].part = sentence
 
     def note_run(
         self, session: Any, steps: int, fed: Sequence[str] = (), shared: Sequence[str] = ()

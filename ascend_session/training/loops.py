@@ -8,7 +8,7 @@ the host does. All steps get the same ``feed_dict``, and the same batch unless t
 import functools
 import sys
 import weakref
-from typing import Any, MutableMapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, MutableMapping, NamedTuple, Optional, Tuple
 
 from ascend_session.backends._tensorflow import tf1, walk_inputs
 from ascend_session.backends.base import Loop
@@ -24,8 +24,9 @@ from ascend_session.vendor import ITERATION_OP
 
 _ATTRIBUTE = "_ascend_session_loop"  # of a graph, and of the method that is replaced
 
-# Sessions whose loop has not run yet: the looped operation, and the steps of a run.
-_loops: MutableMapping[Any, Tuple[Any, int]] = weakref.WeakKeyDictionary()
+# Sessions whose loop has not run yet: the looped operation, the steps of a run, who hears of it.
+_Note = Callable[[str], None]
+_loops: MutableMapping[Any, Tuple[Any, int, Optional[_Note]]] = weakref.WeakKeyDictionary()
 
 
 class _LoopOfGraph(NamedTuple):
@@ -98,7 +99,7 @@ def iterations_per_loop(session: Any, train_op: Any, n: int) -> Any:
     return operation if looped is None else looped.loop.operation
 
 
-def watch_stop(session: Any, operation: Any, n: int) -> None:
+def watch_stop(session: Any, operation: Any, n: int, note: Optional[_Note] = None) -> None:
     """Warn before the first run of a loop if the session is to stop within one of its runs.
 
     A StopAtStepHook stops it, which estimators make of ``steps`` and ``max_steps``, too. By then
@@ -108,8 +109,9 @@ def watch_stop(session: Any, operation: Any, n: int) -> None:
         session: The ``tf.Session`` behind the one with hooks.
         operation: The looped operation.
         n: Steps of a run.
+        note: Called with the warning's text, too.
     """
-    _loops[session] = (weakref.ref(operation), n)
+    _loops[session] = (weakref.ref(operation), n, note)
     hook = tf1().train.StopAtStepHook
     original = hook.before_run
     if getattr(original, _ATTRIBUTE, False):
@@ -119,23 +121,28 @@ def watch_stop(session: Any, operation: Any, n: int) -> None:
     def before_run(self: Any, run_context: Any) -> Any:
         running = run_context.session
         if running in _loops:
-            looped, steps = _loops[running]
+            looped, steps, note = _loops[running]
             fetched = list_fetched(running.graph, run_context.original_args.fetches)
             if any(each is looped() for each in walk_inputs(*fetched)):
                 del _loops[running]
-                _warn_of_part(self, int(running.run(self._global_step_tensor)), steps)
+                first = int(running.run(self._global_step_tensor))
+                text = _describe_part(self, first, steps)
+                if text:
+                    warn_at(user_line(sys._getframe()), text)
+                    if note is not None:
+                        note(text)
         return original(self, run_context)
 
     setattr(before_run, _ATTRIBUTE, True)
     hook.before_run = before_run
 
 
-def _warn_of_part(hook: Any, first: int, n: int) -> None:
-    """Warn if a StopAtStepHook stops a training that begins with step ``first`` within a run."""
+def _describe_part(hook: Any, first: int, n: int) -> str:
+    """Say that a hook stops a training that begins with step ``first`` within a run, or ``""``."""
     steps = hook._last_step - first
     most = steps + -steps % n
     if steps <= 0 or steps == most:
-        return
+        return ""
     if hook._num_steps is None:
         how, stops, begin = (
             f"from step {first} is to stop at step {hook._last_step}",
@@ -145,10 +152,9 @@ def _warn_of_part(hook: Any, first: int, n: int) -> None:
     else:
         how, stops, begin = f"is to make {steps} steps", "makes", 0
     better = join_words([str(begin + each) for each in (most - n, most) if each], "or")
-    warn_at(
-        user_line(sys._getframe()),
+    return (
         f"Training {how}, but each run makes {n} (iterations_per_loop={n}): it {stops} "
-        f"{begin + most}. Use {better}, or another iterations_per_loop.",
+        f"{begin + most}. Use {better}, or another iterations_per_loop."
     )
 
 

@@ -726,6 +726,7 @@ with tf.Session(config=options({})) as s:
 VARIABLE = "w = tf.get_variable('w', [3], use_resource=True)\n"
 OLD = "w = tf.get_variable('w', [3], use_resource=False)\n"
 CASE = "x = tf.cond(tf.reduce_sum(w) > 0, lambda: w * 2, lambda: w * 3)\n"
+TRAINING = "x = tf.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_sum(w))\n"
 
 
 @pytest.mark.parametrize(
@@ -752,9 +753,7 @@ CASE = "x = tf.cond(tf.reduce_sum(w) > 0, lambda: w * 2, lambda: w * 3)\n"
             "Dynamic shapes need control flow version 2",
         ),
         (
-            OLD
-            + "x = tf.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_sum(w))\n"
-            + LOOKUP.format("graph_max_parallel_model_num=4"),
+            OLD + TRAINING + LOOKUP.format("graph_max_parallel_model_num=4"),
             "Accepted on a device, with a warning:",
             "graph_max_parallel_model_num=4 is for online inference, and this graph trains",
         ),
@@ -782,6 +781,7 @@ def test_operators_that_a_device_does_not_run_with_these_options_are_reported(
         + LOOKUP.format("dynamic_input=True, dynamic_graph_execute_mode='lazy_recompile'"),
         "tf.enable_control_flow_v2()\n" + VARIABLE + CASE + LOOKUP.format("dynamic_input=True"),
         OLD + "x = w * 2\n" + LOOKUP.format("graph_max_parallel_model_num=4"),
+        OLD + TRAINING + LOOKUP.format("quant_dumpable='1'"),  # which is ignored without a dump
     ],
 )
 def test_nothing_is_said_of_operators_that_a_device_runs(run: Any, script: str) -> None:

@@ -106,7 +106,9 @@ def test_its_sessions_have_the_configurations_options(tf: Any, tmp_path: Any) ->
 
 
 @has_estimators
-def test_an_evaluation_is_not_told_to_make_a_loop(tmp_path: Any, forking_python: str) -> None:
+def test_the_report_says_of_each_session_how_its_loop_ended(
+    tmp_path: Any, forking_python: str
+) -> None:
     script = """
 import tensorflow.compat.v1 as tf
 from npu_bridge.npu_init import *
@@ -124,6 +126,7 @@ config = NPURunConfig(model_dir="out", iterations_per_loop=2)
 estimator = NPUEstimator(model, config=config)
 estimator.train(data, max_steps=2)
 estimator.evaluate(data)
+estimator.train(data, max_steps=3)
 """
     ended = run_script(
         tmp_path, script, python=forking_python, asked="backend=stub\njson=report.json"
@@ -137,6 +140,12 @@ estimator.evaluate(data)
             "2",
             "device",
             "iterations_per_loop=2 is for training; this session makes one step a run.",
+        ),
+        (
+            "3",
+            "differs",
+            "Training from step 2 is to stop at step 3, but each run makes 2 "
+            "(iterations_per_loop=2): it stops at 4. Use 4, or another iterations_per_loop.",
         ),
     ]
 

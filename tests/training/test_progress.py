@@ -19,6 +19,7 @@ from ascend_session.training import (
     progress,
 )
 from tests.channels import Launcher
+from tests.compat.surface import of_estimator
 
 _STEP_S = 0.25
 
@@ -246,7 +247,7 @@ def test_a_negative_step_is_refused() -> None:
         note_step(-1)
 
 
-@pytest.mark.parametrize("hook", ["check", "loss", "loop"])
+@pytest.mark.parametrize("hook", ["check", "loss", "loop", "npu_bridge"])
 @pytest.mark.filterwarnings("ignore:The configuration of this session does not set")
 def test_hooks_note_the_global_step(tf: Any, rank: Rank, monkeypatch: Any, hook: str) -> None:
     for name in ("LOSS_NOW", "TARGET_LOSS"):
@@ -256,6 +257,8 @@ def test_hooks_note_the_global_step(tf: Any, rank: Rank, monkeypatch: Any, hook:
         made = 1
         if hook == "check":
             own: Any = CheckRanksHook()
+        elif hook == "npu_bridge":
+            own = of_estimator("npu_hook").NPUBroadcastGlobalVariablesHook(0, 0)
         elif hook == "loss":
             own = TellMeStepOrLossHook(loss=tf.constant(2.0, name="loss"), final_loss=1.0)
         else:

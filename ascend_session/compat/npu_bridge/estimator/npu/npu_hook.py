@@ -14,6 +14,8 @@ from ascend_session.compat.optimizers import broadcast_values
 from ascend_session.compat.signatures import keep_arguments, with_signature
 from ascend_session.compat.tensorflow_names import tf as tf1
 from ascend_session.compat.vendor_modules import mirror
+from ascend_session.training.progress import note_step_of_hook
+from ascend_session.training.step_hook import StepHook
 from ascend_session.vendor import ITERATION_OP
 
 _Hook: Any = tf1.train.SessionRunHook
@@ -47,7 +49,7 @@ class NPUShutDownHook(_Hook):  # type: ignore[misc]
         session.run(self._shutdown_npu_op)
 
 
-class NPUBroadcastGlobalVariablesHook(_Hook):  # type: ignore[misc]
+class NPUBroadcastGlobalVariablesHook(StepHook):
     """Broadcasts the root's trainable variables to all ranks in a new session.
 
     Other variables are not broadcast, as with the vendor's hook.
@@ -67,6 +69,7 @@ class NPUBroadcastGlobalVariablesHook(_Hook):  # type: ignore[misc]
 
     def begin(self) -> None:
         """Add the broadcast."""
+        super().begin()
         if self._rank_size > 1:
             self._bcast_op = broadcast_global_variables(self._root_rank)
 
@@ -91,10 +94,11 @@ class NPUCheckpointSaverHook(_SaverHook):  # type: ignore[misc]
         """Log the step, then save if it is due."""
         step = run_context.session.run(self._global_step_tensor)
         tf1.logging.info("global_step...%s", step)
+        note_step_of_hook(step)
         super().after_run(run_context, run_values)
 
 
-class SetIterationsVarHook(_Hook):  # type: ignore[misc]
+class SetIterationsVarHook(StepHook):
     """Has each run of the operation ``IterationOp`` make several steps.
 
     Hooks and other fetches see the last step, as on a device.
@@ -114,6 +118,7 @@ class SetIterationsVarHook(_Hook):  # type: ignore[misc]
         Raises:
             UnsupportedError: For a step that cannot be repeated in a run.
         """
+        super().begin()
         self._variables = [util.create_or_get_var(name) for name in util.LOOP_VARIABLES]
         graph = tf1.get_default_graph()
         names = [operation.name for operation in graph.get_operations()]
