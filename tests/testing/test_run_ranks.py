@@ -100,8 +100,8 @@ def test_of_ranks_that_wait_for_each_other_the_sentence_comes_first_and_once(tf)
     with pytest.raises(CollectiveError, match=r"rank 0 runs .*; rank 1 runs ") as caught:
         run_ranks(disagree, 2)
     lines = str(caught.value).splitlines()
-    assert "The job cannot continue: the ranks disagree about" in lines[0]
-    assert sum("The job cannot continue" in line for line in lines) == 1
+    assert lines[0].startswith("The ranks disagree about")
+    assert sum("disagree about" in line for line in lines) == 1
     assert any("(disagree)" in line for line in lines)
     assert len(lines) < 15
 
