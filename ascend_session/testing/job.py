@@ -8,6 +8,7 @@ import time
 from typing import Any, Dict, Mapping, NamedTuple, Optional
 
 from ascend_session.errors import JobError, RanksTimeoutError
+from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.testing.environment import clean_environment
 from ascend_session.testing.rank import DEADLINE, FOLDER
 
@@ -31,6 +32,12 @@ class JobEnd(NamedTuple):
     rank: Optional[int]
     message: str
     details: str
+
+
+def _repeats(line: str, sentence: str) -> bool:
+    """True if a line has what the sentence says, as an exception's has, perhaps with a heading."""
+    _, heading, rest = line.strip().rpartition(JOB_CANNOT_GO_ON)
+    return (rest[1:] if heading else rest) in sentence  # the sentence begins with a capital
 
 
 def run_job(
@@ -92,8 +99,7 @@ def run_job(
             "a longer timeout.",
         )
     cause = attempt["cause"] or {"rank": None, "said": "", "place": [], "tail": []}
-    # The last line has the exception once more.
-    place = [line for line in cause["place"] if line.strip() not in cause["said"]]
+    place = [line for line in cause["place"] if not _repeats(line, cause["said"])]
     details = "\n".join(place or cause["tail"])
     return JobEnd(result["code"], cause["rank"], cause["said"], details)
 
