@@ -13,6 +13,11 @@ from ascend_session.launcher.verdict.saved import find_beside, find_launch_of, f
 from tests.launcher.supervised import config
 
 _FAILS = "if rank: raise ValueError('no data')"
+_NOTES_STEPS = """
+from ascend_session import channel
+pace = {"first_step_s": 1.5, "steps": 8, "seconds": 2.0, "samples": 64.0}
+channel.send("step", step=9, total=None, time=3.0, pace=pace)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +69,10 @@ def test_one_that_was_moved_has_the_paths_of_today(job: Path) -> None:
     ]
 
 
-def test_the_result_is_read_as_it_was_written(tmp_path: Path) -> None:
-    result = launch(config(tmp_path, _FAILS, 2))
+@pytest.mark.parametrize("code", [_FAILS, _NOTES_STEPS, _NOTES_STEPS + _FAILS])
+def test_the_result_is_read_as_it_was_written(tmp_path: Path, code: str) -> None:
+    result = launch(config(tmp_path, code, 2))
+    assert (result.attempts[0].pace is None) == (code == _FAILS)
     saved = _find(tmp_path / "logs")
     assert saved.result is not None
     assert str(saved.result) == str(result)
@@ -103,15 +110,15 @@ def test_one_that_is_missing_leaves_the_logs_of_the_last_attempt(job: Path) -> N
 
 def test_what_a_newer_version_adds_is_left_out(job: Path) -> None:
     def add(values: Dict[str, Any]) -> None:
-        values["pace"] = {"steps": 3}
-        values["attempts"][0]["pace"] = [1]
-        values["attempts"][0]["cause"]["pace"] = None
-        values["attempts"][0]["ranks"][1]["error"]["pace"] = 1.0
+        values["mood"] = {"steps": 3}
+        values["attempts"][0]["mood"] = [1]
+        values["attempts"][0]["cause"]["mood"] = None
+        values["attempts"][0]["ranks"][1]["error"]["mood"] = 1.0
 
     _change(job, add)
     saved = _find(job)
     assert saved.result is not None
-    assert saved.values["pace"] == {"steps": 3}
+    assert saved.values["mood"] == {"steps": 3}
 
 
 @pytest.mark.parametrize(
@@ -121,7 +128,11 @@ def test_what_a_newer_version_adds_is_left_out(job: Path) -> None:
         lambda values: values["attempts"][0]["cause"].update(rank=7),
         lambda values: values["attempts"][0]["cause"].update(failure_class="worse"),
         lambda values: values["attempts"][0].update(ranks=[]),
+        lambda values: values["attempts"][0]["ranks"][0].update(rank=-1),
+        lambda values: values["attempts"][0]["ranks"].reverse(),
         lambda values: values["attempts"][0].update(started="now"),
+        lambda values: values["attempts"][0].update(ended=float("inf")),
+        lambda values: values["attempts"][0].update(pace={"steps": 3}),
         lambda values: values.update(notes=[1]),
         lambda values: values["attempts"][0]["cause"].pop("said"),
     ],

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Tuple
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
 
 from ascend_session.backends.exchange.lateness import ReportedGaps
 from ascend_session.launcher.job.events import BackgroundEnded, NotBound, Repeated, ScriptRank
@@ -63,7 +63,8 @@ class Cause:
         return values
 
 
-class Pace(NamedTuple):
+@dataclass(frozen=True)
+class Pace:
     """How fast an attempt has trained; what counts stands in `training.progress`.
 
     The ranks make their steps together, so that the one of which least time counts gives the pace:
@@ -203,5 +204,5 @@ class Attempt:
             "first_step": self.first_step,
             "is_one_model": self.is_one_model,
             "late_shares": self.late_shares,
-            "pace": None if self.pace is None else self.pace._asdict(),
+            "pace": None if self.pace is None else asdict(self.pace),
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Type, TypeVar
@@ -12,7 +13,7 @@ from ascend_session.failures.failure import Definition, Failure, FailureClass
 from ascend_session.failures.record import ErrorRecord, Frame
 from ascend_session.failures.scanner import look_up
 from ascend_session.files import read_end
-from ascend_session.launcher.job.attempt import Attempt, Cause
+from ascend_session.launcher.job.attempt import Attempt, Cause, Pace
 from ascend_session.launcher.plan.rank import LaunchRank
 from ascend_session.launcher.verdict.result import RESULT_NAME, LaunchResult
 
@@ -196,12 +197,15 @@ def _restore_result(values: Dict[str, Any]) -> LaunchResult:
 
 def _restore_attempt(values: Dict[str, Any]) -> Attempt:
     ranks = tuple(map(_restore_rank, values["ranks"]))
-    if not ranks:
-        raise ValueError("An attempt has ranks.")
+    numbers = [rank.rank for rank in ranks]
+    if not numbers or numbers[0] < 0 or numbers != [*range(numbers[0], numbers[0] + len(ranks))]:
+        raise ValueError("An attempt has ranks, which are numbered without a gap.")
     cause = values["cause"] and _restore_cause(values["cause"])
-    if cause is not None and cause.rank not in (None, *(rank.rank for rank in ranks)):
+    if cause is not None and cause.rank not in (None, *numbers):
         raise ValueError("The cause is a rank of another attempt.")
-    return _restore(Attempt, values, ranks=ranks, cause=cause)
+    pace = values.get("pace")
+    pace = pace and _restore(Pace, pace)
+    return _restore(Attempt, values, ranks=ranks, cause=cause, pace=pace)
 
 
 def _restore_rank(values: Dict[str, Any]) -> LaunchRank:
@@ -252,5 +256,7 @@ def _fits(value: Any, annotation: str) -> bool:
     if outer == "Tuple":
         within = inner.replace(", ...", "")
         return isinstance(value, tuple) and all(_fits(each, within) for each in value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return False
     is_bool = isinstance(value, bool)
     return isinstance(value, _TYPES[annotation]) and is_bool == (annotation == "bool")
