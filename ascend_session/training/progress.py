@@ -58,9 +58,16 @@ def note_step(step: int, of: Optional[int] = None, samples: Optional[float] = No
     _note(number, total, 0.0 if samples is None else float(samples), is_by_hook=False)
 
 
-def note_step_of_hook(step: int, of: Optional[int] = None) -> None:
-    """Report a step as `note_step` does, unless the script calls that itself."""
-    _note(int(step), None if of is None else int(of), 0.0, is_by_hook=True)
+def note_step_of_hook(step: int, of: Optional[int] = None, begun_s: Optional[float] = None) -> None:
+    """Report a step as `note_step` does, unless the script calls that itself.
+
+    Args:
+        step: As for `note_step`.
+        of: As for `note_step`.
+        begun_s: When the run began that has made the step, by `time.monotonic`, if that is known:
+            other hooks may have run the session since.
+    """
+    _note(int(step), None if of is None else int(of), 0.0, True, begun_s)
 
 
 def _check_integer(name: str, value: Any) -> int:
@@ -97,14 +104,15 @@ class _Pace:
     Args:
         step: The first one, which was made just now.
         is_by_hook: Whether a hook has noted it.
+        begun_s: When its run began, if that is known.
     """
 
-    def __init__(self, step: int, is_by_hook: bool) -> None:
+    def __init__(self, step: int, is_by_hook: bool, begun_s: Optional[float]) -> None:
         self.is_by_hook = is_by_hook
         self.thread = threading.get_ident()
         self._kinds: Dict[float, _Steps] = {}
         self._latest: Optional[_Steps] = None
-        self._first_s = time.monotonic()
+        self._begun_s, self._first_s = begun_s, time.monotonic()
         self._begins: List[float] = runs.list_begins()
         self._was_paused = bool(channel.count_pauses())
         self._mark(step)
@@ -148,6 +156,8 @@ class _Pace:
 
     def _measure_first(self, usual: _Steps) -> Optional[float]:
         """Return the seconds of the first step: the runs before its end, as many as usual."""
+        if self._begun_s is not None and not self._was_paused:
+            return self._first_s - self._begun_s
         run_count = usual.runs // usual.calls
         are_steps_apart = usual.steps == usual.calls or run_count == 1  # or this is no first step
         if self._was_paused or not are_steps_apart or not 0 < run_count <= len(self._begins):
@@ -165,13 +175,19 @@ class _State:
     is_known_at_exit = False
 
 
-def _note(step: int, total: Optional[int], samples: float, is_by_hook: bool) -> None:
+def _note(
+    step: int,
+    total: Optional[int],
+    samples: float,
+    is_by_hook: bool,
+    begun_s: Optional[float] = None,
+) -> None:
     if not channel.is_below_launch():
         return
     with _State.lock:
         pace = _State.pace
         if pace is None or (pace.is_by_hook and not is_by_hook):
-            pace = _State.pace = _Pace(step, is_by_hook)
+            pace = _State.pace = _Pace(step, is_by_hook, begun_s)
         elif is_by_hook and not pace.is_by_hook:
             return
         elif pace.thread == threading.get_ident():

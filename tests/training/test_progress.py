@@ -18,6 +18,7 @@ from ascend_session.training import (
     note_step,
     progress,
 )
+from ascend_session.training.step_hook import StepHook
 from tests.channels import Launcher
 from tests.compat.surface import of_estimator
 
@@ -273,3 +274,31 @@ def test_hooks_note_the_global_step(tf: Any, rank: Rank, monkeypatch: Any, hook:
     # The step is read beside the run that makes it.
     assert last["step"] in (6 * made, 6 * made - 1, 5 * made)
     assert 4 * made <= last["pace"]["steps"] <= 6 * made
+
+
+def test_the_first_step_has_its_time_although_a_hook_runs_the_session_after_it(
+    tf: Any, rank: Rank
+) -> None:
+    class Reads(tf.train.SessionRunHook):  # type: ignore[misc,name-defined]
+        """Reads the step after the first run, as the hook of TensorFlow that saves summaries."""
+
+        has_read = False
+
+        def begin(self) -> None:
+            self.step = tf.train.get_global_step()
+
+        def after_run(self, run_context: Any, run_values: Any) -> None:
+            if not self.has_read:
+                self.has_read = True
+                run_context.session.run(self.step)
+
+    with tf.Graph().as_default():
+        passes = tf.py_func(lambda: rank.clock.let_pass(2.0) or np.int64(0), [], tf.int64)
+        with tf.control_dependencies([passes]):
+            train_op = tf.train.get_or_create_global_step().assign_add(1)
+        with tf.train.MonitoredSession(hooks=[Reads(), StepHook()]) as sess:
+            for _ in range(6):
+                sess.run(train_op)
+    pace = rank.end()
+    assert pace is not None
+    assert pace["first_step_s"] == pytest.approx(2.0)
