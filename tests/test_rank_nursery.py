@@ -56,8 +56,8 @@ def test_a_stand_in_that_dies_while_its_rank_is_forked_takes_it_along(
 ) -> None:
     script = tmp_path / "waits.py"
     script.write_text("import signal\nsignal.pause()\n")
-    words = {"words": [str(script)], "env": dict(os.environ), "cwd": str(tmp_path)}
-    request = json.dumps(words).encode()
+    asked = {"words": [str(script)], "pid": os.getpid(), "env": dict(os.environ)}
+    request = json.dumps({**asked, "cwd": str(tmp_path)}).encode()
     _send(link, pipe[1], request, len(request))
     link.close()
     _assert_closed(pipe[0])

@@ -42,7 +42,7 @@ def test_an_error_comes_last_with_what_to_do_and_the_code_is_one(call, healthy):
     assert called.code == 1
     *_, said, hint, _, verdict = called.out.splitlines()
     assert said.split()[:2] == ["error", "holders"]
-    assert "End it (kill 4321), wait until it is free (--wait-for-devices=10m)" in hint
+    assert "Stop it (kill 4321), wait until it is free (--wait-for-devices=10m)" in hint
     assert verdict.endswith(": 1 error, 0 warnings, 0 not checked.")
 
 

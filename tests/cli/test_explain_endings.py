@@ -160,7 +160,7 @@ ENDINGS = {
     "a huge line": Ending("if rank: say('x' * 3000000); sys.exit(1)", "exited with code 1"),
     "no output": Ending("os.close(1), os.close(2)\nif rank: os._exit(9)", "exited with code 9"),
     "a stall": Ending(
-        "if rank: signal.pause()", "stall", rank=None, options={"stall_timeout": 1.5}
+        "while rank: signal.pause()", "stall", rank=None, options={"stall_timeout": 1.5}
     ),
 }
 

@@ -110,7 +110,7 @@ def test_a_refusal_is_an_object_on_stdout_with_json(program, healthy):
     (one,) = found["findings"]
     assert (one["check"], one["severity"]) == ("holders", "error")
     assert one["said"] == found["refused"]
-    assert "End it (kill 4321)" in one["hint"]
+    assert "Stop it (kill 4321)" in one["hint"]
     wrong = program(*_words(healthy, "--json", "-n", "9", "--show", "x"), **healthy.environ)
     assert json.loads(wrong.out)["code"] == wrong.code == 2
 

@@ -65,7 +65,7 @@ def test_it_is_not_started_and_the_result_says_why(held_later: Healthy) -> None:
     assert (result.code, len(result.attempts)) == (1, 1)
     (note,) = [note for note in result.notes if note.startswith("Attempt 2 was not started: ")]
     assert "device 1 (/dev/davinci1) is held by process 4321 (other)" in note.lower()
-    assert "End it (kill 4321), wait until it is free" in note
+    assert "Stop it (kill 4321), wait until it is free" in note
 
 
 def test_it_waits_for_them_if_that_was_asked_for(held_later: Healthy) -> None:

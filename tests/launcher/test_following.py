@@ -287,7 +287,7 @@ def test_a_log_file_that_cannot_be_made_is_an_error_before_anything_starts(tmp_p
     with Shown().begin() as shown:
         output = shown.output(3, range(3))
         with pytest.raises(
-            JobError, match=r"stderr\.log cannot be made: Is a directory"
+            JobError, match=r"stderr\.log cannot be created: Is a directory"
         ) as refused:
             output.follow(ranks)
         shown.text()

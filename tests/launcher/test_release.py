@@ -31,7 +31,7 @@ def test_each_device_that_is_held_is_named_with_its_holder(bench: Bench, planned
     assert note_held_devices(planned, 0) == [
         f"After the job, device {logical} (/dev/davinci{physical}) is held by process 4321 "
         f"(python3 train.py) of user {USER}; another job there may fail until that process has "
-        "ended."
+        "exited."
         for logical, physical in ((0, 4), (1, 5))
     ]
 

@@ -213,7 +213,7 @@ def test_ranks_stop_and_go_on_with_the_launcher(tmp_path: Path, launchers: List[
     launcher.process.send_signal(signal.SIGCONT)
     said = launcher.end()
     assert launcher.process.returncode == 0, said
-    assert "The ranks were stopped for" in said
+    assert "The ranks were suspended for" in said
 
 
 def test_ctrl_z_twice_at_once_stops_the_launcher_once() -> None:

@@ -244,7 +244,7 @@ import signal
 os.kill(os.getpid(), signal.SIGSTOP) if rank == 0 else wait_in(ranks=[0, 1])
 """
     (note,) = jobs.notes(code, ranks=2)
-    assert re.match(r"rank 0 is stopped \(`kill -CONT \d+` lets it go on\); rank 1 has ", note)
+    assert re.match(r"rank 0 is stopped \(`kill -CONT \d+` continues it\); rank 1 has ", note)
 
 
 def test_ranks_in_different_collectives_are_said_to_wait_for_each_other(jobs: Jobs) -> None:

@@ -135,4 +135,4 @@ def test_two_nodes_of_the_same_number_are_not_both_let_in(
         nodes = [Node(tmp_path, number, MEETING, ended=ended, **asked) for number in (0, 1, 1)]
         assert ended.wait(PATIENCE)
     logs = "".join(text for node in nodes for text in said(node.result(), "stderr"))
-    assert "Give each process a RANK_ID of its own" in logs
+    assert "Give each process its own RANK_ID" in logs

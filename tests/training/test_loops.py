@@ -144,7 +144,7 @@ def test_a_partial_run_of_it_is_refused(tf: Any) -> None:
 def test_two_loops_in_one_run_are_refused(tf: Any) -> None:
     with tf.Session() as sess:
         loops = [HostLoop(tf.no_op(), 3, sess).operation for _ in range(2)]
-        with pytest.raises(UnsupportedError, match=r"IterationOp, IterationOp_1.*knows one"):
+        with pytest.raises(UnsupportedError, match=r"IterationOp, IterationOp_1.*supports one"):
             sess.run(loops)
 
 
@@ -677,7 +677,7 @@ class TestWhatTheHostFeeds:
         else:
             with tf.control_dependencies([iterator.get_next()]):
                 train = tf.assign_add(total, 1)
-        with pytest.raises(UnsupportedError, match="cannot be handed on"):
+        with pytest.raises(UnsupportedError, match="cannot be passed from one step to the next"):
             with ascend_session(options(3)) as sess:
                 iterations_per_loop(sess, train, 3)
 

@@ -165,7 +165,7 @@ class Attempt:
     model_notes: Tuple[str, ...] = ()
     late_shares: Tuple[float, ...] = ()
     slow_rank: Optional[int] = None
-    gaps: ReportedGaps = field(default_factory=lambda: ReportedGaps([0]))
+    gaps: ReportedGaps = field(default_factory=lambda: ReportedGaps([0]), compare=False)
     pace: Optional[Pace] = None
 
     @classmethod
