@@ -54,6 +54,7 @@ ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
+SchedulerParameters=sched_interval=1
 # The nodes have the CPUs that they are said to have, not those of the machine.
 SlurmdParameters=config_overrides
 MpiDefault=none
