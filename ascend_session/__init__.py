@@ -6,6 +6,6 @@ anything else that is slow.
 
 from ascend_session.lazy import late_names
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __getattr__, __dir__, __all__ = late_names(globals())
