@@ -50,16 +50,6 @@ _STDIN = "-"
 _MOST_STDIN_BYTES = 64 << 20
 _WHOLE_CODE = re.compile(r"E[A-Z][0-9]{4}")
 
-_KINDS = {
-    "transient": "goes away by itself: start again, in a new process",
-    "secondary": "follows from the failure of another rank: look there first",
-    "permanent": "fails in the same way until something is changed",
-    "hardware": "an administrator has to look at the device",
-    "ambiguous": "may go away: try once more, after checking who holds the device",
-}
-_UNLISTED = "unknown; this is the vendor's own message, because the table does not have this code"
-_VAGUE = "reports that something failed, not what: read the lines around it"
-
 
 @command("explain")
 @argument("what", "CODE|FILE|FOLDER...")
@@ -242,9 +232,7 @@ def _name(failure: "Failure") -> str:
 
 def _list_facts(failure: "Failure") -> Iterator[Tuple[str, str]]:
     """List a label and a text for each fact about a failure, wherever it stands."""
-    word = failure.failure_class.value
-    kind = f"{word}; {_VAGUE if failure.definition.is_vague else _KINDS[word]}"
-    yield "Kind", kind if failure.definition.is_listed else _UNLISTED
+    yield "Kind", failure.definition.describe(failure.failure_class)
     yield "What to do", failure.advice
     if failure.wait_seconds is not None:
         yield "Wait", f"{failure.wait_seconds} s before another attempt"

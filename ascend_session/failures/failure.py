@@ -11,25 +11,31 @@ from typing import NamedTuple, Optional, Tuple
 
 _DEFAULT_WAIT_S = 10.0  # the vendor's advice for the time between two jobs (EJ0001, E30003)
 _AMBIGUOUS_ATTEMPTS = 2
+_VAGUE = "it says that something failed, not what; read the lines around it"
 
 
 class FailureClass(Enum):
-    """How to react to a failure; reports use the value."""
+    """How to react to a failure; programs read the value, people the description."""
 
     TRANSIENT = "transient"
-    """Try again, in a new process, after the wait."""
-
     SECONDARY = "secondary"
-    """Don't try again: another rank failed first."""
-
     PERMANENT = "permanent"
-    """Don't try again: it fails the same way until something is changed."""
-
     HARDWARE = "hardware"
-    """Don't try again on this device: an administrator has to check it."""
-
     AMBIGUOUS = "ambiguous"
-    """Find out who holds the device, then try once more."""
+
+    @property
+    def description(self) -> str:
+        """What to expect and to do, in a few words."""
+        return _DESCRIPTIONS[self]
+
+
+_DESCRIPTIONS = {
+    FailureClass.TRANSIENT: "it usually goes away; try again, in a new process",
+    FailureClass.SECONDARY: "another rank failed first and caused this; look there",
+    FailureClass.PERMANENT: "it fails the same way until something is changed",
+    FailureClass.HARDWARE: "an administrator has to look at the device",
+    FailureClass.AMBIGUOUS: "it may go away; check who holds the device, then try once more",
+}
 
 
 class Code(NamedTuple):
@@ -109,6 +115,13 @@ class Definition:
     is_vague: bool = False
     wait_seconds: Optional[int] = None
     is_listed: bool = True
+
+    def describe(self, failure_class: FailureClass) -> str:
+        """Describe for people how to react to such a failure if it has this class in a job."""
+        if not self.is_listed:
+            return "unknown: what to do is the vendor's own advice"
+        text = _VAGUE if self.is_vague else failure_class.description
+        return f"{failure_class.value}: {text}"
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,7 @@
 
 import dataclasses
 
-import pytest
-
-from ascend_session.failures.failure import FailureClass
+from ascend_session.failures.failure import Definition, Failure, FailureClass
 from ascend_session.failures.record import ErrorRecord
 from ascend_session.launcher.job.attempt import Attempt, Cause
 from ascend_session.launcher.plan.rank import LaunchRank, Outcome
@@ -96,19 +94,27 @@ def test_the_verdict_stands_below_the_last_lines_of_the_rank():
 
 
 def test_advice_comes_first_and_the_class_is_said_in_words():
+    failure = Failure("EX0099", "", Definition(FailureClass.PERMANENT, "", ""))
     cause = dataclasses.replace(
-        CAUSE, advice="Use smaller batches.", failure_class=FailureClass.PERMANENT
+        CAUSE,
+        advice="Use smaller batches.",
+        failure=failure,
+        failure_class=FailureClass.PERMANENT,
     )
     found = facts(summarize(failed(cause)))
     assert list(found)[:2] == ["What to do", "Failure"]
     assert found["What to do"] == ["Use smaller batches."]
-    assert found["Failure"] == ["permanent: it fails the same way until something is changed"]
+    assert found["Failure"] == [
+        "EX0099, permanent: it fails the same way until something is changed"
+    ]
 
 
-@pytest.mark.parametrize("kind", list(FailureClass))
-def test_every_class_has_words(kind):
-    found = facts(summarize(failed(dataclasses.replace(CAUSE, failure_class=kind))))
-    assert found["Failure"][0].startswith(f"{kind.value}: ")
+def test_a_code_that_is_not_in_the_table_has_no_class_in_words():
+    failure = Failure("EX0099", "", Definition(FailureClass.PERMANENT, "", "", is_listed=False))
+    cause = dataclasses.replace(CAUSE, failure=failure, failure_class=FailureClass.PERMANENT)
+    assert facts(summarize(failed(cause)))["Failure"] == [
+        "EX0099, unknown: what to do is the vendor's own advice"
+    ]
 
 
 def test_without_advice_the_logs_are_pointed_to(tmp_path):

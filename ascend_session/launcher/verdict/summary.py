@@ -14,15 +14,6 @@ from ascend_session.launcher.plan.rank import LaunchRank, Outcome
 from ascend_session.launcher.verdict.pace import describe_pace
 from ascend_session.text import format_duration, format_ranges
 
-# What a class means for whoever reads this; `failures.FailureClass` has the words for programs.
-_CLASSES = {
-    "transient": "transient: it usually goes away; try again",
-    "secondary": "secondary: something else failed first, and caused this",
-    "permanent": "permanent: it fails the same way until something is changed",
-    "hardware": "hardware: an administrator has to look at the device",
-    "ambiguous": "ambiguous: check who holds the device, then try once more",
-}
-_UNLISTED = "a code that is not known here: what to do is the vendor's own advice"
 _CODES = {"bold": "\x1b[1m", "dim": "\x1b[2m", "red": "\x1b[31m", "yellow": "\x1b[33m"}
 _WIDEST_LABEL = 12  # a longer one pushes on its own line only
 
@@ -139,11 +130,9 @@ def _list_facts(
             yield "What to do", f"Read what rank {cause.rank} wrote, in the logs below."
         elif rank is not None and not cause.place and rank.stderr:
             yield "What to do", f"Rank {cause.rank} wrote nothing: run its program alone, and look."
-        if cause.failure_class is not None:
-            name = "" if cause.failure is None else f"{cause.failure.code}, "
-            kind = cause.failure_class.value
-            is_listed = cause.failure is None or cause.failure.definition.is_listed
-            yield "Failure", f"{name}{_CLASSES.get(kind, kind) if is_listed else _UNLISTED}"
+        if cause.failure is not None and cause.failure_class is not None:
+            reaction = cause.failure.definition.describe(cause.failure_class)
+            yield "Failure", f"{cause.failure.code}, {reaction}"
         if rank is not None:
             streams = [path for path in (rank.stderr, rank.stdout) if path]
             paths = [f"{path}{_describe_size(path)}" for path in streams]
