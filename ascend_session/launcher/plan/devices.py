@@ -17,7 +17,6 @@ import re
 import shlex
 from collections import Counter
 from typing import (
-    TYPE_CHECKING,
     Dict,
     List,
     Mapping,
@@ -30,6 +29,7 @@ from typing import (
 )
 
 from ascend_session.backends import STUB_DEVICES_VARIABLE
+from ascend_session.backends.base import Backend
 from ascend_session.cluster.schedulers import has_scheduler
 from ascend_session.errors import DeviceError, JobError
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
@@ -39,9 +39,6 @@ from ascend_session.launcher.plan.nodes import Nodes
 from ascend_session.spelling import Message, option
 from ascend_session.text import format_count, shorten
 from ascend_session.vendor import A2, TRAINING
-
-if TYPE_CHECKING:
-    from ascend_session.backends.base import Backend
 
 _LONGEST_COMMAND = 200
 _EXAMPLE = 'Write logical ids, from 0, as in "0-3,6".'
@@ -82,7 +79,7 @@ def _refuse_uncounted_program(config: LaunchConfig, environ: Mapping[str, str]) 
 
 @collect_problems
 def decide_devices(
-    request: Request, backend: "Optional[Type[Backend]]", nodes: Nodes
+    request: Request, backend: Optional[Type[Backend]], nodes: Nodes
 ) -> Decided[Tuple[RankDevice, ...]]:
     """Decide on the devices of this node's ranks, one each, rank 0 first.
 
@@ -301,7 +298,7 @@ class RankCpus(NamedTuple):
 
 @collect_problems
 def decide_cpus(
-    request: Request, backend: "Type[Backend]", devices: Sequence[RankDevice]
+    request: Request, backend: Type[Backend], devices: Sequence[RankDevice]
 ) -> Decided[RankCpus]:
     """Decide which CPUs the ranks on this server may use, as `LaunchConfig.bind` says.
 
@@ -331,7 +328,7 @@ def decide_cpus(
 def _bind_ranks(
     mode: str,
     environ: Mapping[str, str],
-    backend: "Type[Backend]",
+    backend: Type[Backend],
     devices: Sequence[RankDevice],
     available: _Cpus,
 ) -> Tuple[Sequence[Optional[_Cpus]], str, Tuple[str, ...]]:

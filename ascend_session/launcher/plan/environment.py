@@ -11,9 +11,10 @@ guides/facts/launch.md#collectives-that-are-switched-off, guides/facts/devices.m
 
 import json
 import os
-from typing import TYPE_CHECKING, Dict, Mapping, NamedTuple, Sequence, Type
+from typing import Dict, Mapping, NamedTuple, Sequence, Type
 
 from ascend_session.backends import BACKEND_VARIABLE
+from ascend_session.backends.base import Backend
 from ascend_session.cluster.schedulers import IDENTITY_VARIABLES, has_scheduler
 from ascend_session.cluster.variables import (
     GRACE,
@@ -30,9 +31,6 @@ from ascend_session.launcher.plan.nodes import Nodes
 from ascend_session.launcher.plan.rendezvous import Rendezvous
 from ascend_session.rank_folder import LAUNCHED, PLOG_FOLDER, RANK_FOLDER, WORK_FOLDER
 from ascend_session.witness import RECORD_VARIABLE, SET_VARIABLE, STARTUP, put_first
-
-if TYPE_CHECKING:
-    from ascend_session.backends.base import Backend
 
 LOG_PATH = "ASCEND_PROCESS_LOG_PATH"
 WORK_PATH = "ASCEND_WORK_PATH"
@@ -72,7 +70,7 @@ class JobFacts(NamedTuple):
         rendezvous: How the ranks find each other.
     """
 
-    backend: "Type[Backend]"
+    backend: Type[Backend]
     nodes: Nodes
     devices: Sequence[RankDevice]
     job_id: str

@@ -21,6 +21,7 @@ from typing import (
     Type,
 )
 
+from ascend_session.backends.base import Backend
 from ascend_session.cluster.kubernetes import find_mounted_table, is_in_pod
 from ascend_session.cluster.machine import check_first_host, check_removed
 from ascend_session.cluster.schedulers import (
@@ -39,7 +40,6 @@ from ascend_session.spelling import option
 from ascend_session.text import format_ordinal
 
 if TYPE_CHECKING:
-    from ascend_session.backends.base import Backend
     from ascend_session.cluster.rank_table.host import TableNode, TableNodes
 
 _START_ONE_PER_NODE = {
@@ -101,7 +101,7 @@ class _Source(NamedTuple):
 
 
 @collect_problems
-def decide_nodes(request: Request, backend: "Optional[Type[Backend]]") -> Decided[Nodes]:
+def decide_nodes(request: Request, backend: Optional[Type[Backend]]) -> Decided[Nodes]:
     """Decide which node of the job this is.
 
     It is refused if the options cannot be met on several nodes (ConfigError); if a scheduler, the
@@ -282,7 +282,7 @@ def _note_single_node(claim: Optional[Scheduler], environ: Mapping[str, str]) ->
 def _read_table(
     config: LaunchConfig,
     environ: Mapping[str, str],
-    backend: "Type[Backend]",
+    backend: Type[Backend],
     has_several_nodes: bool,
 ) -> "Optional[TableNodes]":
     """Read the nodes of the job's rank table: several, or one if it is this job's on the stub.
@@ -323,7 +323,7 @@ def _read_table(
 def _find_table(
     config: LaunchConfig,
     environ: Mapping[str, str],
-    backend: "Type[Backend]",
+    backend: Type[Backend],
     has_several_nodes: bool,
 ) -> Optional[str]:
     """Find the file of the table that counts, which may not be there; None without one.
@@ -338,7 +338,7 @@ def _find_table(
 
 
 def _counts_if_inherited(
-    environ: Mapping[str, str], backend: "Type[Backend]", has_several_nodes: bool
+    environ: Mapping[str, str], backend: Type[Backend], has_several_nodes: bool
 ) -> bool:
     """Whether the table of ``RANK_TABLE_FILE`` is this job's, whatever is in it."""
     return backend.needs_rank_table or has_several_nodes or is_in_pod(environ)
@@ -347,7 +347,7 @@ def _counts_if_inherited(
 _TELL_EVERY_S = 60.0
 
 
-def await_table(request: Request, backend: "Type[Backend]", say: Callable[[str], None]) -> None:
+def await_table(request: Request, backend: Type[Backend], say: Callable[[str], None]) -> None:
     """Wait until the job's rank table is completed, if it is one at "initializing".
 
     What else may be wrong with it, or that it is missing, is not looked at here.

@@ -11,7 +11,6 @@ import sys
 import time
 from dataclasses import replace
 from typing import (
-    TYPE_CHECKING,
     Any,
     Callable,
     Dict,
@@ -27,6 +26,7 @@ from typing import (
 )
 
 from ascend_session.backends import backend_class, choose
+from ascend_session.backends.base import Backend
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import check_stall_note
 from ascend_session.errors import AscendError, ConfigError, JobError
@@ -66,9 +66,6 @@ from ascend_session.rank_folder import (
 from ascend_session.spelling import option
 from ascend_session.witness import SET_VARIABLE
 
-if TYPE_CHECKING:
-    from ascend_session.backends.base import Backend
-
 
 class Plan(NamedTuple):
     """One attempt at a job, decided in every detail.
@@ -93,7 +90,7 @@ class Plan(NamedTuple):
 
     config: LaunchConfig
     environ: Mapping[str, str]
-    backend: "Type[Backend]"
+    backend: Type[Backend]
     reason: str
     nodes: Nodes
     size: int
@@ -150,7 +147,7 @@ class JobDraft(NamedTuple):
     """
 
     request: Request
-    backend: "Optional[Type[Backend]]"
+    backend: Optional[Type[Backend]]
     devices: Tuple[RankDevice, ...]
     first_rank: int
     size: int
@@ -348,7 +345,7 @@ def decide_ranks(
 def _list_notes(
     config: LaunchConfig,
     nodes: Nodes,
-    backend: "Type[Backend]",
+    backend: Type[Backend],
     ranks: Sequence[LaunchRank],
     decided: Iterable[Decided[Any]],
 ) -> Tuple[str, ...]:
@@ -375,7 +372,7 @@ class ChosenBackend(NamedTuple):
         reason: Why it is that one, in a few words.
     """
 
-    kind: "Type[Backend]"
+    kind: Type[Backend]
     reason: str
 
 
@@ -403,7 +400,7 @@ def _check_stall_note(environ: Mapping[str, str]) -> Decided[None]:
 
 
 @collect_problems
-def check_ranks(backend: "Type[Backend]", ranks: Sequence[LaunchRank]) -> Decided[None]:
+def check_ranks(backend: Type[Backend], ranks: Sequence[LaunchRank]) -> Decided[None]:
     """Refuse what a rank would refuse, before anything is started."""
     first, last = ranks[0], ranks[-1]
     job = Job.detect(last.environment)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, Mapping, Optional, Tuple
 
+from ascend_session.failures.record import ErrorRecord
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
-
-if TYPE_CHECKING:
-    from ascend_session.failures.record import ErrorRecord
 
 
 class Outcome:

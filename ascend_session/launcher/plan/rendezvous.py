@@ -6,7 +6,6 @@ Source: guides/facts/launch.md#jobs-without-a-rank-table, guides/facts/launch.md
 import os
 import socket
 from typing import (
-    TYPE_CHECKING,
     Dict,
     List,
     Mapping,
@@ -18,6 +17,7 @@ from typing import (
     Type,
 )
 
+from ascend_session.backends.base import Backend
 from ascend_session.cluster.kubernetes import find_mounted_table
 from ascend_session.cluster.variables import RENDEZVOUS
 from ascend_session.errors import JobError
@@ -32,9 +32,6 @@ from ascend_session.launcher.plan.devices import RankDevice, find_product, list_
 from ascend_session.launcher.plan.nodes import Nodes
 from ascend_session.spelling import Message, option
 from ascend_session.vendor import A2, TRAINING
-
-if TYPE_CHECKING:
-    from ascend_session.backends.base import Backend
 
 _TABLE = "RANK_TABLE_FILE"
 
@@ -65,7 +62,7 @@ class Rendezvous(NamedTuple):
 @collect_problems
 def decide_rendezvous(
     request: Request,
-    backend: "Optional[Type[Backend]]",
+    backend: Optional[Type[Backend]],
     nodes: Nodes,
     devices: Sequence[RankDevice],
     job_id: str,

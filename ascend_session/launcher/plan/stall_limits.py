@@ -4,8 +4,9 @@ Source of these limits: guides/facts/launch.md#hccl-timeouts
 """
 
 import math
-from typing import TYPE_CHECKING, List, Mapping, Sequence, Tuple, Type
+from typing import List, Mapping, Sequence, Tuple, Type
 
+from ascend_session.backends.base import Backend
 from ascend_session.cluster.variables import (
     STALL_NOTE,
     read_number,
@@ -15,9 +16,6 @@ from ascend_session.cluster.variables import (
 from ascend_session.launcher.plan.rank import LaunchRank
 from ascend_session.spelling import Message, option
 from ascend_session.vendor import CONNECT_SECONDS, CONNECT_SECONDS_MORE, EXECUTION_SECONDS
-
-if TYPE_CHECKING:
-    from ascend_session.backends.base import Backend
 
 NOTE_S = 60.0
 """After which a wait for other ranks is noted, unless `STALL_NOTE` says otherwise."""
@@ -33,7 +31,7 @@ _CONNECT = f"HCCL_CONNECT_TIMEOUT and {CONNECT_SECONDS_MORE} s more"
 
 
 def note_short_timeout(
-    seconds: float, backend: "Type[Backend]", ranks: Sequence[LaunchRank]
+    seconds: float, backend: Type[Backend], ranks: Sequence[LaunchRank]
 ) -> List[str]:
     """Warn before the start, in sentences, that a slow start would be reported as a stall."""
     link, _ = _limits(backend, ranks)
@@ -45,7 +43,7 @@ def note_short_timeout(
     return [note] if seconds < link else []
 
 
-def _limits(backend: "Type[Backend]", ranks: Sequence[LaunchRank]) -> Tuple[float, float]:
+def _limits(backend: Type[Backend], ranks: Sequence[LaunchRank]) -> Tuple[float, float]:
     """Compute the seconds after which HCCL gives up linking and a collective; 0 without HCCL."""
     environments = [rank.environment for rank in ranks]
     if not backend.needs_rank_table or not any(map(uses_collectives, environments)):
@@ -59,7 +57,7 @@ def _limits(backend: "Type[Backend]", ranks: Sequence[LaunchRank]) -> Tuple[floa
 
 
 def describe_limits(
-    seconds: float, backend: "Type[Backend]", ranks: Sequence[LaunchRank]
+    seconds: float, backend: Type[Backend], ranks: Sequence[LaunchRank]
 ) -> List[str]:
     """Say in sentences when HCCL would have given up a job that stalled for so long."""
     link, wait = _limits(backend, ranks)

@@ -7,16 +7,12 @@ program may catch the failure and open another system, which removes the record.
 ends because of it, only the standard error of the others is hidden, and no longer than it is there.
 """
 
-import os
 import signal
 import threading
 import time
-from typing import TYPE_CHECKING, Dict, Mapping, Optional, Set
+from typing import Dict, Mapping, Optional, Set
 
-from ascend_session.rank_folder import RECORD_NAME
-
-if TYPE_CHECKING:
-    from ascend_session.failures.record import ErrorRecord
+from ascend_session.failures.record import ErrorRecord, read_record
 
 TRACEBACK = b"Traceback (most recent call last)"
 """Begin of a traceback of Python's."""
@@ -137,11 +133,7 @@ class FailureFilter:
             known = self._records.get(rank)
             if known is not None and known.ends_program:
                 continue
-            record = None
-            if os.path.exists(os.path.join(folder, RECORD_NAME)):
-                from ascend_session.failures.record import read_record
-
-                record = read_record(folder)
+            record = read_record(folder)
             if record is None:
                 self._records.pop(rank, None)
                 self._reported.discard(rank)

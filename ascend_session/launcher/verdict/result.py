@@ -9,6 +9,7 @@ import signal
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
+from ascend_session.failures.record import read_record
 from ascend_session.files import replace_file
 from ascend_session.launcher.job.attempt import Attempt, Cause
 from ascend_session.launcher.job.reports import Reports
@@ -201,8 +202,6 @@ def judge_ranks(attempt: Attempt) -> None:
     for rank in attempt.ranks:
         rank.error = None
         if rank.pid is not None and rank.status != 0:
-            from ascend_session.failures.record import read_record
-
             error = read_record(rank.folder)
             # What a child of the rank has left after the rank's own end has not ended it.
             if error is not None and (rank.ended is None or error.time <= rank.ended):
