@@ -2,7 +2,7 @@
 
 import re
 from itertools import groupby
-from typing import Iterable, List, Optional, Sequence, Tuple
+from typing import Iterable, List, Optional, Sequence, Tuple, TypeVar
 
 _LONGEST_WORD = 60  # characters; longer words take long to compare, and nobody mistypes them
 _ESC = b"\x1b"
@@ -13,6 +13,7 @@ _ANY = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\r\n]*(?:\x07|\x1b\\
 _OTHER = re.compile(rb"(?!\x1b\[[0-9;:]*m)" + _ANY.pattern)  # than colours
 _C1 = re.compile(rb"\xc2[\x80-\x9f]")  # which terminals obey like ESC and a letter
 _COLOUR_OFF = (b"\x1b[0m", b"\x1b[m")
+_Item = TypeVar("_Item")
 _STRAY_BYTE = re.compile("[\udc80-\udcff]")  # as "surrogateescape" decodes it
 
 
@@ -47,6 +48,11 @@ def find_runs(numbers: Iterable[int]) -> List[List[int]]:
     """Split numbers into runs of consecutive ones: ``[0, 1, 5]`` gives ``[[0, 1], [5]]``."""
     runs = groupby(enumerate(sorted(set(map(int, numbers)))), key=lambda pair: pair[1] - pair[0])
     return [[number for _, number in run] for _, run in runs]
+
+
+def label_first(label: str, items: Iterable[_Item]) -> List[Tuple[str, _Item]]:
+    """Put a label before the first item, and none before the others."""
+    return [("" if number else label, item) for number, item in enumerate(items)]
 
 
 def split_counting(blocks: Sequence[Sequence[str]]) -> List[Tuple[int, int]]:

@@ -23,7 +23,6 @@ from typing import (
     Optional,
     Sequence,
     Tuple,
-    TypeVar,
     Union,
 )
 
@@ -48,7 +47,6 @@ _WIDEST = 24
 CHECKED = ("check", "severity", "said", "hint")
 PLACED = ("line", "column", "message", "hint")
 
-_Item = TypeVar("_Item")
 # A text, or pieces of one, each with or without its style.
 Cell = Union[str, Sequence[Union[str, Tuple[str, str]]]]
 
@@ -225,11 +223,6 @@ def finding_as_dict(finding: Finding, keys: Sequence[str]) -> Dict[str, Any]:
         "column": column,
     }
     return {key: values[key] for key in keys}
-
-
-def label_first(label: str, items: Iterable[_Item]) -> List[Tuple[str, _Item]]:
-    """Put a label before the first item, and none before the others."""
-    return [("" if number else label, item) for number, item in enumerate(items)]
 
 
 def show_text(text: str) -> None:

@@ -16,7 +16,6 @@ from ascend_session.cli._output import (
     Cell,
     draw,
     is_terminal,
-    label_first,
     make_grid,
     make_table,
     show_facts,
@@ -24,7 +23,7 @@ from ascend_session.cli._output import (
     show_table,
 )
 from ascend_session.cli._parameters import JSON, OPTIONS, command, exit_on_signals
-from ascend_session.text import blank_unprintable, format_duration
+from ascend_session.text import blank_unprintable, format_duration, label_first
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

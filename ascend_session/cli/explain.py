@@ -26,13 +26,12 @@ from ascend_session.cli._output import (
     complain,
     fail,
     is_terminal,
-    label_first,
     show_facts,
     show_json,
 )
 from ascend_session.cli._parameters import JSON, argument, command
 from ascend_session.findings import ERROR, INFO
-from ascend_session.text import did_you_mean, format_count, join_words, shorten
+from ascend_session.text import did_you_mean, format_count, join_words, label_first, shorten
 
 if TYPE_CHECKING:
     from ascend_session.failures.explanation import Explanation, LocatedFailure, Log

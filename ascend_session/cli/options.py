@@ -8,7 +8,6 @@ from ascend_session.cli._output import (
     draw,
     fail,
     is_terminal,
-    label_first,
     show_facts,
     show_json,
     show_table,
@@ -16,6 +15,7 @@ from ascend_session.cli._output import (
 )
 from ascend_session.cli._parameters import OPTIONS, argument, command
 from ascend_session.cli.explain import refuse_codes
+from ascend_session.text import label_first
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -12,34 +12,20 @@ import select
 import signal
 import termios
 import time
-from typing import (
-    Any,
-    Callable,
-    List,
-    Optional,
-)
+from typing import Any, Callable, List, Optional
 
 from ascend_session.launcher.events import Continued, Event, Planned, Resumed
 from ascend_session.launcher.job.attempt import Attempt
 from ascend_session.launcher.job.events import (
-    Awaiting,
-    BackgroundEnded,
     Ended,
     FromGuardian,
-    Killing,
-    LeftBehind,
-    NotBound,
     NotLogged,
-    NotStarted,
-    Over,
     PassedOn,
     Paused,
     Repeated,
     Reported,
-    ScriptRank,
     Stalled,
     Standing,
-    Started,
     Stopping,
 )
 from ascend_session.launcher.job.guardian_process import GuardianProcess
@@ -52,7 +38,7 @@ from ascend_session.launcher.job.signals import (
 )
 from ascend_session.launcher.plan.plan import Plan
 from ascend_session.launcher.show.following import Output
-from ascend_session.launcher.verdict.result import judge_ranks
+from ascend_session.launcher.verdict.result import judge_ranks, note_event
 from ascend_session.process import is_in_front
 from ascend_session.rank_folder import ONE_STOP_S, RANK_FOLDER
 
@@ -247,69 +233,26 @@ class _Supervision:
         self._on_event(Continued(time.monotonic() - began, time.time()))
 
     def _note(self, event: FromGuardian) -> FromGuardian:
-        """Note an event in the attempt; return it with what is known besides."""
-        attempt = self._attempt
-        if isinstance(event, Started):
-            rank = attempt.of(event.rank)
-            rank.pid, rank.started = event.pid, event.time
-        elif isinstance(event, NotStarted):
-            from ascend_session.launcher.verdict.descriptions import describe_not_started
-
-            rank = attempt.of(event.rank)
-            rank.pid = rank.started = None
-            rank.ended, rank.start_errno = event.time, event.number
-            rank.trouble = describe_not_started(rank, event)
-        elif isinstance(event, Ended):
-            rank = attempt.of(event.rank)
-            rank.status, rank.ended = event.status, event.time
+        """Note an event, also for what is shown; return it with what is known besides."""
+        note_event(self._attempt, event)
+        shown = self._output.filter
+        is_told = isinstance(event, Stopping) and event.why == "told"
+        if isinstance(event, Ended):
             self._output.end_rank(event.rank)
             if self._terminal is not None and event.rank == self._plan.config.attach:
                 self._terminal.take_back()
             # Others may get SIGTERM as well; else the guardian stops them in a moment.
             if event.status not in (0, *TERMINATED):
-                self._output.filter.note_end(event.rank)
-        elif isinstance(event, Reported):
-            if event.message["kind"] == "gaps":
-                attempt.gaps.note(event.rank, event.pid, event.message)
-            attempt.reports.note(event.rank, event.pid, event.message)
-        elif isinstance(event, NotBound):
-            attempt.not_bound += (event,)
+                shown.note_end(event.rank)
         elif isinstance(event, NotLogged):
-            self._output.notices.once(
-                "log file",
-                f"The log file {event.path} is not complete: {event.text}.",
-            )
-        elif isinstance(event, Stopping) and event.why != "left behind":
-            attempt.stopped = event.time
-            if event.why == "told":
-                self._output.filter.note_stop()
-            if event.why == "failure":
-                background = attempt.background_failure
-                first = self._find_first_failed() if background is None else background.rank
-                event = event._replace(rank=first)
-        elif isinstance(event, Killing):
-            attempt.killed = event.time
-        elif isinstance(event, ScriptRank):
-            attempt.script_ranks += (event,)
-        elif isinstance(event, Awaiting):
-            attempt.awaited = event.ranks
-        elif isinstance(event, BackgroundEnded):
-            if event.status and attempt.background_failure is None:
-                attempt.background_failure = event
-        elif isinstance(event, Repeated):
-            attempt.repeated = event
-            self._output.filter.note_stop()
-        elif isinstance(event, Standing):
-            attempt.standing = event.text
-        elif isinstance(event, Stalled):
-            attempt.stall = event.report
-            self._output.filter.note_stop()
-        elif isinstance(event, LeftBehind):
-            attempt.swept = event.processes
-        elif isinstance(event, Over):
-            attempt.ended = event.time
-            attempt.left = event.living
-            attempt.guardian_died = not event.orderly
+            text = f"The log file {event.path} is not complete: {event.text}."
+            self._output.notices.once("log file", text)
+        elif is_told or isinstance(event, (Repeated, Stalled)):
+            shown.note_stop()
+        elif isinstance(event, Stopping) and event.why == "failure":
+            background = self._attempt.background_failure
+            first = self._find_first_failed() if background is None else background.rank
+            return event._replace(rank=first)
         return event
 
     def _find_first_failed(self) -> Optional[int]:

@@ -104,10 +104,6 @@ class Plan(NamedTuple):
     notes: Tuple[str, ...]
     bound: str
 
-    def of(self, rank: int) -> LaunchRank:
-        """Return a rank of this node, by its number in the job."""
-        return self.ranks[rank - self.ranks[0].rank]
-
     def as_dict(self) -> Dict[str, Any]:
         """Convert the plan to plain values, which JSON can hold."""
         return {

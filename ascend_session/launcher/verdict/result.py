@@ -12,6 +12,25 @@ from typing import Any, Dict, Iterable, Mapping, Optional, Sequence, Tuple
 from ascend_session.failures.record import read_record
 from ascend_session.files import replace_file
 from ascend_session.launcher.job.attempt import Attempt, Cause
+from ascend_session.launcher.job.events import (
+    EVENTS,
+    Awaiting,
+    BackgroundEnded,
+    Ended,
+    FromGuardian,
+    Killing,
+    LeftBehind,
+    NotBound,
+    NotStarted,
+    Over,
+    Repeated,
+    Reported,
+    ScriptRank,
+    Stalled,
+    Standing,
+    Started,
+    Stopping,
+)
 from ascend_session.launcher.job.reports import Reports
 from ascend_session.launcher.plan.plan import Plan
 from ascend_session.launcher.plan.rank import LaunchRank, Outcome
@@ -109,29 +128,62 @@ def write_result_of_killed(
     for rank, folder in zip(ranks, folders):
         rank.folder = folder
     attempt = Attempt(last["number"], last["job_id"], last["folder"], last["started"], ranks=ranks)
-    for event, *about in events:
-        if event in ("start", "exit", "not_started"):
-            rank = attempt.of(about[0])
-        if event == "start":
-            _, rank.pid, rank.started = about
-        elif event == "exit":
-            _, rank.status, rank.ended = about
-        elif event == "not_started":
-            _, tried, _, why, rank.ended = about
-            rank.pid = rank.started = None
-            rank.trouble = f"Rank {rank.rank} could not be {tried}: {why}."
-        elif event == "stopping" and about[0] != "left behind":
-            attempt.stopped = about[-1]
-        elif event == "left_behind":
-            last["swept"] = about[0]
-        elif event == "over":
-            last["left"], last["ended"] = about
+    for name, *values_of_event in events:
+        note_event(attempt, EVENTS[name](*values_of_event))
     judge_ranks(attempt)
     last["ranks"] = [rank.as_dict() for rank in ranks]
+    last.update(swept=attempt.swept, left=attempt.left, ended=attempt.ended)
     if "replaced" in values:
         values["replaced"] = reports.replaced.get(ranks[0].rank, ())
     path = os.path.join(os.path.dirname(attempt.folder), RESULT_NAME)
     replace_file(path, (json.dumps(values, indent=2) + "\n").encode())
+
+
+def note_event(attempt: Attempt, event: FromGuardian) -> None:
+    """Note in an attempt what the guardian reports of it."""
+    if isinstance(event, Started):
+        rank = attempt.of(event.rank)
+        rank.pid, rank.started = event.pid, event.time
+    elif isinstance(event, NotStarted):
+        from ascend_session.launcher.verdict.descriptions import describe_not_started
+
+        rank = attempt.of(event.rank)
+        rank.pid = rank.started = None
+        rank.ended, rank.start_errno = event.time, event.number
+        rank.trouble = describe_not_started(rank, event)
+    elif isinstance(event, Ended):
+        rank = attempt.of(event.rank)
+        rank.status, rank.ended = event.status, event.time
+    elif isinstance(event, Reported):
+        if event.message["kind"] == "gaps":
+            attempt.gaps.note(event.rank, event.pid, event.message)
+        attempt.reports.note(event.rank, event.pid, event.message)
+    elif isinstance(event, NotBound):
+        attempt.not_bound += (event,)
+    elif isinstance(event, Stopping):
+        if event.why != "left behind":
+            attempt.stopped = event.time
+    elif isinstance(event, Killing):
+        attempt.killed = event.time
+    elif isinstance(event, ScriptRank):
+        attempt.script_ranks += (event,)
+    elif isinstance(event, Awaiting):
+        attempt.awaited = event.ranks
+    elif isinstance(event, BackgroundEnded):
+        if event.status and attempt.background_failure is None:
+            attempt.background_failure = event
+    elif isinstance(event, Repeated):
+        attempt.repeated = event
+    elif isinstance(event, Standing):
+        attempt.standing = event.text
+    elif isinstance(event, Stalled):
+        attempt.stall = event.report
+    elif isinstance(event, LeftBehind):
+        attempt.swept = event.processes
+    elif isinstance(event, Over):
+        attempt.ended = event.time
+        attempt.left = event.living
+        attempt.guardian_died = not event.orderly
 
 
 def begin_result(plan: Plan, earlier: Sequence[Attempt], started: float) -> LaunchResult:

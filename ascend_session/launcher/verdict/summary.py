@@ -6,13 +6,13 @@ on the screen then. Paths are never folded, so that they can be copied.
 
 import os
 import signal
-from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session.launcher.job.attempt import Attempt, Cause
 from ascend_session.launcher.job.signals import signal_name
 from ascend_session.launcher.plan.rank import LaunchRank, Outcome
 from ascend_session.launcher.verdict.pace import describe_pace
-from ascend_session.text import format_duration, format_ranges
+from ascend_session.text import format_duration, format_ranges, label_first
 
 _CODES = {"bold": "\x1b[1m", "dim": "\x1b[2m", "red": "\x1b[31m", "yellow": "\x1b[33m"}
 _WIDEST_LABEL = 12  # a longer one pushes on its own line only
@@ -74,7 +74,7 @@ def summarize(
     if cause is not None and cause.place:
         first, *more = cause.place
         lines += ["", style.emphasize(first, "bold"), *more]
-    if cause is not None and cause.tail and not _is_explained(cause, ranks):
+    if cause is not None and cause.tail and not _is_explained(cause, attempts[-1]):
         whose = "" if cause.rank is None else f" of rank {cause.rank}"
         lines += ["", style.emphasize(f"Last lines{whose}:", "dim")]
         lines += [f"  {line}" for line in cause.tail]
@@ -93,9 +93,9 @@ def summarize(
     return "\n".join([*lines, *_grid(list(_list_facts(code, attempts, notes)), style)]) + "\n"
 
 
-def _is_explained(cause: Cause, ranks: Sequence[LaunchRank]) -> bool:
+def _is_explained(cause: Cause, attempt: Attempt) -> bool:
     """Tell whether the exception says why, so that the last lines of the log need not."""
-    error = None if cause.rank is None else ranks[cause.rank - ranks[0].rank].error
+    error = None if cause.rank is None else attempt.of(cause.rank).error
     return bool(cause.place) and error is not None and error.type != "SystemExit"
 
 
@@ -123,10 +123,10 @@ def _list_facts(
 ) -> Iterator[Tuple[str, str]]:
     cause, ranks = attempts[-1].cause, attempts[-1].ranks
     if cause is not None:
-        rank = None if cause.rank is None else ranks[cause.rank - ranks[0].rank]
+        rank = None if cause.rank is None else attempts[-1].of(cause.rank)
         if cause.advice:
             yield "What to do", cause.advice
-        elif cause.rank is not None and cause.tail and not _is_explained(cause, ranks):
+        elif cause.rank is not None and cause.tail and not _is_explained(cause, attempts[-1]):
             yield "What to do", f"Read what rank {cause.rank} wrote, in the logs below."
         elif rank is not None and not cause.place and rank.stderr:
             yield "What to do", f"Rank {cause.rank} wrote nothing: run its program alone, and look."
@@ -137,7 +137,7 @@ def _list_facts(
             streams = [path for path in (rank.stderr, rank.stdout) if path]
             paths = [f"{path}{_describe_size(path)}" for path in streams]
             paths += [cause.stacks] if cause.stacks else []
-            yield from _label_first(f"Rank {cause.rank}", [*paths, *cause.plogs])
+            yield from label_first(f"Rank {cause.rank}", [*paths, *cause.plogs])
     if cause is not None and cause.exit_code != code:
         end = "because the launcher was stopped before it tried again"
     else:
@@ -148,9 +148,9 @@ def _list_facts(
     yield from _list_stop_failures(ranks)
     yield from _list_others(cause, [rank for rank in ranks if not rank.stop_failure])
     if len(attempts) > 1:
-        yield from _label_first("Attempts", _list_attempts(attempts))
+        yield from label_first("Attempts", _list_attempts(attempts))
     yield from _list_processes(attempts)
-    yield from _label_first("Notes", notes)
+    yield from label_first("Notes", notes)
     yield "All logs", _folder_of(attempts)
 
 
@@ -166,7 +166,7 @@ def _list_stop_failures(ranks: Sequence[LaunchRank]) -> Iterator[Tuple[str, str]
         numbers = format_ranges([rank.rank for rank in alike], ",")
         items.append(f"rank{'' if len(alike) == 1 else 's'} {numbers}: {text}")
         items += [rank.stderr for rank in alike[:1] if rank.stderr]
-    return _label_first("When stopped", items)
+    return label_first("When stopped", items)
 
 
 def _describe_size(path: str) -> str:
@@ -197,7 +197,7 @@ def _list_others(cause: Optional[Cause], ranks: Sequence[LaunchRank]) -> Iterato
         Outcome.SUCCEEDED: "Succeeded",
     }
     for outcome, label in labels.items():
-        yield from _label_first(
+        yield from label_first(
             label,
             (
                 f"rank{'' if len(numbers) == 1 else 's'} {format_ranges(numbers, ',')}{end}"
@@ -246,8 +246,8 @@ def _list_processes(attempts: Sequence[Attempt]) -> List[Tuple[str, str]]:
     swept = [name for attempt in attempts for name in attempt.swept]
     left = [name for attempt in attempts for name in attempt.left]
     return [
-        *_label_first("Left behind by ranks, stopped", swept),
-        *_label_first("STILL RUNNING, could not be stopped", left),
+        *label_first("Left behind by ranks, stopped", swept),
+        *label_first("STILL RUNNING, could not be stopped", left),
     ]
 
 
@@ -255,11 +255,6 @@ def _folder_of(attempts: Sequence[Attempt]) -> str:
     """Give the folder of the launch, or of its only attempt."""
     last = attempts[-1].folder
     return last if len(attempts) == 1 else os.path.dirname(last)
-
-
-def _label_first(label: str, items: Iterable[str]) -> Iterator[Tuple[str, str]]:
-    """Put a label before the first item, and none before the others."""
-    return (("" if number else label, item) for number, item in enumerate(items))
 
 
 def _format_seconds(seconds: float) -> str:
