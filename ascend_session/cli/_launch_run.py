@@ -43,9 +43,9 @@ from ascend_session.launcher.show.following import Latest, Output
 from ascend_session.launcher.show.screen import Notices, Screen, can_redraw
 from ascend_session.launcher.supervisor import AGAIN_S
 from ascend_session.launcher.verdict.descriptions import describe_background
-from ascend_session.launcher.verdict.pace import format_rate
 from ascend_session.launcher.verdict.result import format_result, write_result
 from ascend_session.launcher.verdict.summary import summarize
+from ascend_session.launcher.verdict.training import format_rate
 from ascend_session.process import is_in_front
 from ascend_session.text import clean, format_count, format_duration, format_ranges
 

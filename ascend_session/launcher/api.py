@@ -31,8 +31,6 @@ from ascend_session.launcher.plan.preflight import checked_plan
 from ascend_session.launcher.show.following import Output
 from ascend_session.launcher.show.screen import Target, can_redraw
 from ascend_session.launcher.supervisor import supervise
-from ascend_session.launcher.verdict.models import judge_models
-from ascend_session.launcher.verdict.pace import measure_pace
 from ascend_session.launcher.verdict.result import (
     RESULT_NAME,
     LaunchResult,
@@ -41,6 +39,7 @@ from ascend_session.launcher.verdict.result import (
     judge,
     write_result,
 )
+from ascend_session.launcher.verdict.training import judge_training
 from ascend_session.spelling import Message, option, template_of
 
 _RELEASE_S = 5.0  # that a driver may take to let go of what a killed process held
@@ -284,8 +283,7 @@ class _Launch:
                 remove_abandoned()
         self._signals.take()  # what came meanwhile is noted, and came while ranks ran
         judge(planned, attempt)
-        judge_models(planned, attempt)
-        attempt.pace = measure_pace(planned, attempt)
+        judge_training(planned, attempt)
         self._attempts.append(attempt)
         self._notes += [not_bound(event.rank, event.text) for event in attempt.not_bound]
         self._notes += [*attempt.lost, *attempt.model_notes]

@@ -55,8 +55,11 @@ from ascend_session.launcher.verdict.descriptions import (
     lacks_interpreter,
     read_crash,
 )
-from ascend_session.launcher.verdict.not_finite import find_first, is_about_numbers, raised_alike
-from ascend_session.launcher.verdict.suspect import Suspect, find_suspect
+from ascend_session.launcher.verdict.suspect import (
+    Suspect,
+    find_first_not_finite,
+    find_suspect,
+)
 from ascend_session.rank_folder import STACKS_NAME, name_stacks
 from ascend_session.text import clean, is_blank, shorten
 
@@ -208,7 +211,7 @@ def find_first_failed(plan: Plan, attempt: Attempt) -> Optional[int]:
     return first.rank if failure is None or failure.is_own else None
 
 
-def find_lost(plan: Plan, attempt: Attempt) -> List[Cause]:
+def find_lost(attempt: Attempt) -> List[Cause]:
     """Find the ranks below which processes of the job ended with an exception or a signal.
 
     Those that ended because everyone was asked to end do not count.
@@ -335,8 +338,7 @@ class _Judge:
                 rank, own_failure = speaker
                 sentence = describe_stopped(rank, own_failure, first)
                 return self._blame(rank, _exit_code_of_launch(first), sentence, own_failure)
-        is_about = is_about_numbers(first.error)
-        first_bad = find_first(self._reports.not_finite) if is_about else None
+        first_bad = find_first_not_finite(first.error, self._reports.not_finite)
         if first_bad is not None:
             guilty = [rank for rank in self.failed if rank.rank in first_bad.ranks]
             first = guilty[0] if guilty else first
@@ -348,7 +350,7 @@ class _Judge:
                 return cause
         sentence = _describe_end(first)
         told = _OF_ALL_RANKS.search(sentence)
-        is_alike = not is_secondary and raised_alike(self.failed, self._plan.size) is not None
+        is_alike = not is_secondary and _raised_alike(self.failed, self._plan.size)
         if told is not None:
             is_secondary, is_alike = False, told[1] == "the ranks"
             sentence = f"{told[1].capitalize()}{told[2]}"
@@ -588,6 +590,15 @@ def _has_failed(rank: LaunchRank) -> bool:
     if rank.outcome == Outcome.NOT_STARTED:
         return rank.ended is not None
     return rank.outcome == Outcome.FAILED
+
+
+def _raised_alike(failed: Sequence[LaunchRank], size: int) -> bool:
+    """Tell whether all ranks of a job have raised the same exception."""
+    errors = [rank.error for rank in failed if rank.error is not None]
+    if len(errors) != size or size == 1 or any(each.failed_rank is not None for each in errors):
+        return False
+    is_exit = errors[0].type == "SystemExit" or errors[0].is_termination
+    return not is_exit and len({(each.type, each.message) for each in errors}) == 1
 
 
 def _failed_at(rank: LaunchRank) -> float:

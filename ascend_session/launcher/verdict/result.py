@@ -226,7 +226,7 @@ def judge(plan: Plan, attempt: Attempt) -> None:
             find_stop_failures,
         )
 
-        lost = find_lost(plan, attempt)
+        lost = find_lost(attempt)
         if has_failed:
             attempt.cause = find_cause(plan, attempt)
             for number in attempt.cause.left:

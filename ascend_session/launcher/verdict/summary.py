@@ -11,7 +11,7 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 from ascend_session.launcher.job.attempt import Attempt, Cause
 from ascend_session.launcher.job.signals import signal_name
 from ascend_session.launcher.plan.rank import LaunchRank, Outcome
-from ascend_session.launcher.verdict.pace import describe_pace
+from ascend_session.launcher.verdict.training import describe_pace
 from ascend_session.text import format_duration, format_ranges, label_first
 
 _CODES = {"bold": "\x1b[1m", "dim": "\x1b[2m", "red": "\x1b[31m", "yellow": "\x1b[33m"}
@@ -154,7 +154,7 @@ def _list_facts(
     yield "All logs", _folder_of(attempts)
 
 
-def _list_stop_failures(ranks: Sequence[LaunchRank]) -> Iterator[Tuple[str, str]]:
+def _list_stop_failures(ranks: Sequence[LaunchRank]) -> List[Tuple[str, str]]:
     """List what went wrong in ranks after a signal had stopped the job, and their logs."""
     groups: Dict[str, List[LaunchRank]] = {}
     for rank in ranks:
