@@ -63,8 +63,30 @@ from ascend_session.launcher.verdict.suspect import (
 from ascend_session.rank_folder import STACKS_NAME, name_stacks
 from ascend_session.text import clean, is_blank, shorten
 
-_STALLED = 124  # as timeout(1)
+# Exit codes of a launch: as timeout(1), and if its ranks ended with 0.
+_STALLED, _HIDDEN_FAILURE = 124, 1
+# Signals by which others end a process; what it wrote before does not explain them.
+_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+_TAIL_BYTES = 256 * 1024  # of each file that are looked at
+_ALL_BYTES = 16 * 1024 * 1024  # of all files of a job: about two seconds
+_LEAST_BYTES = 8 * 1024
+_LAST_LINES, _WIDTH = 20, 400
+_LAST_LINES_BYTES = 64 * 1024  # in which they are looked for
+_STACK_LINES = 20
+_PLOGS = 16  # files of one process; beyond these the newest count
+_PROBE_BYTES = 64 * 1024  # that are written to see whether a disk is full
 
+_PYTHON = re.compile(r"python[0-9.]*$")
+_NO_VENDOR = re.compile("No module named '?(npu_bridge|hccl)")
+# What the stub's hub has told all ranks: whoever raises it has merely heard it.
+_OF_ALL_RANKS = re.compile(
+    rf"{JOB_CANNOT_GO_ON}(the ranks|ranks? [0-9][0-9, ando]*)( (?:disagree|do not|wait).*)",
+    re.DOTALL,
+)
+# What a debugger and input() raise at the end of standard input.
+_WITHOUT_TERMINAL = (("bdb.BdbQuit", ""), ("EOFError", "EOF when reading a line"))
+
+# What to do.
 _OUT_OF_MEMORY = (
     "If nobody sent it, 'dmesg' or 'journalctl -k' names the process that the kernel killed; then "
     "give the job more memory, or let each rank use less."
@@ -80,7 +102,6 @@ _CRASHED_SILENTLY = (
     "dumps with 'ulimit -c unlimited'."
 )
 _ELSEWHERE = "See what the launcher of that node reports, and the logs of rank {} there."
-_HIDDEN_FAILURE = 1  # the exit code of a launch whose ranks ended with 0
 _READ_SCRIPT = (
     "Read their output where the script sends it. A bare `wait` gives 0 even if they failed."
 )
@@ -93,24 +114,14 @@ _START_ONCE = (
     "processes=1."
 )
 _NO_INTERPRETER = "Start it with a line '#!/bin/bash', or put bash before it: --no-python bash {}"
-_PYTHON = re.compile(r"python[0-9.]*$")
-_NO_VENDOR = re.compile("No module named '?(npu_bridge|hccl)")
 _KEEP_PATH = (
     "The ranks do not find the stub's packages, which `launch` puts on PYTHONPATH: the script has "
     'replaced that. Let it add to it: export PYTHONPATH="FOLDER:$PYTHONPATH".'
 )
-# What the stub's hub has told all ranks: whoever raises it has merely heard it.
-_OF_ALL_RANKS = re.compile(
-    rf"{JOB_CANNOT_GO_ON}(the ranks|ranks? [0-9][0-9, ando]*)( (?:disagree|do not|wait).*)",
-    re.DOTALL,
-)
-# What a debugger and input() raise at the end of standard input.
-_WITHOUT_TERMINAL = (("bdb.BdbQuit", ""), ("EOFError", "EOF when reading a line"))
 _NO_ROOM = (
     "Make room or raise the limit (quota, 'ulimit -f'), or put the logs on another disk with "
     "--log-dir (in Python, log_dir)."
 )
-_PROBE_BYTES = 64 * 1024  # that are written to see whether a disk is full
 _NO_TERMINAL = (
     "A rank has no terminal to be debugged at: launch with --attach {0} (in Python, attach={0}) to "
     "give it yours."
@@ -342,12 +353,16 @@ class _Judge:
         if first_bad is not None:
             guilty = [rank for rank in self.failed if rank.rank in first_bad.ranks]
             first = guilty[0] if guilty else first
-        is_secondary = failure is not None and failure.definition.is_secondary
         suspect = None if failure is None else self._find_suspect(first, is_own)
         if failure is not None and suspect is not None:
             cause = self._blame_suspect(suspect, first, failure)
             if cause is not None:
                 return cause
+        return self._blame_first(first, failure, "" if first_bad is None else first_bad.sentence)
+
+    def _blame_first(self, first: LaunchRank, failure: Optional[Failure], more: str) -> Cause:
+        """Blame the rank that failed first for its own end; ``more`` is known of the reason."""
+        is_secondary = failure is not None and failure.definition.is_secondary
         sentence = _describe_end(first)
         told = _OF_ALL_RANKS.search(sentence)
         is_alike = not is_secondary and _raised_alike(self.failed, self._plan.size)
@@ -360,8 +375,8 @@ class _Judge:
             )
         if told is None:
             sentence += describe_failure(failure, sentence)
-        if first_bad is not None:
-            sentence = f"{sentence.rstrip('.')}. {first_bad.sentence}"
+        if more:
+            sentence = f"{sentence.rstrip('.')}. {more}"
         left: Tuple[int, ...] = ()
         if is_secondary and self._is_one_node:
             if failure is not None and JOB_CANNOT_GO_ON not in failure.line:
@@ -490,35 +505,19 @@ class _Judge:
         is_first: bool = False,
     ) -> Cause:
         """Make the cause; ``is_first`` if no other rank of the job can have failed before."""
-        advice = "" if failure is None else failure.advice
-        is_exit = rank.error is None or rank.error.type == "SystemExit"
-        has_crashed = rank.error is None and -(rank.status or 0) in CRASHES
-        stacks = find_stacks(rank.folder) if has_crashed else ""
-        if failure is None and is_exit and code == 128 + signal.SIGKILL:
-            advice = _OUT_OF_MEMORY
-            limit_s = resource.getrlimit(resource.RLIMIT_CPU)[1]  # the ranks have the launcher's
-            if limit_s != resource.RLIM_INFINITY:
-                advice = f"{_OUT_OF_MEMORY} {_OUT_OF_TIME.format(limit_s)}"
-        elif failure is None and has_crashed:
-            advice = _CRASHED if stacks else _CRASHED_SILENTLY
         error = rank.error
-        wants_terminal = error is not None and (error.type, error.message) in _WITHOUT_TERMINAL
-        if wants_terminal and self._plan.config.attach is None:
-            advice = _NO_TERMINAL.format(rank.rank)
-        if rank.outcome == Outcome.NOT_STARTED:
-            program = os.path.normpath(rank.command[0])
-            is_script = rank.start_errno == errno.ENOEXEC and lacks_interpreter(program)
-            advice = _NO_INTERPRETER.format(program) if is_script else _NOT_STARTED
-            advice = PROCESS_LIMIT if rank.start_errno == errno.EAGAIN else advice
-        if failure is None and (is_exit or (error is not None and error.type == "OSError")):
+        has_crashed = error is None and -(rank.status or 0) in CRASHES
+        stacks = find_stacks(rank.folder) if has_crashed else ""
+        advice = self._advise(rank, code, failure, has_crashed, bool(stacks))
+        if failure is None and (error is None or error.type in ("SystemExit", "OSError")):
             why = find_lack_of_room(rank)
             if why:
                 sentence += f" Its log files take no more: {why}."
                 advice = _NO_ROOM
         tail = _last_lines(rank.stderr) or _last_lines(rank.stdout)
         place: List[str] = []
-        if rank.error is not None:
-            place = describe_exception(rank.rank, rank.error, rank.cwd)
+        if error is not None:
+            place = describe_exception(rank.rank, error, rank.cwd)
         elif has_crashed:
             place = describe_crash(rank.rank, rank.folder, rank.cwd)
             if not place:
@@ -538,6 +537,38 @@ class _Judge:
             stacks=stacks,
             plogs=tuple(_find_plogs(rank)),
         )
+
+    def _advise(
+        self, rank: LaunchRank, code: int, failure: Optional[Failure], crashed: bool, traced: bool
+    ) -> str:
+        """Say what to do about the end of a rank; empty if only its output can tell.
+
+        Args:
+            rank: The rank.
+            code: What the launch ends with because of it.
+            failure: The known failure of the vendor's stack behind it.
+            crashed: Whether compiled code has crashed.
+            traced: Whether the rank has left its stacks then.
+        """
+        error = rank.error
+        if rank.outcome == Outcome.NOT_STARTED:
+            program = os.path.normpath(rank.command[0])
+            if rank.start_errno == errno.EAGAIN:
+                return PROCESS_LIMIT
+            is_script = rank.start_errno == errno.ENOEXEC and lacks_interpreter(program)
+            return _NO_INTERPRETER.format(program) if is_script else _NOT_STARTED
+        wants_terminal = error is not None and (error.type, error.message) in _WITHOUT_TERMINAL
+        if wants_terminal and self._plan.config.attach is None:
+            return _NO_TERMINAL.format(rank.rank)
+        if failure is not None:
+            return failure.advice
+        if code == 128 + signal.SIGKILL and (error is None or error.type == "SystemExit"):
+            limit_s = resource.getrlimit(resource.RLIMIT_CPU)[1]  # the ranks have the launcher's
+            is_limited = limit_s != resource.RLIM_INFINITY
+            return _OUT_OF_MEMORY + (f" {_OUT_OF_TIME.format(limit_s)}" if is_limited else "")
+        if crashed:
+            return _CRASHED if traced else _CRASHED_SILENTLY
+        return ""
 
 
 def find_lack_of_room(rank: LaunchRank) -> str:
@@ -616,10 +647,6 @@ def _exit_code_of_launch(rank: LaunchRank) -> int:
     return rank.exit_code
 
 
-# Signals by which others end a process; what it wrote before does not explain them.
-_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-
-
 def _speaks_for_itself(rank: LaunchRank) -> bool:
     if rank.error is not None:
         return rank.error.speaks_for_itself
@@ -635,15 +662,6 @@ def _find_failure(texts: Iterable[str]) -> Optional[Failure]:
         if failure is not None and failure.is_exact:
             return failure
     return root_cause(failures)
-
-
-_TAIL_BYTES = 256 * 1024  # of each file that are looked at
-_ALL_BYTES = 16 * 1024 * 1024  # of all files of a job: about two seconds
-_LEAST_BYTES = 8 * 1024
-_LAST_LINES, _WIDTH = 20, 400
-_LAST_LINES_BYTES = 64 * 1024  # in which they are looked for
-_STACK_LINES = 20
-_PLOGS = 16  # files of one process; beyond these the newest count
 
 
 def _record_text(rank: LaunchRank) -> Iterator[str]:

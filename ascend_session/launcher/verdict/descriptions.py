@@ -27,6 +27,14 @@ from ascend_session.rank_folder import STACKS_NAME
 from ascend_session.text import blank_unprintable, clean, format_ranges, join_words, shorten
 from ascend_session.user_code import is_user_file
 
+CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
+"""The signals of which `faulthandler` leaves the stacks."""
+
+_CALLERS, _LIBRARY_FRAMES, _MESSAGE_LINES, _WIDTH = 6, 4, 5, 400
+_REASON_WIDTH = 1000  # characters of a reason; the sentence about a deadlock has one part a rank
+_LIBRARY = re.compile(r"\S*/(?:site-packages|dist-packages|lib(?:64)?/python3\.\d+)/")
+_END_OF_MESSAGE = "Traceback (most recent call last)"
+_MOST_SOURCE_BYTES = 1 << 22
 _MOST_PEERS_NAMED = 8
 
 
@@ -100,7 +108,7 @@ def describe_background(event: BackgroundEnded) -> str:
     end = f"exited with code {event.status}"
     if event.status < 0:
         end = f"was killed by {_describe_signal(-event.status)}"
-    output = f" Its output is in {event.output}." if os.path.isfile(event.output) else ""
+    output = _name_output(event.output)
     return f"{what} {end}.{output}"
 
 
@@ -206,11 +214,16 @@ def describe_lost(
     more = f" The {noun} {format_ranges(others)}." if others else ""
     have_joined = all(process.joined for process in ended)
     which = "processes that joined the job" if have_joined else "ranks that were started"
-    file = f" Its output is in {first.output}." if os.path.isfile(first.output) else ""
+    file = _name_output(first.output)
     return (
         f"{len(ended)} of the {count} {which} below rank {rank.rank} ended with an exception or a "
         f"signal{hides}: rank {first.rank_id} {how}{more}{file}"
     )
+
+
+def _name_output(path: str) -> str:
+    """Add the file with the output of a process, in a sentence that begins with a space."""
+    return f" Its output is in {path}." if os.path.isfile(path) else ""
 
 
 def describe_last_line(output: Sequence[str]) -> str:
@@ -256,11 +269,11 @@ def describe_missing(rank: LaunchRank, seen: Sequence[ScriptRank], output: List[
     which = f"none of the {size} ranks it started joined a job or"
     if size == 1:
         which = "the only rank it started neither joined a job nor"
-    end = f" It wrote last: {_end_sentence(output[-1])}" if output else ""
-    file = f" Its output is in {last.output}." if os.path.isfile(last.output) else ""
+    end = describe_last_line(output) or "."
+    file = _name_output(last.output)
     return (
         f"Rank {rank.rank} is a script that exited with code 0, but {which} reported "
-        f"how it ended. Rank {last.rank_id} ran: {command}.{end}{file}"
+        f"how it ended. Rank {last.rank_id} ran: {command}{end}{file}"
     )
 
 
@@ -320,16 +333,6 @@ def _describe_signal(number: int) -> str:
         return "SIGKILL, which is what the kernel's out-of-memory killer sends"
     name = find_signal_name(number)
     return f"signal {number} ({name})" if name else f"signal {number}"
-
-
-CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
-"""The signals of which `faulthandler` leaves the stacks."""
-
-_CALLERS, _LIBRARY_FRAMES, _MESSAGE_LINES, _WIDTH = 6, 4, 5, 400
-_REASON_WIDTH = 1000  # characters of a reason; the sentence about a deadlock has one part a rank
-_LIBRARY = re.compile(r"\S*/(?:site-packages|dist-packages|lib(?:64)?/python3\.\d+)/")
-_END_OF_MESSAGE = "Traceback (most recent call last)"
-_MOST_SOURCE_BYTES = 1 << 22
 
 
 def describe_exception(rank: int, error: ErrorRecord, folder: str) -> List[str]:

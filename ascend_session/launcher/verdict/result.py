@@ -209,39 +209,34 @@ def judge(plan: Plan, attempt: Attempt) -> None:
     has_failed = any(rank.outcome != Outcome.SUCCEEDED for rank in attempt.ranks)
     # Then the job still waited for what its ranks had left.
     was_stopped = attempt.stopped is not None and not has_failed
-    failure = attempt.background_failure
-    if failure is not None and not _is_by_signal(failure.status, attempt):
-        from ascend_session.launcher.verdict.cause import blame_background
+    left = attempt.background_failure
+    may_be_unrecorded = bool(attempt.script_ranks) or (
+        plan.size > 1 and plan.config.program is not None
+    )
+    has_ranks_below = not has_failed and _have_started_ranks(plan, attempt)
+    if not (has_failed or was_stopped or left or may_be_unrecorded or has_ranks_below):
+        return
+    from ascend_session.launcher.verdict import cause
 
-        attempt.cause = blame_background(failure)
-    elif failure is not None or was_stopped:
-        from ascend_session.launcher.verdict.cause import find_cause
-
-        attempt.cause = find_cause(plan, attempt)
-    elif has_failed or _have_started_ranks(plan, attempt):
-        from ascend_session.launcher.verdict.cause import (
-            find_cause,
-            find_lost,
-            find_missing,
-            find_stop_failures,
-        )
-
-        lost = find_lost(attempt)
+    if left is not None and not _is_by_signal(left.status, attempt):
+        attempt.cause = cause.blame_background(left)
+    elif left is not None or was_stopped:
+        attempt.cause = cause.find_cause(plan, attempt)
+    elif has_failed or has_ranks_below:
+        lost = cause.find_lost(attempt)
         if has_failed:
-            attempt.cause = find_cause(plan, attempt)
+            attempt.cause = cause.find_cause(plan, attempt)
             for number in attempt.cause.left:
                 attempt.of(number).outcome = Outcome.LEFT
-            for number, sentence in find_stop_failures(plan, attempt).items():
+            for number, sentence in cause.find_stop_failures(plan, attempt).items():
                 attempt.of(number).stop_failure = sentence
         elif lost:
             attempt.cause = lost.pop(0)
         else:
-            attempt.cause = find_missing(plan, attempt)
-        attempt.lost = tuple(cause.said for cause in lost)
-    if attempt.cause is None and _may_be_unrecorded(plan, attempt):
-        from ascend_session.launcher.verdict.cause import find_unrecorded
-
-        attempt.lost = tuple(find_unrecorded(plan, attempt))
+            attempt.cause = cause.find_missing(plan, attempt)
+        attempt.lost = tuple(each.said for each in lost)
+    if attempt.cause is None and may_be_unrecorded:
+        attempt.lost = tuple(cause.find_unrecorded(plan, attempt))
 
 
 def judge_ranks(attempt: Attempt) -> None:
@@ -289,11 +284,6 @@ def _have_started_ranks(plan: Plan, attempt: Attempt) -> bool:
 
     planned = plan.ranks[0]
     return bool(read_announced_size(planned.command, planned.cwd))
-
-
-def _may_be_unrecorded(plan: Plan, attempt: Attempt) -> bool:
-    """Tell whether ranks may have succeeded of which only exit codes are known."""
-    return bool(attempt.script_ranks) or (plan.size > 1 and plan.config.program is not None)
 
 
 def _is_by_signal(status: Optional[int], attempt: Attempt) -> bool:
