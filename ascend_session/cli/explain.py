@@ -22,13 +22,7 @@ from typing import (
 import click
 from click.exceptions import Exit
 
-from ascend_session.cli._output import (
-    complain,
-    fail,
-    is_terminal,
-    show_facts,
-    show_json,
-)
+from ascend_session.cli._output import complain, fail, is_terminal, show_facts, show_json
 from ascend_session.cli._parameters import JSON, argument, command
 from ascend_session.findings import ERROR, INFO
 from ascend_session.text import did_you_mean, format_count, join_words, label_first, shorten

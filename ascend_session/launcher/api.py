@@ -325,6 +325,7 @@ class _Launch:
 
                 check_free_again(planned, self._say_waiting, self._sleep)
         except _InterruptedError:
+            self._is_interrupted = True
             return None
         except AscendError as failure:  # how the earlier attempts failed is still to be reported
             reason = f"{template_of(failure.message)} {template_of(failure.hint or '')}".rstrip()
@@ -354,8 +355,7 @@ class _Launch:
         poll = select.poll()
         poll.register(self._signals, select.POLLIN)
         until = time.monotonic() + seconds
-        while time.monotonic() < until and not self._is_interrupted:
+        while time.monotonic() < until:
             poll.poll(max(0.0, until - time.monotonic()) * 1000)
-            self._is_interrupted = bool(self._signals.take_ending())
-        if self._is_interrupted:
-            raise _InterruptedError
+            if self._signals.take_ending():
+                raise _InterruptedError

@@ -29,13 +29,7 @@ from ascend_session.launcher.job.events import (
     Stopping,
 )
 from ascend_session.launcher.job.guardian_process import GuardianProcess
-from ascend_session.launcher.job.signals import (
-    ASKING,
-    ASKING_WHERE,
-    PASSED_ON,
-    TERMINATED,
-    Signals,
-)
+from ascend_session.launcher.job.signals import ASKING, ASKING_WHERE, PASSED_ON, TERMINATED, Signals
 from ascend_session.launcher.plan.plan import Plan
 from ascend_session.launcher.show.following import Output
 from ascend_session.launcher.verdict.result import judge_ranks, note_event

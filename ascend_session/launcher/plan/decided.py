@@ -9,17 +9,7 @@ import functools
 import os
 import re
 from dataclasses import dataclass
-from typing import (
-    Any,
-    Callable,
-    Generic,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Tuple,
-    TypeVar,
-    cast,
-)
+from typing import Any, Callable, Generic, Mapping, NamedTuple, Optional, Tuple, TypeVar, cast
 
 from ascend_session.errors import AscendError, JobError
 from ascend_session.hardware.families import most_devices, parse_family

@@ -16,17 +16,7 @@ import os
 import re
 import shlex
 from collections import Counter
-from typing import (
-    Dict,
-    List,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Tuple,
-    Type,
-    Union,
-)
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type, Union
 
 from ascend_session.backends import STUB_DEVICES_VARIABLE
 from ascend_session.backends.base import Backend

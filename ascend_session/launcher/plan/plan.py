@@ -48,11 +48,7 @@ from ascend_session.launcher.plan.devices import (
     list_physical,
     parse_spans,
 )
-from ascend_session.launcher.plan.environment import (
-    JobFacts,
-    check_task,
-    decide_environments,
-)
+from ascend_session.launcher.plan.environment import JobFacts, check_task, decide_environments
 from ascend_session.launcher.plan.nodes import Nodes, await_table, decide_nodes
 from ascend_session.launcher.plan.rank import LaunchRank
 from ascend_session.launcher.plan.rendezvous import decide_rendezvous

@@ -5,17 +5,7 @@ Source: guides/facts/launch.md#jobs-without-a-rank-table, guides/facts/launch.md
 
 import os
 import socket
-from typing import (
-    Dict,
-    List,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Set,
-    Tuple,
-    Type,
-)
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Type
 
 from ascend_session.backends.base import Backend
 from ascend_session.cluster.kubernetes import find_mounted_table

@@ -7,12 +7,7 @@ import math
 from typing import List, Mapping, Sequence, Tuple, Type
 
 from ascend_session.backends.base import Backend
-from ascend_session.cluster.variables import (
-    STALL_NOTE,
-    read_number,
-    read_seconds,
-    uses_collectives,
-)
+from ascend_session.cluster.variables import STALL_NOTE, read_number, read_seconds, uses_collectives
 from ascend_session.launcher.plan.rank import LaunchRank
 from ascend_session.spelling import Message, option
 from ascend_session.vendor import CONNECT_SECONDS, CONNECT_SECONDS_MORE, EXECUTION_SECONDS

@@ -17,17 +17,7 @@ import os
 import select
 import threading
 import time
-from typing import (
-    Callable,
-    Collection,
-    Dict,
-    List,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Set,
-    Tuple,
-)
+from typing import Callable, Collection, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ascend_session.errors import JobError
 from ascend_session.launcher.plan.rank import LaunchRank

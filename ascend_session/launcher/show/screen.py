@@ -104,7 +104,7 @@ class PlainRenderer:
         """Draw what has come; ``is_open`` says whether there may be more later."""
         drawn = []
         for rank, lines, stamp in blocks:
-            prefix = stamp + _name(rank, self._digits)
+            prefix = stamp + _name([rank], self._digits)
             newlines = lines.count(b"\n") - 1
             drawn.append(prefix + lines.replace(b"\n", b"\n" + prefix, newlines))
         return b"".join(drawn)
@@ -206,7 +206,7 @@ class TerminalRenderer:
             del numbers[0]
             if not numbers:
                 del self._numbers[line.key]
-            drawn += [line.stamp, _name_all(line.ranks, self._digits), line.text]
+            drawn += [line.stamp, _name(line.ranks, self._digits), line.text]
         return b"".join(drawn)
 
     def _draw_status(self, draw: Callable[[], bytes]) -> bytes:
@@ -218,14 +218,10 @@ class TerminalRenderer:
             return b""
 
 
-def _name(rank: int, digits: int) -> bytes:
-    return b"" if rank == LAUNCHER or not digits else f"[{rank:{digits}}] ".encode()
-
-
-def _name_all(ranks: Sequence[int], digits: int) -> bytes:
-    if len(ranks) == 1:
-        return _name(ranks[0], digits)
-    return f"[{format_ranges(ranks, ',')}] ".encode()
+def _name(ranks: Sequence[int], digits: int) -> bytes:
+    if len(ranks) > 1:
+        return f"[{format_ranges(ranks, ',')}] ".encode()
+    return b"" if ranks[0] == LAUNCHER or not digits else f"[{ranks[0]:{digits}}] ".encode()
 
 
 Target = Union[int, TextIO]

@@ -55,11 +55,7 @@ from ascend_session.launcher.verdict.descriptions import (
     lacks_interpreter,
     read_crash,
 )
-from ascend_session.launcher.verdict.suspect import (
-    Suspect,
-    find_first_not_finite,
-    find_suspect,
-)
+from ascend_session.launcher.verdict.suspect import Suspect, find_first_not_finite, find_suspect
 from ascend_session.rank_folder import STACKS_NAME, name_stacks
 from ascend_session.text import clean, is_blank, shorten
 
@@ -174,17 +170,14 @@ def find_stop_failures(plan: Plan, attempt: Attempt) -> Dict[int, str]:
     for rank in attempt.ranks:
         if rank.outcome != Outcome.STOPPED:
             continue
-        if rank.status == -signal.SIGKILL and _was_killed(rank, attempt):
+        ended = math.inf if rank.ended is None else rank.ended
+        was_killed = attempt.killed is not None and ended >= attempt.killed
+        if was_killed and rank.status == -signal.SIGKILL:
             if not attempt.is_kill_asked:
                 failures[rank.rank] = describe_killed(rank, plan.config.grace)
         elif _has_failed_while_stopping(rank, attempt.signal or signal.SIGTERM):
             failures[rank.rank] = _describe_end(rank)
     return failures
-
-
-def _was_killed(rank: LaunchRank, attempt: Attempt) -> bool:
-    ended = math.inf if rank.ended is None else rank.ended
-    return attempt.killed is not None and ended >= attempt.killed
 
 
 def _has_failed_while_stopping(rank: LaunchRank, number: int) -> bool:
@@ -510,7 +503,7 @@ class _Judge:
         stacks = find_stacks(rank.folder) if has_crashed else ""
         advice = self._advise(rank, code, failure, has_crashed, bool(stacks))
         if failure is None and (error is None or error.type in ("SystemExit", "OSError")):
-            why = find_lack_of_room(rank)
+            why = _find_lack_of_room(rank)
             if why:
                 sentence += f" Its log files take no more: {why}."
                 advice = _NO_ROOM
@@ -571,7 +564,7 @@ class _Judge:
         return ""
 
 
-def find_lack_of_room(rank: LaunchRank) -> str:
+def _find_lack_of_room(rank: LaunchRank) -> str:
     """Find out why a rank can write no more into its log files; empty if it can."""
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]  # the ranks have the launcher's
     try:

@@ -12,12 +12,7 @@ from ascend_session.cluster.member import JoinedProcess
 from ascend_session.failures.failure import Failure
 from ascend_session.failures.graph_error import parse_graph_error, reason_of
 from ascend_session.failures.peers import find_peers
-from ascend_session.failures.record import (
-    ErrorRecord,
-    Frame,
-    parse_frames,
-    read_stacks,
-)
+from ascend_session.failures.record import ErrorRecord, Frame, parse_frames, read_stacks
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.files import read_end
 from ascend_session.launcher.job.events import BackgroundEnded, NotStarted, Repeated, ScriptRank

@@ -87,7 +87,7 @@ def _find_below(folder: str, levels: int) -> List[SavedLaunch]:
     if own is not None:
         return [own]
     folders = _list_folders(folder)
-    jobs = [path for path in folders if _is_launch(path)]
+    jobs = [path for path in folders if _list_attempts(path) or _read_values(path)[0] is not None]
     jobs = [path for path in jobs if os.path.basename(path) != LATEST_NAME] or jobs
     if jobs:
         newest = _NODE.sub("", max(jobs, key=lambda path: os.stat(path).st_mtime))
@@ -96,10 +96,6 @@ def _find_below(folder: str, levels: int) -> List[SavedLaunch]:
     if not levels:
         return []
     return [saved for path in folders for saved in _find_below(path, levels - 1)]
-
-
-def _is_launch(folder: str) -> bool:
-    return bool(_list_attempts(folder)) or _read_values(folder)[0] is not None
 
 
 def _list_attempts(folder: str) -> List[Tuple[int, str]]:
@@ -133,7 +129,8 @@ def _read_launch(folder: str, number: Optional[int] = None) -> Optional[SavedLau
     attempts = dict(_list_attempts(folder))
     if values is not None:
         try:
-            result = _restore_result(values)
+            attempts_seen = tuple(map(_restore_attempt, values["attempts"]))
+            result = _restore(LaunchResult, values, attempts=attempts_seen, set={}, replaced=())
         except (AttributeError, KeyError, TypeError, ValueError):
             values, trouble = None, "is not one that this version can read"
         else:
@@ -183,16 +180,6 @@ def _move(value: Any, before: str, now: str) -> Any:
     if isinstance(value, dict):
         return {key: _move(each, before, now) for key, each in value.items()}
     return value
-
-
-def _restore_result(values: Dict[str, Any]) -> LaunchResult:
-    """Make the object of which `LaunchResult.as_dict` gave these values.
-
-    Raises:
-        AttributeError, KeyError, TypeError, ValueError: If the values are not those of a result.
-    """
-    attempts = tuple(map(_restore_attempt, values["attempts"]))
-    return _restore(LaunchResult, values, attempts=attempts, set={}, replaced=())
 
 
 def _restore_attempt(values: Dict[str, Any]) -> Attempt:
