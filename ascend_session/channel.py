@@ -5,6 +5,9 @@ A message is an object in JSON, in one packet of a Unix socket, with its name un
 | kind | what it says | its values |
 |---|---|---|
 | `hello` | who this is; the first message | `folder`, that of the rank |
+| `uses` | below a rank: it uses this package, or imports the vendor's | |
+| `witness` | a Python that is a rank of a script starts, imports the vendor's packages, or ends; \
+`witness` sends this, which cannot import this file | see `cluster.member` |
 | `joining` | it waits for ranks of a script to join; or no more, if `size` is 0 | `rank`, `size` |
 | `state` | it has joined the job, waits for other ranks, or leaves | see `cluster.member` |
 | `step` | training has made a step | `step`; `total`, the last one, or null; `time`; `pace`, \
@@ -25,7 +28,9 @@ The launcher sends
 * `paused`, when it lets processes continue that it had stopped;
 * `absent` with a `text`, to one that is `joining`: which rank never will, and why.
 
-Times are in seconds, from `time.monotonic`. `launcher.job.reports` is the other end.
+Times are in seconds, from `time.monotonic`. `launcher.job.reports` is the other end. It adds to a
+`witness` as `beside` which processes were connected when this one connected; and makes `exit` with
+a `code` of a packet of one byte, which the C library of a rank of a script sends as it exits.
 
 No process waits for the launcher: what there is no room for is lost. Optional messages are sent
 while less than half of the send buffer is used, so that there is room for the others, even if the
@@ -39,11 +44,12 @@ import json
 import os
 import socket
 import struct
+import sys
 import threading
 from typing import Any, Dict, Optional
 
 from ascend_session.process import on_fork
-from ascend_session.rank_folder import CHANNEL, RANK_FOLDER, move_up
+from ascend_session.rank_folder import CHANNEL, RANK_FOLDER, connect
 
 _MOST_BYTES = 1 << 16  # of a message; a send buffer has room for three of them
 _UNREAD_BYTES = 0x5411  # SIOCOUTQ, unix(7)
@@ -53,12 +59,8 @@ class _Connection:
     """A connection to the launcher, which does not block."""
 
     def __init__(self, address: str, folder: str) -> None:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as first:
-            first.setblocking(False)
-            first.connect(f"\0{address}")
-            self._socket = socket.socket(
-                socket.AF_UNIX, socket.SOCK_SEQPACKET, fileno=move_up(first.detach())
-            )
+        fd = connect(address)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, fileno=fd)
         self._socket.setblocking(False)
         self._half_bytes = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) // 2
         self.stop_time: Optional[float] = None
@@ -132,6 +134,15 @@ def send(kind: str, *, is_optional: bool = False, **values: Any) -> bool:
             _connection = _Connection(address, folder)
         return _connection.send({"kind": kind, **values}, is_optional)
     return False
+
+
+def note_use() -> None:
+    """Report that this process below a rank uses this package, or imports the vendor's.
+
+    Neither the rank itself, which leads its session, nor a process with TensorFlow needs that.
+    """
+    if os.getsid(0) != os.getpid() and "tensorflow" not in sys.modules:
+        send("uses")
 
 
 def read_stop() -> Optional[float]:

@@ -6,11 +6,12 @@ checkers, editors and `late_names`. Each line is ``from .module import name as n
 """
 
 import importlib
+import os
 import re
 import sys
 from typing import Any, Callable, Dict, List, Tuple
 
-from ascend_session.rank_folder import note_use
+from ascend_session.rank_folder import CHANNEL
 
 _LINE = re.compile(r"^from \.([\w.]*) import (\w+) as \2$", re.MULTILINE)
 
@@ -30,7 +31,10 @@ def late_names(
     def load(name: str) -> Any:
         if name not in homes:
             raise AttributeError(_describe_missing(package, name, list(homes)))
-        if "ascend_session.cli" not in sys.modules:  # a command may only look at devices
+        # A command may only look at devices.
+        if CHANNEL in os.environ and "ascend_session.cli" not in sys.modules:
+            from ascend_session.channel import note_use  # slow to load, and only for ranks
+
             note_use()
         if homes[name]:
             value = getattr(importlib.import_module(f"{package}.{homes[name]}"), name)

@@ -7,10 +7,9 @@
 | `RECORD_NAME` | `write_record`, in a rank that fails or gets SIGTERM | `failures.record` |
 | `STACKS_NAME`, `name_stacks` | `watch_stacks` in the rank, and in ranks that it starts | \
 `failures.record`, `launcher.job.activity` |
-| `PROCESS_PREFIX` | `witness` in ranks that a script starts | `cluster.member` |
-| `name_exit` | `witness` in ranks that a script starts | `cluster.member` |
-| `name_user` | `note_use` | `launcher.job.background` |
 | `SESSIONS_NAME` | `compat.script_run` | the same, in rank 0 |
+
+It also has what `witness` and `channel` both need to reach the launcher.
 
 The witness loads this file by its path before the program starts, and imports nothing with it that
 the program could have a module of its own for: `json` and `traceback` would stand in its place, or
@@ -49,9 +48,7 @@ LOGS_FOLDER = "ascend-logs"
 STDOUT_NAME, STDERR_NAME = "stdout.log", "stderr.log"
 PLOG_FOLDER, WORK_FOLDER = "plog", "work"
 RECORD_NAME, STACKS_NAME = "error.json", "stacks.log"
-PROCESS_PREFIX, PROCESS_SUFFIX = "process_", ".json"
 SESSIONS_NAME = "sessions.json"
-_USER_PREFIX = "uses_"
 
 STACK_SIGNAL = int(__import__("_signal").SIGRTMIN) + 7  # signal itself is slow to load
 """Number of the signal that makes a rank write its stacks; it ends other programs."""
@@ -63,16 +60,6 @@ def find_own_folder() -> str:
     """Return the folder of the rank that this process is, and not only belongs to; else empty."""
     is_rank = os.environ.get(RANK_PID) == str(os.getpid())
     return os.environ.get(RANK_FOLDER, "") if is_rank else ""
-
-
-def name_process(pid: int) -> str:
-    """Name the file with a process's state."""
-    return f"{PROCESS_PREFIX}{pid}{PROCESS_SUFFIX}"
-
-
-def name_exit(pid: int) -> str:
-    """Name the file with the exit code of a rank that a script has started, as its only byte."""
-    return f"{PROCESS_PREFIX}{pid}.exit"
 
 
 def is_rank_of_script(environ: "Mapping[str, str]") -> bool:
@@ -102,45 +89,9 @@ def is_beyond(rank: str, size: str) -> bool:
     return are_numbers and int(rank) >= int(size)
 
 
-def name_user(pid: int) -> str:
-    """Name the empty file of a process that has used this package or imported the vendor's."""
-    return f"{_USER_PREFIX}{pid}"
-
-
-def note_use() -> None:
-    """Record that this process below a rank uses this package; ignore errors.
-
-    Neither the rank itself, which leads its session, nor a process with TensorFlow needs the file.
-    """
-    folder = os.environ.get(RANK_FOLDER)
-    if not folder or os.getsid(0) == os.getpid() or "tensorflow" in sys.modules:
-        return
-    if os.path.isdir(folder):
-        try:
-            open(os.path.join(folder, name_user(os.getpid())), "w").close()
-        except OSError:
-            return
-
-
 def name_stacks(pid: int) -> str:
     """Name the file for the stacks of a process that is not the rank itself."""
     return f"stacks_{pid}.log"
-
-
-def is_log(name: str) -> bool:
-    """Return whether a file may be a log; it is not if it only holds the state of a process."""
-    return name != STACKS_NAME and not name.startswith(_USER_PREFIX)
-
-
-def replace_file(path: str, text: str) -> None:
-    """Write a file that others see whole or not at all; ignore errors."""
-    temporary = f"{path}.{os.getpid()}"
-    try:
-        with open(temporary, "wb") as file:
-            file.write(text.encode())
-        os.replace(temporary, path)
-    except OSError:
-        return
 
 
 ONE_STOP_S = 1.0
@@ -165,6 +116,26 @@ def watch_stacks(folder: str, name: str = STACKS_NAME) -> None:
         faulthandler.register(STACK_SIGNAL, fd, all_threads=True, chain=False)
     except (OSError, RuntimeError, ValueError):
         return
+
+
+def connect(address: str) -> int:
+    """Connect to the launcher, without waiting for it; return a high descriptor.
+
+    Args:
+        address: That of `CHANNEL`.
+
+    Raises:
+        OSError: If the launcher cannot be reached; or ImportError.
+    """
+    import _socket  # only some processes connect
+
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    try:
+        connection.setblocking(False)
+        connection.connect("\0" + address)
+        return move_up(connection.detach())
+    finally:
+        connection.close()
 
 
 def move_up(fd: int) -> int:

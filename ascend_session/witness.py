@@ -11,19 +11,21 @@ The program is started as plain ``python train.py``, with ``startup`` first on `
   ``faulthandler``, crashes stay on standard error.
 
 What a rank starts or forks leaves neither: the rank may have handled its failure. But a script may
-start ranks itself, and exit with 0 whatever became of them. Such a Python leaves, before it joins
-the job and if it never does, its state (`rank_folder.name_process`), its exit code, which nobody
-below a shell would see (`rank_folder.name_exit`), and its stacks.
+start ranks itself, and exit with 0 whatever became of them. Such a Python leaves its stacks, and
+reports on the `channel`, before it joins the job and if it never does, that it starts and how it
+ends; and its exit code, which nobody below a shell would see.
 
 A Python that loads no ``sitecustomize`` of ``PYTHONPATH`` (``-I``, ``-E``, ``-S``, below ``env -i``
 or ``sudo``) leaves nothing: only the exit code of the launcher's own child is known then.
 
 A program can notice this: ``faulthandler`` is on, ``sys.excepthook`` is replaced, and one more
-descriptor is open, number 1000 if that is free. A program that replaces the hook is recorded when
-it exits, and one that closes the descriptor loses the stacks and nothing else.
+descriptor is open, number 1000 if that is free; in a rank of a script two. A program that replaces
+the hook is recorded when it exits, and one that closes the descriptors loses the stacks and nothing
+else.
 
 This file imports nothing but what is built into the interpreter, so that nothing can hide what it
-needs and the start costs about nothing. It works from Python 3.6 on.
+needs and the start costs about nothing; ranks of scripts also ``_socket``, of which `socket` is
+made. It works from Python 3.6 on.
 """
 
 import os
@@ -35,7 +37,7 @@ from _thread import get_ident
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
-    from typing import Any, List, Optional, Type
+    from typing import Any, Optional, Type
 
 RUN_VARIABLE = "ASCEND_SESSION_RUN"
 """Environment variable with the options of ``ascend-session run``, hidden from the program."""
@@ -151,8 +153,6 @@ class _Witness:
                 its own is enough.
         """
         environ, names = os.environ, self._rank_folder
-        if uses_vendor:
-            names.note_use()
         rank, size = environ.get("RANK_ID", ""), environ.get("RANK_SIZE", "")
         is_numbered = "RANK_ID=" + rank not in environ[names.LAUNCHED].split()
         is_numbered = uses_vendor and is_numbered and not names.is_beyond(rank, size)
@@ -217,41 +217,38 @@ class _Witness:
 
 
 class _ScriptRank:
-    """The state file of this process, a rank that a script has started.
+    """What this process, a rank that a script has started, reports to the launcher.
 
-    Its fields are those of `member.JoinedProcess`; once it has joined, `member` reports more.
+    The values are those of `member.JoinedProcess`; once it has joined, `member` reports more. There
+    is no record if the launcher cannot be reached, or if this Python has no sockets.
     """
 
     def __init__(self, names: "Any", folder: str) -> None:
+        self._connect, self._address = names.connect, os.environ.get(names.CHANNEL, "")
         self._folder = folder
-        self._prefix, self._suffix = names.PROCESS_PREFIX, names.PROCESS_SUFFIX
-        self._replace_file = names.replace_file
+        self._fd, self._identity = -1, ()  # type: int, Any
         self._pid, self._began = os.getpid(), time.monotonic()
-        self._path = os.path.join(folder, names.name_process(self._pid))
-        self._exit_path = os.path.join(folder, names.name_exit(self._pid))
         self._program = _read_program()
-        self._beside: List[int] = []
+        self._state = ""
         self._uses_vendor = False
         self._leave = os._exit
         os._exit = self._exit  # no handler sees that
+        if hasattr(os, "register_at_fork"):  # from Python 3.7 on
+            os.register_at_fork(after_in_child=self._disconnect)
 
     def start(self, uses_vendor: bool) -> None:
-        """Write that the process has started."""
+        """Report that the process has started."""
         self._uses_vendor = uses_vendor
-        if self._read_state() in ("", "started"):
-            self._write("started")
-            # After that, so that of two which start at once at least one sees the other.
-            self._beside = list(self._find_others())
-            self._write("started")
+        if self._state in ("", "started") and os.getpid() == self._pid:
+            self._report("started")
 
     def end(self, error: str) -> None:
-        """Write that the process ends, with an error or in order."""
-        state = self._read_state()
-        if state == "started" or (error and state == "ended"):
-            self._write("failed" if error else "ended", error)
+        """Report that the process ends, with an error or in order."""
+        if self._state == "started" or (error and self._state == "ended"):
+            self._report("failed" if error else "ended", error)
 
     def watch_exit_code(self) -> None:
-        """Have the C library write the exit code of this process into a file, as its only byte.
+        """Have the C library send the exit code of this process, as a message of one byte.
 
         Python code cannot see it: an uncaught SystemExit leaves no trace. So fputc(3) is registered
         with on_exit(3), which calls it with the code when the process exits. The stream has no
@@ -260,11 +257,13 @@ class _ScriptRank:
         try:
             import ctypes  # slow to import, and needed only here
 
+            if not self._is_connected():
+                return
             libc = ctypes.CDLL(None)
-            libc.fopen.restype = libc_stream = ctypes.c_void_p
+            libc.fdopen.restype = libc_stream = ctypes.c_void_p
             libc.setvbuf.argtypes = [libc_stream, ctypes.c_char_p, ctypes.c_int, ctypes.c_size_t]
             libc.on_exit.argtypes = [ctypes.c_void_p, libc_stream]
-            stream = libc.fopen(os.fsencode(self._exit_path), b"we")
+            stream = libc.fdopen(self._fd, b"w")
             if stream:
                 libc.setvbuf(stream, None, _UNBUFFERED, 0)
                 libc.on_exit(ctypes.cast(libc.fputc, ctypes.c_void_p), stream)
@@ -277,18 +276,15 @@ class _ScriptRank:
             self.end(f"SystemExit: {status}" if status else "")
         return self._leave(status)
 
-    def _find_others(self) -> "Any":
-        """Find the other ranks that live."""
-        for name in os.listdir(self._folder):
-            pid = name[len(self._prefix) : -len(self._suffix)]
-            is_state = name.startswith(self._prefix) and name.endswith(self._suffix)
-            if is_state and pid != str(self._pid) and _read_text(f"/proc/{pid}/cmdline"):
-                yield int(pid)
+    def _disconnect(self) -> None:
+        """Leave the connection to the parent, in a child that was forked."""
+        try:
+            os.close(self._fd)
+        except OSError:
+            return
 
-    def _read_state(self) -> str:
-        return _read_text(self._path).partition('"state": "')[2].partition('"')[0]
-
-    def _write(self, state: str, error: str = "") -> None:
+    def _report(self, state: str, error: str = "") -> None:
+        self._state = state
         rank = os.environ.get("RANK_ID", "")
         try:
             output = os.readlink("/proc/self/fd/2")
@@ -297,6 +293,7 @@ class _ScriptRank:
         uses_vendor = self._uses_vendor or "ascend_session" in sys.modules
         number = int(rank) if rank.isdecimal() and len(rank) < 8 else -1
         texts = {
+            "kind": "witness",
             "state": state,
             "error": error,
             "rank_id": rank,
@@ -304,13 +301,37 @@ class _ScriptRank:
             "program": self._program,
             "output": output,
         }
-        fields = [
-            f'"pid": {self._pid}, "rank": {number}, "waits": [], "beside": {self._beside}',
-            f'"began": {self._began!r}, "time": {time.monotonic()!r}',
-            f'"joined": false, "uses_vendor": {str(uses_vendor).lower()}',
+        values = [
             *(f'"{name}": {encode_basestring_ascii(texts[name])}' for name in texts),
+            f'"rank": {number}, "waits": [], "joined": false',
+            f'"began": {self._began!r}, "time": {time.monotonic()!r}',
+            f'"uses_vendor": {str(uses_vendor).lower()}',
         ]
-        self._replace_file(self._path, "{" + ", ".join(fields) + "}\n")
+        try:
+            if not self._is_connected():
+                self._fd = self._connect(self._address)
+                self._identity = os.fstat(self._fd)[:3]
+                self._send(f'"kind": "hello", "folder": {encode_basestring_ascii(self._folder)}')
+            self._send(", ".join(values))
+        except (ImportError, OSError):
+            return
+
+    def _is_connected(self) -> bool:
+        """Return whether there is a connection, which the program may have closed."""
+        try:
+            return bool(os.fstat(self._fd)[:3] == self._identity)
+        except OSError:
+            return False
+
+    def _send(self, values: str) -> None:
+        import _socket
+
+        connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, self._fd)
+        try:
+            connection.setblocking(False)
+            connection.send(f"{{{values}}}".encode(), _socket.MSG_NOSIGNAL)
+        finally:
+            connection.detach()  # else it would be closed with the object
 
 
 def _read_text(path: str) -> str:

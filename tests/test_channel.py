@@ -85,6 +85,18 @@ def test_it_is_told_when_the_launcher_asks_it_to_exit(launcher: Launcher, tmp_pa
     assert channel.read_stop() == told
 
 
+def test_what_a_process_has_sent_counts_although_it_has_not_read_what_it_was_sent(
+    launcher: Launcher, tmp_path: Path
+) -> None:
+    channel.send("first_step", step=0)
+    launcher.messages()
+    launcher.receiver.send_stop(1, str(tmp_path))
+    channel.send("first_step", step=1)
+    channel.send("first_step", step=2)
+    channel._forget_in_child()  # closes the connection, as an exit does
+    assert [values["step"] for _, values in launcher.messages()] == [1, 2]
+
+
 @pytest.mark.parametrize("data", [b"", b"no JSON", b"[]", b'{"kind": 3}', b"\xff"])
 def test_who_sends_something_else_is_not_heard(launcher: Launcher, data: bytes) -> None:
     import socket

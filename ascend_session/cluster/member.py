@@ -3,30 +3,20 @@
 The launcher sees only the processes that it starts. It sees neither in which collective a rank
 waits nor how a rank ended that a shell script started. So a process that opens a system reports on
 the `channel` that it joined the job, in which collective it has been waiting, and how it ended.
-The Pythons that are ranks of a script leave a file before that (`witness`).
+The Pythons that are ranks of a script report before that (`witness`).
 """
 
 import contextlib
 import faulthandler
-import json
 import os
 import sys
 import threading
 import time
-from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ascend_session import channel
-from ascend_session.files import UnreadableError, read_regular_file
 from ascend_session.process import find_frames, on_close, on_fork
-from ascend_session.rank_folder import (
-    PROCESS_PREFIX,
-    PROCESS_SUFFIX,
-    RANK_FOLDER,
-    STACK_SIGNAL,
-    is_rank_of_script,
-    name_exit,
-    name_stacks,
-)
+from ascend_session.rank_folder import RANK_FOLDER, STACK_SIGNAL, is_rank_of_script, name_stacks
 from ascend_session.text import one_line
 
 LONG_WAIT_S = 0.5
@@ -38,9 +28,7 @@ CLOSED = "closed"  # has closed its system in order
 FAILED = "failed"  # ended by an exception
 ENDED = "ended"  # ended in order
 
-_UNREADABLE = (UnreadableError, ValueError, TypeError, KeyError, AttributeError)
 _LONGEST_ERROR = 400  # characters
-_MOST_BYTES = 1 << 16  # of a file
 
 
 class CollectiveWait(NamedTuple):
@@ -73,14 +61,14 @@ class JoinedProcess(NamedTuple):
         error: The exception that ended it, on one line; may be empty.
         time: When that was so, in seconds of `time.monotonic`.
         waits: The collectives in which it waits.
-        joined: True if it joined the job; if not, `witness` has left this.
+        joined: True if it joined the job; if not, `witness` has reported this.
         rank_id: Its RANK_ID, which need not be a number.
         rank_size: Its RANK_SIZE, likewise; empty if `witness` did not see it.
         output: The file or pipe of its standard error.
         uses_vendor: True if it has imported the vendor's packages.
         program: The script or module that it runs; empty if `witness` did not see it.
         began: When it started, likewise in seconds; 0 if `witness` did not see it.
-        beside: Ranks of the script that lived when it started, by their pids.
+        beside: Other processes that had reported and lived when it started, by their pids.
     """
 
     pid: int
@@ -217,40 +205,16 @@ def joining(rank: int, size: int) -> Iterator[None]:
         channel.send("joining", rank=rank, size=0)
 
 
-def parse_state(message: Mapping[str, Any]) -> JoinedProcess:
-    """Read what was reported or written about the state of a process.
+def parse_state(message: Mapping[str, Any], pid: int) -> JoinedProcess:
+    """Read what a process has reported about its state.
 
     Raises:
         TypeError: If it is something else; or KeyError.
     """
     values = {name: message[name] for name in JoinedProcess._fields if name in message}
     waits = tuple(CollectiveWait(**each) for each in message["waits"])
-    return JoinedProcess(**{**values, "waits": waits, "beside": tuple(message.get("beside", ()))})
-
-
-def read_started(folder: str) -> List[JoinedProcess]:
-    """Read what the ranks of a script have left in a rank's folder (`witness`)."""
-    processes = []
-    with contextlib.suppress(OSError):
-        for name in os.listdir(folder):
-            if name.startswith(PROCESS_PREFIX) and name.endswith(PROCESS_SUFFIX):
-                # Skip files that are half-written or not ours.
-                with contextlib.suppress(*_UNREADABLE):
-                    path = os.path.join(folder, name)
-                    process = parse_state(json.loads(read_regular_file(path, _MOST_BYTES).decode()))
-                    processes.append(_with_exit_code(process, folder))
-    return processes
-
-
-def _with_exit_code(process: JoinedProcess, folder: str) -> JoinedProcess:
-    """Add the exit code to a process that ended in order; a code other than 0 is a failure."""
-    code = b""
-    if process.state == ENDED:
-        with contextlib.suppress(UnreadableError):
-            code = read_regular_file(os.path.join(folder, name_exit(process.pid)), 1)
-    if not any(code):
-        return process
-    return process._replace(state=FAILED, error=f"SystemExit: {code[0]}")
+    beside = tuple(message.get("beside", ()))
+    return JoinedProcess(**{**values, "pid": pid, "waits": waits, "beside": beside})
 
 
 def _forget_in_child() -> None:

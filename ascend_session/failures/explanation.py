@@ -19,7 +19,7 @@ from ascend_session.failures.record import ErrorRecord, read_record
 from ascend_session.failures.scanner import classify
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.files import read_end
-from ascend_session.rank_folder import RECORD_NAME, is_log
+from ascend_session.rank_folder import RECORD_NAME, STACKS_NAME
 
 _MOST_BYTES = 16 << 20  # read from the end of one log, which takes about three seconds
 _ALL_BYTES = 64 << 20  # read from all logs together
@@ -206,7 +206,7 @@ def find_logs(folder: str) -> List[str]:
 
 def _is_log(name: str) -> bool:
     unrotated = re.sub(r"\.[0-9]{1,6}$", "", name)
-    return os.path.splitext(unrotated)[1].lower() in _SUFFIXES and is_log(name)
+    return os.path.splitext(unrotated)[1].lower() in _SUFFIXES and name != STACKS_NAME
 
 
 def read_logs(paths: List[str]) -> List[Log]:

@@ -35,7 +35,6 @@ _PATTERNS: List[Tuple[str, Any]] = [
     (r"Linux \S+ \w+", "Linux <release>"),
     (r"(may have )(?:\d+|any number of)( files open)", r"\1<number>\2"),
     (r"\(process \d+\)", "(process <pid>)"),
-    (r"\bprocess_\d+\.json", "process_<pid>.json"),
     # How a Python names its argument.
     (rf"(can't open file '){FOLDER}/", r"\1"),
     # This package.

@@ -75,6 +75,7 @@ _HEAD = (
         ("\n try: sys.exit(3)\n except SystemExit as error: raise", "exited with code 3."),
         ("\n try: sys.exit(3)\n except SystemExit: raise SystemExit(4)", "exited with code 4."),
         ("os._exit(3)", "exited with code 3."),
+        ("os.closerange(3, 2000); sys.exit(3)", "exited with code 3."),
         ("\n with open('train.py'): sys.exit(3)", "exited with code 3."),
         ("os.kill(os.getpid(), 9)", "exited without an exception, as after a signal."),
     ],
@@ -130,13 +131,18 @@ def test_a_rank_that_is_killed_fails_the_job_although_a_later_program_of_it_succ
     [
         "until $PYTHON train.py; do touch again; done",
         "until $PYTHON -u train.py --resume=$i; do touch again; i=1; done",
+        "touch fork; until $PYTHON train.py; do touch again; done",
         "$PYTHON wait.py & $PYTHON trained.py; kill $!; wait; $PYTHON trained.py",
     ],
-    ids=["tries again", "resumes", "ends its helper"],
+    ids=["tries again", "resumes", "leaves a forked child", "ends its helper"],
 )
 def test_a_rank_that_is_killed_is_no_failure_if(tmp_path: Path, script: str) -> None:
-    train = "import os\nif not os.path.exists('again'): os.kill(os.getpid(), 9)"
-    (tmp_path / "train.py").write_text(train)
+    (tmp_path / "train.py").write_text("""
+import os, signal
+if not os.path.exists("again"):
+    if os.path.exists("fork") and not os.fork(): signal.pause()
+    os.kill(os.getpid(), 9)
+""")
     wait = "import signal\nopen('waits', 'w').close()\nsignal.pause()"
     (tmp_path / "wait.py").write_text(wait)
     code = "import os, time\nwhile not os.path.exists('waits'): time.sleep(0.01)"
@@ -263,6 +269,19 @@ def test_a_rank_without_a_record_is_named(tmp_path: Path, option: str) -> None:
     assert "known from exit codes alone" in result.notes[0]
 
 
+def test_a_rank_that_cannot_reach_the_launcher_runs_as_ever_and_is_named(tmp_path: Path) -> None:
+    code = "import os, sys, time\ntime.sleep(1)\nsys.exit(3 * int(os.environ['RANK_ID']))"
+    (tmp_path / "train.py").write_text(code)
+    lost = "export RANK_ID; [ $RANK_ID = 1 ] && export ASCEND_SESSION_CHANNEL=nobody-listens-here;"
+    script = _TWO.replace("export RANK_ID;", lost) + "wait $!; echo $? > code; wait"
+    result = _launch(tmp_path, script)
+    assert (tmp_path / "code").read_text() == "3\n"
+    assert (tmp_path / "train_1.log").read_text() == ""
+    assert result.ok, result.cause
+    assert len(result.notes) == 1
+    assert "Rank 1 has left no record of how it ended" in result.notes[0]
+
+
 def test_a_rank_whose_program_python_cannot_open_fails_the_job(tmp_path: Path) -> None:
     result = _launch(tmp_path, _TWO + "wait")
     assert result.cause is not None
@@ -281,8 +300,9 @@ def test_a_rank_whose_program_python_cannot_open_fails_the_job(tmp_path: Path) -
         "if not os.fork(): os._exit(3)\nos.wait()",
         "if not os.fork(): raise SystemExit(3)\nos.wait()",
         "raise SystemExit",
+        "os.closerange(3, 2000)",
     ],
-    ids=["ends", "catches", "has a child that is killed", "forks", "forks a Python", "exits"],
+    ids=["ends", "catches", "a child is killed", "forks", "forks a Python", "exits", "closes all"],
 )
 def test_a_rank_that_comes_to_its_end_without_a_job_is_none_that_failed(
     tmp_path: Path, code: str
@@ -295,6 +315,8 @@ def test_a_rank_that_comes_to_its_end_without_a_job_is_none_that_failed(
     result = _launch(tmp_path, _TWO + "wait")
     assert result.ok, result.cause
     assert result.notes == ()
+    names = {name.partition("_")[0] for name in os.listdir(result.attempts[0].ranks[0].folder)}
+    assert names == {"plog", "stacks", "stderr.log", "stdout.log", "work"}
 
 
 def _watch(folder: Path, script: str) -> Tuple[LaunchResult, List[Event]]:

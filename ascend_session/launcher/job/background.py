@@ -13,11 +13,11 @@ import enum
 import os
 import re
 import time
-from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, Tuple
+from typing import Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from ascend_session.launcher.job.children import DEEPEST, Look, read_environ, read_process_file
 from ascend_session.launcher.job.signals import SHELLS, TERMINATED
-from ascend_session.rank_folder import RANK_FOLDER, is_rank_of_script, name_user
+from ascend_session.rank_folder import RANK_FOLDER, is_rank_of_script
 
 _EXIT_S = 1.0  # that a process may take to exit when its rank has; later it was left behind
 _MOMENT_S = 1.0  # that a shell, or a program that has just started, has to start a Python
@@ -73,24 +73,28 @@ class BackgroundWatch:
     def __init__(self, ranks: Mapping[str, int]) -> None:
         self.trainings: Dict[int, Training] = {}  # by pid; each was one when it was last seen
         self._ranks = ranks
+        self._users: Collection[int] = ()
         self._announced: Set[int] = set()
         self._living: Set[int] = set()
         self._kinds: Set[_Kind] = set()
         self._exited = self._last_training = time.monotonic()
         self._activity: Dict[int, Tuple[str, float]] = {}  # of a young Python, and since when
 
-    def examine(self, look: Look, adopted: Iterable[int], alive: Iterable[int]) -> None:
+    def examine(
+        self, look: Look, adopted: Iterable[int], alive: Iterable[int], users: Collection[int]
+    ) -> None:
         """Look at the adopted processes, of whose ranks at least one has exited.
 
         Args:
             look: At the processes.
             adopted: Their pids.
             alive: The ranks that have not exited, whose processes are not looked at.
+            users: The processes that have reported that they use this package or the vendor's.
         """
         now, running = time.monotonic(), set(alive)
         if running:
             self._exited = now
-        self._living, self._kinds = set(), set()
+        self._living, self._kinds, self._users = set(), set(), users
         for pid in adopted:
             rank = self._ranks.get(look.read_environ(pid).get(RANK_FOLDER, ""))
             if rank in running or (rank is None and running):
@@ -150,7 +154,7 @@ class BackgroundWatch:
             return _Found(_Kind.OTHER, pid)
         age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(stat[19]) / os.sysconf("SC_CLK_TCK")
         kind = _Kind.OTHER
-        if _has_loaded(pid):
+        if pid in self._users or _LIBRARIES.search(read_process_file(pid, "maps")):
             kind = _Kind.TRAINING
         elif is_python and age_s < _IMPORT_S and self._works(look, pid, stat[0]):
             kind = _Kind.STARTING
@@ -185,14 +189,6 @@ def _read_program(pid: int) -> str:
     with contextlib.suppress(OSError):
         return os.path.basename(os.readlink(f"/proc/{pid}/exe"))
     return ""
-
-
-def _has_loaded(pid: int) -> bool:
-    """Return whether a process has loaded TensorFlow, the vendor's packages or this one."""
-    if _LIBRARIES.search(read_process_file(pid, "maps")):
-        return True
-    folder = read_environ(pid).get(RANK_FOLDER, "")
-    return os.path.exists(os.path.join(folder, name_user(pid)))
 
 
 def _is_server(command: bytes, is_python: bool) -> bool:

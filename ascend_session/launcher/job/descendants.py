@@ -85,8 +85,7 @@ class DescendantWatch:
             messages += [("script_rank", *rank) for rank in self._scripts.find_new(look)]
             self._scripts.note_absent(look, reports.joining)
             if not (alive or is_stopping):
-                number, rank = next(iter(self._ranks.items()))
-                processes = reports.list_processes(number, rank.folder)
+                processes = reports.list_processes(next(iter(self._ranks)))
                 self.is_awaiting, noted = self._scripts.find_awaited(look, processes)
                 if noted and not self.has_noted_ranks:
                     self.has_noted_ranks = True
@@ -98,7 +97,7 @@ class DescendantWatch:
         self._explain_absences(reports)
         adopted = [pid for pid in look.list_children(os.getpid()) if pid not in alive]
         if not is_stopping:
-            self.background.examine(look, adopted, alive.values())
+            self.background.examine(look, adopted, alive.values(), reports.users)
             new = [] if alive or self.is_awaiting else self.background.take_new()
             if new:
                 trainings = tuple((each.rank, each.pid, each.command) for each in new)
@@ -125,7 +124,7 @@ class DescendantWatch:
         """Tell the processes that wait for the ranks of a script's job which never joins."""
         absent = () if self._scripts is None else self._scripts.absent
         numbers = {joining.number for joining in reports.joining.values()}
-        below = {each: reports.list_processes(each, self._ranks[each].folder) for each in numbers}
+        below = {number: reports.list_processes(number) for number in numbers}
         for pid, (number, rank, size) in list(reports.joining.items()):
             absence = self._absences.setdefault(pid, Absence(pid, rank, size))
             text = absence.explain(below[number], absent)

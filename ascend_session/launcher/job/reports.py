@@ -13,9 +13,9 @@ import struct
 import time
 import uuid
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
-from ascend_session.cluster.member import FAILED, JoinedProcess, parse_state, read_started
+from ascend_session.cluster.member import ENDED, FAILED, JoinedProcess, parse_state
 
 _BACKLOG = 4096  # the kernel may allow less
 _MOST_BYTES = 1 << 17  # of a message
@@ -134,21 +134,26 @@ class ReportReceiver:
             connection.close()
             return
         connection.setblocking(False)
-        self._senders[connection.fileno()] = _Sender(connection, pid)
+        beside = sorted({each.pid for each in self._senders.values()} - {pid})
+        self._senders[connection.fileno()] = _Sender(connection, pid, beside)
         self._poll.register(connection, select.EPOLLIN)
 
     def _read(self, sender: "_Sender") -> Optional[Report]:
         """Read one message; None for the first, and at the end of a connection."""
         try:
             data = sender.connection.recv(_MOST_BYTES)
+            if len(data) == 1:
+                return Report(sender.folder, sender.pid, {"kind": "exit", "code": data[0]})
             message = json.loads(data.decode()) if data else None
+            if message is not None and message["kind"] == "witness":
+                message["beside"] = sender.beside
             if message is not None and message["kind"] != "hello":
                 return Report(sender.folder, sender.pid, message)
             if message is not None:
                 sender.folder = str(message["folder"])
                 return None
-        except BlockingIOError:
-            return None
+        except (BlockingIOError, ConnectionResetError):
+            return None  # reset: it has exited before it read all, but what it sent comes next
         except (OSError, *_INVALID):
             pass
         self._poll.unregister(sender.connection)
@@ -158,11 +163,12 @@ class ReportReceiver:
 
 
 class _Sender:
-    """A process that has connected."""
+    """A process that has connected, and the pids of those that were connected before it."""
 
-    def __init__(self, connection: socket.socket, pid: int) -> None:
+    def __init__(self, connection: socket.socket, pid: int, beside: List[int]) -> None:
         self.connection = connection
         self.pid = pid
+        self.beside = beside
         self.folder = ""
 
     def send(self, message: Dict[str, Any]) -> None:
@@ -250,6 +256,8 @@ class Reports:
 
     Attributes:
         members: The processes of each that have joined the job, by pid.
+        witnessed: The ranks of a script below each, by pid; some have joined the job, too.
+        users: The processes below them that use this package or the vendor's.
         joining: The processes that wait for others to join, by pid.
         progress: The last step of each that has reported one.
         paces: The steps that count, of each process that has made two, by rank and pid.
@@ -260,6 +268,8 @@ class Reports:
     """
 
     members: Dict[int, Dict[int, JoinedProcess]] = field(default_factory=dict)
+    witnessed: Dict[int, Dict[int, JoinedProcess]] = field(default_factory=dict)
+    users: Set[int] = field(default_factory=set)
     joining: Dict[int, Joining] = field(default_factory=dict)
     progress: Dict[int, Progress] = field(default_factory=dict)
     paces: Dict[int, Dict[int, RankPace]] = field(default_factory=dict)
@@ -273,7 +283,13 @@ class Reports:
         kind = message["kind"]
         with contextlib.suppress(*_INVALID):
             if kind == "state":
-                self.members.setdefault(rank, {})[pid] = parse_state(message)._replace(pid=pid)
+                self.members.setdefault(rank, {})[pid] = parse_state(message, pid)
+            elif kind == "witness":
+                self.witnessed.setdefault(rank, {})[pid] = parse_state(message, pid)
+            elif kind == "exit":
+                self._note_exit_code(self.witnessed[rank], pid, int(message["code"]))
+            elif kind == "uses":
+                self.users.add(pid)
             elif kind == "joining":
                 self.joining.pop(pid, None)
                 if message["size"]:
@@ -304,27 +320,28 @@ class Reports:
                     (str(option), value, before) for option, value, before in message["options"]
                 )
 
-    def list_processes(self, rank: int, folder: str) -> List[JoinedProcess]:
+    def list_processes(self, rank: int) -> List[JoinedProcess]:
         """List the processes of a rank that have joined the job, and the ranks of a script.
 
-        Args:
-            rank: The rank of the launch.
-            folder: Its folder.
-
-        Returns:
-            The processes, in order of their own ranks and times.
+        They are in order of their own ranks and times.
         """
-        found = {process.pid: process for process in read_started(folder)}
+        found = dict(self.witnessed.get(rank, {}))
         for pid, member in self.members.get(rank, {}).items():
-            left = found.get(pid)
-            if left is not None and left.state == FAILED and member.state != FAILED:
-                member = member._replace(state=FAILED, error=left.error)
-            if left is not None:  # the witness knows more of how it was started
-                member = left._replace(
+            seen = found.get(pid)
+            if seen is not None and seen.state == FAILED and member.state != FAILED:
+                member = member._replace(state=FAILED, error=seen.error)
+            if seen is not None:  # the witness knows more of how it was started
+                member = seen._replace(
                     **{name: getattr(member, name) for name in _REPORTED_BY_MEMBERS}
                 )
             found[pid] = member
         return sorted(found.values(), key=lambda process: (process.rank, process.time))
+
+    def _note_exit_code(self, processes: Dict[int, JoinedProcess], pid: int, code: int) -> None:
+        """Note the exit code of a process that ended in order; other than 0 it is a failure."""
+        if code and processes[pid].state == ENDED:
+            error = f"SystemExit: {code}"
+            processes[pid] = processes[pid]._replace(state=FAILED, error=error)
 
     def _note_not_finite(self, rank: int, pid: int, message: Dict[str, Any]) -> None:
         known = self.not_finite.get(rank)

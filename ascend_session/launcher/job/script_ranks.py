@@ -2,7 +2,7 @@
 
 Three things together keep a launch from a success that was none:
 
-* each Python that is a rank records how it ended (`witness`, and `cluster.member` once it has
+* each Python that is a rank reports how it ended (`witness`, and `cluster.member` once it has
   joined the job). It is exact, but needs the launcher's PYTHONPATH;
 * the guardian looks at the processes below it, here. It sees every program that lives long enough,
   and what its output goes to, but not how it ended;
@@ -101,7 +101,7 @@ class ScriptWatch:
 
         Args:
             look: At the processes.
-            processes: What the ranks have reported and left.
+            processes: What the ranks have reported.
 
         Returns:
             Whether to wait; and the RANK_ID of each that lives, if they do not just exit.

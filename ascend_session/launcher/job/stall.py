@@ -207,7 +207,7 @@ class StallWatch:
         members = [
             member
             for rank in sorted(self._alive)
-            for member in self._reports.list_processes(rank, self._job.of(rank).folder)
+            for member in self._reports.list_processes(rank)
             if member.state in (STARTED, OPEN) and member.rank >= 0 and member.is_alive
         ]
         # Where several have the number of a rank, the one that has joined the job is the rank.

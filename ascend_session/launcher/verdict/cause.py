@@ -227,7 +227,7 @@ def find_lost(attempt: Attempt) -> List[Cause]:
     for rank in attempt.ranks:
         if rank.ended is not None and (attempt.stopped is None or rank.ended <= attempt.stopped):
             swept = {int(words.split()[0]) for words in attempt.swept}
-            processes = attempt.reports.list_processes(rank.rank, rank.folder)
+            processes = attempt.reports.list_processes(rank.rank)
             below = [
                 process
                 for process in processes
@@ -262,7 +262,7 @@ def find_unrecorded(plan: Plan, attempt: Attempt) -> List[str]:
     started besides ranks that left a record.
     """
     if plan.size == 1:
-        processes = attempt.reports.list_processes(plan.ranks[0].rank, plan.ranks[0].folder)
+        processes = attempt.reports.list_processes(plan.ranks[0].rank)
         known = {process.rank_id for process in processes}
         unknown = sorted({each.rank_id for each in attempt.script_ranks} - known)
         return [describe_unrecorded(unknown)] if unknown else []
@@ -285,7 +285,7 @@ def find_missing(plan: Plan, attempt: Attempt) -> Optional[Cause]:
         What is the cause then, if the script has ended with 0.
     """
     rank = attempt.ranks[0]
-    processes = attempt.reports.list_processes(rank.rank, rank.folder)
+    processes = attempt.reports.list_processes(rank.rank)
     if plan.size != 1 or any(each.joined for each in processes):
         return None
     seen = attempt.script_ranks

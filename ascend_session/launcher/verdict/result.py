@@ -128,6 +128,7 @@ def write_result_of_killed(
     for rank, folder in zip(ranks, folders):
         rank.folder = folder
     attempt = Attempt(last["number"], last["job_id"], last["folder"], last["started"], ranks=ranks)
+    attempt.reports = reports
     for name, *values_of_event in events:
         note_event(attempt, EVENTS[name](*values_of_event))
     judge_ranks(attempt)
@@ -275,7 +276,7 @@ def _have_started_ranks(plan: Plan, attempt: Attempt) -> bool:
     if attempt.script_ranks or any(
         process.pid != rank.pid
         for rank in attempt.ranks
-        for process in attempt.reports.list_processes(rank.rank, rank.folder)
+        for process in attempt.reports.list_processes(rank.rank)
     ):
         return True
     if plan.size != 1:

@@ -48,7 +48,7 @@ def find_unstarted(processes: Sequence[JoinedProcess], seen: Iterable[str]) -> L
     rank: neither misses any.
 
     Args:
-        processes: The state files; of the ranks, all have the same size.
+        processes: What has reported; of the ranks, all have the same size.
         seen: The RANK_ID of ranks that were seen from outside.
     """
     sizes = {each.rank_size for each in processes if each.rank_size}
