@@ -368,8 +368,8 @@ def device_failures(
         if isinstance(error, AscendError):
             text, hint = error.message, error.hint
         else:
-            known = explain(error)
-            hint = None if known is None else known.advice
+            explanation = explain(error)
+            hint = None if explanation is None else explanation.advice
         kind = type(error).__name__
         sentences.append(f"Device {device} failed in the phase {phase}: {kind}: {text}")
         hints.append(hint)

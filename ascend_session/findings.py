@@ -153,15 +153,15 @@ def sort_by_severity(findings: Iterable[Finding]) -> List[Finding]:
 def limit_repeats(findings: Iterable[Finding], most: int = 10) -> List[Finding]:
     """Keep ``most`` findings of each severity and rule; one more says how many were left out."""
     kept: Dict[Tuple[str, str], List[Finding]] = {}
-    left_out: Dict[Tuple[str, str], int] = {}
+    hidden: Dict[Tuple[str, str], int] = {}
     for finding in findings:
         key = (finding.severity, finding.rule)
         alike = kept.setdefault(key, [])
         if len(alike) < most:
             alike.append(finding)
         else:
-            left_out[key] = left_out.get(key, 0) + 1
-    for (severity, rule), count in left_out.items():
+            hidden[key] = hidden.get(key, 0) + 1
+    for (severity, rule), count in hidden.items():
         message = f"And {count:,} more like the last one."
         kept[severity, rule].append(Finding(severity, message, rule=rule))
     return [finding for alike in kept.values() for finding in alike]

@@ -49,9 +49,9 @@ def late_names(
     return load, list_names, sorted(homes)
 
 
-def _describe_missing(package: str, name: str, known: List[str]) -> str:
+def _describe_missing(package: str, name: str, names: List[str]) -> str:
     from ascend_session.text import did_you_mean
 
-    near = None if name.startswith("_") else did_you_mean(name, known, near=0.8)
+    near = None if name.startswith("_") else did_you_mean(name, names, near=0.8)
     hint = f"\n  hint: Did you mean {near}?" if near else ""
     return f"module {package!r} has no attribute {name!r}{hint}"

@@ -132,11 +132,11 @@ def format_duration(seconds: float) -> str:
     return " ".join(f"{number} {unit}" for number, unit in parts if number) or "0 s"
 
 
-def did_you_mean(word: str, known: Iterable[str], near: float = 0.6) -> Optional[str]:
+def did_you_mean(word: str, words: Iterable[str], near: float = 0.6) -> Optional[str]:
     """Return the known word nearest to ``word``; None below similarity ``near``."""
     import difflib  # takes milliseconds, and only mistakes need it
 
-    matches = difflib.get_close_matches(word[:_LONGEST_WORD], list(known), n=1, cutoff=near)
+    matches = difflib.get_close_matches(word[:_LONGEST_WORD], list(words), n=1, cutoff=near)
     return matches[0] if matches else None
 
 

@@ -58,9 +58,9 @@ def user_lines(frames: Iterable[Tuple[FrameType, int]]) -> List[UserLine]:
         frames: Frames and line numbers, as `traceback.walk_stack` and `walk_tb` yield them.
     """
     all_frames = list(frames)
-    own = [pair for pair in all_frames if is_user_file(pair[0].f_code.co_filename)]
-    own = own or [pair for pair in all_frames if _is_of_main_module(pair[0])]
-    return [UserLine(frame.f_code.co_filename, number) for frame, number in own]
+    users = [pair for pair in all_frames if is_user_file(pair[0].f_code.co_filename)]
+    users = users or [pair for pair in all_frames if _is_of_main_module(pair[0])]
+    return [UserLine(frame.f_code.co_filename, number) for frame, number in users]
 
 
 def is_user_file(path: str) -> bool:

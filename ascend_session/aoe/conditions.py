@@ -66,7 +66,7 @@ class TuningCondition(NamedTuple):
         message: The result of the check, in full sentences.
         hint: What to do; None if there is nothing to do.
         unit: ``bytes``, ``CPUs`` or another noun in the plural; empty for text.
-        asks: The fields of `KnownFacts` without which it could not be checked, or ``config``.
+        asks: The fields of `TuningFacts` without which it could not be checked, or ``config``.
     """
 
     name: str
@@ -114,10 +114,10 @@ def judge(
 
 
 def _ask(
-    name: str, measured: Value, needed: Value, message: str, unit: str, **known: Optional[int]
+    name: str, measured: Value, needed: Value, message: str, unit: str, **facts: Optional[int]
 ) -> TuningCondition:
-    """Make a condition that could not be checked because some ``known`` facts are None."""
-    asks = tuple(fact for fact, value in known.items() if value is None)
+    """Make a condition that could not be checked because some ``facts`` are None."""
+    asks = tuple(fact for fact, value in facts.items() if value is None)
     hint = f"Give {' and '.join(map(option, asks))}."
     return judge(name, None, measured, needed, message, hint, unit, asks)
 
@@ -137,7 +137,7 @@ def format_value(value: Value, unit: str = "") -> str:
 
 
 @dataclass(frozen=True)
-class KnownFacts:
+class TuningFacts:
     """Facts about a tuning run that cannot be measured; None if the user does not know one.
 
     Attributes:
@@ -218,7 +218,7 @@ class TuningRun(NamedTuple):
         report: The devices of the host.
         tuners: TUNING_PARALLEL_NUM.
         compilers: TE_PARALLEL_COMPILER.
-        known: The facts that the user gave.
+        facts: The facts that the user gave.
         config: The configuration of the training script's session; None if not known.
         new_folders: Absolute paths of folders that are created before the run starts.
     """
@@ -229,7 +229,7 @@ class TuningRun(NamedTuple):
     report: DeviceReport
     tuners: Parallel
     compilers: Parallel
-    known: KnownFacts
+    facts: TuningFacts
     config: "Optional[AscendConfig]"
     new_folders: Tuple[str, ...] = ()
 
@@ -270,7 +270,7 @@ def _check_home(environ: Mapping[str, str]) -> TuningCondition:
 
 def _check_memory(run: TuningRun) -> TuningCondition:
     have = int(psutil.virtual_memory().available)
-    each, tuners = run.known.training_memory, run.tuners.legal_number
+    each, tuners = run.facts.training_memory, run.tuners.legal_number
     message = f"{format_value(have, 'bytes')} of host memory are available."
     if each is None or (tuners is None and have >= each):
         message += f" The tuning needs {option('training_memory')} times TUNING_PARALLEL_NUM."
@@ -300,7 +300,7 @@ def _check_compilers(run: TuningRun) -> TuningCondition:
 
 def _check_cpus(run: TuningRun) -> TuningCondition:
     """Compare with the manual's formula; an unknown number counts as 1."""
-    have, processes = _count_cpus(), run.known.processes
+    have, processes = _count_cpus(), run.facts.processes
     message = f"This process may use {format_value(have, 'CPUs')}"
     if run.mode not in (MODES["operator"], MODES["subgraph"]):
         message += ". The manual has no formula for gradient tuning."
@@ -331,14 +331,14 @@ def _count_cpus() -> int:
 
 
 def _check_pinning() -> TuningCondition:
-    own = _count_cpus()
-    every = max(own, psutil.cpu_count() or own)
-    message = f"This process may use {own} of the {every} CPUs that are online."
+    usable = _count_cpus()
+    every = max(usable, psutil.cpu_count() or usable)
+    message = f"This process may use {usable} of the {every} CPUs that are online."
     hint = (
         "Start it without taskset or numactl; in a container, without --cpuset-cpus: the manual "
         "advises against pinning, which may spoil the result."
     )
-    return judge("CPU pinning", own >= every, own, every, message, hint, "CPUs")
+    return judge("CPU pinning", usable >= every, usable, every, message, hint, "CPUs")
 
 
 def check_device(run: TuningRun) -> Iterator[TuningCondition]:
@@ -346,8 +346,8 @@ def check_device(run: TuningRun) -> Iterator[TuningCondition]:
     device = _find_device(run)
     yield _check_product(device, run.mode)
     yield _check_one_user(run.report, device)
-    yield _check_cores(run.known)
-    yield _check_device_memory(device, run.known)
+    yield _check_cores(run.facts)
+    yield _check_device_memory(device, run.facts)
 
 
 def _find_device(run: TuningRun) -> Optional[Device]:
@@ -355,8 +355,8 @@ def _find_device(run: TuningRun) -> Optional[Device]:
     name = "ASCEND_DEVICE_ID" if run.environ.get("ASCEND_DEVICE_ID") else "DEVICE_ID"
     number = read_number(run.environ, name) or 0
     for device in run.report:
-        own = device.logical_id if name == "ASCEND_DEVICE_ID" else device.physical_id
-        if own is not None and (own == number or not run.environ.get(name)):
+        device_number = device.logical_id if name == "ASCEND_DEVICE_ID" else device.physical_id
+        if device_number is not None and (device_number == number or not run.environ.get(name)):
             return device
     return None
 
@@ -394,8 +394,8 @@ def _check_one_user(report: DeviceReport, device: Optional[Device]) -> TuningCon
     )
 
 
-def _check_cores(known: KnownFacts) -> TuningCondition:
-    name, have, needed = "device cores", known.device_cores, known.operator_cores
+def _check_cores(facts: TuningFacts) -> TuningCondition:
+    name, have, needed = "device cores", facts.device_cores, facts.operator_cores
     if have is None or needed is None:
         message = "The cores of the device, and how many the operators use, cannot be measured."
         return _ask(name, have, needed, message, "cores", device_cores=have, operator_cores=needed)
@@ -404,8 +404,8 @@ def _check_cores(known: KnownFacts) -> TuningCondition:
     return judge(name, have >= needed, have, needed, message, hint, "cores")
 
 
-def _check_device_memory(device: Optional[Device], known: KnownFacts) -> TuningCondition:
-    free, needed = None, known.device_memory
+def _check_device_memory(device: Optional[Device], facts: TuningFacts) -> TuningCondition:
+    free, needed = None, facts.device_memory
     if device is not None and device.memory_total_mb is not None:
         free = (device.memory_total_mb - (device.memory_used_mb or 0)) * _MB
     if free is None or needed is None:

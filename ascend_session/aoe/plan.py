@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, 
 
 from ascend_session.aoe.conditions import (
     FAILS,
-    KnownFacts,
     TuningCondition,
+    TuningFacts,
     TuningRun,
     check_device,
     check_resources,
@@ -74,7 +74,7 @@ class AoePlan:
         root: Optional[str] = None,
         timeout: float = TIME_LIMIT,
         new_folders: Sequence[str] = (),
-        **known: Any,
+        **facts: Any,
     ) -> "AoePlan":
         """Measure this machine, this environment and the configuration; starts no training.
 
@@ -89,14 +89,14 @@ class AoePlan:
             timeout: Seconds that one answer of ``npu-smi`` may take.
             new_folders: Absolute paths of folders that will be created before the run starts, so
                 that they need not exist yet.
-            **known: Facts that cannot be measured, the fields of `KnownFacts`:
+            **facts: Facts that cannot be measured, the fields of `TuningFacts`:
                 ``training_memory=12 * 2**30``.
 
         Raises:
-            ConfigError: If the mode is not one of AOE's, or as `KnownFacts` raises it.
-            TypeError: For a name that is no field of `KnownFacts`.
+            ConfigError: If the mode is not one of AOE's, or as `TuningFacts` raises it.
+            TypeError: For a name that is no field of `TuningFacts`.
         """
-        facts = KnownFacts(**known)
+        given_facts = TuningFacts(**facts)
         given = dict(os.environ if environ is None else environ)
         number = mode_number(mode or choose_mode(config, given))
         top = root or host_root(given)
@@ -105,9 +105,9 @@ class AoePlan:
             environ=given,
             root=top,
             report=survey(given, top, timeout, addresses=False),
-            tuners=count_tuners(facts.tuning_parallel_num, given, top),
+            tuners=count_tuners(given_facts.tuning_parallel_num, given, top),
             compilers=count_compilers(given),
-            known=facts,
+            facts=given_facts,
             config=config,
             new_folders=tuple(new_folders),
         )
@@ -241,14 +241,14 @@ def _check_static_operators(run: TuningRun) -> TuningCondition:
     name, needed = "operators", "static"
     values = {name: run.option(name) for name in ("dynamic_input", "compile_dynamic_mode")}
     switches = [switch for switch, value in values.items() if value]
-    if switches or run.known.static_operators is False:
+    if switches or run.facts.static_operators is False:
         dynamic = " and ".join(f"{switch}={values[switch]!r}" for switch in switches)
         message = (
             f"{dynamic} asks for dynamic shapes." if dynamic else "Not all operators are static."
         )
         hint = "Tune with fixed shapes: AOE tunes static operators only."
         return judge(name, False, "dynamic", needed, message, hint)
-    if run.known.static_operators:
+    if run.facts.static_operators:
         message = f"All operators are static, as {option('static_operators')} says."
         return judge(name, True, "static", needed, message)
     message = "Whether all operators of the model have static shapes cannot be measured."

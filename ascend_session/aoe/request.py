@@ -15,7 +15,7 @@ from typing import (
     Tuple,
 )
 
-from ascend_session.aoe.conditions import FAILS, KnownFacts, TuningCondition
+from ascend_session.aoe.conditions import FAILS, TuningCondition, TuningFacts
 from ascend_session.aoe.plan import AoePlan, choose_mode
 from ascend_session.aoe.run import TuningProgress, make_variables
 from ascend_session.backends import backend_class, choose
@@ -103,17 +103,17 @@ def _read_config(
 
 
 def measure_conditions(
-    tuning: TuningRequest, known: Mapping[str, Any], new_folders: Sequence[str] = ()
+    tuning: TuningRequest, parameters: Mapping[str, Any], new_folders: Sequence[str] = ()
 ) -> AoePlan:
     """Measure the conditions of a tuning run.
 
     Args:
         tuning: The run.
-        known: Parameters of the command by name; those of `KnownFacts` are used.
+        parameters: Parameters of the command by name; those of `TuningFacts` are used.
         new_folders: Folders that the command would create.
     """
-    names = [field.name for field in dataclasses.fields(KnownFacts)]
-    facts = {name: known[name] for name in names if known[name] is not None}
+    names = [field.name for field in dataclasses.fields(TuningFacts)]
+    facts = {name: parameters[name] for name in names if parameters[name] is not None}
     plan = AoePlan.measure(
         tuning.config, tuning.mode, tuning.environ, new_folders=new_folders, **facts
     )

@@ -124,9 +124,9 @@ class Results(NamedTuple):
     @property
     def summary(self) -> Summary:
         """The sum of the counts of all tasks; None for a count that no task has."""
-        known = [tuning.summary for tuning in self.tunings if tuning.summary is not None]
+        summaries = [tuning.summary for tuning in self.tunings if tuning.summary is not None]
         sums: List[Optional[int]] = []
-        for counts in zip(*known):
+        for counts in zip(*summaries):
             numbers = [count for count in counts if count is not None]
             sums.append(sum(numbers) if numbers else None)
         return Summary(*sums)

@@ -109,9 +109,9 @@ class Constants:
             return _read_literal(node)
         if isinstance(node, ast.Name):
             value = self._assigned_once(node)
-            known: Any = UNKNOWN if value is None else self.value(value, depth)
-            is_container = isinstance(getattr(known, "value", None), (list, tuple, dict))
-            return UNKNOWN if is_container else known  # it may have been changed since
+            result: Any = UNKNOWN if value is None else self.value(value, depth)
+            is_container = isinstance(getattr(result, "value", None), (list, tuple, dict))
+            return UNKNOWN if is_container else result  # it may have been changed since
         if isinstance(node, (ast.List, ast.Tuple)):
             items = self._items(node.elts, depth)
             kind = list if isinstance(node, ast.List) else tuple
@@ -140,8 +140,8 @@ class Constants:
     def _items(self, nodes: List[Any], depth: int) -> Optional[List[Any]]:
         """List constants; None if one of them is not known."""
         values: List[Any] = [UNKNOWN if node is None else self.value(node, depth) for node in nodes]
-        is_known = all(isinstance(value, Known) for value in values)
-        return [value.value for value in values] if is_known else None
+        are_constant = all(isinstance(value, Known) for value in values)
+        return [value.value for value in values] if are_constant else None
 
     def _read_call(self, node: ast.Call, depth: int) -> Any:
         name, last = dotted_name(node.func), last_name(node.func)

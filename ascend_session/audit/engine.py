@@ -268,8 +268,8 @@ class Engine:
             self._set_toggle(node, owner, attribute, self._word(value))
 
     def _name_entry(self, entry: OptimizerEntry, value: ast.AST, place: Place) -> None:
-        known = self._constants.value(value)
-        entry.names.append(Assignment("", "name", known, place, self._branch))
+        constant = self._constants.value(value)
+        entry.names.append(Assignment("", "name", constant, place, self._branch))
 
     def _set_option(self, node: ast.AST, target: Any, field: str, value: ast.AST) -> None:
         """Record ``entry.parameter_map[key].field = value``."""
@@ -287,11 +287,11 @@ class Engine:
         index: Any = target.slice
         index = index.value if type(index).__name__ == "Index" else index  # up to Python 3.8
         key = self._constants.value(index)
-        is_known = isinstance(key, Known) and isinstance(key.value, str)
-        if part.path == ("parameter_map",) and is_known:
-            known = self._constants.value(value)
+        is_text = isinstance(key, Known) and isinstance(key.value, str)
+        if part.path == ("parameter_map",) and is_text:
+            constant = self._constants.value(value)
             place = self._script.place(node)
-            part.owner.settings.append(Assignment(key.value, field, known, place, self._branch))
+            part.owner.settings.append(Assignment(key.value, field, constant, place, self._branch))
         else:
             part.owner.opaque = True
 
@@ -304,11 +304,11 @@ class Engine:
         node = self._constants.assigned(value)
         if isinstance(node, ast.Attribute):
             return node.attr if last_name(node.value) == "RewriterConfig" else UNKNOWN
-        known = self._constants.value(node)
-        return known.value if isinstance(known, Known) else UNKNOWN
+        constant = self._constants.value(node)
+        return constant.value if isinstance(constant, Known) else UNKNOWN
 
-    def _add_proto(self, node: ast.AST, own: bool) -> Proto:
-        proto = Proto(self._script.place(node), own)
+    def _add_proto(self, node: ast.AST, is_local: bool) -> Proto:
+        proto = Proto(self._script.place(node), is_local)
         self.protos.append(proto)
         return proto
 
@@ -426,9 +426,9 @@ class Engine:
         return None
 
     def _list_optimizers(self, node: ast.Call, proto: Proto) -> None:
-        """Record a list of optimizers, which replaces all the switches (`proto.left_on`)."""
-        known = [self._constants.value(each) for each in node.args]
-        given = [each.value if isinstance(each, Known) else None for each in known]
+        """Record a list of optimizers, which replaces all the switches (`proto.explain_switch`)."""
+        values = [self._constants.value(each) for each in node.args]
+        given = [each.value if isinstance(each, Known) else None for each in values]
         names = given[0] if given and isinstance(given[0], (list, tuple)) else given
         remapping = "ON" if REMAPPER in names else UNKNOWN if None in names else "OFF"
         self._set_toggle(node, proto, "memory_optimization", "OFF")
@@ -438,9 +438,9 @@ class Engine:
         """Record a new ConfigProto; a GraphOptions or RewriterConfig counts as the whole."""
         written = named.get("graph_options", named.get("rewrite_options"))
         inner = self._part(written) if written is not None else None
-        is_known = inner is not None and isinstance(inner.owner, Proto)
-        proto = inner.owner if inner is not None and is_known else self._add_proto(node, True)
-        if len(named) < len(node.keywords) or (written is not None and not is_known):
+        is_proto = inner is not None and isinstance(inner.owner, Proto)
+        proto = inner.owner if inner is not None and is_proto else self._add_proto(node, True)
+        if len(named) < len(node.keywords) or (written is not None and not is_proto):
             mark_shared(proto)
         for toggle in _TOGGLES:
             if name == "RewriterConfig" and toggle in named:
@@ -472,7 +472,7 @@ class Engine:
         proto = protos[0] if protos else self._add_proto(node, True)
         proto.to_session = True
         self._set_toggle(node, proto, "remapping", "OFF")
-        if proto.own and not proto.shared and not proto.entries and proto.completed is None:
+        if proto.is_local and not proto.shared and not proto.entries and proto.completed is None:
             self._set_toggle(node, proto, "memory_optimization", "OFF")
             proto.completed = self._branch
         return Part(proto)

@@ -10,7 +10,7 @@ import difflib
 import re
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from ascend_session.audit.option_rules import known_option
+from ascend_session.audit.option_rules import option_of_key
 from ascend_session.audit.report import place_of
 from ascend_session.audit.scripts import audit_bytes
 from ascend_session.audit.syntax import is_vendor_module
@@ -132,7 +132,7 @@ def _fix_key(line: str, text: str, _: int) -> Optional[str]:
     key = match["key"]
     keys = [each.key for each in adapter_options(AdapterOptions) if each.field is not None]
     near = did_you_mean(key, keys, _NEAR) or ""
-    option = known_option(near)
+    option = option_of_key(near)
     if option is None or option.field != match["field"]:
         return None
     other = did_you_mean(key, [each for each in keys if each != near], 0.0) or ""
@@ -156,7 +156,7 @@ _SWITCH_IN_TEXT = re.compile(
 def _fix_field(line: str, text: str, _: int) -> Optional[str]:
     """Correct ``.i = 1`` and ``.s = b"True"`` of a switch, and ``.b = True`` of a number."""
     match = _ASSIGNMENT.search(line)
-    option = known_option(match["key"]) if match is not None else None
+    option = option_of_key(match["key"]) if match is not None else None
     if match is None or option is None:
         return None
     written, right = match["field"], option.field

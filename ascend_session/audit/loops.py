@@ -44,8 +44,8 @@ def check_loops(
     """
     if not script.is_npu:
         return
-    own = {node.name for node in script.tree.nodes(*FUNCTIONS, ast.ClassDef)}
-    calls = [node for node in script.tree.nodes(ast.Call) if last_name(node.func) not in own]
+    defined = {node.name for node in script.tree.nodes(*FUNCTIONS, ast.ClassDef)}
+    calls = [node for node in script.tree.nodes(ast.Call) if last_name(node.func) not in defined]
     constants = Constants(script.tree)
     loops = [
         (call, steps)

@@ -83,7 +83,7 @@ class Proto:
 
     Attributes:
         place: Where it is made, or first seen.
-        own: True if this file makes it; False for arguments and results of other code.
+        is_local: True if this file makes it; False for arguments and results of other code.
         shared: Whether code that is not seen may add to it.
         entries: Its entries of custom_optimizers.
         toggles: The assignments to its rewriter options.
@@ -96,10 +96,10 @@ class Proto:
             GraphOptions or RewriterConfig, which are parts of it.
     """
 
-    def __init__(self, place: Place, own: bool) -> None:
+    def __init__(self, place: Place, is_local: bool) -> None:
         self.place = place
-        self.own = own
-        self.shared = not own
+        self.is_local = is_local
+        self.shared = not is_local
         self.entries: List[OptimizerEntry] = []
         self.toggles: List[Assignment] = []
         self.to_run_config: Optional[Place] = None
@@ -114,7 +114,7 @@ class OptimizerEntry:
 
     Attributes:
         place: Where it is added, or first seen.
-        own: True if this file adds it; False for an argument, for example.
+        is_local: True if this file adds it; False for an argument, for example.
         shared: Whether code that is not seen may write into it.
         branch: The arms on the way to where it is added.
         in_loop: Whether it is added in a loop.
@@ -125,8 +125,8 @@ class OptimizerEntry:
 
     def __init__(self, place: Place, proto: Optional[Proto], branch: Branch, in_loop: bool) -> None:
         self.place = place
-        self.own = proto is not None
-        self.shared = proto is None or (proto.shared and proto.own)
+        self.is_local = proto is not None
+        self.shared = proto is None or (proto.shared and proto.is_local)
         self.branch = branch
         self.in_loop = in_loop
         self.names: List[Assignment] = []

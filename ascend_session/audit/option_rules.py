@@ -57,7 +57,7 @@ from ascend_session.errors import ConfigError
 from ascend_session.findings import ERROR, INFO, WARNING, Finding, Place
 
 
-def known_option(key: str) -> Optional[Option]:
+def option_of_key(key: str) -> Optional[Option]:
     """Return the option behind a key of the entry; None if no adapter reads the key."""
     option = options_by_key(AscendConfig).get(key)
     return option if option is not None and option.field is not None else None
@@ -90,7 +90,7 @@ def check_assigned(
     if isinstance(value, EnvironmentText):
         return None, [_variable_without_default(option.key, value.name)]
     if isinstance(value, OneOf):
-        results = [check_assigned(option, known, beside, is_python_2)[1] for known in value.values]
+        results = [check_assigned(option, one, beside, is_python_2)[1] for one in value.values]
         wrong = [findings for findings in results if findings]
         are_all = len(wrong) == len(results)
         is_certain = are_all and all(each.certain for findings in wrong for each in findings)
@@ -132,12 +132,12 @@ def _variable_without_default(key: str, variable: str) -> Finding:
 
 def _read_setting(setting: Assignment) -> Tuple[str, Any]:
     """Return key and value of an option as the adapter reads it; None if that is not known."""
-    option, value = known_option(setting.key), setting.value
+    option, value = option_of_key(setting.key), setting.value
     types, _, read_value = _FIELDS.get(setting.field, ((), "", None))
-    is_known = isinstance(value, Known) and isinstance(value.value, types)
+    has_type = isinstance(value, Known) and isinstance(value.value, types)
     if option is not None and setting.field != option.field:
         return setting.key, ZERO[option.field or ""]
-    if option is None or not is_known:
+    if option is None or not has_type:
         return setting.key, None
     return setting.key, read_value(value.value)
 
@@ -159,7 +159,7 @@ def check_setting(
         is_python_2: Whether text is bytes in this script.
     """
     key, place = setting.key, setting.place
-    option = known_option(key)
+    option = option_of_key(key)
     if option is None:
         rule = "value-not-allowed" if key in REFUSED_BY_GE else "unknown-key"
         findings = [unknown_key(key, AdapterOptions)._replace(rule=rule)]
@@ -263,7 +263,7 @@ _MOST_BRANCHES = 24
 
 def check_options_together(entry: OptimizerEntry) -> Iterator[Finding]:
     """Report the violations of rules between the options of one entry."""
-    settings = [each for each in entry.settings if known_option(each.key) is not None]
+    settings = [each for each in entry.settings if option_of_key(each.key) is not None]
     branches = list(dict.fromkeys([entry.branch, *(each.branch for each in settings)]))
     for branch in branches[:_MOST_BRANCHES]:
         surely = [each for each in settings if implied(each.branch, branch)]
@@ -284,14 +284,14 @@ def _apply_rules_to(entry: OptimizerEntry, settings: List[Assignment]) -> Dict[I
     places = {key: each.place for key, each in last.items()}
     values: Dict[str, Any] = {}
     for key, each in last.items():
-        option = known_option(key)
+        option = option_of_key(key)
         if option is not None and option.field == each.field:
             values[key] = check_assigned(option, each.value, {})[0]
-    known = {key: value for key, value in values.items() if value is not None}
+    valid = {key: value for key, value in values.items() if value is not None}
     # An option in a wrong field is reported as such, and still counts as present.
     read = {key: value for key, value in map(_read_setting, last.values()) if value is not None}
     empty = {key: value for key, value in read.items() if value == ""}
-    options = FlatOptions({**empty, **known}, refused=set(last) - set(known))
+    options = FlatOptions({**empty, **valid}, refused=set(last) - set(valid))
     return {
         identity: finding
         for identity, finding in find_rule_violations(options, read, places, entry.place)
@@ -338,14 +338,14 @@ def find_vendor_classes(tree: SyntaxTree) -> Set[str]:
 def check_arguments(call: RunConfigCall) -> Iterator[Finding]:
     """Report what is wrong with single arguments of one call."""
     model: Type[Any] = PART_MODELS.get(call.name, AdapterOptions)
-    known = options_of(model)
+    options = options_of(model)
     beside = {
-        known[name].key: value.value
+        options[name].key: value.value
         for name, value in call.arguments.items()
-        if name in known and isinstance(value, Known)
+        if name in options and isinstance(value, Known)
     }
     for name, value in call.arguments.items():
-        option = known.get(name)
+        option = options.get(name)
         if option is None or option.raw_only:
             findings = [_unknown_argument(call.name, name, value)]
         elif isinstance(value, Known) and value.value is None:
@@ -442,9 +442,9 @@ def check_arguments_together(call: RunConfigCall) -> Iterator[Finding]:
 
 def _flatten(call: RunConfigCall, prefix: str, place: Place) -> Iterator[Tuple[Option, Any, Place]]:
     """Yield the arguments of an NPURunConfig and of its parts, as far as they are known."""
-    known = {option.path: option for option in option_fields(AdapterOptions)}
+    options = {option.path: option for option in option_fields(AdapterOptions)}
     for name, value in call.arguments.items():
-        option = known.get(f"{prefix}{name}")
+        option = options.get(f"{prefix}{name}")
         if option is None:
             continue
         where = call.places.get(name, place)
@@ -453,6 +453,6 @@ def _flatten(call: RunConfigCall, prefix: str, place: Place) -> Iterator[Tuple[O
         elif isinstance(value, RunConfigCall):
             yield from _flatten(value, f"{prefix}{name}.", where)
         elif not (isinstance(value, Known) and value.value is None):
-            for inner in known.values():  # an unknown part may set any of its options
+            for inner in options.values():  # an unknown part may set any of its options
                 if inner.path.startswith(f"{prefix}{name}."):
                     yield inner, UNKNOWN, where

@@ -40,7 +40,7 @@ class _Arguments(NamedTuple):
     is_open: bool
 
 
-class _OwnNames:
+class _PackageNames:
     """The names that a script has from this package."""
 
     def __init__(self, tree: SyntaxTree) -> None:
@@ -48,11 +48,11 @@ class _OwnNames:
         self._modules: Set[str] = set()
         others = {node.name for node in tree.nodes(*FUNCTIONS, ast.ClassDef)}
         for node in tree.nodes(ast.ImportFrom):
-            is_own = node.level == 0 and (node.module or "").split(".")[0] == _PACKAGE
+            is_package = node.level == 0 and (node.module or "").split(".")[0] == _PACKAGE
             for alias in node.names:
-                if is_own and alias.name == "*":
+                if is_package and alias.name == "*":
                     self._names.update({name: name for name in _MODELS})
-                elif is_own:
+                elif is_package:
                     self._names[alias.asname or alias.name] = alias.name
                 else:
                     others.add(alias.asname or alias.name)
@@ -75,7 +75,7 @@ class _OwnNames:
 
 def check_own_api(script: Script) -> Iterator[Finding]:
     """Report what is wrong with a script that uses this package."""
-    names = _OwnNames(script.tree)
+    names = _PackageNames(script.tree)
     if names:
         constants = Constants(script.tree)
         configurations = _Configurations(script, names, constants)
@@ -87,7 +87,7 @@ def check_own_api(script: Script) -> Iterator[Finding]:
 class _Configurations:
     """The configurations that a script makes of constants."""
 
-    def __init__(self, script: Script, names: _OwnNames, constants: Constants) -> None:
+    def __init__(self, script: Script, names: _PackageNames, constants: Constants) -> None:
         self._script = script
         self._names = names
         self._constants = constants

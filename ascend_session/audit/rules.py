@@ -24,7 +24,7 @@ from ascend_session.audit.objects import (
     implied,
     last_assignments,
 )
-from ascend_session.audit.option_rules import check_setting, known_option, settled_values
+from ascend_session.audit.option_rules import check_setting, option_of_key, settled_values
 from ascend_session.audit.syntax import (
     FUNCTIONS,
     Script,
@@ -51,18 +51,18 @@ def select_adapter_entries(
 ) -> Iterator[OptimizerEntry]:
     """Yield the entries that are meant for the adapter."""
     for entry in entries:
-        if not entry.own and any(each.field not in _ATTR_VALUE_FIELDS for each in entry.settings):
+        if not entry.is_local and {e.field for e in entry.settings} - set(_ATTR_VALUE_FIELDS):
             continue  # some other kind of map
-        known = [each.value for each in entry.names]
-        names = [value.value for value in known if isinstance(value, Known)]
+        values = [each.value for each in entry.names]
+        names = [value.value for value in values if isinstance(value, Known)]
         texts = [name for name in names if isinstance(name, str)]
         is_other = any(word in text.lower() for text in texts for word in _OTHER_OPTIMIZERS)
-        has_known_key = any(known_option(each.key) for each in entry.settings)
+        sets_options = any(option_of_key(each.key) for each in entry.settings)
         is_near = any(
             is_misnamed(text) or did_you_mean(text.lower(), [ENTRY_NAME.lower()], 0.8) is not None
             for text in texts
         )
-        may_be = script.is_npu and not is_other and (not names or has_known_key)
+        may_be = script.is_npu and not is_other and (not names or sets_options)
         if is_near or may_be:
             yield entry
 
@@ -77,7 +77,7 @@ def check_entry(entry: OptimizerEntry, script: Script) -> Iterator[Finding]:
         if isinstance(each.value, Known) and each.value.value != ENTRY_NAME:
             problem = misnamed_entry(str(each.value.value))
             yield problem._replace(rule="wrong-optimizer-name", place=each.place)
-    if not entry.names and entry.own and entry.settings:
+    if not entry.names and entry.is_local and entry.settings:
         yield Finding(
             ERROR,
             f"This entry gets no name; the adapter reads the one named {ENTRY_NAME!r} only and "
@@ -112,7 +112,7 @@ def check_proto(proto: Proto, entries: List[OptimizerEntry], script: Script) -> 
             # npu_init patches tf.Session, whose sessions then get remapping OFF.
             if not any("npu_init" in line for line in script.lines if "import" in line):
                 yield from _check_toggle("remapping", proto, entry, script)
-    if proto.own and not proto.to_run_config:
+    if proto.is_local and not proto.to_run_config:
         yield from _check_use(proto, script)
 
 
@@ -195,7 +195,7 @@ def _check_toggle(
         return
     outside = (None, script.tree.root)  # other code may see those names
     is_seen = proto.to_session or all(function not in outside for _, function in proto.names)
-    is_certain = proto.own and is_seen and not proto.shared and not toggles
+    is_certain = proto.is_local and is_seen and not proto.shared and not toggles
     is_certain = is_certain and name != "remapping"  # another file's import may turn that off
     message = f"rewrite_options.{name} is not turned off. {OPTIMISES[name]}"
     yield Finding(WARNING, message, hint, rule, place=entry.place, certain=is_certain)
@@ -336,11 +336,11 @@ def check_inference(entries: List[OptimizerEntry], script: Script) -> Iterator[F
 def check_calls(script: Script) -> Iterator[Finding]:
     """Report functions of npu_bridge whose result or argument is left out."""
     tree = script.tree
-    own = {node.name for node in tree.nodes(*FUNCTIONS, ast.ClassDef)}
+    defined = {node.name for node in tree.nodes(*FUNCTIONS, ast.ClassDef)}
     calls = [node for node in tree.nodes(ast.Call) if script.is_npu]
     for call in calls:
         name = last_name(call.func)
-        if name == "set_iteration_per_loop" and name not in own and _is_unused(call, tree):
+        if name == "set_iteration_per_loop" and name not in defined and _is_unused(call, tree):
             yield Finding(
                 WARNING,
                 "set_iteration_per_loop() returns the operation that runs all steps of a loop, and "
@@ -350,7 +350,7 @@ def check_calls(script: Script) -> Iterator[Finding]:
                 place=script.place(call),
             )
     scaled = [node for node in calls if last_name(node.func) == "NPULossScaleOptimizer"]
-    scaled = [node for node in scaled if "NPULossScaleOptimizer" not in own]
+    scaled = [node for node in scaled if "NPULossScaleOptimizer" not in defined]
     names = ("NPUDistributedOptimizer", "npu_distributed_optimizer_wrapper", "npu_tf_optimizer")
     is_distributed = any(last_name(node.func) in names for node in calls)
     if is_distributed and scaled and not any(map(_passes_is_distributed, scaled)):
@@ -443,8 +443,8 @@ class _SystemOperation:
         self.calls: List[ast.Call] = [
             node for node in tree.nodes(ast.Call) if _is_vendors(node, function, is_imported)
         ]
-        own = {id(call) for call in self.calls}
-        assignments = [node for node in tree.nodes(ast.Assign) if id(node.value) in own]
+        call_ids = {id(call) for call in self.calls}
+        assignments = [node for node in tree.nodes(ast.Assign) if id(node.value) in call_ids]
         targets = {dotted_name(target) for node in assignments for target in node.targets}
         self.names: Set[str] = targets - {""}
         self.runs: List[ast.Call] = []
@@ -541,8 +541,8 @@ def _are_called(nodes: Iterable[ast.AST], tree: SyntaxTree) -> bool:
 
 def _resource_calls(function: str, tree: SyntaxTree) -> List[ast.Call]:
     """List the calls of a function of npu_init, if the script has none of that name itself."""
-    is_own = any(node.name == function for node in tree.nodes(ast.FunctionDef))
-    if is_own or not _is_imported(function, tree):
+    is_defined = any(node.name == function for node in tree.nodes(ast.FunctionDef))
+    if is_defined or not _is_imported(function, tree):
         return []
     return [node for node in tree.nodes(ast.Call) if dotted_name(node.func) == function]
 

@@ -111,7 +111,7 @@ def _check_script(script: Script) -> List[Finding]:
 
 
 _ENDINGS = (".py", ".ipynb", ".sh", ".bash")
-_LEFT_OUT = ("__pycache__", "node_modules", "site-packages", ".ipynb_checkpoints")
+_SKIPPED_FOLDERS = ("__pycache__", "node_modules", "site-packages", ".ipynb_checkpoints")
 
 
 def files_below(paths: Sequence[str]) -> List[str]:
@@ -137,7 +137,7 @@ def files_below(paths: Sequence[str]) -> List[str]:
 def _walk(folder: str) -> Iterator[str]:
     for above, folders, names in os.walk(folder):
         folders[:] = sorted(
-            name for name in folders if not name.startswith(".") and name not in _LEFT_OUT
+            name for name in folders if not name.startswith(".") and name not in _SKIPPED_FOLDERS
         )
         for name in sorted(names):
             if name.endswith(_ENDINGS):

@@ -192,10 +192,12 @@ def _find_calls(commands: List[ShellCommand]) -> Callable[[str], Any]:
         is_end = re.search(r"(^|[;\s])\}", command.text) is not None
         if is_end and (head is not None or "{" not in command.text):
             name = ""
-    known = "|".join(map(re.escape, list(dict.fromkeys(names))[:_MOST_FUNCTIONS]))
-    if not known:
+    any_of = "|".join(map(re.escape, list(dict.fromkeys(names))[:_MOST_FUNCTIONS]))
+    if not any_of:
         return lambda text: None
-    return re.compile(rf"(^|[;&|({{]|\b(do|then|else)\b)\s*(\w+=\S*\s+)*({known})(?![\w(-])").search
+    return re.compile(
+        rf"(^|[;&|({{]|\b(do|then|else)\b)\s*(\w+=\S*\s+)*({any_of})(?![\w(-])"
+    ).search
 
 
 _MOST_COMMANDS = 20_000  # of one script

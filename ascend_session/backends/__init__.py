@@ -63,10 +63,10 @@ def choose(backend: str, environ: Mapping[str, str]) -> Choice:
 
 def check_name(name: str, variable: str = "") -> str:
     """Return ``name`` if it is ``auto`` or a backend; otherwise raise BackendError."""
-    known = ("auto", *_REGISTRY)
-    if name not in known:
+    names = ("auto", *_REGISTRY)
+    if name not in names:
         given = f"{variable}={name!r}" if variable else option("backend", name)
-        raise BackendError(f"{given} is not a backend.", hint=f"Choose from {', '.join(known)}.")
+        raise BackendError(f"{given} is not a backend.", hint=f"Choose from {', '.join(names)}.")
     return name
 
 

@@ -21,7 +21,7 @@ VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
 
 FORK_HINT = "Start workers as fresh processes (subprocess, or multiprocessing's 'spawn')."
 
-_OWN = "_ascend_session"  # attribute of operators that this package adds
+_MARK = "_ascend_session"  # attribute of operators that this package adds
 # Methods of a session that run something; existing callables go through the last two.
 RUNNING = ("run", "partial_run", "make_callable", "_extend_graph", "_call_tf_sessionrun")
 _RUNTIME_FILE = "client/session.py"
@@ -98,15 +98,15 @@ def graph_or_default(graph: Any) -> Any:
     return tf.get_default_graph()
 
 
-def own_operators(graph: Any) -> ContextManager[None]:
+def mark_operators(graph: Any) -> ContextManager[None]:
     """Mark operators that are built in the block as this package's own, not the user's."""
-    scope: ContextManager[None] = graph._attr_scope({_OWN: tf1().AttrValue(b=True)})
+    scope: ContextManager[None] = graph._attr_scope({_MARK: tf1().AttrValue(b=True)})
     return scope
 
 
 def is_own(operation: Any) -> bool:
-    """Return whether `own_operators` marked an operator."""
-    return _OWN in operation.node_def.attr
+    """Return whether `mark_operators` marked an operator."""
+    return _MARK in operation.node_def.attr
 
 
 def operators_of_user(graph: Any, types: Collection[str]) -> List[Any]:

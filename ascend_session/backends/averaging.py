@@ -79,11 +79,11 @@ def note_averaged(means: Iterable[Any], variables: Iterable[Any]) -> None:
 
 def find_averaged(total: Any) -> str:
     """Return the name of the variable whose averaged gradient is made of this sum; may be empty."""
-    known = {op: holder.name for op, holder in _attribute(total.graph, _AVERAGED, list)}
+    names = {op: holder.name for op, holder in _attribute(total.graph, _AVERAGED, list)}
     tensors = [total]
     for _ in range(_LONGEST_WAY):
         consumers = [each for tensor in tensors for each in tensor.consumers()]
-        name = next((known[each] for each in consumers if each in known), "")
+        name = next((names[each] for each in consumers if each in names), "")
         if name:
             return str(name)
         tensors = [output for each in consumers for output in each.outputs]
@@ -348,7 +348,7 @@ class Source(NamedTuple):
         variables: The operators that hold the variables that it reads.
         has_broadcast: Whether a broadcast is among it.
         has_collective: Whether any collective is among it, or may be: functions are not looked at.
-        has_own: Whether something that may differ between the ranks is among it.
+        may_differ: Whether something that may differ between the ranks is among it.
     """
 
     means: FrozenSet[Tuple[str, Optional[int]]] = frozenset()
@@ -356,14 +356,14 @@ class Source(NamedTuple):
     variables: FrozenSet[Any] = frozenset()
     has_broadcast: bool = False
     has_collective: bool = False
-    has_own: bool = False
+    may_differ: bool = False
 
     def averaging_group(self, value: Any) -> Optional[str]:
         """Return the group that has averaged ``value``; None if none has, or that is not certain.
 
         An exchange of fewer numbers, such as a norm, is not the mean.
         """
-        if self.has_own:
+        if self.may_differ:
             return None
         size = value.shape.num_elements()
         for group, count in sorted(self.means, key=str):
@@ -374,22 +374,23 @@ class Source(NamedTuple):
 
 def trace(tensor: Any) -> Source:
     """Find out what a tensor is computed from."""
-    known: Dict[Any, Source] = _attribute(tensor.graph, _TRACED, dict)
+    traced: Dict[Any, Source] = _attribute(tensor.graph, _TRACED, dict)
     todo = [tensor.op]
     opened: Set[Any] = set()
     while todo:
         operation = todo[-1]
-        before = [] if operation in known else [each.op for each in _inputs(operation)]
-        missing = [each for each in before if each not in known and each not in opened]
+        before = [] if operation in traced else [each.op for each in _inputs(operation)]
+        missing = [each for each in before if each not in traced and each not in opened]
         if missing and operation not in opened:
             opened.add(operation)
             todo += missing
             continue
         todo.pop()
-        if operation not in known:
-            sources = [known[each] for each in before if each in known]  # the others are in a loop
-            known[operation] = _join(operation, sources)
-    return known[tensor.op]
+        if operation not in traced:
+            # Those that are missing are in a loop.
+            sources = [traced[each] for each in before if each in traced]
+            traced[operation] = _join(operation, sources)
+    return traced[tensor.op]
 
 
 def _inputs(operation: Any) -> List[Any]:
@@ -418,7 +419,7 @@ def _join(operation: Any, sources: Sequence[Source]) -> Source:
             _find_mixed(operation) if is_mean else frozenset(),
             has_broadcast=kind == "HcomBroadcast",
             has_collective=True,
-            has_own=not is_mean and kind != "HcomBroadcast",
+            may_differ=not is_mean and kind != "HcomBroadcast",
         )
     if operation.type in VARIABLES:
         return Source(variables=frozenset([operation]))
@@ -429,7 +430,7 @@ def _join(operation: Any, sources: Sequence[Source]) -> Source:
         _unite([each.variables for each in sources]),
         any(each.has_broadcast for each in sources),
         calls_function or any(each.has_collective for each in sources),
-        calls_function or _is_own(operation) or any(each.has_own for each in sources),
+        calls_function or _may_differ(operation) or any(each.may_differ for each in sources),
     )
 
 
@@ -456,7 +457,7 @@ def _find_mixed(collective: Any) -> FrozenSet[Any]:
             holder = _find_holder(operation.inputs[0])
         if holder is not None:
             holders.add(holder)
-        elif is_gradient or _calls_function(operation) or _is_own(operation):
+        elif is_gradient or _calls_function(operation) or _may_differ(operation):
             return frozenset()
         else:
             todo += [tensor.op for tensor in operation.inputs]
@@ -471,7 +472,7 @@ def _unite(sets: Sequence[FrozenSet[Any]]) -> FrozenSet[Any]:
     return largest.union(*sets)
 
 
-def _is_own(operation: Any) -> bool:
+def _may_differ(operation: Any) -> bool:
     """Return whether an operation gives something that may differ between ranks: data, chance."""
     kind = operation.type
     if kind.startswith("Placeholder"):

@@ -25,7 +25,7 @@ from typing import (
 
 from ascend_session.backends._tensorflow import destroy, disown, tf1
 from ascend_session.backends.collectives import Groups
-from ascend_session.backends.tf_sessions import opening_own
+from ascend_session.backends.tf_sessions import opening_by_api
 from ascend_session.cluster.job import Job
 from ascend_session.errors import LifecycleError, UnsupportedError
 from ascend_session.ids import PhysicalDeviceId
@@ -53,7 +53,7 @@ _system_graphs: Dict[Any, Tuple[Any, Any, Any]] = {}
 
 def is_system_graph(graph: Any) -> bool:
     """Return whether a graph is that of the initialise and shutdown ops of a backend."""
-    return any(graph is known for known, *_ in _system_graphs.values())
+    return any(graph is each for each, *_ in _system_graphs.values())
 
 
 class Loop(abc.ABC):
@@ -228,8 +228,8 @@ class Backend(abc.ABC):
             arguments: Other arguments of ``tf.estimator.Estimator``.
         """
         estimator = self._tf.estimator
-        own = estimator.RunConfig(**{**run_config, "session_config": proto})
-        return estimator.Estimator(model_fn, config=own, **arguments)
+        estimator_config = estimator.RunConfig(**{**run_config, "session_config": proto})
+        return estimator.Estimator(model_fn, config=estimator_config, **arguments)
 
     @property
     def operators(self) -> Any:
@@ -308,7 +308,7 @@ class Backend(abc.ABC):
             parameters: The keys and values of its NpuOptimizer entry.
         """
         graph, self._initialize_op, self._shutdown_op = self._system_graph()
-        with opening_own():
+        with opening_by_api():
             self._system_session = self._tf.Session(self.target, graph=graph, config=proto)
         self.bring_up()
 
@@ -336,7 +336,7 @@ class Backend(abc.ABC):
 
     def session(self, graph: Any, proto: Any) -> Any:
         """Open a ``tf.Session`` on this backend, without a wrapper."""
-        with opening_own():
+        with opening_by_api():
             return self._tf.Session(self.target, graph=graph, config=proto)
 
     def interrupt(  # noqa: B027  (on a device there is nothing to wake)

@@ -28,8 +28,8 @@ from typing import (
 from ascend_session.backends._tensorflow import (
     VARIABLES,
     is_own,
+    mark_operators,
     outermost,
-    own_operators,
     tf1,
     walk_inputs,
 )
@@ -81,7 +81,7 @@ class HostLoop(Loop):
         if session is not None:
             self._inputs.open(session)
         graph = train_op.graph
-        with outermost(graph), own_operators(graph):
+        with outermost(graph), mark_operators(graph):
             self._steps = tf.Variable(
                 0,
                 name="ascend_session_loop/steps",

@@ -70,11 +70,11 @@ class ModelObserver(SessionObserver):
         self._equalized: Set[Tuple[int, str]] = set()  # with the numbers of graphs
         self._mixed: Set[Tuple[int, str]] = set()
         self._has_run = self._has_updated = False
-        self._own = threading.local()  # runs that read variables
+        self._thread = threading.local()  # runs that read variables
 
     def before_run(self, session: Any, list_operations: Callable[[], List[Any]]) -> None:
         """Note what a run does with variables; read those that it trains first or overwrites."""
-        if getattr(self._own, "is_reading", False):
+        if getattr(self._thread, "is_reading", False):
             return
         operations = list_operations()
         plan = plan_run(session.graph, operations)
@@ -155,19 +155,19 @@ class ModelObserver(SessionObserver):
         number = self._number(session.graph)
         counting = {name for name in trained.names if self._newest[name] == number}
         expected = {name for name in counting if (number, name) in self._equalized}
-        for known, variables, names in (
+        for summaries, variables, names in (
             (self._averaged, trained.averaged, counting),
             (self._separate, trained.separate, expected),
         ):
             selected = [each for name, each in variables.items() if name in names]
-            known.update((each.name, each) for each in self._summarize(session, selected))
+            summaries.update((each.name, each) for each in self._summarize(session, selected))
 
     def _summarize(self, session: Any, variables: Iterable[Variable]) -> List[VariableSummary]:
         """Return summaries of variables; none where a variable is not initialised."""
         summaries: List[VariableSummary] = []
         if self._process_group.ended:
             return summaries
-        self._own.is_reading = True
+        self._thread.is_reading = True
         try:
             for part in _split(variables):
                 # Not by the session's own attribute, which may refuse runs once the device is down.
@@ -182,7 +182,7 @@ class ModelObserver(SessionObserver):
         except (tf1().errors.OpError, RuntimeError, AscendError):
             return []  # not initialised, or closed meanwhile
         finally:
-            self._own.is_reading = False
+            self._thread.is_reading = False
         return summaries
 
 
@@ -192,12 +192,12 @@ def _split(variables: Iterable[Variable]) -> List[List[Variable]]:
     size = _MOST_BYTES
     for variable in variables:
         read = variable.read
-        own = (read.shape.num_elements() or 1) * read.dtype.base_dtype.size
-        if size + own > _MOST_BYTES:
+        variable_size = (read.shape.num_elements() or 1) * read.dtype.base_dtype.size
+        if size + variable_size > _MOST_BYTES:
             parts.append([])
             size = 0
         parts[-1].append(variable)
-        size += own
+        size += variable_size
     return parts
 
 

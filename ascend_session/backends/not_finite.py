@@ -33,7 +33,7 @@ class SumWatch:
         self._graph = weakref.ref(sums[0].graph)
         self._names = [each.name for each in sums]
 
-    def look(self, own: Sequence[Any], sums: Sequence[Any], size: int) -> None:
+    def look(self, inputs: Sequence[Any], sums: Sequence[Any], size: int) -> None:
         """Look at the arrays of one run: what this rank has brought, and the sums of so many."""
         global _reporter
         self._run_count += 1
@@ -45,14 +45,14 @@ class SumWatch:
                 channel.send("not_finite", step=None)
                 _reporter = None
             elif graph is not None and not skips_overflows(graph):
-                own_index = next((n for n, each in enumerate(own) if not is_finite(each)), None)
-                place = index if own_index is None else own_index
+                at_input = next((n for n, each in enumerate(inputs) if not is_finite(each)), None)
+                place = index if at_input is None else at_input
                 tensor = graph.get_tensor_by_name(self._names[place])
                 channel.send(
                     "not_finite",
                     step=self._run_count,
                     variable=find_averaged(tensor),
-                    is_own=own_index is not None,
+                    is_own=at_input is not None,
                 )
                 _reporter = self
 

@@ -163,8 +163,8 @@ class NpuBackend(Backend):
 
         if not self._environ.get("JOB_ID"):  # required; a launch and most schedulers set it
             self._exports.enter_context(export_variables({"JOB_ID": str(os.getpid())}))
-        own = NPURunConfig(**run_config, **config.to_run_config_kwargs())
-        return NPUEstimator(model_fn, config=own, **arguments)
+        estimator_config = NPURunConfig(**run_config, **config.to_run_config_kwargs())
+        return NPUEstimator(model_fn, config=estimator_config, **arguments)
 
     def has_inf_and_nan(self) -> Optional[bool]:
         """Query the device's overflow mode, which is not known before `initialize`.

@@ -59,8 +59,8 @@ class Devices(NamedTuple):
         problems: List[str] = []
         logical = {"session_device_id": parameters.get("session_device_id")}
         if environ.get("ASCEND_DEVICE_ID"):
-            own = read_number(environ, "ASCEND_DEVICE_ID")
-            logical = {"ASCEND_DEVICE_ID": own, **logical}
+            device_id = read_number(environ, "ASCEND_DEVICE_ID")
+            logical = {"ASCEND_DEVICE_ID": device_id, **logical}
         else:
             number = read_number(environ, "DEVICE_ID")
             if number is not None and self.logical(number) is None:

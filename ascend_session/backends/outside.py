@@ -16,7 +16,7 @@ from ascend_session.backends.base import is_system_graph
 from ascend_session.backends.run_times import count_runs
 from ascend_session.backends.tf_sessions import SessionObserver, add_observer
 from ascend_session.backends.training_record import make_recorder
-from ascend_session.cluster.records import own_rank
+from ascend_session.cluster.records import read_rank
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.config.entry import adapter_part
 from ascend_session.config.overlay import (
@@ -200,7 +200,7 @@ def _note(replaced: Sequence[Replaced]) -> List[Replaced]:
 
 def _show(replaced: Sequence[Replaced]) -> None:
     """Show what is replaced, in rank 0."""
-    if not replaced or own_rank(os.environ) != 0:
+    if not replaced or read_rank(os.environ) != 0:
         return
     with contextlib.suppress(AttributeError, OSError, ValueError):  # closed, or there is none
         sys.stderr.write(f"ascend-session: {describe_replaced(replaced)}\n")

@@ -34,7 +34,7 @@ class RunRecorder:
         self._histories: Dict[Any, RunHistory] = {}
         self._loaded: Counter[str] = Counter()  # collectives, by group
         # By session, and by what is fetched.
-        self._known: MutableMapping[Any, Dict[Any, _Runs]] = weakref.WeakKeyDictionary()
+        self._runs: MutableMapping[Any, Dict[Any, _Runs]] = weakref.WeakKeyDictionary()
         self._lock = threading.Lock()
 
     def note_run(self, session: Any, operations: Sequence[Any], plan: RunPlan) -> None:
@@ -42,11 +42,11 @@ class RunRecorder:
         if not plan.collectives:
             return
         with self._lock:
-            known = self._known.setdefault(session, {})
+            runs = self._runs.setdefault(session, {})
             key = frozenset(operations)
-            if key not in known:
-                known[key] = self._load(operations, plan)
-            for history, graph in known[key]:
+            if key not in runs:
+                runs[key] = self._load(operations, plan)
+            for history, graph in runs[key]:
                 history.note_run(graph)
 
     def list_histories(self) -> List[RunHistory]:

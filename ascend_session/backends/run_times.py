@@ -83,8 +83,8 @@ class HostGaps(SessionObserver):
 
     def __init__(self) -> None:
         # By graph and what is fetched: the collectives of a run, and whether all ranks have them.
-        self._known: MutableMapping[Any, Dict[Any, Tuple[Tuple[str, ...], bool]]]
-        self._known = weakref.WeakKeyDictionary()
+        self._collectives: MutableMapping[Any, Dict[Any, Tuple[Tuple[str, ...], bool]]]
+        self._collectives = weakref.WeakKeyDictionary()
         self._numbers: Dict[Tuple[str, ...], int] = {}  # of runs with these collectives
         self._counts: Dict[int, int] = {}
         self._begun_s: Dict[int, float] = {}
@@ -131,15 +131,15 @@ class HostGaps(SessionObserver):
     def _find_collectives(
         self, graph: Any, operations: Sequence[Any]
     ) -> Tuple[Tuple[str, ...], bool]:
-        known = self._known.setdefault(graph, {})
+        collectives = self._collectives.setdefault(graph, {})
         key = tuple(operations)
-        if key not in known:
-            if len(known) >= _MOST_FETCHES:
-                known.clear()
+        if key not in collectives:
+            if len(collectives) >= _MOST_FETCHES:
+                collectives.clear()
             found = [each for each in walk_inputs(*key) if _is_collective(each)]
             names = tuple(sorted(str(each.name) for each in found))
-            known[key] = names, all(map(_is_of_all, found))
-        return known[key]
+            collectives[key] = names, all(map(_is_of_all, found))
+        return collectives[key]
 
 
 def _is_collective(operation: Any) -> bool:

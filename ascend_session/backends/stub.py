@@ -107,9 +107,9 @@ class StubBackend(Backend):
             from ascend_session.backends.stub_job import find_endpoint
 
             find_endpoint(job, self._environ)
-        own = "ASCEND_DEVICE_ID" if self._environ.get("ASCEND_DEVICE_ID") else "DEVICE_ID"
+        variable = "ASCEND_DEVICE_ID" if self._environ.get("ASCEND_DEVICE_ID") else "DEVICE_ID"
         devices = {
-            own: job.device_id,
+            variable: job.device_id,
             "session_device_id": parameters.get("session_device_id", 0),
         }
         for name, device in devices.items():
@@ -211,8 +211,8 @@ def _has_vendors_package() -> bool:
     if any(type(finder).__name__ == "VendorFinder" for finder in sys.meta_path):
         return False
     spec = importlib.util.find_spec("npu_bridge") if is_installed("npu_bridge") else None
-    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    return spec is not None and not (spec.origin or "").startswith(own)
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return spec is not None and not (spec.origin or "").startswith(package)
 
 
 def _refuse_adapter() -> None:

@@ -180,13 +180,13 @@ def _next_key(group: str) -> str:
     each set of ranks, in the order in which they get their first collective of it: only its members
     build those, and a name may stand for others later.
     """
-    known = _graphs.setdefault(_outermost_graph(), {})
+    counts = _graphs.setdefault(_outermost_graph(), {})
     ranks = members_now(group)
-    if ranks not in known:
+    if ranks not in counts:
         _numbered[ranks] += 1
-        known[ranks] = (_numbered[ranks], 0)
-    graph, count = known[ranks]
-    known[ranks] = (graph, count + 1)
+        counts[ranks] = (_numbered[ranks], 0)
+    graph, count = counts[ranks]
+    counts[ranks] = (graph, count + 1)
     return f"graph {graph}, {group}, collective {count + 1}"
 
 
@@ -224,17 +224,17 @@ def _collective(
         of_shape: Whether the shapes have to be the same on all ranks.
         reduction: How it reduces, if it does.
     """
-    own_key = _next_key(group)
+    number = _next_key(group)
 
     def describe(job: StubJob, name: str, arrays: Sequence[Any]) -> Operation:
         ranks = job.groups.members(group)
         signature = _signature(what, arrays if of_shape else arrays[:0])
-        key = own_key if group == WORLD_GROUP else f"{own_key} of {list(ranks)}"
+        key = number if group == WORLD_GROUP else f"{number} of {list(ranks)}"
         return Operation(key, name, ranks, signature)
 
     results = [(tensor.dtype, tf1().TensorShape(shape)) for tensor, shape in zip(inputs, shapes)]
     values = blocking_op(kind, inputs, _begin(describe, work), results, gradient)
-    mark_collective(values, kind, group, reduction, own_key)
+    mark_collective(values, kind, group, reduction, number)
     return values
 
 

@@ -81,9 +81,9 @@ class StubGroups(Groups):
             CollectiveError: If this process has not created a group of this name.
         """
         if group not in self._members:
-            known = ", ".join(map(repr, self._members))
+            names = ", ".join(map(repr, self._members))
             raise CollectiveError(
-                f"There is no group {group!r} in this process, rank {self._rank}; it has {known}.",
+                f"There is no group {group!r} in this process, rank {self._rank}; it has {names}.",
                 hint="hccl.create_group(name, number, ranks) makes one, on each of its ranks, "
                 "inside the system in which it is used.",
             )
@@ -125,8 +125,8 @@ class StubGroups(Groups):
         return members.index(world_rank)
 
     def _neighbours(self, group: str) -> List[int]:
-        own = self._nodes[self._rank]
-        return [rank for rank in self.members(group) if self._nodes[rank] == own]
+        node = self._nodes[self._rank]
+        return [rank for rank in self.members(group) if self._nodes[rank] == node]
 
 
 class StubJob:
@@ -213,9 +213,9 @@ def find_endpoint(job: Job, environ: Mapping[str, str]) -> Endpoint:
     if claim is not None and claim.hosts is not None and claim.hosts[0] > 1:
         check_first_host(claim.hosts[1], claim.name, environ)
     source = job.mounted if claim is None else claim
-    known_id = "" if source is None else source.job_id
-    job_id = environ.get("JOB_ID") or known_id
-    name = environ.get(RENDEZVOUS) or known_id
+    given_id = "" if source is None else source.job_id
+    job_id = environ.get("JOB_ID") or given_id
+    name = environ.get(RENDEZVOUS) or given_id
     if name:
         return Endpoint.named(job_id, name)
     return Endpoint.started_together(job_id, [job.rank, job.device_id])
@@ -245,8 +245,8 @@ def _make_process_group(
 def _describe_device(job: Job, environ: Mapping[str, str]) -> str:
     """Describe the device that a variable or scheduler gives to this rank; empty if none does."""
     visible = environ.get("ASCEND_RT_VISIBLE_DEVICES", "")
-    own = environ.get("ASCEND_DEVICE_ID") or environ.get("DEVICE_ID")
-    if own or visible:
+    number = environ.get("ASCEND_DEVICE_ID") or environ.get("DEVICE_ID")
+    if number or visible:
         return f"{job.device_id} of {visible}" if visible else str(job.device_id)
     return "" if job.identity.scheduler is None else str(job.device_id)
 

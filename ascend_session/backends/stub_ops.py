@@ -20,7 +20,7 @@ import time
 from concurrent import futures
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from ascend_session.backends._tensorflow import own_operators, tf1
+from ascend_session.backends._tensorflow import mark_operators, tf1
 from ascend_session.backends.exchange.communicator import Collective
 from ascend_session.backends.exchange.group import SHORT_BYTES, NotYetError
 from ascend_session.backends.exchange.order import Iteration, overlap
@@ -72,7 +72,7 @@ def blocking_op(
     graph = tf.get_default_graph()
     dtypes = [dtype for dtype, _ in results] or [tf.bool]
     # The CPU, wherever the user's scope puts the rest: there is no other kernel.
-    with tf.name_scope(kind) as scope, graph.device("/device:CPU:0"), own_operators(graph):
+    with tf.name_scope(kind) as scope, graph.device("/device:CPU:0"), mark_operators(graph):
         calls = _Calls(scope.rstrip("/"), function, dtypes)
         _run_one_by_one(graph)
         counters = _iteration(graph)
@@ -145,20 +145,20 @@ class _Calls:
     def _attempt(self, collective: Collective) -> Optional[Sequence[Any]]:
         """Do a run in the session's thread; None if it is left to the iterator."""
         global _rests_until
-        left: List[Collective] = []
+        unfinished: List[Collective] = []
         begun = time.monotonic()
         try:
             results: Sequence[Any] = collective.run(_ATTEMPT_TIMEOUT_S)
             return results
         except NotYetError:
-            left = [collective]
+            unfinished = [collective]
             if time.monotonic() - begun >= _ATTEMPT_TIMEOUT_S:
                 _rests_until = time.monotonic() + _REST_S
             return None
         finally:
             _attempt_lock.release()
             with self._lock:
-                self._is_attempting, self._begun = False, left
+                self._is_attempting, self._begun = False, unfinished
 
     def run(self, element: Any) -> List[Any]:
         """Do the run that was begun last, after others that were cancelled, and give its results.
@@ -225,7 +225,7 @@ def _iterator(function: Callable[[Any], List[Any]], dtypes: List[Any]) -> Any:
         scopes.enter_context(tf.init_scope())
         graph = tf.get_default_graph()
         scopes.enter_context(graph.device("/device:CPU:0"))
-        scopes.enter_context(own_operators(graph))
+        scopes.enter_context(mark_operators(graph))
         run = tf.autograph.experimental.do_not_convert(
             lambda element: tuple(tf.numpy_function(function, [element], dtypes))
         )
@@ -286,7 +286,7 @@ def _iteration(graph: Any) -> List[Any]:
     if type(graph).__name__ != _BODY or type(graph.outer_graph).__name__ == _BODY:
         return []
     outer = graph.outer_graph
-    with outer.as_default(), tf1().control_dependencies(None), own_operators(outer):
+    with outer.as_default(), tf1().control_dependencies(None), mark_operators(outer):
         # Made once in each run of the outer graph, and the same for all iterations.
         loop = tf1().numpy_function(lambda: _number(next(_loop_numbers)), [], tf1().int64)
     return [loop, graph.inputs[0]]

@@ -90,7 +90,7 @@ _open: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()
 # The exceptions that end ``with`` blocks: TensorFlow closes those sessions in another thread.
 _ending: MutableMapping[int, BaseException] = {}
 _lock = threading.Lock()  # of the changes of `_observers`
-_opener = threading.local()  # a thread's ``is_own``: it opens sessions of this package
+_opener = threading.local()  # a thread's ``is_by_api``: it opens sessions of this package
 
 
 def add_observer(observer: SessionObserver, sees_only_opening: bool = False) -> None:
@@ -123,17 +123,17 @@ def open_sessions() -> List[Any]:
 
 
 @contextlib.contextmanager
-def opening_own() -> Iterator[None]:
+def opening_by_api() -> Iterator[None]:
     """Have sessions that this thread opens in the block count as those of this package's API."""
-    outer, _opener.is_own = is_opening_own(), True
+    outer, _opener.is_by_api = is_opening_by_api(), True
     try:
         yield
     finally:
-        _opener.is_own = outer
+        _opener.is_by_api = outer
 
 
-def is_opening_own() -> bool:
-    """Return whether this thread is in a block of `opening_own`."""
+def is_opening_by_api() -> bool:
+    """Return whether this thread is in a block of `opening_by_api`."""
     return getattr(_opener, "is_own", False)
 
 

@@ -26,7 +26,7 @@ from ascend_session.backends.averaging import (
 )
 from ascend_session.backends.host_loop import is_made_by_host
 from ascend_session.backends.tf_sessions import SessionObserver, list_fetched
-from ascend_session.cluster.records import name_record, own_rank
+from ascend_session.cluster.records import name_record, read_rank
 from ascend_session.cluster.variables import read_size
 from ascend_session.config.entry import read_entries
 from ascend_session.config.overlay import read_overlay
@@ -61,7 +61,7 @@ class TrainingRecorder(SessionObserver):
     """
 
     def __init__(self, path: str) -> None:
-        self._rank = own_rank(os.environ)
+        self._rank = read_rank(os.environ)
         self._path = name_record(path, self._rank)
         self._fd: Optional[int] = None
         self._pid = -1  # the process that records; others that it forks do not
@@ -76,13 +76,13 @@ class TrainingRecorder(SessionObserver):
 
     def note_sums(self, graph: Any, names: Sequence[str], sums: Sequence[Any], size: int) -> None:
         """Note sums of gradients; those of anything else are not of interest."""
-        known = self._names.setdefault(graph, {})
+        by_sum = self._names.setdefault(graph, {})
         for name, array in zip(names, sums):
-            if name not in known:
+            if name not in by_sum:
                 total = graph.get_tensor_by_name(name)
-                known[name] = find_averaged(total) or find_updated(total)
-            if known[name]:
-                self._norms.setdefault(graph, {})[known[name]] = _norm(array) / size
+                by_sum[name] = find_averaged(total) or find_updated(total)
+            if by_sum[name]:
+                self._norms.setdefault(graph, {})[by_sum[name]] = _norm(array) / size
 
     def after_run(self, session: Any, fetches: Any, values: Any, feeds: Any) -> None:
         """Record a run if it trains, by its last step: on a device, one run may make several."""
@@ -190,12 +190,12 @@ def _reads_global_step(tensor: Any) -> bool:
     if not tensor.dtype.is_integer:
         return False
     graph = tensor.graph
-    known: Dict[str, bool] = vars(graph).setdefault(_STEP_READS, {})
-    if tensor.name not in known:
+    reads: Dict[str, bool] = vars(graph).setdefault(_STEP_READS, {})
+    if tensor.name not in reads:
         step = tf1().train.get_global_step(graph)
         holder = getattr(getattr(step, "handle", step), "op", None)
-        known[tensor.name] = holder in walk_inputs(tensor.op, by_control=False)
-    return known[tensor.name]
+        reads[tensor.name] = holder in walk_inputs(tensor.op, by_control=False)
+    return reads[tensor.name]
 
 
 def _pair(fetches: Any, values: Any) -> Iterator[Tuple[Any, Any]]:

@@ -255,10 +255,10 @@ def await_gone(
     announced = ""
     while True:
         obstacle = describe()
-        left_s = seconds - (time.monotonic() - start)
-        if not obstacle or left_s <= 0:
+        remaining_s = seconds - (time.monotonic() - start)
+        if not obstacle or remaining_s <= 0:
             return
         if obstacle != announced:
             announced = obstacle
-            (say or _logger.warning)(f"Waiting for at most {left_s:.0f} s: {obstacle}.")
-        sleep(min(_LOOK_EVERY_S, left_s))
+            (say or _logger.warning)(f"Waiting for at most {remaining_s:.0f} s: {obstacle}.")
+        sleep(min(_LOOK_EVERY_S, remaining_s))

@@ -92,7 +92,7 @@ class Interfaces:
         self._ids = sorted(addresses)
         self._tool = tool
         # Later failures of the tool do not concern the addresses.
-        self._are_known = tool.answers and not tool.notes
+        self._has_answers = tool.answers and not tool.notes
 
     def check_links(self, need: Need) -> Iterator[Finding]:
         """Check that the links are up."""
@@ -115,7 +115,7 @@ class Interfaces:
         """Check that the devices have addresses; "not checked" if hccn_tool has failed."""
         lacking = [number for number in self._ids if self._addresses[number] is None]
         have = [number for number in self._ids if number not in lacking]
-        if lacking and need.addresses is not None and self._are_known:
+        if lacking and need.addresses is not None and self._has_answers:
             message = f"The network interface of device(s) {format_ranges(lacking)} has no address."
             hint = f"An administrator sets it; `hccn_tool -i {lacking[0]} -ip -g` shows it."
             yield Finding(need.addresses, message, hint, rule=_ADDRESS)
@@ -216,8 +216,8 @@ def _select_ports(environ: Mapping[str, str], physical: Optional[Sequence[int]])
     if not physical:
         return ports
     firsts = (read_base_port(environ), read_base_port(environ) + _SECOND)
-    own = {first + int(number) for first in firsts for number in physical}
-    return tuple(port for port in ports if port == DEVICE_PORT or port in own)
+    device_ports = {first + int(number) for first in firsts for number in physical}
+    return tuple(port for port in ports if port == DEVICE_PORT or port in device_ports)
 
 
 class _User(NamedTuple):
@@ -248,8 +248,8 @@ def _report_taken(
     busy: Sequence[int], users: Mapping[int, _User], environ: Mapping[str, str]
 ) -> Iterator[Finding]:
     first = read_base_port(environ)
-    own = f"{DEVICE_PORT},{first}-{first + BASE_PORTS - 1}"
-    reserve = f"sysctl net.ipv4.ip_local_reserved_ports={own}"
+    ranges = f"{DEVICE_PORT},{first}-{first + BASE_PORTS - 1}"
+    reserve = f"sysctl net.ipv4.ip_local_reserved_ports={ranges}"
     by_user: Dict[Optional[_User], List[int]] = {}
     for port in (port for port in busy if port != DEVICE_PORT):
         by_user.setdefault(users.get(port), []).append(port)

@@ -156,8 +156,8 @@ def _find_script(environ: Mapping[str, str], root: str) -> Optional[str]:
     named = [f"{place}/set_env.sh" for home in homes for place in (home, f"{home}/..")]
     if environ.get("HOME"):
         # The folder of a user who is not root: the manual, page "Subgraph/Operator Tuning".
-        own = strip_root(root, environ["HOME"])
-        named += [f"{own}/Ascend/{name}/set_env.sh" for name in ("ascend-toolkit", "cann")]
+        folder = strip_root(root, environ["HOME"])
+        named += [f"{folder}/Ascend/{name}/set_env.sh" for name in ("ascend-toolkit", "cann")]
     places = [glob.escape(path) for path in named]
     places += [f"{folder}/set_env.sh" for folder in _PLACES]
     for place in places:

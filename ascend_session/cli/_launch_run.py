@@ -160,7 +160,7 @@ class _Screen:
         self._sentences: List[str] = []
         self._notes: Set[str] = set()
         self._alive = 0
-        self._known_signals = 0  # those that came while the job ran
+        self._signal_count = 0  # those that came while the job ran
         self._failures: Dict[int, str] = {}  # of ranks that have ended
 
     def begin(self, output: Output) -> None:
@@ -174,7 +174,7 @@ class _Screen:
     def note(self, event: Event) -> None:
         """Show an event."""
         if isinstance(event, Finished):
-            self._known_signals = len(self._signals.noted)
+            self._signal_count = len(self._signals.noted)
         self._describe(event)
         if self._observe is not None:
             self._observe(event, self._say)
@@ -192,11 +192,11 @@ class _Screen:
         troubles = [] if self._output is None else self._output.troubles
         notes = map(in_command, dict.fromkeys([*result.notes, *troubles]))
         complete = (result.code, result.attempts, tuple(notes))
-        known = [*self._sentences, *troubles]
+        already_shown = [*self._sentences, *troubles]
         if not can_redraw(_STDERR):
-            return summarize(*complete, known)
+            return summarize(*complete, already_shown)
         columns = os.get_terminal_size(_STDERR).columns or None
-        return summarize(*complete, known, columns, not os.environ.get("NO_COLOR"))
+        return summarize(*complete, already_shown, columns, not os.environ.get("NO_COLOR"))
 
     def write(self, fd: int, text: str) -> List[str]:
         """Write a text of the end; say why if nobody takes it.
@@ -206,7 +206,7 @@ class _Screen:
         troubles: List[str] = []
         screen = Screen(fd, Notices(troubles.append), "The result")
         screen.put(0, text.encode("utf-8", "backslashreplace"))
-        while not screen.close(_SIGNAL_POLL_S) and len(self._signals.noted) == self._known_signals:
+        while not screen.close(_SIGNAL_POLL_S) and len(self._signals.noted) == self._signal_count:
             pass
         return [sentence.partition(" The job continues")[0] for sentence in troubles]
 
@@ -234,8 +234,8 @@ class _Screen:
         elif isinstance(event, events.Killing):
             self._say("Killing the processes that have not exited.")
         elif isinstance(event, events.LeftBehind):
-            left = ", ".join(event.processes)
-            self._say(f"All ranks exited but left processes running; stopping them: {left}.")
+            names = ", ".join(event.processes)
+            self._say(f"All ranks exited but left processes running; stopping them: {names}.")
         elif isinstance(event, events.PassedOn):
             self._say(_describe_passed_on(event))
         elif isinstance(event, Continued):
@@ -388,12 +388,12 @@ class StatusLine:
     def _describe(self) -> str:
         attempt = f"attempt {self._attempt}, " if self._attempt > 1 else ""
         elapsed = _format_clock(time.monotonic() - self._began)
-        left_s = max(0, round((self._until or 0.0) - time.time()))
+        remaining_s = max(0, round((self._until or 0.0) - time.time()))
         if self._is_waiting:
-            return f"attempt {self._attempt + 1} in {left_s} s, {elapsed}"
+            return f"attempt {self._attempt + 1} in {remaining_s} s, {elapsed}"
         alive = self._alive
         if self._until is not None:
-            then = "killing" if self._is_killing else f"killed in {left_s} s"
+            then = "killing" if self._is_killing else f"killed in {remaining_s} s"
             return f"{attempt}stopping {len(alive)} of {self._size} ranks, {then}, {elapsed}"
         # What a rank has written in an earlier attempt does not count.
         latest = {rank: self._latest(rank) for rank in alive}
@@ -432,8 +432,8 @@ class StatusLine:
             return text
         pace = (step - first) / (at - began)
         text += f", {format_rate(pace)} steps/s"
-        left_s = 0.0 if of is None else (of - step) / pace
-        return f"{text}, {_format_clock(left_s)} left" if left_s > 0 else text
+        remaining_s = 0.0 if of is None else (of - step) / pace
+        return f"{text}, {_format_clock(remaining_s)} left" if remaining_s > 0 else text
 
 
 def _describe_line(lines: Mapping[int, Latest]) -> str:

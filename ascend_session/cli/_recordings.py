@@ -105,9 +105,9 @@ def read_recording(path: str) -> Recording:
         what = "has no training run" if header else "is not a record of a training"
         hint = "Write one with ascend-session run --record FILE, or launch --record FILE."
         raise ConfigError(f"{path} {what}.", hint=hint)
-    own = _read_number(header, "rank", 0)
-    recording = Recording(header, {own: steps}, notes)
-    size = 1 if own else _read_number(header, "ranks", 1)
+    number = _read_number(header, "rank", 0)
+    recording = Recording(header, {number: steps}, notes)
+    size = 1 if number else _read_number(header, "ranks", 1)
     others = [(rank, name_record(path, rank)) for rank in range(1, size)]
     missing = []
     for rank, other in others:
@@ -186,8 +186,8 @@ def compare_recordings(a: Recording, b: Recording, rtol: float) -> Comparison:
         sizes = [format_count(len(each.ranks), "rank") for each in (a, b)]
         notes.append(f"A has {sizes[0]} and B has {sizes[1]}: their means are compared.")
     elif len(a.ranks) == 1:  # of whatever ranks
-        [(own, of_a)], [of_b] = a.ranks.items(), b.ranks.values()
-        pairs = [(own, of_a, of_b)]
+        [(number, of_a)], [of_b] = a.ranks.items(), b.ranks.values()
+        pairs = [(number, of_a, of_b)]
     common = sorted(set.intersection(*(here.keys() & there.keys() for _, here, there in pairs)))
     compared, first = 0, []
     for step in common:

@@ -5,7 +5,7 @@ A key is what was typed behind ``ascend-session``; a value ends the sentence tha
 
 from typing import Dict, Optional
 
-_KNOWN = "end the line of a known finding with `# ascend: ignore[RULE]`"
+_IGNORE = "end the line of a known finding with `# ascend: ignore[RULE]`"
 _NO_COPY = "leave it out, for check-file writes no file"
 
 REMOVED: Dict[str, str] = {
@@ -17,10 +17,10 @@ REMOVED: Dict[str, str] = {
     "aoe report --force": "leave it out, for the report writes no file",
     "aoe report --html": "redirect the text to a file, or make a page from the output of --json",
     "aoe report --sort": "what saves most comes first; sort the output of --json otherwise",
-    "audit --baseline": _KNOWN,
+    "audit --baseline": _IGNORE,
     "audit --port": "use `ascend-session run --print-config SCRIPT`",
     "audit --sarif": "use --json, which has the file, line and column of each finding",
-    "audit --update-baseline": _KNOWN,
+    "audit --update-baseline": _IGNORE,
     "config check-file --fix": "correct FILE as the hints say, which name what to write",
     "config check-file --force": _NO_COPY,
     "config check-file --output": _NO_COPY,

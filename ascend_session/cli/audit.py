@@ -178,8 +178,8 @@ def _show_summary(report: "AuditReport") -> None:
     others = kinds[_MOST_KINDS:]
     if others:
         findings = format_count(sum(len(kind.findings) for kind in others), "finding")
-        kinds_left = format_count(len(others), "other kind")
-        click.echo(f"{findings} of {kinds_left}: leave out --summary to see all.")
+        other_kinds = format_count(len(others), "other kind")
+        click.echo(f"{findings} of {other_kinds}: leave out --summary to see all.")
     _show_totals(report)
 
 

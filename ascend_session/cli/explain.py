@@ -268,10 +268,10 @@ def _show_launches(launches: "Sequence[SavedLaunch]", logs: "List[Log]", as_json
     # A rank of another node explains less, and a success nothing.
     results.sort(key=lambda result: (result.ok, _is_elsewhere(result)))
     cause = results[0].cause
-    known = None if cause is None else cause.failure
+    failure = None if cause is None else cause.failure
     said = "\n".join(map(str, results))
     place, others = _sort_findings(find_failures(logs), cause, said)
-    peers = count_peers(logs, known)
+    peers = count_peers(logs, failure)
     if as_json:
         found = {
             "cause": _cause_as_dict(results[0], place),
@@ -290,10 +290,10 @@ def _show_launches(launches: "Sequence[SavedLaunch]", logs: "List[Log]", as_json
         ]
         click.echo("\n\n".join(text.strip("\n") for text in texts))
         facts = []
-        if known is not None and known.definition.is_listed:
+        if failure is not None and failure.definition.is_listed:
             facts += [("Where", _describe_place(place))] if place is not None else []
             facts += _list_peers(peers)
-            facts.append(("Source", _spell_source(known.source)))
+            facts.append(("Source", _spell_source(failure.source)))
         facts += _list_others(others)
         if facts:
             click.echo(click.style("\nWhat the logs add:", bold=True))
@@ -315,14 +315,14 @@ def _sort_findings(
     place, others = None, []
     for finding in findings:
         failure = finding.failure
-        is_own = cause is not None and _is_of_rank(cause.rank, finding.log)
+        is_of_rank = cause is not None and _is_of_rank(cause.rank, finding.log)
         if failure is None:
             name = _name_finding(finding)
             is_exit_code = re.fullmatch(r"SystemExit: [0-9]+", name) is not None
-            if not (is_own or is_exit_code or name in said):
+            if not (is_of_rank or is_exit_code or name in said):
                 others.append(finding)
         elif cause is not None and cause.failure is not None and failure.code == cause.failure.code:
-            if place is None or (is_own and not _is_of_rank(cause.rank, place.log)):
+            if place is None or (is_of_rank and not _is_of_rank(cause.rank, place.log)):
                 place = finding
         # The launcher knows which rank did not let the job go on.
         elif failure.code not in said and JOB_CANNOT_GO_ON not in failure.line:
@@ -341,17 +341,17 @@ def _cause_as_dict(
     cause = result.cause
     if cause is None:
         return None
-    known: Dict[str, Any] = {"code": None, "meaning": cause.said}
+    meaning: Dict[str, Any] = {"code": None, "meaning": cause.said}
     if cause.failure is not None:
-        known = _failure_as_dict(cause.failure)
+        meaning = _failure_as_dict(cause.failure)
     rank = None if cause.rank is None else result.attempts[-1].of(cause.rank)
     file, line = (rank.stderr if rank is not None else ""), None
     if place is not None:
         file, line = place.log.path, place.line_number
     kind = None if cause.failure_class is None else cause.failure_class.value
-    advice = cause.advice or known.get("advice")
-    own = {"rank": cause.rank, "said": cause.said, "class": kind, "advice": advice}
-    return {**known, **own, "file": file or None, "line": line}
+    advice = cause.advice or meaning.get("advice")
+    details = {"rank": cause.rank, "said": cause.said, "class": kind, "advice": advice}
+    return {**meaning, **details, "file": file or None, "line": line}
 
 
 # Logs
@@ -410,8 +410,8 @@ def _list_peers(peers: "Sequence[Tuple[Peer, int]]") -> List[Tuple[str, str]]:
         f"{peer} (named {count} times)" if count > 1 else str(peer)
         for peer, count in peers[:_MOST_PEERS]
     ]
-    left = len(peers) - len(texts)
-    return label_first("Peer", [*texts, *([f"and {left} more"] if left > 0 else [])])
+    more_peers = len(peers) - len(texts)
+    return label_first("Peer", [*texts, *([f"and {more_peers} more"] if more_peers > 0 else [])])
 
 
 def _list_others(
@@ -425,8 +425,8 @@ def _list_others(
         + (f" ({places[0]}{f' and {len(places) - 1} more' if places[1:] else ''})" * has_places)
         for name, places in others.items()
     ]
-    left = len(texts) - _MOST_OTHERS
-    more = [f"and {left} more"] if left > 0 else []
+    more_peers = len(texts) - _MOST_OTHERS
+    more = [f"and {more_peers} more"] if more_peers > 0 else []
     return label_first("Also", [*texts[:_MOST_OTHERS], *more])
 
 

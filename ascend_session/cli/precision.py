@@ -75,8 +75,8 @@ def new(name: str, source: str, toolkit: Optional[str], force: bool, as_json: bo
         modes.write(path, force=force)
     count = len(modes.by_type) + len(modes.by_node)
     if as_json:
-        left = [finding_as_dict(remark, PLACED) for remark in remarks]
-        show_json({"file": path, "ok": True, "from": origin, "operators": count, "left": left})
+        findings = [finding_as_dict(remark, PLACED) for remark in remarks]
+        show_json({"file": path, "ok": True, "from": origin, "operators": count, "left": findings})
         return
     click.echo(f"{path}: {format_count(count, 'operator')}, from {origin}")
     click.echo(f'  AscendConfig(op_precision_mode="{path}") uses it.')
@@ -227,8 +227,8 @@ def _find_list(name: str, lists: _ModeLists) -> str:
     if lists.folder is None:
         hint = "Give the path of a file, or --toolkit, or source the toolkit's set_env.sh."
         raise ConfigError(f"There is no file {name}. {_NO_TOOLKIT}", hint=hint)
-    known = sorted(file for file in os.listdir(lists.folder) if file.endswith(".ini"))
+    names = sorted(file for file in os.listdir(lists.folder) if file.endswith(".ini"))
     for file in (name, f"{name}.ini"):
-        if file in known:
+        if file in names:
             return os.path.join(lists.folder, file)
-    raise ConfigError(f"{lists.folder} has no {name}.", hint=f"It has {', '.join(known)}.")
+    raise ConfigError(f"{lists.folder} has no {name}.", hint=f"It has {', '.join(names)}.")

@@ -117,8 +117,8 @@ def make(
     """
     from ascend_session.cluster.rank_table import RankTable
 
-    own = {"--devices": devices, "--server-id": server_id, "--host-ip": host_ip}
-    given = [flag for flag, value in own.items() if value is not None]
+    flags = {"--devices": devices, "--server-id": server_id, "--host-ip": host_ip}
+    given = [flag for flag, value in flags.items() if value is not None]
     other = "--merge" if merge else "--server" if servers else ""
     if other and given:
         raise click.BadParameter(f"cannot be combined with {other}.", param_hint=given[0])
@@ -422,7 +422,7 @@ class _WaitDisplay:
     def __init__(self, file: str) -> None:
         self._file = file
         self._is_terminal = sys.stderr.isatty()
-        self._why, self._left_s = "", 0.0
+        self._why, self._remaining_s = "", 0.0
 
     def __enter__(self) -> "_WaitDisplay":
         return self
@@ -437,9 +437,9 @@ class _WaitDisplay:
         if self._is_terminal:
             columns = os.get_terminal_size(sys.stderr.fileno()).columns or _COLUMNS
             click.echo(f"{_CLEAR_LINE}{line[: columns - 1]}", nl=False, err=True)
-        elif progress.why != self._why or self._left_s - progress.left >= _PROGRESS_EACH_S:
+        elif progress.why != self._why or self._remaining_s - progress.left >= _PROGRESS_EACH_S:
             click.echo(f"ascend-session: {line}", err=True)
-            self._left_s = progress.left
+            self._remaining_s = progress.left
         self._why = progress.why
 
 

@@ -56,7 +56,7 @@ def run(
         ascend-session run --strict --json report.json -m my_package.train
     """
     from ascend_session.backends import BACKEND_VARIABLE, backend_class, choose
-    from ascend_session.cluster.records import clear_records, own_rank
+    from ascend_session.cluster.records import clear_records, read_rank
     from ascend_session.compat.finder import PRINT_VARIABLE, STRICT_VARIABLE, RunRequest
     from ascend_session.config.overlay import parse_settings, read_overlay
     from ascend_session.errors import JobError
@@ -80,7 +80,7 @@ def run(
         overlay = parse_settings(typed["set"]) or read_overlay(environ)
         if record is not None:
             record = os.path.abspath(record)
-            clear_records(record, [own_rank(environ)])
+            clear_records(record, [read_rank(environ)])
     request = RunRequest(
         backend_class(choice.name).replaces_vendor,
         choice.reason,

@@ -70,12 +70,12 @@ class Job(NamedTuple):
             )
         identity = read_identity(environ)
         mounted = find_mounted_rank(environ, identity)
-        known = identity
+        numbers = identity
         if mounted is not None:
             environ = {**environ, **mounted.find_missing_variables(environ)}
-            known = read_identity(environ)
-        rank = 0 if known.rank is None else known.rank.value
-        size = _find_size(rank, known, environ)
+            numbers = read_identity(environ)
+        rank = 0 if numbers.rank is None else numbers.rank.value
+        size = _find_size(rank, numbers, environ)
         if not 0 <= rank < size:
             ranks = f"the ranks of this job of {size} are 0 to {size - 1}"
             if size == 1:
@@ -83,21 +83,21 @@ class Job(NamedTuple):
             missing = find_missing_table(environ)
             name = "CM_WORKER_SIZE" if environ.get("CM_CHIEF_IP") else "RANK_SIZE"
             raise JobError(
-                f"{missing} {known.rank} is out of range: {ranks}.".lstrip(),
+                f"{missing} {numbers.rank} is out of range: {ranks}.".lstrip(),
                 hint=f"export {name} as the number of processes, and RANK_ID from 0.",
             )
-        local_size = (known.local_size.value if known.local_size else 0) or min(
+        local_size = (numbers.local_size.value if numbers.local_size else 0) or min(
             size, _ASSUMED_LOCAL_SIZE
         )
-        local_rank = rank % local_size if known.local_rank is None else known.local_rank.value
-        if known.local_rank and known.local_size and local_rank >= local_size > 0:
+        local_rank = rank % local_size if numbers.local_rank is None else numbers.local_rank.value
+        if numbers.local_rank and numbers.local_size and local_rank >= local_size > 0:
             raise JobError(
-                f"{known.local_rank} is out of range: with {known.local_size} the local ranks are "
-                f"0 to {local_size - 1} ({known.reason}).",
+                f"{numbers.local_rank} is out of range: with {numbers.local_size} the local ranks "
+                f"are 0 to {local_size - 1} ({numbers.reason}).",
                 hint="export LOCAL_RANK as this process's number on its node, from 0, and "
                 "LOCAL_SIZE as the number of the job's processes there.",
             )
-        device_id, source = _find_device(environ, 0 if known.scheduler is None else local_rank)
+        device_id, source = _find_device(environ, 0 if numbers.scheduler is None else local_rank)
         ids = (rank, size, local_rank, local_size, device_id)
         return cls(*ids, identity, mounted, source, superseded)
 
@@ -121,16 +121,16 @@ class Job(NamedTuple):
         return "" if self.mounted is None else str(self.mounted)
 
 
-def _find_size(rank: int, known: Identity, environ: Mapping[str, str]) -> int:
+def _find_size(rank: int, identity: Identity, environ: Mapping[str, str]) -> int:
     """Return the size; the smallest possible one if only a rank table, not read here, knows it."""
-    if known.size is not None:
-        return known.size.value
+    if identity.size is not None:
+        return identity.size.value
     if environ.get("RANK_TABLE_FILE"):
         return max(rank, 0) + 1
-    if known.scheduler is not None:
+    if identity.scheduler is not None:
         raise JobError(
-            f"{known.scheduler.rank} ({known.scheduler.name}) says which rank this process is, but "
-            "nothing says how many ranks there are.",
+            f"{identity.scheduler.rank} ({identity.scheduler.name}) says which rank this process "
+            "is, but nothing says how many ranks there are.",
             hint="export RANK_SIZE as the number of processes.",
         )
     return 1

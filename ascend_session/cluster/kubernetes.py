@@ -14,7 +14,7 @@ from ascend_session.errors import JobError
 from ascend_session.hardware.nodes import host_root
 
 MOUNTED = "/user/serverid/devindex/config/hccl.json"
-_OWN_NAMES = ("POD_NAME", "XDL_IP", "POD_IP")
+_POD_NAMES = ("POD_NAME", "XDL_IP", "POD_IP")
 _COMMON_NAMES = ("HOST_IP", "NODE_IP")  # outside of pods other programs use them as well
 
 
@@ -64,7 +64,7 @@ def find_mounted_table(environ: Mapping[str, str]) -> Optional[str]:
 
 def find_pod_names(environ: Mapping[str, str]) -> Dict[str, str]:
     """Map each name of this pod and its host to the variable that has it."""
-    names = (*_OWN_NAMES, *_COMMON_NAMES) if is_in_pod(environ) else _OWN_NAMES
+    names = (*_POD_NAMES, *_COMMON_NAMES) if is_in_pod(environ) else _POD_NAMES
     return {environ[name]: name for name in names if environ.get(name)}
 
 
@@ -102,10 +102,10 @@ def find_mounted_rank(environ: Mapping[str, str], identity: Identity) -> Optiona
     if table.size == 1:
         return None
     nodes = find_nodes(table, environ)
-    own = None if nodes.own is None else nodes.nodes[nodes.own]
-    if own is None or not own.evidence or len(own.devices) != 1:
+    node = None if nodes.own is None else nodes.nodes[nodes.own]
+    if node is None or not node.evidence or len(node.devices) != 1:
         raise _refuse_mounted(f"of {table.size} ranks", path)
-    return MountedRank(path, own.first_rank, table.size, nodes.job_id, own.evidence)
+    return MountedRank(path, node.first_rank, table.size, nodes.job_id, node.evidence)
 
 
 def _refuse_mounted(what: str, path: str) -> JobError:

@@ -54,7 +54,7 @@ def check_first_host(host: str, source: str, environ: Mapping[str, str]) -> None
     if not host or is_in_pod(environ):
         return
     addresses = _resolve(host) or _resolve(_ask_slurm(host))
-    if addresses and not any(map(_is_own_address, addresses)):
+    if addresses and not any(map(_is_local_address, addresses)):
         raise JobError(
             f"Rank 0 of this job is on {host} ({source}), but this machine is "
             f"{socket.gethostname()}; all ranks of a job on the stub run on one machine.",
@@ -70,7 +70,7 @@ def _resolve(host: Optional[str]) -> List[str]:
         return []
 
 
-def _is_own_address(address: str) -> bool:
+def _is_local_address(address: str) -> bool:
     """Return whether an IP address is one of this machine."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:

@@ -22,7 +22,7 @@ def name_record(path: str, rank: int) -> str:
     return path if rank == 0 else f"{stem}.rank{rank}{suffix}"
 
 
-def own_rank(environ: Mapping[str, str]) -> int:
+def read_rank(environ: Mapping[str, str]) -> int:
     """Return the rank of a process with this environment; 0 if nothing says it."""
     try:
         rank = read_identity(environ).rank

@@ -45,7 +45,7 @@ class Scheduler:
         source: Its name in messages.
         variables: The names of its variables for rank, size, local rank and local size; empty
             where it has none.
-        own_variables: Variables that ranks started by this process must not inherit; empty for
+        process_variables: Variables that ranks started by this process must not inherit; empty for
             the same as ``variables``.
         rank: Number of the process, from 0; like the other numbers, None if unknown.
         size: Number of processes.
@@ -59,7 +59,7 @@ class Scheduler:
 
     key = source = ""
     variables: Tuple[str, str, str, str] = ("", "", "", "")
-    own_variables: Tuple[str, ...] = ()
+    process_variables: Tuple[str, ...] = ()
     where = node = job_id = ""
     hosts: Optional[Tuple[int, str]] = None
 
@@ -113,7 +113,7 @@ class OpenMpi(Scheduler):
 
     key, source = "open-mpi", "Open MPI"
     variables = _name_numbers("OMPI_COMM_WORLD_")
-    own_variables = (*variables, "OMPI_COMM_WORLD_NODE_RANK")
+    process_variables = (*variables, "OMPI_COMM_WORLD_NODE_RANK")
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         super().__init__(environ)
@@ -145,7 +145,7 @@ class Slurm(Scheduler):
 
     key, source = "slurm", "Slurm"
     variables = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "")
-    own_variables = (
+    process_variables = (
         *variables[:3],
         "SLURM_GTIDS",
         "SLURM_TASK_PID",
@@ -181,7 +181,7 @@ class Pmix(Scheduler):
 
     key, source = "pmix", "PMIx"
     variables = ("PMIX_RANK", "", "", "")
-    own_variables = ("PMIX_RANK", "PMIX_NAMESPACE")
+    process_variables = ("PMIX_RANK", "PMIX_NAMESPACE")
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         super().__init__(environ)
@@ -226,7 +226,7 @@ class Torchrun(Scheduler):
 
     key = source = "torchrun"
     variables = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
-    own_variables = ("TORCHELASTIC_RUN_ID",)
+    process_variables = ("TORCHELASTIC_RUN_ID",)
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         super().__init__(environ if environ.get("TORCHELASTIC_RUN_ID") else {})
@@ -248,7 +248,7 @@ PRECEDENCE: Tuple[Type[Scheduler], ...] = (
 SCHEDULERS = PRECEDENCE[1:]
 
 IDENTITY_VARIABLES = tuple(
-    name for each in SCHEDULERS for name in each.own_variables or each.variables if name
+    name for each in SCHEDULERS for name in each.process_variables or each.variables if name
 )
 """Variables of schedulers that a launcher removes from the environment of its ranks."""
 
@@ -356,8 +356,8 @@ def _detect(sources: Sequence[Type[Scheduler]], environ: Mapping[str, str]) -> L
     """List the sources that number this process; `CHOICE` may select one scheduler."""
     choice, choices = environ.get(CHOICE, ""), [*(each.key for each in SCHEDULERS), "none"]
     if choice not in ("", *choices):
-        known = ", ".join(choices)
-        raise JobError(f"{CHOICE}={choice!r} names no scheduler.", hint=f"Use one of {known}.")
+        names = ", ".join(choices)
+        raise JobError(f"{CHOICE}={choice!r} names no scheduler.", hint=f"Use one of {names}.")
     candidates = [each(environ) for each in sources if not choice or each.key in ("", choice)]
     detected = {type(each): each for each in candidates if each.detect()}
     if choice:

@@ -87,7 +87,7 @@ class VendorFinder:
     def note_unread(self) -> None:
         """Note sessions with an entry that nothing reads, unless it is read; imports TensorFlow."""
         if not self.started:
-            self._unread = _import_own(f"{_COMPAT}.unread").UnreadEntries()
+            self._unread = _import_from_package(f"{_COMPAT}.unread").UnreadEntries()
             self._unread.watch()
 
     def take_unread(self) -> "Sequence[Any]":
@@ -115,25 +115,25 @@ class VendorFinder:
         if not self.started:
             self.started = True
             policy = "on_stub" if self._request.replaces_vendor else "on_device"
-            _import_own(f"{_COMPAT}.{policy}").begin(self._request, self.take_unread())
+            _import_from_package(f"{_COMPAT}.{policy}").begin(self._request, self.take_unread())
         if not self._request.replaces_vendor:
             return None
         import importlib.machinery
         import importlib.util
 
-        _import_own(_COMPAT)
+        _import_from_package(_COMPAT)
         parent = name.rpartition(".")[0]
         has_parent = not parent or f"{_COMPAT}.{parent}" in sys.modules
-        own = importlib.util.find_spec(f"{_COMPAT}.{name}") if has_parent else None
-        if own is None:
+        found = importlib.util.find_spec(f"{_COMPAT}.{name}") if has_parent else None
+        if found is None:
             if name.endswith("__"):
                 raise ModuleNotFoundError(f"No module named {name!r}", name=name)
             loader: Any = PlaceholderLoader()
             return importlib.machinery.ModuleSpec(name, loader, is_package=True)
-        loader = VendorLoader(own.name)
-        is_package = own.submodule_search_locations is not None
+        loader = VendorLoader(found.name)
+        is_package = found.submodule_search_locations is not None
         return importlib.machinery.ModuleSpec(
-            name, loader, origin=own.origin, is_package=is_package
+            name, loader, origin=found.origin, is_package=is_package
         )
 
 
@@ -160,8 +160,8 @@ class VendorLoader:
         """Return the code of the module, for ``python -m``."""
         import importlib.util
 
-        own: Any = importlib.util.find_spec(self._name)
-        return own.loader.get_code(self._name)
+        found: Any = importlib.util.find_spec(self._name)
+        return found.loader.get_code(self._name)
 
 
 class PlaceholderLoader:
@@ -169,7 +169,7 @@ class PlaceholderLoader:
 
     def create_module(self, spec: "Any") -> "Any":
         """Return the placeholder: a class, which Python accepts in place of a module."""
-        return _import_own(f"{_COMPAT}.placeholders").placeholder(spec.name)
+        return _import_from_package(f"{_COMPAT}.placeholders").placeholder(spec.name)
 
     def exec_module(self, module: "Any") -> None:
         """Do nothing: there is no code."""
@@ -216,7 +216,7 @@ class VendorRun:
         kinds = AttributeError, ImportError, RuntimeError, ValueError
         is_of_tensorflow = isinstance(error, kinds) and "tensorflow" in sys.modules
         if self._finder.started or self._is_run or is_of_tensorflow:
-            _try(lambda: _import_own(f"{_COMPAT}.run_end").fail(error, self._request))
+            _try(lambda: _import_from_package(f"{_COMPAT}.run_end").fail(error, self._request))
 
     def finish_if_unused(self, has_failed: bool) -> None:
         """Report at exit on a script of `run` that no stand-in reports on; never raise."""
@@ -225,7 +225,7 @@ class VendorRun:
         is_reported = self._finder.started if self._request.replaces_vendor else is_quiet
         if self._is_run and not is_reported:
             take, end = self._finder.take_unread, f"{_COMPAT}.run_end"
-            _try(lambda: _import_own(end).finish_unused(self._request, take(), is_quiet))
+            _try(lambda: _import_from_package(end).finish_unused(self._request, take(), is_quiet))
 
 
 class AfterImport:
@@ -275,11 +275,11 @@ _RUN_CONFIGS = "npu_bridge.estimator.npu.npu_config"
 def watch_from_outside() -> None:
     """Have `backends.outside` watch the sessions of this process from the first one on."""
     outside = "ascend_session.backends.outside"
-    after_tensorflow(lambda: _import_own(outside).watch_sessions())
+    after_tensorflow(lambda: _import_from_package(outside).watch_sessions())
     finders: Any = sys.meta_path
     for config in (_RUN_CONFIGS, f"{_COMPAT}.{_RUN_CONFIGS}"):
         overlay = AfterImport(
-            config, lambda module: _import_own(outside).overlay_run_config(module)
+            config, lambda module: _import_from_package(outside).overlay_run_config(module)
         )
         finders.insert(0, overlay)
 
@@ -323,7 +323,7 @@ def _is_of_the_script(top: str) -> bool:
     return spec is not None and spec.origin is not None
 
 
-def _import_own(name: str) -> "Any":
+def _import_from_package(name: str) -> "Any":
     """Import a module of this package, even if it is not on ``sys.path``."""
     import importlib
 

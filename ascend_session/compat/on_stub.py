@@ -15,7 +15,7 @@ from ascend_session.backends._tensorflow import tf1
 from ascend_session.backends.exchange.models import Advice
 from ascend_session.backends.exchange.outcome import set_advice
 from ascend_session.backends.stub import without_effect
-from ascend_session.backends.tf_sessions import SessionObserver, add_observer, is_opening_own
+from ascend_session.backends.tf_sessions import SessionObserver, add_observer, is_opening_by_api
 from ascend_session.compat.effects import IN_FORCE
 from ascend_session.compat.finder import STRICT_VARIABLE, RunRequest
 from ascend_session.compat.run_end import watch_end, watch_end_in_fork, watch_signals
@@ -65,8 +65,8 @@ class OnStub(SessionObserver):
             AscendError: If the system cannot be opened, or has no such device.
         """
         run = script_run()
-        if is_opening_own():
-            run.has_own = True
+        if is_opening_by_api():
+            run.has_api_sessions = True
             create(session, target, graph, config)
             return
         if run.request.is_child and run.report_state is ReportState.NONE:

@@ -63,13 +63,13 @@ def placeholder(full_name: str) -> Placeholder:
     """Return the placeholder for a name such as ``npu_bridge.foo.bar``; there is one for each."""
     if full_name not in _made:
         owner, _, name = full_name.rpartition(".")
-        own = {
+        namespace = {
             "__module__": owner,
             "__doc__": "Raise UnsupportedError: only a device runs it.",
             "__all__": names_of(full_name),
             "full_name": full_name,
         }
-        _made.setdefault(full_name, Placeholder(name, (Exception,), own))
+        _made.setdefault(full_name, Placeholder(name, (Exception,), namespace))
     return _made[full_name]
 
 

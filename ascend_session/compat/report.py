@@ -94,7 +94,7 @@ def report_run(run: "ScriptRun", others: Iterable[Mapping[str, Any]]) -> RunRepo
         *compare_ranks(record, others),
     ]
     unused = outside.find_unused(is_certain=False)
-    return build_report(record["sessions"], differs, run.has_own, unused)
+    return build_report(record["sessions"], differs, run.has_api_sessions, unused)
 
 
 def _describe_eager(line: Optional[UserLine]) -> Iterator[str]:
@@ -113,7 +113,7 @@ def _describe_eager(line: Optional[UserLine]) -> Iterator[str]:
 def build_report(
     sessions: Sequence[Mapping[str, Any]],
     differs: Sequence[str] = (),
-    has_own: bool = False,
+    has_api_sessions: bool = False,
     unused: str = "",
 ) -> RunReport:
     """Build the report on sessions.
@@ -121,7 +121,7 @@ def build_report(
     Args:
         sessions: What `sessions.ScriptSession.as_dict` returns of each, in the order of opening.
         differs: Sentences about what trains otherwise than the script suggests.
-        has_own: Whether the script has also opened sessions of this package.
+        has_api_sessions: Whether the script has also opened sessions of this package.
         unused: A sentence about options from outside that had no effect, or ``""``.
     """
     rows: Dict[Tuple[str, str, str, str], List[int]] = {}
@@ -154,7 +154,7 @@ def build_report(
             for (key, value, why, effect), numbers in ordered
         ],
         [
-            *_list_sessions(sessions, has_own),
+            *_list_sessions(sessions, has_api_sessions),
             *(f"{_name('Session', numbers)}: {note}" for note, numbers in notes.items()),
             *(sentence for sentences in headed.values() for sentence in sentences),
         ],
@@ -163,10 +163,10 @@ def build_report(
     )
 
 
-def _list_sessions(sessions: Sequence[Mapping[str, Any]], has_own: bool) -> List[str]:
+def _list_sessions(sessions: Sequence[Mapping[str, Any]], has_api_sessions: bool) -> List[str]:
     opened = [each for each in sessions if not each.get("is_refused")]
     sentences = []
-    if has_own:
+    if has_api_sessions:
         sentences = ["The sessions of ascend_session are not listed: it has checked their options."]
     elif not sessions:
         sentences = ["The script did not open a session."]
@@ -186,18 +186,18 @@ def _list_sessions(sessions: Sequence[Mapping[str, Any]], has_own: bool) -> List
     return sentences
 
 
-def compare_ranks(own: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> List[str]:
+def compare_ranks(record_here: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> List[str]:
     """Return sentences about options that differ in sessions that two ranks have opened.
 
     Args:
-        own: The record of this rank (`ScriptRun.as_record`).
+        record_here: The record of this rank (`ScriptRun.as_record`).
         others: The records of other ranks, as far as they have come.
     """
     differences: Dict[Tuple[str, str, Tuple[int, ...]], Dict[int, str]] = {}
     for record in others:
         rank = record["rank"]
         places: Dict[Tuple[str, str, str], List[int]] = {}
-        for session, other in zip(own["sessions"], record["sessions"]):
+        for session, other in zip(record_here["sessions"], record["sessions"]):
             here, there = (
                 {each["key"]: _format_value(each["value"]) for each in opened["settings"]}
                 for opened in (session, other)

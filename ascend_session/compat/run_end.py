@@ -142,15 +142,15 @@ def report() -> None:
 
 def _read_records() -> Iterator[Mapping[str, Any]]:
     """Read the records that the other ranks of this node have written of their sessions."""
-    own = os.environ.get(RANK_FOLDER)
-    if not own:
+    folder = os.environ.get(RANK_FOLDER)
+    if not folder:
         return
-    ranks_folder, names = os.path.dirname(own), []
+    ranks_folder, names = os.path.dirname(folder), []
     with contextlib.suppress(OSError):  # a script may have removed it
         names = sorted(os.listdir(ranks_folder))
     for name in names:
         path = os.path.join(ranks_folder, name, SESSIONS_NAME)
-        if os.path.dirname(path) == own:
+        if os.path.dirname(path) == folder:
             continue
         with contextlib.suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
             yield json.load(file)

@@ -52,7 +52,7 @@ class ScriptRun:
         request: What is asked of it.
         unread: Lines that open a session with an entry before a vendor's package is imported.
         log: Its sessions.
-        has_own: Whether the script has also opened sessions of this package.
+        has_api_sessions: Whether the script has also opened sessions of this package.
         local_gradients: Sentences about gradients that an optimizer got without being averaged.
         eager_training: Where gradients were first computed eagerly; None if nowhere.
         printed: The configurations that were printed, by their places.
@@ -68,7 +68,7 @@ class ScriptRun:
         self.request = request
         self.unread: Sequence[UserLine] = ()
         self.log = SessionLog()
-        self.has_own = False
+        self.has_api_sessions = False
         self.local_gradients: List[str] = []
         self.eager_training: Optional[UserLine] = None
         self.printed: Dict[str, str] = {}
@@ -107,11 +107,11 @@ class ScriptRun:
             warnings.simplefilter("ignore", AscendConfigWarning)
             # What is set from outside is in the parameters already.
             context = SystemContext(AscendConfig.from_parameter_map(parameters), "stub", 0, None)
-            has_own = self.has_own
+            has_api_sessions = self.has_api_sessions
             try:
                 opened: AscendSystem = context.__enter__()
             finally:
-                self.has_own = has_own  # the system opens a session, too
+                self.has_api_sessions = has_api_sessions  # the system opens a session, too
         opened.others.warns = False  # the report lists them, and the adapter ends with the process
         self._context = context
         on_close("run", self.close_system)
@@ -173,8 +173,8 @@ class ScriptRun:
     def as_record(self) -> Dict[str, Any]:
         """Return the record for other ranks: ``rank`` and ``sessions``."""
         sessions = [session.as_dict() for session in self.log.sessions]
-        for known, session in zip(self.log.sessions, sessions if self.eager_training else ()):
-            if known.is_refused or known.has_run:
+        for opened, session in zip(self.log.sessions, sessions if self.eager_training else ()):
+            if opened.is_refused or opened.has_run:
                 continue
             for setting in session["settings"]:
                 if setting["effect"] in ("device", "stub", "warning"):

@@ -105,7 +105,7 @@ class SessionLog:
 
     def __init__(self) -> None:
         self.sessions: List[ScriptSession] = []
-        self._known: MutableMapping[Any, ScriptSession] = weakref.WeakKeyDictionary()
+        self._by_session: MutableMapping[Any, ScriptSession] = weakref.WeakKeyDictionary()
         self._offloaded: MutableSet[Any] = weakref.WeakSet()  # that have not been shut down
         self._initial: Optional[Dict[str, Any]] = None
         self._initial_name = ""
@@ -123,7 +123,7 @@ class SessionLog:
             return
         reasons = {option.why for option in options}
         notes += [str(each) for each in verdict.ignored if str(each) not in reasons]
-        self._known[session] = added
+        self._by_session[session] = added
         if verdict.is_offloaded:
             self._offloaded.add(session)
             if self._initial is None:  # this session initialises GE
@@ -136,20 +136,20 @@ class SessionLog:
 
     def note_any_run(self, session: Any) -> None:
         """Note that a session runs something, and check what its graph has now."""
-        known = self._known.get(session)
-        if known is not None:
-            known.has_run = True
-            known.check_graph(session.graph)
+        added = self._by_session.get(session)
+        if added is not None:
+            added.has_run = True
+            added.check_graph(session.graph)
 
     def note_loop(self, session: Any, steps: int) -> None:
         """Note that a session has a loop of so many steps."""
-        if session in self._known:
-            self._known[session].loops.setdefault(steps, 0)
+        if session in self._by_session:
+            self._by_session[session].loops.setdefault(steps, 0)
 
     def note_part(self, session: Any, sentence: str) -> None:
         """Note that the training of a session ends within a run of its loop."""
-        if session in self._known:
-            self._known[session].part = sentence
+        if session in self._by_session:
+            self._by_session[session].part = sentence
 
     def note_run(
         self, session: Any, steps: int, fed: Sequence[str] = (), shared: Sequence[str] = ()
@@ -162,10 +162,10 @@ class SessionLog:
             fed: Placeholders that it was fed.
             shared: Operators of the host whose values its steps have shared.
         """
-        known = self._known.get(session)
-        if known is not None:
-            known.loops[steps] = known.loops.get(steps, 0) + 1
-            for names, more in ((known.fed, fed), (known.shared, shared)):
+        added = self._by_session.get(session)
+        if added is not None:
+            added.loops[steps] = added.loops.get(steps, 0) + 1
+            for names, more in ((added.fed, fed), (added.shared, shared)):
                 names += [name for name in more if name not in names]
 
     def check_initialised(self, verdict: EntryVerdict) -> None:

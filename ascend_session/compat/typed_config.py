@@ -55,7 +55,7 @@ def print_config(
     place = str(line)
     if printed.get(place) == text:
         return
-    first = next((where for where, known in printed.items() if known == text), None)
+    first = next((where for where, shown in printed.items() if shown == text), None)
     printed[place] = text
     body = text if first is None else f"# The same as at {first}."
     with contextlib.suppress(AttributeError, OSError, ValueError):  # closed, or there is none
@@ -76,10 +76,10 @@ def write_config(proto: Any, verdict: EntryVerdict, source: Mapping[str, str]) -
         verdict: The verdict on its entry.
         source: Places in words, by the vendor's key of the option that the script sets there.
     """
-    known = options_by_key(AdapterOptions)
-    defaults = {key for key in verdict.defaults if verdict.written.get(key) == known[key].adapter}
+    all_options = options_by_key(AdapterOptions)
+    defaults = {k for k in verdict.defaults if verdict.written.get(k) == all_options[k].adapter}
     values = {key: each for key, each in verdict.values.items() if key not in defaults}
-    config, left_out = _make_config(values)
+    config, dropped = _make_config(values)
     written = {} if config is None else config.parameter_map()
     entries = read_entries(proto)[0]
     misplaced = {key: each for entry in entries for key, each in entry.misplaced.items()}
@@ -90,11 +90,11 @@ def write_config(proto: Any, verdict: EntryVerdict, source: Mapping[str, str]) -
         return f"{_place(key, source)}{meant or finding}"
 
     findings = [*verdict.refused, *verdict.ignored, *verdict.late]
-    options = set(options_by_key(AdapterOptions)) - verdict.defaults
+    options = set(all_options) - verdict.defaults
     is_cut = not options & set(verdict.written) <= set(written)
     if config is None or (verdict.refused and is_cut):
         by = "a device aborts the run because of" if verdict.refused else "AscendConfig refuses"
-        reasons = verdict.refused or list(left_out.values())
+        reasons = verdict.refused or list(dropped.values())
         others = [each for each in findings if each not in reasons]
         return "\n".join(
             [
@@ -112,7 +112,7 @@ def write_config(proto: Any, verdict: EntryVerdict, source: Mapping[str, str]) -
     texts = {str(finding) for finding in findings}
     above += [
         f"{_place(key, source)}{key}={values[key]!r} is left out with what it needs."
-        for key, finding in left_out.items()
+        for key, finding in dropped.items()
         if str(finding) not in texts
     ]
     if defaults:
@@ -143,18 +143,18 @@ def _make_config(
         The configuration, and why which option is left out; None, and why, if there is none.
     """
     kept = dict(values)
-    left_out: Dict[str, Finding] = {}
+    dropped: Dict[str, Finding] = {}
     while True:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", AscendConfigWarning)
-                return AscendConfig.from_parameter_map(kept), left_out
+                return AscendConfig.from_parameter_map(kept), dropped
         except ConfigError as error:
             problems = {key_of(problem): problem for problem in error.problems}
             refused = {key: problem for key, problem in problems.items() if key in kept}
             if not refused:
                 return None, problems
-            left_out.update(refused)
+            dropped.update(refused)
             kept = {key: value for key, value in kept.items() if key not in refused}
 
 

@@ -120,10 +120,10 @@ def mirror(namespace: Dict[str, Any], names: str = "") -> Tuple[Callable[[str], 
         namespace[name] = value
         return value
 
-    own = [name for name, value in namespace.items() if _is_vendors(name, value, module)]
+    defined = [name for name, value in namespace.items() if _is_vendors(name, value, module)]
     late = (_PY, "tensorflow_estimator")
     others_at_once = [name for name in others if not _HOMES.get(name, "").startswith(late)]
-    return load, [*own, *others_at_once, *names_of(vendors_module)]
+    return load, [*defined, *others_at_once, *names_of(vendors_module)]
 
 
 def _import_from(home: str) -> Any:

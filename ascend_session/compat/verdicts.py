@@ -20,7 +20,7 @@ from ascend_session.config.entry import (
 from ascend_session.config.names import REFUSED_BY_GE, unknown_key
 from ascend_session.config.option import keys_by_name, options_by_key
 from ascend_session.config.options import DEFAULT_PROFILING, AdapterOptions
-from ascend_session.config.proto import left_on
+from ascend_session.config.proto import explain_switch
 from ascend_session.config.rules import RULES, RULES_OF_OPENING, paths
 from ascend_session.config.rules.rule import FlatOptions
 from ascend_session.findings import ERROR, HOST, Finding, errors_of
@@ -93,7 +93,7 @@ def judge_entry(proto: Any, environ: Mapping[str, str]) -> EntryVerdict:
         verdict.notes += _describe_replacements(verdict.values)
     rewriter = proto.graph_options.rewrite_options
     for name in ("memory_optimization", "remapping") if verdict.is_offloaded else ():
-        note = left_on(name, getattr(rewriter, name), rewriter.optimizers)
+        note = explain_switch(name, getattr(rewriter, name), rewriter.optimizers)
         if note is not None:
             verdict.notes.append(note)
     return verdict
@@ -139,7 +139,7 @@ def _find_endings(views: Sequence[AdapterView]) -> List[_Ending]:
     if not views:
         return []
     last = views[-1]
-    together = [last._replace(own=last.all)]
+    together = [last._replace(entry=last.all)]
     return [
         ending
         for stage in Stage
@@ -150,12 +150,12 @@ def _find_endings(views: Sequence[AdapterView]) -> List[_Ending]:
 
 
 def _find_endings_at(stage: Stage, view: AdapterView) -> Iterator[_Ending]:
-    known = options_by_key(AdapterOptions)
-    problems = {key: check_value(key, value) for key, value in view.own.items()}
+    by_key = options_by_key(AdapterOptions)
+    problems = {key: check_value(key, value) for key, value in view.entry.items()}
     refused = {key for key in problems if problems[key]}
-    options = FlatOptions(view.own, refused, environ=view.environ)
-    for key, value in view.own.items():
-        for ends in known[key].ends:
+    options = FlatOptions(view.entry, refused, environ=view.environ)
+    for key, value in view.entry.items():
+        for ends in by_key[key].ends:
             if ends.by is not stage:
                 continue
             if ends.fails is not None and ends.fails(view):
@@ -248,9 +248,9 @@ def _forgive_defaults(verdict: EntryVerdict, values: Mapping[str, Any]) -> None:
     written = verdict.written
     if len(written) < _MOST_BY_HAND or "job" not in written or "task_index" not in written:
         return
-    known = options_by_key(AdapterOptions)
+    options = options_by_key(AdapterOptions)
     for key, value in values.items():
-        if value in (known[key].adapter, known[key].run_config):
+        if value in (options[key].adapter, options[key].run_config):
             verdict.defaults.add(key)
     verdict.ignored = [
         finding for finding in verdict.ignored if key_of(finding) not in verdict.defaults

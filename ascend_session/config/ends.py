@@ -35,12 +35,12 @@ class AdapterView(NamedTuple):
     """The options that the adapter has read when it checks one of them.
 
     Attributes:
-        own: The options of the entry that it reads.
+        entry: The options of the entry that it reads.
         all: The same, and values that earlier entries left in the adapter's variables.
         environ: The environment of the process.
     """
 
-    own: Mapping[str, Any]
+    entry: Mapping[str, Any]
     all: Mapping[str, Any]
     environ: Mapping[str, str]
 
@@ -50,11 +50,11 @@ class AdapterView(NamedTuple):
 
     def has_profiles(self) -> bool:
         """Return whether there are dynamic profiles."""
-        return all(key in self.own for key in PROFILE)
+        return all(key in self.entry for key in PROFILE)
 
     def tuning_mode(self) -> str:
         """Return the value of the AOE mode; empty if AOE does not tune."""
-        return str(self.own.get("aoe_mode", self.environ.get("AOE_MODE", "")))
+        return str(self.entry.get("aoe_mode", self.environ.get("AOE_MODE", "")))
 
 
 class Stage(Enum):
@@ -128,9 +128,9 @@ class Ends:
 
         To be called for a value that the option's type refuses.
         """
-        if self.fails is not None or key not in view.own:
+        if self.fails is not None or key not in view.entry:
             return False
-        value = view.own[key]
+        value = view.entry[key]
         if self.by is GE and value == "" and not self.if_empty:
             return False
         if self.when is not None and not self.when(view):
@@ -249,10 +249,10 @@ def with_wrong_profiles(view: AdapterView) -> bool:
     """Return whether GE refuses the profiles, of which it skips empty ones, and takes zeros."""
     if not view.has_profiles():
         return False
-    texts = re.split(";", str(view.own["dynamic_dims"]))
+    texts = re.split(";", str(view.entry["dynamic_dims"]))
     sizes = [[size for size in text.split(",") if size] for text in texts]
     profiles = [tuple(map(read_int64, each)) for each in sizes if each]
-    dims = [dim for _, each in split_inputs(str(view.own["input_shape"])) for dim in each]
+    dims = [dim for _, each in split_inputs(str(view.entry["input_shape"])) for dim in each]
     return not 2 <= len(profiles) == len(set(profiles)) <= MOST_PROFILES or any(
         None in profile or len(profile) != dims.count("-1") for profile in profiles
     )
@@ -353,7 +353,7 @@ def _is_count(text: str) -> bool:
 
 def lacks_progress(view: AdapterView) -> bool:
     """Return whether GeOp lacks the variables with the progress of accelerated training."""
-    _, trigger = (*view.own.get("experimental_accelerate_train_mode", "").split("|"), "")[:2]
+    _, trigger = (*view.entry.get("experimental_accelerate_train_mode", "").split("|"), "")[:2]
     reads = _is_count if trigger == "step" else _is_float
     needed = accelerate.VARIABLES.get(trigger, ())
     return not all(reads(view.environ.get(name, "")) for name in needed)

@@ -85,7 +85,7 @@ class FileStore:
 
         Equal files have one path, even if their text is ordered differently.
         """
-        file = next((known for known in self._files.values() if known == file), file)
+        file = next((each for each in self._files.values() if each == file), file)
         path = file.store(self.folder) if self._writes else file.path_in(self.folder)
         self._files[path] = file
         return path
@@ -140,10 +140,10 @@ def unflatten(model: Type[_Model], parameters: Mapping[str, Any]) -> _Model:
     if not isinstance(parameters, Mapping):
         kind = type(parameters).__name__
         raise ConfigError(f"A mapping of keys to values is needed, this is {kind}: {parameters!r}.")
-    known = {key: o for key, o in options_by_key(model).items() if o.field is not None}
-    problems = [unknown_key(str(key), model) for key in parameters if key not in known]
+    options = {key: o for key, o in options_by_key(model).items() if o.field is not None}
+    problems = [unknown_key(str(key), model) for key in parameters if key not in options]
     values: Dict[str, Any] = {}
-    for key, option in known.items():  # in the order of definition, in which problems are reported
+    for key, option in options.items():  # in the order in which problems are reported
         if key in parameters:
             *containers, name = option.path.split(".")
             inner = values
@@ -203,12 +203,12 @@ def read_entries(proto: Any) -> Tuple[List[EntryReading], List[Finding]]:
 
 def _read_entry(parameter_map: Mapping[str, Any]) -> EntryReading:
     """Read the ``parameter_map`` of an entry, whose values are of protobuf's ``AttrValue``."""
-    known = options_by_key(AdapterOptions)
+    options = options_by_key(AdapterOptions)
     reading = EntryReading({}, {}, {}, [])
     for key in sorted(parameter_map):
         field = parameter_map[key].WhichOneof("value")
         value = getattr(parameter_map[key], field) if field else None
-        right = known[key].field if key in known else None
+        right = options[key].field if key in options else None
         if isinstance(value, bytes):
             text = value.decode(errors="replace")
             if field == right and text.encode() != value:
@@ -242,12 +242,12 @@ def read_in_turn(
     views: List[AdapterView] = []
     kept: Dict[str, Any] = {}
     for values in entries:
-        own = dict(values)
-        if own.get("dynamic_input") is not True:
+        entry = dict(values)
+        if entry.get("dynamic_input") is not True:
             for key in DYNAMIC_DETAILS:
-                own.pop(key, None)
-        kept = {**{key: kept[key] for key in kept if key not in RESET_OPTIONS}, **own}
-        views.append(AdapterView(own, kept, environ or {}))
+                entry.pop(key, None)
+        kept = {**{key: kept[key] for key in kept if key not in RESET_OPTIONS}, **entry}
+        views.append(AdapterView(entry, kept, environ or {}))
     return views
 
 

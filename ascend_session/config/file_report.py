@@ -79,8 +79,8 @@ def report_file(name: str, environ: Optional[Mapping[str, str]] = None) -> FileR
 
 def resolved_entry(config: AscendConfig) -> List[Dict[str, Any]]:
     """List the keys of the NpuOptimizer entry of ``config``, with value, field and scope."""
-    known = options_by_key(AscendConfig)
+    options = options_by_key(AscendConfig)
     return [
-        {"key": key, "value": value, "field": known[key].field, "scope": known[key].scope}
+        {"key": key, "value": value, "field": options[key].field, "scope": options[key].scope}
         for key, value in config.parameter_map().items()
     ]

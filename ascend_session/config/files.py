@@ -186,9 +186,9 @@ def _read_json(text: str, document: _Document) -> Dict[str, Any]:
         if end < len(text):
             raise JsonError(end, "something follows its value")
     except JsonError as error:
-        known = "this is not JSON: "
-        reason = error.reason[len(known) :] if error.reason.startswith(known) else error.reason
-        raise _unusable(f"{known}{reason}.", places.locate(error.at)) from None
+        prefix = "this is not JSON: "
+        reason = error.reason[len(prefix) :] if error.reason.startswith(prefix) else error.reason
+        raise _unusable(f"{prefix}{reason}.", places.locate(error.at)) from None
     if not isinstance(root.value, tuple):
         raise _no_mapping("a list" if isinstance(root.value, list) else "one value")
     return read_object(root, "")
@@ -219,7 +219,7 @@ def _read_yaml(text: str, document: _Document) -> Dict[str, Any]:
 
 def _read_yaml_mapping(loader: Any, node: Any, prefix: str, document: _Document) -> Dict[str, Any]:
     """Read a mapping; keys stay text, although YAML reads ``on:`` as True."""
-    own = [key for key, _ in node.value]
+    own_keys = [key for key, _ in node.value]
     loader.flatten_mapping(node)  # puts what "<<" merges before the mapping's own keys
     values: Dict[str, Any] = {}
     seen: Set[str] = set()  # own keys; one that comes by "<<" may be overridden
@@ -230,8 +230,8 @@ def _read_yaml_mapping(loader: Any, node: Any, prefix: str, document: _Document)
             document.problems.append(Finding(ERROR, message, option="", place=place))
             continue
         path = f"{prefix}{key.value}"
-        document.add_key(path, place, key in own and path in seen)
-        if key in own:
+        document.add_key(path, place, key in own_keys and path in seen)
+        if key in own_keys:
             seen.add(path)
         if value.id == "mapping":
             values[key.value] = _read_yaml_mapping(loader, value, f"{path}.", document)

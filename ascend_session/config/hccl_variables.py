@@ -69,11 +69,11 @@ class HcclVariable(NamedTuple):
             if text in ("", "EmptyString"):
                 return ""
             text = text.lstrip("0") if re.fullmatch("[0-9]{11,}", text) else text
-        own = self.taken_on.get(product or "", self.taken)
-        all_taken = [own] if product else [own, *self.taken_on.values()]
-        if own is None or any(taken.matches(text) for taken in all_taken if taken is not None):
+        here = self.taken_on.get(product or "", self.taken)
+        all_taken = [here] if product else [here, *self.taken_on.values()]
+        if here is None or any(taken.matches(text) for taken in all_taken if taken is not None):
             return ""
-        return f"{own.words} on {product}" if product in self.taken_on else own.words
+        return f"{here.words} on {product}" if product in self.taken_on else here.words
 
 
 def _words(pattern: str, words: str, flags: int = 0) -> Taken:

@@ -56,10 +56,10 @@ def unknown_name(name: str, value: Any, model: Type[Any]) -> Finding:
         hint = f"Write {_write_option(model.whole, home, repr(value))}."
         return Finding(ERROR, f"{message}.", hint, option=name)
     # The options of this class under their names, those of the parts under their paths
-    known = {option.name: option.path for option in options}
-    known.update((name, name) for name in options_of(model))
-    near = did_you_mean(name, list(known))
-    hint = f"Did you mean {known[near]}?" if near else "`ascend-session options` lists all options."
+    paths = {option.name: option.path for option in options}
+    paths.update((name, name) for name in options_of(model))
+    near = did_you_mean(name, list(paths))
+    hint = f"Did you mean {paths[near]}?" if near else "`ascend-session options` lists all options."
     return Finding(ERROR, f"{message}; the adapter would ignore it.", hint, option=name)
 
 

@@ -183,7 +183,7 @@ def _find_option(name: Any) -> Option:
     hint = hint_for_name(str(name))
     if hint is None:
         names = {each.name: each.path for each in fields}
-        names.update((known, each.path) for each in fields for known in (each.path, each.key))
+        names.update((spelling, each.path) for each in fields for spelling in (each.path, each.key))
         near = did_you_mean(str(name), list(names))
         hint = f"Did you mean {names[near]}?" if near else "`ascend-session options` lists them."
     raise RefusedValueError(Finding(ERROR, message, hint, option=str(name)))

@@ -68,9 +68,9 @@ def add_to_entry(proto: Any, parameters: Mapping[str, Any]) -> None:
 
 
 def _write_values(entry: Any, parameters: Mapping[str, Any]) -> None:
-    known = options_by_key(AdapterOptions)
+    options = options_by_key(AdapterOptions)
     for key, value in parameters.items():
-        field = known[key].field or ""
+        field = options[key].field or ""
         setattr(entry.parameter_map[key], field, value.encode() if field == "s" else value)
 
 
@@ -245,7 +245,7 @@ def _set_rewriter(rewrite_options: Any) -> None:
             )
 
 
-def left_on(name: str, value: int, listed: Sequence[str]) -> Optional[str]:
+def explain_switch(name: str, value: int, listed: Sequence[str]) -> Optional[str]:
     """Explain why a rewriter option should be off in an NPU session; None if it is off.
 
     A list of optimizers stands for all the switches: TensorFlow then runs those alone, and

@@ -249,8 +249,8 @@ def nothing_found(words: Sequence[str]) -> Finding:
         if word in OBSOLETE:
             return unknown_name(word, None, AscendConfig)
     text = " ".join(words)
-    known = [name for o in all_options() for name in (o.name, o.path, o.key)]
-    guesses = [did_you_mean(word, [*known, *OBSOLETE]) for word in words]
+    names = [name for o in all_options() for name in (o.name, o.path, o.key)]
+    guesses = [did_you_mean(word, [*names, *OBSOLETE]) for word in words]
     near = next(filter(None, guesses), None)
     hint = f"Did you mean {near}?" if near else "`ascend-session options` lists all options."
     return Finding(ERROR, f"No option is named {text!r}, and none mentions it.", hint, option=text)

@@ -26,8 +26,8 @@ def mode_number(mode: str) -> str:
     if mode in (*_WORDS,):  # a tuple, so that an unhashable mode is refused, too
         return mode
     if mode not in (*MODES,):
-        known = ", ".join(f"{word} ({number})" for word, number in MODES.items())
-        message = f"mode={mode!r} is not a mode of AOE. The modes are {known}."
+        modes = ", ".join(f"{word} ({number})" for word, number in MODES.items())
+        message = f"mode={mode!r} is not a mode of AOE. The modes are {modes}."
         hint = f"Write mode={str(mode)!r}." if str(mode) in _WORDS else None  # as of the number 2
         raise ConfigError.from_problems([Finding(ERROR, message, hint, option="aoe_mode")])
     return MODES[mode]

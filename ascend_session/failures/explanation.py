@@ -124,8 +124,8 @@ def _blame_job(cause: LocatedFailure) -> LocatedFailure:
         return cause
     if _OF_ONE_RANK.match(failure.line):
         return cause
-    own = replace(failure.definition, is_secondary=False)
-    return cause._replace(failure=replace(failure, definition=own))
+    definition = replace(failure.definition, is_secondary=False)
+    return cause._replace(failure=replace(failure, definition=definition))
 
 
 def _describe_raised(log: Log, match: "re.Match[str]") -> str:
@@ -133,8 +133,8 @@ def _describe_raised(log: Log, match: "re.Match[str]") -> str:
     prefix, kind, first = match[1] or "", match[2], match[3] or ""
     end = match.end() + _MESSAGE_CHARS
     below = log.text[match.end() : end].split("\n")[1:]
-    own = itertools.takewhile(lambda line: line.startswith(prefix), below)
-    text = "\n".join([first, *(line[len(prefix) :] for line in own)]).partition(TRACEBACK)[0]
+    lines = itertools.takewhile(lambda line: line.startswith(prefix), below)
+    text = "\n".join([first, *(line[len(prefix) :] for line in lines)]).partition(TRACEBACK)[0]
     return f"{kind}: {reason_of(text) if match[3] is not None else ''}".rstrip(": ")
 
 

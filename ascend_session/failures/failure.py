@@ -163,13 +163,13 @@ class Failure:
     @property
     def meaning(self) -> str:
         """The meaning of its code, in a few words; empty if it was found by its words."""
-        own = (code.meaning for code in self.definition.codes if code.name == self.code)
+        meanings = (code.meaning for code in self.definition.codes if code.name == self.code)
         families = (
             family.meaning
             for family in self.definition.families
             if re.fullmatch(family.pattern, self.code)
         )
-        return next(own, next(families, ""))
+        return next(meanings, next(families, ""))
 
     @property
     def precedence(self) -> int:

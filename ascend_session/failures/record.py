@@ -15,7 +15,7 @@ from ascend_session.rank_folder import RECORD_NAME, STACKS_NAME
 
 # Exceptions that scripts and libraries raise for failures of the device, too.
 _OPEN = ("Exception", "ImportError", "OSError", "RuntimeError", "SystemError", "SystemExit")
-_PYTHONS_OWN = re.compile(r"[A-Z][A-Za-z]*")
+_OF_PYTHON = re.compile(r"[A-Z][A-Za-z]*")
 _MOST_RECORD_BYTES = 1 << 20  # a rank writes far less
 _MOST_STACKS_BYTES = 256 * 1024
 
@@ -69,8 +69,8 @@ class ErrorRecord(NamedTuple):
     @property
     def speaks_for_itself(self) -> bool:
         """True if no device can cause it: a KeyError or the like of Python, or a SIGTERM."""
-        is_pythons_own = _PYTHONS_OWN.fullmatch(self.type) is not None
-        return self.is_termination or (self.type not in _OPEN and is_pythons_own)
+        is_of_python = _OF_PYTHON.fullmatch(self.type) is not None
+        return self.is_termination or (self.type not in _OPEN and is_of_python)
 
 
 def read_record(folder: str) -> Optional[ErrorRecord]:

@@ -116,9 +116,9 @@ def look_up(name: str) -> Optional[Failure]:
     """
     for row in ROWS:
         names = [code.name for code in row.codes] + [message.name for message in row.messages]
-        for known in names:
-            if known.lower() == name.lower():
-                return Failure(known, "", row)
+        for each in names:
+            if each.lower() == name.lower():
+                return Failure(each, "", row)
     row_of_family = _find_row(name.upper())
     return None if row_of_family is None else Failure(name.upper(), "", row_of_family)
 
@@ -281,9 +281,9 @@ def explain(error: BaseException) -> Optional[Failure]:
     From Python 3.11 on the advice is also a note of the exception; `failure_of` returns the
     failure. Exceptions of this package, and those without a known failure, are left alone.
     """
-    known = failure_of(error)
-    if known is not None or isinstance(error, AscendError):
-        return known
+    earlier = failure_of(error)
+    if earlier is not None or isinstance(error, AscendError):
+        return earlier
     failure = root_cause(classify(_get_text(error)))
     if failure is None:
         return None

@@ -82,15 +82,15 @@ def group_by_core(cpus: Iterable[int], root: str) -> List[Tuple[int, ...]]:
         cpus: The CPUs to group. One whose core is not known is a group by itself.
         root: Root of the host.
     """
-    left = set(cpus)
+    remaining = set(cpus)
     cores = []
-    for cpu in sorted(left):
-        if cpu in left:
+    for cpu in sorted(remaining):
+        if cpu in remaining:
             folder = f"sys/devices/system/cpu/cpu{cpu}/topology"
             texts = (read_host_file(root, folder, name) for name in _SIBLINGS)
             siblings = parse_cpus(next((text for text in texts if text and text.strip()), ""))
-            core = tuple(sorted(left.intersection({cpu, *siblings})))
-            left.difference_update(core)
+            core = tuple(sorted(remaining.intersection({cpu, *siblings})))
+            remaining.difference_update(core)
             cores.append(core)
     return cores
 

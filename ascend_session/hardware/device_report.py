@@ -369,5 +369,5 @@ def _first_notes(notes: Sequence[str]) -> List[str]:
     """Keep the first notes and count the others: a tool may fail for all devices."""
     if len(notes) <= _MOST_NOTES:
         return list(notes)
-    left = len(notes) - _MOST_NOTES
-    return [*notes[:_MOST_NOTES], f"{left} more answers of this program could not be read either."]
+    more = len(notes) - _MOST_NOTES
+    return [*notes[:_MOST_NOTES], f"{more} more answers of this program could not be read either."]

@@ -192,8 +192,8 @@ def _list_operator_files(folder: str, environ: Mapping[str, str], root: str) -> 
     vendors = [f"{folder}/vendors/{name}" for name in _read_vendors(folder)]
     places = [*(path for path in custom if os.path.isdir(path)), *vendors]
     added = [os.path.join(place, "framework/tensorflow", _OPERATORS_FILE) for place in places]
-    own = f"{folder}/built-in/framework/tensorflow/{_OPERATORS_FILE}"
-    return [own, *added, *([] if vendors else [older])]
+    built_in = f"{folder}/built-in/framework/tensorflow/{_OPERATORS_FILE}"
+    return [built_in, *added, *([] if vendors else [older])]
 
 
 def _read_vendors(folder: str) -> List[str]:
@@ -209,13 +209,13 @@ def _read_vendors(folder: str) -> List[str]:
 def _read_operator_names(path: str) -> List[str]:
     try:
         with open(path, encoding="utf-8-sig") as file:
-            known: Any = json.load(file)
+            entries: Any = json.load(file)
     except (OSError, ValueError, RecursionError):
         return []
-    if not isinstance(known, dict):
+    if not isinstance(entries, dict):
         return []
     # The adapter counts an operator as supported if its entry is an object.
-    return [name for name, entry in known.items() if isinstance(entry, dict)]
+    return [name for name, entry in entries.items() if isinstance(entry, dict)]
 
 
 ALL_MODES = "all_ops_impl_mode.ini"

@@ -145,7 +145,7 @@ def _find_open_devices(root: str, pid: int) -> Set[PhysicalDeviceId]:
     """
     folder = os.path.join(root, "proc", str(pid), "fd")
     # Seen from the real host, a container's /dev may be below any folder.
-    own_places = ("", root, os.path.realpath(root))
+    prefixes = ("", root, os.path.realpath(root))
     devices = set()
     try:
         for name in os.listdir(folder):
@@ -156,7 +156,7 @@ def _find_open_devices(root: str, pid: int) -> Set[PhysicalDeviceId]:
             except OSError:  # closed meanwhile
                 continue
             match = _DEVICE.fullmatch(target)
-            if match and (root == "/" or match[1] in own_places):
+            if match and (root == "/" or match[1] in prefixes):
                 devices.add(PhysicalDeviceId(int(match[2])))
     except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
         pass

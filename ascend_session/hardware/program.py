@@ -279,10 +279,10 @@ def _read_output(
         for pipe in output:
             pipes.register(pipe, selectors.EVENT_READ)
         while pipes.get_map():
-            left_s = deadline - time.monotonic()
-            if left_s <= 0 or is_abandoned.is_set():
+            remaining_s = deadline - time.monotonic()
+            if remaining_s <= 0 or is_abandoned.is_set():
                 return silent
-            ready = pipes.select(min(left_s, _POLL_S))
+            ready = pipes.select(min(remaining_s, _POLL_S))
             if not ready and _has_ended(process):
                 return None  # one of its children holds the output open
             for key, _ in ready:
@@ -390,8 +390,8 @@ class Program:
         if path is None:
             return nothing
         start = time.monotonic()
-        left_s = min(self._timeout_s, self._total_s - self._spent_s)
-        answer = run_program([path, *arguments], self._environ, left_s)
+        remaining_s = min(self._timeout_s, self._total_s - self._spent_s)
+        answer = run_program([path, *arguments], self._environ, remaining_s)
         self._spent_s += time.monotonic() - start
         if self._spent_s >= self._total_s and not answer.hung:
             self._path = None
@@ -410,7 +410,7 @@ class Program:
         if answer.hung:
             again = f"{self.name} is not asked again: a faulty card can block it."
             self.note(again)
-            if left_s == self._timeout_s:  # else it had little time, because others took theirs
+            if remaining_s == self._timeout_s:  # else others took its time
                 _hung[path] = [*filter(None, problems), again]
             self._path = None
         return parsed

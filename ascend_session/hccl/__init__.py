@@ -328,7 +328,7 @@ def all_to_all_v_c(
         does not know its length.
     """
     arguments = OperatorArguments("all_to_all_v_c", group)
-    arguments.own_rank(rank)
+    arguments.rank_here(rank)
     arguments.fusion(fusion, fusion_id)
     data = arguments.tensor("send_data", send_data)
     arguments.counts("send_count_matrix", send_count_matrix)

@@ -162,19 +162,19 @@ class OperatorArguments(Arguments):
             raise self.value_error(f"reduction={value!r} is not one of {', '.join(_REDUCTIONS)}.")
         self.settings["reduction"] = value
 
-    def fusion(self, fusion: Any, fusion_id: Any, known: Sequence[int] = (0, 2)) -> None:
+    def fusion(self, fusion: Any, fusion_id: Any, allowed: Sequence[int] = (0, 2)) -> None:
         """Check ``fusion`` and ``fusion_id`` against each other and the reduction.
 
         Args:
             fusion: 0, 1 or 2.
             fusion_id: For ``fusion=2``, the operators of one id are merged.
-            known: The values of ``fusion`` that this function has.
+            allowed: The values of ``fusion`` that this function has.
         """
         reduction = self.settings.get("reduction", "sum")
         fusion = self.integer("fusion", fusion)
         fusion_id = self.integer("fusion_id", fusion_id)
-        if fusion not in known:
-            values = ", ".join(f"{value} ({_FUSIONS[value]})" for value in known)
+        if fusion not in allowed:
+            values = ", ".join(f"{value} ({_FUSIONS[value]})" for value in allowed)
             raise self.value_error(f"fusion={fusion}, but it can be {values}.")
         if fusion == 2 and not 0 <= fusion_id <= _LARGEST_INT32:
             raise self.value_error(
@@ -217,12 +217,12 @@ class OperatorArguments(Arguments):
         self.settings[name] = rank
         return rank
 
-    def own_rank(self, value: Any) -> None:
+    def rank_here(self, value: Any) -> None:
         """Check this process's rank in the group."""
-        rank, own = self.member("rank", value), self._ask_system("rank")
-        if own is not None and own != rank:
+        rank, actual = self.member("rank", value), self._ask_system("rank")
+        if actual is not None and actual != rank:
             raise self.value_error(
-                f"rank={rank}, but this process is rank {own} of the group {self.group!r}. Give "
+                f"rank={rank}, but this process is rank {actual} of the group {self.group!r}. Give "
                 "its own: hccl.rank(group)."
             )
 
@@ -232,21 +232,21 @@ class OperatorArguments(Arguments):
         allowed = range(_LARGEST_INT32 + 1)
         self.settings["sr_tag"] = self.integer_in(allowed, "sr_tag", value, reason)
 
-    def tensor(self, name: str, value: Any, known: Sequence[str] = MOVED) -> Any:
-        """Convert ``value`` to a tensor of one of the ``known`` types.
+    def tensor(self, name: str, value: Any, allowed: Sequence[str] = MOVED) -> Any:
+        """Convert ``value`` to a tensor of one of the ``allowed`` types.
 
         If it cannot be converted, TensorFlow raises TypeError or ValueError.
         """
         tensor = tf1().convert_to_tensor(value)
-        self.check_dtype(name, tensor.dtype, known)
+        self.check_dtype(name, tensor.dtype, allowed)
         return tensor
 
-    def check_dtype(self, name: str, dtype: Any, known: Sequence[str] = MOVED) -> None:
-        """Check that a `tf.DType` is one of the ``known`` ones."""
+    def check_dtype(self, name: str, dtype: Any, allowed: Sequence[str] = MOVED) -> None:
+        """Check that a `tf.DType` is one of the ``allowed`` ones."""
         given = dtype.base_dtype.name
-        if given not in known:
+        if given not in allowed:
             raise self.type_error(
-                f"{name} is {given}, but HCCL takes {', '.join(known)} here. Cast it: "
+                f"{name} is {given}, but HCCL takes {', '.join(allowed)} here. Cast it: "
                 "tf.cast(x, tf.float32)."
             )
 

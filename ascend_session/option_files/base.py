@@ -139,11 +139,11 @@ class OptionFile:
         Raises:
             ConfigError: For an unknown field, or a value that the constructor refuses.
         """
-        known = [field.name for field in dataclasses.fields(cls)]
-        unknown = [str(name) for name in fields if name not in known]
+        names = [field.name for field in dataclasses.fields(cls)]
+        unknown = [str(name) for name in fields if name not in names]
         if unknown:
             message = f"{cls.__name__} has no field {', '.join(map(repr, unknown))}."
-            raise cls._unusable(message, f"Its fields are {', '.join(known)}.")
+            raise cls._unusable(message, f"Its fields are {', '.join(names)}.")
         try:
             return cls(**fields)
         except (TypeError, AttributeError):

@@ -241,13 +241,13 @@ def _read_kept(source: SourceFile, node: Node, kept: List[str]) -> None:
 
 
 def _find_exact_members(
-    source: SourceFile, node: Node, where: str, known: Tuple[str, ...]
+    source: SourceFile, node: Node, where: str, keys: Tuple[str, ...]
 ) -> Iterator[JsonMember]:
     """Yield the members of ``node`` whose keys GE reads, and add findings about the others.
 
     See the module about keys with blanks at their ends.
     """
-    members = list(source.list_members(node, where, known, trims=True))
+    members = list(source.list_members(node, where, keys, trims=True))
     exact = {member.key for member in members}
     for member in members:
         name = trim(member.key)

@@ -51,8 +51,8 @@ def read_implemented_modes(path: PathLike) -> Dict[str, Tuple[str, ...]]:
     for line in split_lines(content.decode("utf-8", "surrogateescape")):
         operator, equals, modes = line.partition("=")
         if equals and not line.startswith("#"):
-            known = tuple(trim(mode) for mode in modes.split(",") if trim(mode))
-            modes_by_type.setdefault(trim(operator), known)
+            modes_of_type = tuple(trim(mode) for mode in modes.split(",") if trim(mode))
+            modes_by_type.setdefault(trim(operator), modes_of_type)
     return modes_by_type
 
 
@@ -61,8 +61,8 @@ def _find_missing_mode(op_type: str, mode: str, implemented: Mapping[str, Any]) 
     if op_type not in implemented:
         return f"{op_type} has one implementation only and keeps it, whatever the mode."
     if mode not in implemented[op_type]:
-        known = ", ".join(implemented[op_type])
-        return f"{op_type} has no mode {mode} and keeps its default; it knows {known}."
+        names = ", ".join(implemented[op_type])
+        return f"{op_type} has no mode {mode} and keeps its default; it knows {names}."
     return ""
 
 

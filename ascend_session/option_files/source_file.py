@@ -68,9 +68,9 @@ class SourceFile:
         self._places = TextPlaces(self.text)
         self._errors: List[Finding] = []
         self._warnings: List[Finding] = []
-        self._errors_left_out = 0
-        self._warnings_left_out = 0
-        self._first_left_out = Place(1, 1)
+        self._hidden_errors = 0
+        self._hidden_warnings = 0
+        self._first_hidden = Place(1, 1)
 
     @property
     def is_hopeless(self) -> bool:
@@ -95,7 +95,7 @@ class SourceFile:
             hint: What to do about it.
         """
         if self.is_hopeless:
-            self._errors_left_out += 1
+            self._hidden_errors += 1
             return
         place = self.place(where) if isinstance(where, int) else where
         self._errors.append(Finding(ERROR, message, hint, place=place))
@@ -113,9 +113,9 @@ class SourceFile:
             advice = hint() if callable(hint) else hint
             self._warnings.append(Finding(WARNING, message, advice, place=place))
             return
-        if not self._warnings_left_out:
-            self._first_left_out = place
-        self._warnings_left_out += 1
+        if not self._hidden_warnings:
+            self._first_hidden = place
+        self._hidden_warnings += 1
 
     def parse_json(self) -> Optional[Node]:
         """Parse the text as JSON; add an error and return None if it is not JSON."""
@@ -151,14 +151,14 @@ class SourceFile:
             self.refuse(error.at, reason, error.hint)
 
     def list_members(
-        self, node: Node, name: str, known: Sequence[str] = (), trims: bool = False
+        self, node: Node, name: str, allowed: Sequence[str] = (), trims: bool = False
     ) -> List[JsonMember]:
         """List the members of an object; add a warning if a key occurs twice: the last counts.
 
         Args:
             node: The object; any other value is refused.
             name: The name for messages; empty for the top level.
-            known: The allowed keys; others are refused. Empty allows any key.
+            allowed: The allowed keys; others are refused. Empty allows any key.
             trims: Whether a known key may have blanks at its ends.
         """
         if not isinstance(node.value, tuple):
@@ -173,12 +173,12 @@ class SourceFile:
                     f"The key {member.key!r} is also in line {line}; only this one counts.",
                 )
             members[member.key] = member
-        for key in list(members) if known else ():
-            if (trim(key) if trims else key) in known:
+        for key in list(members) if allowed else ():
+            if (trim(key) if trims else key) in allowed:
                 continue
             where = f"below {name}" if name else "here"
             message = f"GE knows no key {key!r} {where}."
-            self.refuse(members.pop(key).at, message, f"The keys are {join_words(known)}.")
+            self.refuse(members.pop(key).at, message, f"The keys are {join_words(allowed)}.")
         return list(members.values())
 
     def list_texts(self, node: Node, name: str, kind: str) -> List[Node]:
@@ -217,10 +217,10 @@ class SourceFile:
         if self.encoding != "compressed":
             hint = "Save it as UTF-8 without a byte order mark."
         self._warnings = [Finding(WARNING, message, hint, place=Place(1, 1))]
-        self._warnings_left_out = 0
+        self._hidden_warnings = 0
         if self._errors:  # errors about such bytes would not help
             self._errors = [Finding(ERROR, message, hint, place=Place(1, 1))]
-            self._errors_left_out = 0
+            self._hidden_errors = 0
 
     def errors(self) -> Tuple[Finding, ...]:
         """Return the errors, in the order of the file."""
@@ -229,10 +229,10 @@ class SourceFile:
     def warnings(self) -> Tuple[Finding, ...]:
         """Return the warnings, in the order of the file; a last one counts those left out."""
         warnings = sorted(self._warnings, key=lambda finding: finding.place)  # type: ignore[arg-type,return-value]
-        if self._warnings_left_out:
-            verb = "remark is" if self._warnings_left_out == 1 else "remarks are"
-            message = f"{self._warnings_left_out:,} more such {verb} left out here."
-            warnings.append(Finding(WARNING, message, place=self._first_left_out))
+        if self._hidden_warnings:
+            verb = "remark is" if self._hidden_warnings == 1 else "remarks are"
+            message = f"{self._hidden_warnings:,} more such {verb} left out here."
+            warnings.append(Finding(WARNING, message, place=self._first_hidden))
         return tuple(warnings)
 
     def raise_errors(self, option: str) -> None:
@@ -250,7 +250,7 @@ class SourceFile:
         ]
         if len(errors) > _MOST_RAISED:
             least = "at least " if self.is_hopeless else ""
-            count = len(errors) - _MOST_RAISED + self._errors_left_out
+            count = len(errors) - _MOST_RAISED + self._hidden_errors
             message = f"{self.name}: has {least}{count:,} more such faults."
             problems.append(Finding(ERROR, message, option=option))
         raise ConfigError.from_problems(problems, self.name)

@@ -53,23 +53,24 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def _refuse_unknown_names(function: _Function) -> _Function:
     """Have ``function`` say where a keyword argument belongs that it does not have."""
-    own = list(inspect.signature(function).parameters)
+    parameters = list(inspect.signature(function).parameters)
 
     @functools.wraps(function)
     def call(*args: Any, **named: Any) -> Any:
         for name in named:
-            if name not in own:
-                raise TypeError(_unknown_argument(name, function.__name__, own))
+            if name not in parameters:
+                raise TypeError(_unknown_argument(name, function.__name__, parameters))
         return function(*args, **named)
 
     return cast(_Function, call)
 
 
-def _unknown_argument(name: str, function: str, own: List[str]) -> str:
-    near = did_you_mean(name, [*own, *options_of(AscendConfig)])
+def _unknown_argument(name: str, function: str, parameters: List[str]) -> str:
+    near = did_you_mean(name, [*parameters, *options_of(AscendConfig)])
     if near is None:
-        hint = f"{function}() takes {', '.join(own)}; `ascend-session options` lists all options."
-    elif near in own:
+        hint = f"{function}() takes {', '.join(parameters)}; "
+        hint += "`ascend-session options` lists all options."
+    elif near in parameters:
         hint = f"Did you mean {near}?"
     else:
         hint = f"Options belong in AscendConfig: {function}(AscendConfig({near}=...))."
@@ -140,8 +141,8 @@ def ascend_session(
     Raises:
         AscendError: On entry, the leaf that fits; nothing is open afterwards.
     """
-    known = backends.check_name(backend)
-    return SessionContext(checked(config), graph, device_id, session_config, known, None)
+    choice = backends.check_name(backend)
+    return SessionContext(checked(config), graph, device_id, session_config, choice, None)
 
 
 class _Entry(enum.Enum):
@@ -254,12 +255,12 @@ class _Block(Generic[_Given]):
         if body is not None and use.system.is_last(use):
             use.system.fail(body)
         if inside:
-            left_too_early = LifecycleError(
+            misordered = LifecycleError(
                 f"This {self.call} was left while {len(inside)} session(s) opened inside it "
                 "were still open; they were closed first.",
                 hint="Leave inner blocks before outer ones.",
             )
-            failed.append(("closing in order", left_too_early))
+            failed.append(("closing in order", misordered))
         for inner in reversed(inside):
             failed += use.system.leave(inner, is_ending=is_ending)
         failed += use.system.leave(use, *failure, is_ending=is_ending)

@@ -188,14 +188,14 @@ def _find_inference_options(
 
     Source: the manual's NPURunConfig Options, "applies only to online inference scenarios".
     """
-    known = options_by_key(AdapterOptions)
+    options = options_by_key(AdapterOptions)
     given = [
         key
         for key, value in parameters.items()
-        if key in known
-        and known[key].applies == _INFERENCE
+        if key in options
+        and options[key].applies == _INFERENCE
         and key not in _ALSO_FOR_TRAINING
-        and value not in (known[key].adapter, known[key].product, known[key].run_config, "")
+        and value not in (options[key].adapter, options[key].product, options[key].run_config, "")
     ]
     if given and any(each.type.startswith(UPDATES) for each in operations):
         for key in given:
@@ -212,7 +212,7 @@ def warn_of_unsupported(
     graph: Any,
     parameters: Mapping[str, Any],
     environ: Mapping[str, str],
-    known: Collection[str] = (),
+    earlier: Collection[str] = (),
 ) -> Set[str]:
     """Warn of operators that a device does not run with these options.
 
@@ -220,13 +220,13 @@ def warn_of_unsupported(
         graph: The graph, as far as it is built.
         parameters: The session's options, by the vendor's keys.
         environ: The environment.
-        known: Texts that were warned of before.
+        earlier: Texts that were warned of before.
 
     Returns:
         The texts of all.
     """
     texts = {str(each) for each in find_unsupported(graph.get_operations(), parameters, environ)}
-    for text in sorted(texts - set(known)):
+    for text in sorted(texts - set(earlier)):
         warn(text)
     return texts
 

@@ -33,8 +33,8 @@ class Delivery:
         self._error: Optional[BaseException] = error
         self._arrived_in: Optional[FrameType] = None  # the outermost frame that it has reached
         self._is_handled = False  # by that frame
-        self._events_left = _EVENTS
-        self._was_left = True  # whether an exception has left the frame inside
+        self._remaining_events = _EVENTS
+        self._has_unwound = True  # whether an exception has left the frame inside
         self._is_returning = False  # whether a frame has come to its `return`
 
     def raise_from_handler(self, frame: Optional[FrameType]) -> None:
@@ -62,7 +62,7 @@ class Delivery:
             name = opname[frame.f_code.co_code[frame.f_lasti]]
             self._is_returning |= name.startswith(("RETURN", "YIELD"))
         if event == "return":
-            self._was_left, self._is_returning = not self._is_returning, False
+            self._has_unwound, self._is_returning = not self._is_returning, False
             if frame.f_back is None:
                 self._stop(frame)
         elif event == "exception" and self._is_made_of_it(argument[1]):
@@ -70,7 +70,7 @@ class Delivery:
             self._arrived_in, self._is_returning = frame, False
         elif frame is self._arrived_in:
             self._look_at_handler(frame)
-        elif not self._was_left or (event == "exception" and self._is_handled):
+        elif not self._has_unwound or (event == "exception" and self._is_handled):
             self._stop(frame)
         elif event != "line":  # Python 3.7 would lose it; the event of the instruction follows
             self._stop(frame)
@@ -79,8 +79,8 @@ class Delivery:
 
     def _count(self, frame: FrameType, *event: Any) -> None:
         """Count an event; as a trace function, trace none of the functions that are called."""
-        self._events_left -= self._is_handled
-        if self._events_left <= 0:
+        self._remaining_events -= self._is_handled
+        if self._remaining_events <= 0:
             self._stop(frame)
 
     def _look_at_handler(self, frame: FrameType) -> None:

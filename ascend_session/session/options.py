@@ -61,8 +61,8 @@ class Leftovers:
 
     def remember(self, parameters: Mapping[str, Any]) -> None:
         """Note what a system that was opened with ``parameters`` leaves behind."""
-        known = options_by_key(AscendConfig)
-        self._stuck.update({k: v for k, v in parameters.items() if known[k].sticky})
+        options = options_by_key(AscendConfig)
+        self._stuck.update({k: v for k, v in parameters.items() if options[k].sticky})
 
 
 LEFTOVERS = Leftovers()
@@ -118,15 +118,15 @@ class Options:
             config = _on_device(config, device_id)
         if config is self._config and base is self._base:
             return self.proto
-        proto, own = build_proto(config, base, self._files)
-        check_init_options(self.proto.parameters, own)
+        proto, written = build_proto(config, base, self._files)
+        check_init_options(self.proto.parameters, written)
         # Whichever session starts the device decides on these, and the device goes down with the
         # last session of the process, so every session has to carry them.
         fixed = init_options(self.proto.parameters)
-        missing = {key: value for key, value in fixed.items() if key not in own}
-        parameters = {**own, **missing}
+        missing = {key: value for key, value in fixed.items() if key not in written}
+        parameters = {**written, **missing}
         if missing:
-            validate(parameters, own, self.proto.parameters)
+            validate(parameters, written, self.proto.parameters)
             add_to_entry(proto, missing)
         restored = self._files.restore(parameters)
         validate_opening(restored, os.environ, with_hccl=self._uses_hccl)
@@ -171,15 +171,15 @@ def checked(config: Any) -> Optional[AscendConfig]:
 
 def init_options(parameters: Mapping[str, Any]) -> Dict[str, Any]:
     """Return the part of ``parameters`` that only the first initialisation of a process reads."""
-    known = options_by_key(AscendConfig)
-    return {key: value for key, value in parameters.items() if known[key].scope == "init"}
+    options = options_by_key(AscendConfig)
+    return {key: value for key, value in parameters.items() if options[key].scope == "init"}
 
 
 def late_options(initial: Mapping[str, Any], parameters: Mapping[str, Any]) -> Dict[str, Option]:
     """Return the options that a session wants otherwise than the device was initialised with."""
-    known = options_by_key(AscendConfig)
+    options = options_by_key(AscendConfig)
     late = init_options(parameters).items()
-    return {k: known[k] for k, value in late if initial.get(k, known[k].adapter) != value}
+    return {k: options[k] for k, value in late if initial.get(k, options[k].adapter) != value}
 
 
 def check_init_options(of_system: Mapping[str, Any], of_session: Mapping[str, Any]) -> None:

@@ -79,25 +79,25 @@ class OtherSessions(SessionObserver):
                 line.number,
             )
 
-    def list_alive(self, own: List[Any]) -> List[Any]:
-        """List those on the device that are not freed, in the order of opening, without ``own``.
+    def list_alive(self, ours: List[Any]) -> List[Any]:
+        """List those on the device that are not freed, in the order of opening, without ``ours``.
 
         A closed one lives on as long as something refers to it, such as an exception's traceback.
         """
         sessions = [reference() for reference in self._on_device.keyrefs()]
         alive = [each for each in sessions if each is not None and each._session is not None]
-        return _without(alive, own)
+        return _without(alive, ours)
 
-    def list_blocking(self, own: List[Any]) -> List[Any]:
+    def list_blocking(self, ours: List[Any]) -> List[Any]:
         """List those on the device that are open, and the one that blocks the main thread."""
         main = threading.main_thread().ident
-        sessions = _without(open_sessions(), own)
+        sessions = _without(open_sessions(), ours)
         return [each for each in sessions if each in self._on_device or main in find_runs(each)]
 
     def warn_of(self, sessions: List[Any]) -> None:
         """Warn of those that are open when the system closes, but not of the one of Keras."""
-        left_open = [each for each in sessions if self.warns and not each._closed]
-        for session in _without(left_open, [find_keras_session()]):
+        still_open = [each for each in sessions if self.warns and not each._closed]
+        for session in _without(still_open, [find_keras_session()]):
             line = self._on_device.get(session)
             log(
                 _logger.warning,

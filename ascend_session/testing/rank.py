@@ -30,9 +30,9 @@ _OTHERS_S = 1.0  # in which the others write theirs: they are stopped when one r
 
 def enter_rank() -> Tuple[str, int]:
     """Return the folder and the number of this rank, and make it exit at the deadline."""
-    left = float(os.environ[DEADLINE]) - time.monotonic()
+    remaining_s = float(os.environ[DEADLINE]) - time.monotonic()
     stderr = os.dup(2)  # pytest takes the standard streams
-    timer = threading.Timer(max(left, 0.0), _expire, [stderr])
+    timer = threading.Timer(max(remaining_s, 0.0), _expire, [stderr])
     timer.daemon = True
     timer.start()
     return os.environ[FOLDER], int(os.environ["RANK_ID"])

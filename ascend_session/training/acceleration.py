@@ -70,8 +70,8 @@ class TellMeStepOrLossHook(StepHook):
 
     def before_run(self, run_context: Any) -> Any:
         """Add the tensors to the fetches of the run."""
-        own = super().before_run(run_context) if "STEP_NOW" not in self._tensors else None
-        fetches = {} if own is None else {"reported": own.fetches}
+        request = super().before_run(run_context) if "STEP_NOW" not in self._tensors else None
+        fetches = {} if request is None else {"reported": request.fetches}
         return tf1().train.SessionRunArgs({**fetches, **self._tensors})
 
     def after_run(self, run_context: Any, run_values: Any) -> None:

@@ -65,8 +65,8 @@ class CheckRanksHook(StepHook):
             warn(f"CheckRanksHook compares nothing: the graph has {what}.")
             return
         with tf.name_scope("check_ranks"):
-            own = tf.stack([_statistics(each.read) for each in self._variables])
-            self._statistics = hccl.allgather(own[tf.newaxis], self._size)
+            statistics = tf.stack([_statistics(each.read) for each in self._variables])
+            self._statistics = hccl.allgather(statistics[tf.newaxis], self._size)
 
     def before_run(self, run_context: Any) -> Any:
         """Fetch the global step, which the run may or may not have increased by then."""

@@ -10,7 +10,7 @@ import math
 import sys
 from typing import Any, Callable, List
 
-from ascend_session.backends._tensorflow import own_operators, tf1
+from ascend_session.backends._tensorflow import mark_operators, tf1
 from ascend_session.backends.averaging import note_skipped_overflows
 from ascend_session.config.grammars import show_value
 from ascend_session.errors import ConfigError, warn_at
@@ -178,7 +178,7 @@ def apply_if_finite(finite: Any, apply: Callable[[], Any], manager: Any) -> Any:
     # A device would have to leave its graph for a function of Python.
     if graph_backend().name != "stub":
         return tf.group(update, adapt)
-    with own_operators(graph), graph.device("/device:CPU:0"):
+    with mark_operators(graph), graph.device("/device:CPU:0"):
         with tf.control_dependencies([adapt]):
             scale = tf.cast(manager.get_loss_scale(), tf.float32)
         watch = tf.numpy_function(_SkipWatch().note_step, [finite, scale], [])

@@ -278,8 +278,8 @@ def _distribute_keras(optimizer: Any, name: Optional[str]) -> Any:
     """Return a copy of a Keras optimizer that averages gradients, with the same state."""
     if isinstance(optimizer, _DistributedKeras):
         raise TypeError(f"This {type(optimizer).__name__} is already distributed.")
-    own = type(optimizer)
-    kind = type(own.__name__, (_DistributedKeras, own), {"__doc__": own.__doc__})
+    base = type(optimizer)
+    kind = type(base.__name__, (_DistributedKeras, base), {"__doc__": base.__doc__})
     distributed: Any = object.__new__(kind)
-    vars(distributed).update(vars(optimizer), _scope=name or f"Distributed{own.__name__}")
+    vars(distributed).update(vars(optimizer), _scope=name or f"Distributed{base.__name__}")
     return distributed

@@ -296,16 +296,16 @@ class _TrainingRuns:
                 hint="Write optimizer.minimize(loss, global_step=...) before the session is made. "
                 "To evaluate or predict, leave the hook out: there is nothing to save.",
             )
-        self._known: Dict[Any, bool] = {}
+        self._advancing: Dict[Any, bool] = {}
 
     def __contains__(self, fetches: Any) -> bool:
         elements = map(
             self._graph.as_graph_element, tf1().nest.flatten(fetches, expand_composites=True)
         )
         targets = tuple(getattr(element, "op", element) for element in elements)
-        if targets not in self._known:
-            self._known[targets] = not self._advances.isdisjoint(walk_inputs(*targets))
-        return self._known[targets]
+        if targets not in self._advancing:
+            self._advancing[targets] = not self._advances.isdisjoint(walk_inputs(*targets))
+        return self._advancing[targets]
 
 
 def _find_variable(operation: Any) -> Any:

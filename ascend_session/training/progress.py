@@ -172,7 +172,7 @@ class _State:
     pace: Optional[_Pace] = None
     next_s = 0.0
     unsent: Optional[Dict[str, Any]] = None
-    is_known_at_exit = False
+    sends_at_exit = False
 
 
 def _note(
@@ -194,8 +194,8 @@ def _note(
             pace.note(step, samples)
         now = time.monotonic()
         _State.unsent = {"step": step, "total": total, "time": now}
-        if not _State.is_known_at_exit:
-            _State.is_known_at_exit = True
+        if not _State.sends_at_exit:
+            _State.sends_at_exit = True
             send_at_exit(_send)
         if now >= _State.next_s or step == total:
             _State.next_s = now + _EVERY_S
@@ -210,7 +210,7 @@ def _send() -> None:
 
 def _forget_in_child() -> None:
     _State.lock, _State.next_s = threading.Lock(), 0.0
-    _State.pace, _State.unsent, _State.is_known_at_exit = None, None, False
+    _State.pace, _State.unsent, _State.sends_at_exit = None, None, False
 
 
 on_fork(_forget_in_child)

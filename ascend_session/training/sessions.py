@@ -4,7 +4,7 @@ import os
 from typing import Any, Optional, Sequence
 
 from ascend_session.backends._tensorflow import tf1
-from ascend_session.backends.tf_sessions import opening_own
+from ascend_session.backends.tf_sessions import opening_by_api
 from ascend_session.errors import LifecycleError
 from ascend_session.session.graphs import job_rank
 from ascend_session.session.system import AscendSystem
@@ -58,7 +58,7 @@ def monitored_session(
     add_saver(scaffold)
     all_hooks = [*(chief_only_hooks or () if is_first else ()), *(hooks or ())]
     all_hooks.insert(0, BroadcastGlobalVariablesHook(0) if system.size > 1 else StepHook())
-    with opening_own():
+    with opening_by_api():
         return tf.train.MonitoredTrainingSession(
             master=system.target,
             config=proto,
@@ -82,8 +82,8 @@ def add_saver(scaffold: Optional[Any], **options: Any) -> None:
     """
     tf = tf1()
     graph = tf.get_default_graph()
-    has_own = scaffold is not None and scaffold.saver is not None
-    if not has_own and not graph.get_collection(tf.GraphKeys.SAVERS) and not graph.finalized:
+    has_saver = scaffold is not None and scaffold.saver is not None
+    if not has_saver and not graph.get_collection(tf.GraphKeys.SAVERS) and not graph.finalized:
         saver = tf.train.Saver(allow_empty=True, defer_build=True, **options)
         graph.add_to_collection(tf.GraphKeys.SAVERS, saver)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from ascend_session import hccl
 from ascend_session.backends._tensorflow import tf1
-from ascend_session.backends.tf_sessions import opening_own
+from ascend_session.backends.tf_sessions import opening_by_api
 from ascend_session.errors import ConfigError, LifecycleError
 from ascend_session.session.system import current_system
 
@@ -47,9 +47,9 @@ def common_steps(n: Any) -> int:
         return int(n)
     tf = tf1()
     with tf.Graph().as_default() as graph:
-        own = tf.placeholder(tf.int32, [1], "steps")
-        smallest = hccl.allreduce(own, "min", fusion=0)
-        with opening_own():
+        count = tf.placeholder(tf.int32, [1], "steps")
+        smallest = hccl.allreduce(count, "min", fusion=0)
+        with opening_by_api():
             session = tf.Session(system.target, graph, system.session_config())
         with session:
-            return int(session.run(smallest, {own: [int(n)]})[0])
+            return int(session.run(smallest, {count: [int(n)]})[0])

@@ -4,7 +4,7 @@ from typing import Any, Iterator, List, NamedTuple
 
 import pytest
 
-from ascend_session.backends._tensorflow import own_operators
+from ascend_session.backends._tensorflow import mark_operators
 from ascend_session.backends.base import Backend
 from ascend_session.backends.stub import StubBackend
 from ascend_session.session import graphs
@@ -16,7 +16,7 @@ def _operator(kind: str, result: Any) -> Any:
     """The result behind an operator like the stub's, by which graphs are read."""
     import tensorflow.compat.v1 as tf
 
-    with own_operators(tf.get_default_graph()):
+    with mark_operators(tf.get_default_graph()):
         return tf.identity_n([result], name=kind)[0]
 
 

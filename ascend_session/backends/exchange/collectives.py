@@ -74,9 +74,9 @@ def broadcast(
     targets = [_as_bytes(result) for result in results]
     ends = np.cumsum([len(target) for target in targets])
     # The root's arrays travel one behind the other, the others send nothing.
-    own = [_as_bytes(array) for array in arrays] if comm.me == root else [targets[0][:0]]
+    blocks = [_as_bytes(array) for array in arrays] if comm.me == root else [targets[0][:0]]
     parts = [(root, int(end) - len(target), target) for target, end in zip(targets, ends)]
-    comm.share(_join(own), parts)
+    comm.share(_join(blocks), parts)
     return results
 
 

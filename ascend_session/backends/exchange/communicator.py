@@ -119,8 +119,8 @@ class Communicator:
                     target[:] = exchange.result[begin : begin + len(target)]
                 return
             for block, rows in self._split(exchange):
-                own = data[block]
-                rows[self.me, : len(own)] = own
+                chunk = data[block]
+                rows[self.me, : len(chunk)] = chunk
                 self._group.complete_step(exchange)
                 for index, begin, target in parts:
                     first, last = max(begin, block.start), min(begin + len(target), block.stop)
@@ -147,12 +147,12 @@ class Communicator:
                 return exchange.result.view(numbers.dtype)
             result = self.buffers.take(numbers.shape, numbers.dtype)
             for block, rows in self._split(exchange, numbers.itemsize):
-                own = numbers[block]
-                places = rows.view(numbers.dtype)[:, : len(own)]
-                places[self.me] = own
+                chunk = numbers[block]
+                places = rows.view(numbers.dtype)[:, : len(chunk)]
+                places[self.me] = chunk
                 self._group.complete_step(exchange)
                 # Each rank reduces a part of the block, in place, which all then read.
-                ends = [len(own) * each // self.size for each in (self.me, self.me + 1)]
+                ends = [len(chunk) * each // self.size for each in (self.me, self.me + 1)]
                 reduce_arrays(reduction, places[:, slice(*ends)])
                 self._group.complete_step(exchange)
                 result[block] = places[0]

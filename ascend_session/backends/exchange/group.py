@@ -210,9 +210,9 @@ class ProcessGroup:
                 may_be_alone = False
                 self._warn()
             elif self._connection is not None:
-                left_s = self._timeout_s - waited_s
-                if left_s > 0:
-                    self._wait(self._has_joined, min(left_s, _POLL_S))
+                remaining_s = self._timeout_s - waited_s
+                if remaining_s > 0:
+                    self._wait(self._has_joined, min(remaining_s, _POLL_S))
                 else:
                     self._report_timeout("", self._timeout_s, self._has_joined)
             else:
@@ -285,8 +285,8 @@ class ProcessGroup:
             CollectiveError: If the job cannot continue: the ranks enter different collectives, or
                 some cannot come any more, or not in time.
         """
-        known = self._exchanges.get(operation.key)
-        exchange = self._enter(operation, plan, data) if known is None else known
+        begun = self._exchanges.get(operation.key)
+        exchange = self._enter(operation, plan, data) if begun is None else begun
         if timeout_s is not None:
             has_begun = self._wait(lambda: exchange.sizes, timeout_s)
             if not has_begun or (exchange.sizes and max(exchange.sizes) > SHORT_BYTES):
@@ -469,11 +469,11 @@ class ProcessGroup:
         deadline = None if limit_s is None else time.monotonic() + limit_s
         with self._changed:
             while not is_done():
-                left_s = None if deadline is None else max(deadline - time.monotonic(), 0)
+                remaining_s = None if deadline is None else max(deadline - time.monotonic(), 0)
                 if self._is_receiving:
-                    has_changed = self._changed.wait(left_s)
+                    has_changed = self._changed.wait(remaining_s)
                 else:
-                    has_changed = self._receive(left_s)
+                    has_changed = self._receive(remaining_s)
                 if not has_changed:
                     return bool(is_done())
             return True

@@ -152,7 +152,7 @@ class Hub:
         self._pid = pid
         self._provide_memory = provide_memory
         self._ranks: Dict[int, int] = {}  # by client
-        self._left: Set[int] = set()
+        self._departed: Set[int] = set()
         self._entered: Dict[str, Dict[int, Entry]] = {}
         self._completed: Counter[str] = collections.Counter()  # by key
         self._transfers: Deque[Transfer] = collections.deque()  # the first one has the memory
@@ -168,7 +168,7 @@ class Hub:
     @property
     def have_all_left(self) -> bool:
         """Whether all ranks have ended their part in order."""
-        return len(self._left) == self._size and not self.ended
+        return len(self._departed) == self._size and not self.ended
 
     @property
     def is_over(self) -> bool:
@@ -227,7 +227,7 @@ class Hub:
     def disconnect(self, client: int) -> None:
         """Note that a connection has ended: a failure, if its rank had not left."""
         rank = self._ranks.pop(client, None)
-        if rank is not None and rank not in self._left:
+        if rank is not None and rank not in self._departed:
             self.end(rank_ended(rank, self.is_complete), rank)
 
     def end(self, reason: str, rank: Any = None) -> None:
@@ -268,7 +268,7 @@ class Hub:
         """
         waits = self.waits
         waiting = {wait.rank for wait in waits}
-        staying = set(self.members) - self._left
+        staying = set(self.members) - self._departed
         if self._transfers or self.is_over or not staying <= waiting:
             self._looks = 0
             return
@@ -326,7 +326,7 @@ class Hub:
     def _find_refusal(self, rank: int, size: int, is_of_job: bool, is_started_alike: bool) -> str:
         """Return why a process cannot join as this rank; empty if it can."""
         named = f"with JOB_ID={self._endpoint.job}" if self._endpoint.job else ""
-        known = self.members.get(rank)
+        member = self.members.get(rank)
         rules = [
             (
                 not is_of_job,
@@ -359,14 +359,15 @@ class Hub:
                 f"{self.ended.replace(JOB_CANNOT_GO_ON, '', 1)}",
             ),
             (
-                rank in self._left,
+                rank in self._departed,
                 f"Rank {rank} tried to join a group that has already finished. All processes of "
                 "a job are started together, and open and close their systems equally often.",
             ),
             (
-                known is not None,
+                member is not None,
                 f"This process reports that it is rank {rank} of the job, but process "
-                f"{known and known.pid} already has that rank. Give each process its own RANK_ID.",
+                f"{member and member.pid} already has that rank. Give each process its own "
+                "RANK_ID.",
             ),
         ]
         return next((sentence for is_broken, sentence in rules if is_broken), "")
@@ -405,7 +406,7 @@ class Hub:
 
     def _enter(self, rank: int, entry: Entry) -> None:
         """Note that a rank is ready for a collective; the last one begins it."""
-        if self.is_over or rank in self._left:
+        if self.is_over or rank in self._departed:
             return
         operation = entry.operation
         entered = self._entered.setdefault(operation.key, {})
@@ -431,7 +432,7 @@ class Hub:
         elif len(entered) == len(operation.ranks):
             self._begin(operation)
         else:
-            self._check_left()
+            self._check_departed()
 
     def _describe_dispute(self) -> Tuple[str, Optional[int]]:
         """Say which ranks disagree about a collective, and return the one that differs, if any."""
@@ -522,9 +523,9 @@ class Hub:
 
     def _leave(self, rank: int) -> None:
         """Note that a rank ends its part in order; the last one ends the system."""
-        if self.is_over or rank in self._left or not self.is_complete:
+        if self.is_over or rank in self._departed or not self.is_complete:
             return
-        self._left.add(rank)
+        self._departed.add(rank)
         for key, entered in list(self._entered.items()):
             entered.pop(rank, None)
             if not entered:
@@ -534,18 +535,18 @@ class Hub:
         if self.is_over:
             self._tell(self.members, {"event": "over"})
         else:
-            self._check_left()
+            self._check_departed()
 
-    def _check_left(self) -> None:
+    def _check_departed(self) -> None:
         """End the job if somebody waits for a rank that has left."""
         for transfer in self._transfers:
-            for rank in transfer.unfinished & self._left:
+            for rank in transfer.unfinished & self._departed:
                 others = sorted(transfer.unfinished - {rank}) or [rank]
                 self.end(rank_has_left(rank, others, transfer.operation))
                 return
-        waits = self.waits if self._left else []
+        waits = self.waits if self._departed else []
         for wait in waits:
-            for rank in sorted(self._left.intersection(wait.operation.ranks)):
+            for rank in sorted(self._departed.intersection(wait.operation.ranks)):
                 same = sorted({other.rank for other in waits if other[1:] == wait[1:]})
                 self.end(rank_has_left(rank, same, wait.operation, wait.times))
                 return

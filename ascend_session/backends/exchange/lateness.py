@@ -140,12 +140,12 @@ class ReportedGaps:
         self._lateness.have_parts = self._lateness.have_parts or bool(message["have_parts"])
         for kind, number, gap_s, step_s in message["gaps"]:
             key = int(kind), int(number)
-            known = self._pending.setdefault(key, {})
-            known[rank] = float(gap_s), float(step_s)
-            if len(known) == len(self._ranks):
+            gaps = self._pending.setdefault(key, {})
+            gaps[rank] = float(gap_s), float(step_s)
+            if len(gaps) == len(self._ranks):
                 del self._pending[key]
-                gaps_s = [known[each][0] for each in self._ranks]
-                longest_s = max(step for _, step in known.values())
+                gaps_s = [gaps[each][0] for each in self._ranks]
+                longest_s = max(step for _, step in gaps.values())
                 self._lateness.note_gaps(str(key[0]), gaps_s, longest_s)
         while len(self._pending) > _MOST_PENDING:  # a message was lost
             del self._pending[next(iter(self._pending))]

@@ -134,8 +134,8 @@ class RankReport:
         if header["part"] == "runs":
             self.runs.extend(map(read_history, header["variables"]))
             return
-        known = {"begun": self.begun, "averaged": self.averaged, "separate": self.separate}
-        known[header["part"]].extend(_read_summary(*row) for row in header["variables"])
+        lists = {"begun": self.begun, "averaged": self.averaged, "separate": self.separate}
+        lists[header["part"]].extend(_read_summary(*row) for row in header["variables"])
 
 
 def _read_summary(
@@ -323,8 +323,8 @@ def summarize(name: str, dtype: str, ranks: Tuple[int, ...], array: Any) -> Vari
     not_finite, are_finite = 0, True
     for number, begin in enumerate(range(0, len(flat), _ROW * _ROWS)):
         block = flat[begin : begin + _ROW * _ROWS].astype(working, copy=False)
-        own = np.dot(block, block)
-        if not np.isfinite(own):  # NaN, Inf, or numbers whose squares are too large
+        dot = np.dot(block, block)
+        if not np.isfinite(dot):  # NaN, Inf, or numbers whose squares are too large
             finite = np.isfinite(block)
             if not finite.all():
                 are_finite = False
@@ -332,8 +332,8 @@ def summarize(name: str, dtype: str, ranks: Tuple[int, ...], array: Any) -> Vari
                 place = f"{number} ".encode()
                 not_finite = zlib.crc32(place + kinds.astype(np.uint8).tobytes(), not_finite)
             block = np.where(finite, block, 0).astype(np.float64)
-            own = np.dot(block, block)
-        square += float(own)
+            dot = np.dot(block, block)
+        square += float(dot)
         if len(block) % _ROW:
             block = np.append(block, np.zeros(-len(block) % _ROW, block.dtype))
         partial = np.dot(block.reshape(-1, _ROW), columns)

@@ -73,10 +73,10 @@ def describe_starter(numbers: Sequence[int]) -> Starter:
     spelling, in which ``#`` replaces this process's numbers.
     """
     script = os.path.realpath(sys.argv[0]) if sys.argv and sys.argv[0] else ""
-    own = {str(number) for number in numbers}
+    own_numbers = {str(number) for number in numbers}
 
     def hide_number(match: "Match[str]") -> str:
-        return "#" if match.group() in own else match.group()
+        return "#" if match.group() in own_numbers else match.group()
 
     return {
         "parent": _describe_process(os.getppid()),

@@ -67,9 +67,9 @@ class RunHistory:
     def add_graph(self, loaded_before: int, fetches: List[str], line: str) -> int:
         """Note a graph that was loaded, and return its number."""
         if len(self.graphs) < MOST_GRAPHS:
-            known = frozenset(each[:_LONGEST_NAME] for each in fetches)
-            is_short = len(known) <= _MOST_FETCHES
-            graph = LoadedGraph(loaded_before, known if is_short else None, line[-_LONGEST_NAME:])
+            names = frozenset(each[:_LONGEST_NAME] for each in fetches)
+            is_short = len(names) <= _MOST_FETCHES
+            graph = LoadedGraph(loaded_before, names if is_short else None, line[-_LONGEST_NAME:])
             self.graphs.append(graph)
             return len(self.graphs) - 1
         return MOST_GRAPHS
@@ -144,13 +144,13 @@ class _Difference(NamedTuple):
         ways = [f"rank {rank} in {graph.line}" for rank, graph in zip(self.ranks, self.graphs)]
         what = []
         if first.fetches is not None and second.fetches is not None:
-            for rank, own, other in (
+            for rank, fetches, other in (
                 (self.ranks[0], first.fetches, second.fetches),
                 (self.ranks[1], second.fetches, first.fetches),
             ):
-                if own - other:
-                    also = " also" if own & other else ""
-                    what.append(f"rank {rank}{also} fetches {_list_names(own - other)}")
+                if fetches - other:
+                    also = " also" if fetches & other else ""
+                    what.append(f"rank {rank}{also} fetches {_list_names(fetches - other)}")
         if self.hangs:
             counts = [format_count(each.loaded_before, "collective") for each in self.graphs]
             what.append(

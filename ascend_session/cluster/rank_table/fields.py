@@ -162,13 +162,13 @@ class JsonObject:
             self.faults.is_complete = False
         return objects
 
-    def report_unread(self, known: Sequence[str], others: Sequence[str]) -> None:
+    def report_unread(self, keys: Sequence[str], others: Sequence[str]) -> None:
         """Report the keys that HCCL does not read; other tools write those in ``others``."""
         message = "is not read by HCCL, and left out."
         nearest = self.faults.nearest
-        for key in sorted(self.value.keys() - known):
+        for key in sorted(self.value.keys() - keys):
             if key not in others and key not in nearest and len(nearest) < _MOST_UNKNOWN:
-                nearest[key] = did_you_mean(key, known, 0.8)
+                nearest[key] = did_you_mean(key, keys, 0.8)
             near = None if key in others else nearest.get(key)
             rule = f"unread {key}" if key in nearest or key in others else "unread"
             if near is None:

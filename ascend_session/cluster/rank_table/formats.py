@@ -28,7 +28,7 @@ _OTHER_VERSIONS = {
     "1.1": "jobs of processors and host CPUs together",
     "2.0": "A5 (950), with rank_list and a topology file",
 }
-_KNOWN_VERSIONS = "Versions 1.0 and 1.2 are read here."
+_VERSIONS = "Versions 1.0 and 1.2 are read here."
 
 
 A3_ONLY = " Only A3 reads superpods."  # ends messages that are "not checked"
@@ -76,7 +76,7 @@ def _find_format(name: str, table: JsonObject, family: Optional[str]) -> str:
     if "version" not in keys and "group_list" in keys:
         layout = "lab" if "deploy_mode" in keys else "template 2"
         message = f"has a group_list and no version: the former layout {layout!r}, which only HCCL "
-        message += f"reads. {_KNOWN_VERSIONS}"
+        message += f"reads. {_VERSIONS}"
         hint = "Make a new one with `ascend-session ranktable make`, or launch a job of several "
         hint += f"servers with {option('nnodes')} and {option('node_rank')}."
         finding = Finding(NOT_CHECKED, message, hint, rule="version")
@@ -89,14 +89,14 @@ def _find_format(name: str, table: JsonObject, family: Optional[str]) -> str:
     version = table.text("version")
     if version in _OTHER_VERSIONS:
         message = f"has version {version}, which is for {_OTHER_VERSIONS[version]}. "
-        message += _KNOWN_VERSIONS
+        message += _VERSIONS
         severity = ERROR if version == "2.0" and family not in (None, A5) else NOT_CHECKED
         finding = Finding(severity, message, rule="version")
         raise JobError(f"{name}: {message}", findings=[finding])
     if version not in (V1_0, V1_2):
         value = describe(keys["version"])
         raise JobError(
-            f"{name}: version is {value}, which HCCL does not accept. {_KNOWN_VERSIONS}",
+            f"{name}: version is {value}, which HCCL does not accept. {_VERSIONS}",
             hint='Write "version": "1.0".',
         )
     return version
@@ -160,8 +160,8 @@ def _read_server(server: JsonObject, with_pods: bool) -> TableServer:
     devices = [
         _read_device(device, server_id, host_ip, with_pods) for device in server.objects("device")
     ]
-    known = tuple(device for device in devices if device is not None)
-    return TableServer(server_id, known, host_ip)
+    complete = tuple(device for device in devices if device is not None)
+    return TableServer(server_id, complete, host_ip)
 
 
 def _read_server_id(holder: JsonObject) -> str:
@@ -185,9 +185,9 @@ def _read_device(
     addresses = (device if is_text else device.lenient()).addresses("device_ip")
     rare: Dict[str, Any] = {}
     if device.value.keys() - _DEVICE:  # saves time: devices of large tables rarely have others
-        known = (*_RARE, "super_device_id") if with_pods else _RARE
-        device.report_unread((*_DEVICE, *known), _OTHER_TOOLS_OF_DEVICE)
-        rare = {key: _read_rare(device, key) for key in known if key in device.value}
+        keys = (*_RARE, "super_device_id") if with_pods else _RARE
+        device.report_unread((*_DEVICE, *keys), _OTHER_TOOLS_OF_DEVICE)
+        rare = {key: _read_rare(device, key) for key in keys if key in device.value}
     if rank_id is None or device_id is None:
         device.faults.is_complete = False
         return None

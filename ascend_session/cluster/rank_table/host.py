@@ -107,8 +107,8 @@ def find_nodes(table: RankTable, environ: Mapping[str, str]) -> TableNodes:
     nodes = []
     for name, devices in _group_devices(table).items():
         first = devices[0]
-        known = (name, first.host_ip or "")
-        evidence = next((f"{each} is {names[each]}" for each in known if each in names), "")
+        labels = (name, first.host_ip or "")
+        evidence = next((f"{each} is {names[each]}" for each in labels if each in names), "")
         address = first.host_ip or (name if is_address(name) else "")
         nodes.append(TableNode(name, address, tuple(devices), evidence))
     nodes.sort(key=lambda node: node.first_rank)
@@ -120,11 +120,11 @@ def find_nodes(table: RankTable, environ: Mapping[str, str]) -> TableNodes:
                 "follow each other; one launcher starts ranks that do.",
                 hint="`ascend-session ranktable make` numbers them server by server.",
             )
-    own = [number for number, node in enumerate(nodes) if node.evidence]
-    own = own or ([0] if len(nodes) == 1 else [])
+    here = [number for number, node in enumerate(nodes) if node.evidence]
+    here = here or ([0] if len(nodes) == 1 else [])
     text = repr([tuple(node[:3]) for node in nodes])
     job_id = "table_" + hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:12]
-    return TableNodes(tuple(nodes), own[0] if len(own) == 1 else None, job_id, path)
+    return TableNodes(tuple(nodes), here[0] if len(here) == 1 else None, job_id, path)
 
 
 def may_have_several_nodes(path: str) -> bool:
@@ -159,22 +159,22 @@ def check_host(
             other ranks are not checked, because another pod on this host may have them.
     """
     findings = [] if opened is None else [*_check_opened(table, opened)]
-    own, reason = _find_own_server(table, report, names)
+    index, reason = _find_server_here(table, report, names)
     if not report.devices:
         message = "There is no Ascend device here to compare the table with."
         findings.append(make_finding(NOT_CHECKED, "no device", "", message))
-    elif own is None:
+    elif index is None:
         message = f"This host was not found in the table: {reason}."
         findings.append(make_finding(NOT_CHECKED, "no server", "", message))
     else:
-        server = table.servers[own].server_id
+        server = table.servers[index].server_id
         message = f"This host is server {server!r} of the table: {reason}."
         findings.append(make_finding(INFO, "server", "", message))
-        findings += _check_devices(table, own, report, opened)
+        findings += _check_devices(table, index, report, opened)
     return tidy_findings(findings)
 
 
-def _find_own_server(
+def _find_server_here(
     table: Contents, report: DeviceReport, names: Sequence[str]
 ) -> Tuple[Optional[int], str]:
     """Find the host's server by its names, otherwise by the addresses of its devices.
@@ -214,16 +214,16 @@ def _check_opened(table: Contents, opened: Mapping[int, PhysicalDeviceId]) -> It
 
 def _check_devices(
     table: Contents,
-    own: int,
+    server: int,
     report: DeviceReport,
     opened: Optional[Mapping[int, PhysicalDeviceId]],
 ) -> Iterator[Finding]:
     """Check that the server's devices are here, can be opened, and have these addresses."""
     present = {int(each.physical_id): each for each in report if each.physical_id is not None}
-    for index, device in enumerate(table.servers[own].devices):
+    for index, device in enumerate(table.servers[server].devices):
         if opened is not None and device.rank_id not in opened:
             continue
-        place = table.locate((own, index), "device_id")
+        place = table.locate((server, index), "device_id")
         here = present.get(int(device.device_id))
         if here is None:
             nodes = ", ".join(map(str, sorted(present))) or "no device"
@@ -235,10 +235,10 @@ def _check_devices(
             message += " ".join(here.notes)
             yield make_finding(ERROR, "hidden", place, message.strip())
         yield from _check_super_device_id(
-            table.locate((own, index), "super_device_id"), device, here, report
+            table.locate((server, index), "super_device_id"), device, here, report
         )
         if device.device_ip:
-            place = table.locate((own, index), "device_ip")
+            place = table.locate((server, index), "device_ip")
             is_used = _uses_device_addresses(table, here.family)
             yield from _check_address(place, device, here, report, is_used)
 

@@ -215,7 +215,7 @@ def _check_backups(table: Contents, severity: Optional[str]) -> _Findings:
             for address in dict.fromkeys(device.backup_device_ip):
                 place = table.locate((number, index), "backup_device_ip")
                 first = seen.setdefault(address, (number, index))
-                owner, own = owners.get(pack_address(address)), int(device.device_id)
+                owner, device_id = owners.get(pack_address(address)), int(device.device_id)
                 port, rule = device.backup_device_port, "backup owner"
                 if first != (number, index) or device.backup_device_ip.count(address) > 1:
                     other = table.locate(first, "backup_device_ip")
@@ -223,11 +223,11 @@ def _check_backups(table: Contents, severity: Optional[str]) -> _Findings:
                     rule = "backup twice"
                 elif owner is None:
                     continue
-                elif int(owner.device_id) == own:
+                elif int(owner.device_id) == device_id:
                     message = f"is {address}, an address of this very device; HCCL refuses that."
-                elif int(owner.device_id) != own ^ 1:
+                elif int(owner.device_id) != device_id ^ 1:
                     message = f"is {address} of device {owner.device_id}; HCCL takes that of the "
-                    message += f"other device of this NPU, {own ^ 1}."
+                    message += f"other device of this NPU, {device_id ^ 1}."
                 elif port is not None and port == owner.device_port:
                     place = table.locate((number, index), "backup_device_port")
                     message = f"is {port}, the device_port of device {owner.device_id}, whose "
@@ -347,8 +347,8 @@ def _check_ranks(table: Contents) -> _Findings:
     missing = [rank for rank in range(size) if rank not in counts]
     if missing:
         named = ", ".join(map(str, missing[:_MOST_RANKS_NAMED]))
-        left_out = len(missing) - _MOST_RANKS_NAMED
-        more = f" and {left_out:,} more" if left_out > 0 else ""
+        more_count = len(missing) - _MOST_RANKS_NAMED
+        more = f" and {more_count:,} more" if more_count > 0 else ""
         word = "rank" if len(missing) == 1 else "ranks"
         message = f"No device has {word} {named}{more}, and HCCL takes no gaps."
         yield make_finding(ERROR, "rank missing", "", message)
@@ -529,7 +529,7 @@ def _check_interfaces(table: Contents, family: Optional[str]) -> _Findings:
         sorted(int(device.device_id) for device in server.devices if device.device_ip)
         for server in servers
     ]
-    for index, (server, own) in enumerate(zip(servers, addressed)):
+    for index, (server, ids) in enumerate(zip(servers, addressed)):
         name = server.server_id
         if len(server.devices) != SERVER_DEVICES:
             continue
@@ -537,14 +537,14 @@ def _check_interfaces(table: Contents, family: Optional[str]) -> _Findings:
             message = f"is {name!r}; on a server with 8 devices HCCL refuses blanks at its ends."
             place, hint = f"server_list[{index}].server_id", f'Write "{trim(name)}".'
             yield make_finding(ERROR, "interfaces", place, message, hint)
-        elif family not in (None, A3) or len(own) == SERVER_DEVICES:
+        elif family not in (None, A3) or len(ids) == SERVER_DEVICES:
             continue  # on other products each missing address is an error
         elif server.host_ip is not None:
             continue  # it stands for the addresses of all devices
-        elif not own or table.size % len(own) or any(each and each != own for each in addressed):
-            known = ", ".join(map(str, own)) or "none"
+        elif not ids or table.size % len(ids) or any(each and each != ids for each in addressed):
+            named = ", ".join(map(str, ids)) or "none"
             message = (
-                f"has addresses for {known} of its 8 devices; outside a superpod HCCL takes those "
+                f"has addresses for {named} of its 8 devices; outside a superpod HCCL takes those "
                 "of all, or of the same 1, 2 or 4 in each server."
             )
             yield make_finding(ERROR, "interfaces", table.locate_server(index), message)

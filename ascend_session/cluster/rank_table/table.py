@@ -113,16 +113,16 @@ class RankTable(Contents):
             text, why = look_for_table(path)
             if text is not None:
                 return cls._parse(text, path, _check_name(path), family)
-            left = end - time.monotonic()
-            if left <= 0:
+            remaining_s = end - time.monotonic()
+            if remaining_s <= 0:
                 raise JobError(
                     f"{path}: {why}, and {seconds:g} s have passed.",
                     hint="Check the job's controller, which should fill it in. HCCL would wait "
                     "1800 s for it in silence.",
                 )
             if tell is not None:
-                tell(WaitProgress(left, why))
-            time.sleep(min(_PAUSE_S, left))
+                tell(WaitProgress(remaining_s, why))
+            time.sleep(min(_PAUSE_S, remaining_s))
 
     @classmethod
     def build(

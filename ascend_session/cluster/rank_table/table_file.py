@@ -186,7 +186,7 @@ def look_for_table(path: str) -> Tuple[Optional[str], str]:
     except UnfinishedError as error:
         return None, error.why
     status = table.get("status") if isinstance(table, dict) else None
-    is_known = isinstance(table, dict) and table.get("version", V1_0) in (V1_0, V1_2)
-    if not isinstance(status, str) or status == COMPLETED or not is_known:
+    is_supported = isinstance(table, dict) and table.get("version", V1_0) in (V1_0, V1_2)
+    if not isinstance(status, str) or status == COMPLETED or not is_supported:
         return text, ""
     return None, printable(f"its status is {status!r}")

@@ -263,7 +263,7 @@ def _split_items(text: object, separator: str) -> List[Tuple[str, str]]:
             raise UnusableError(
                 f"{item!r} is not of the form name:value" if text else "it is empty"
             )
-        if name in (known for known, _ in items):
+        if name in (each for each, _ in items):
             raise UnusableError(f"{name!r} is named twice")
         items.append((name, state))
     return items

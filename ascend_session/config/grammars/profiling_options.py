@@ -146,14 +146,14 @@ UNDESCRIBED: Dict[str, ProfilingMember] = {
     "sys_mem_serviceflow": ProfilingMember("on", "text that is not empty", bool),
     "optype": ProfilingMember("MatMul", "an operator type", lambda text: True),
 }
-_KNOWN = {**MEMBERS, **UNDESCRIBED}
+_ALL_MEMBERS = {**MEMBERS, **UNDESCRIBED}
 
 
 def find_member_fault(name: object, value: object) -> Optional[Tuple[str, Dict[str, Any]]]:
     """Return what is wrong with one member, in half a sentence, and an example; None if right."""
     if not isinstance(name, str):
         return f"{name!r} is not a member name (text is needed)", {"task_time": "on"}
-    member = _KNOWN.get(name)
+    member = _ALL_MEMBERS.get(name)
     if member is None:
         is_other_case = name.lower() in MEMBERS
         meant = name.lower() if is_other_case else did_you_mean(name, list(MEMBERS), near=0.8)
@@ -176,7 +176,8 @@ def find_member_fault(name: object, value: object) -> Optional[Tuple[str, Dict[s
 def _with_numbers(members: Mapping[Any, Any]) -> Dict[Any, Any]:
     """Convert digits to the number that they stand for."""
     read = dict(members)
-    for name in (name for name, member in _KNOWN.items() if member.is_number and name in read):
+    numbers = [name for name, member in _ALL_MEMBERS.items() if member.is_number]
+    for name in (name for name in numbers if name in read):
         if isinstance(read[name], str) and re.fullmatch("[1-9][0-9]{0,9}", read[name]):
             read[name] = int(read[name])
     return read
@@ -288,8 +289,8 @@ class ProfilingOptions:
         if not text:
             raise refused(text, "it is empty, which lets the adapter take its default", _EXAMPLE)
         members = profiling_members(text)
-        known: Dict[str, Any] = {k: v for k, v in members.items() if k in MEMBERS}
-        return cls(others={k: v for k, v in members.items() if k not in MEMBERS}, **known)
+        listed: Dict[str, Any] = {k: v for k, v in members.items() if k in MEMBERS}
+        return cls(others={k: v for k, v in members.items() if k not in MEMBERS}, **listed)
 
 
 _SCHEMA = {
@@ -298,7 +299,7 @@ _SCHEMA = {
         {
             "type": "object",
             "properties": {
-                **{name: member.schema for name, member in _KNOWN.items()},
+                **{name: member.schema for name, member in _ALL_MEMBERS.items()},
             },
             "additionalProperties": False,
         },

@@ -32,9 +32,9 @@ DEPRECATIONS = RuleBook()
 @source("guides/facts/former.md#former-releases; manual, NPURunConfig Options")
 def deprecated_options(entry: FlatOptions) -> RuleFindings:
     """Warn of deprecated options and name what replaces them."""
-    known = options_by_key(AdapterOptions)
+    options = options_by_key(AdapterOptions)
     for key in entry:
-        option = known.get(key)
+        option = options.get(key)
         if option is None or not option.deprecated:
             continue
         if key == "enable_data_pre_proc" and entry.get("iterations_per_loop", 1) > 1:
@@ -59,12 +59,12 @@ RULES_OF_OPENING: List[Rule] = [
 """The host rules when a system opens: files must exist by then."""
 
 
-def validate(values: Mapping[str, Any], *known: Mapping[str, Any]) -> None:
+def validate(values: Mapping[str, Any], *earlier: Mapping[str, Any]) -> None:
     """Apply all rules to flat values.
 
     Args:
         values: ``{vendor key: value}``.
-        known: Other such values; findings about them are not repeated.
+        earlier: Other such values; findings about them are not repeated.
 
     Raises:
         ConfigError: With every problem that refuses the configuration.
@@ -72,7 +72,7 @@ def validate(values: Mapping[str, Any], *known: Mapping[str, Any]) -> None:
     Warns:
         AscendConfigWarning: For each other finding, at the caller's line.
     """
-    reported = [finding for other in known for finding in apply_rules(RULES, FlatOptions(other))]
+    reported = [finding for other in earlier for finding in apply_rules(RULES, FlatOptions(other))]
     findings = apply_rules(RULES, FlatOptions(values))
     _report([finding for finding in findings if finding not in reported])
 
@@ -97,8 +97,8 @@ def validate_opening(
     Raises:
         ConfigError: With all problems at once.
     """
-    left_out = () if with_hccl else (variables.variables_of_hccl,)
-    rules = [rule for rule in RULES_OF_OPENING if rule.check not in left_out]
+    skipped = () if with_hccl else (variables.variables_of_hccl,)
+    rules = [rule for rule in RULES_OF_OPENING if rule.check not in skipped]
     _report(apply_rules(rules, FlatOptions(values, environ=environ)))
 
 

@@ -72,11 +72,11 @@ def customize_dtypes_without_effect(entry: FlatOptions) -> RuleFindings:
 
 def _accelerates_low_precision(view: AdapterView) -> bool:
     """Return whether there is nothing to accelerate; precision_mode_v2 counts first."""
-    if not view.own.get("experimental_accelerate_train_mode"):
+    if not view.entry.get("experimental_accelerate_train_mode"):
         return False
-    if "precision_mode_v2" in view.own:
-        return bool(view.own["precision_mode_v2"] != "origin")
-    return view.own.get("precision_mode", _FULL[0]) not in _FULL
+    if "precision_mode_v2" in view.entry:
+        return bool(view.entry["precision_mode_v2"] != "origin")
+    return view.entry.get("precision_mode", _FULL[0]) not in _FULL
 
 
 @RULES.add(
@@ -183,7 +183,7 @@ def optypelist_beyond_the_manual(entry: FlatOptions) -> RuleFindings:
 
 def _dumps_nowhere(view: AdapterView) -> bool:
     """Return whether CheckPath of npu_attrs.cc misses a required path."""
-    return any(map(view.is_on, DUMPS)) and "dump_path" not in view.own
+    return any(map(view.is_on, DUMPS)) and "dump_path" not in view.entry
 
 
 @RULES.add(

@@ -184,8 +184,8 @@ def dynamic_details_need_dynamic_input(entry: FlatOptions) -> RuleFindings:
 
 def _loops_while_lazy(view: AdapterView) -> bool:
     """Return whether lazy_recompile meets a loop; 32 bits of its count are read."""
-    is_lazy = view.own.get("dynamic_graph_execute_mode") == "lazy_recompile"
-    loops = to_int32(view.own.get("iterations_per_loop", 1))
+    is_lazy = view.entry.get("dynamic_graph_execute_mode") == "lazy_recompile"
+    loops = to_int32(view.entry.get("iterations_per_loop", 1))
     return view.is_on("dynamic_input") and is_lazy and loops > 1
 
 

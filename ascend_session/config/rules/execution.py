@@ -76,7 +76,7 @@ def frozen_variables_are_read_on_the_host(entry: FlatOptions) -> RuleFindings:
 
 def _offloads_in_part_only(view: AdapterView) -> bool:
     """Return whether there are pairs without mixed computing; empty text has none."""
-    return view.own.get("in_out_pair", "") != "" and not view.is_on("mix_compile_mode")
+    return view.entry.get("in_out_pair", "") != "" and not view.is_on("mix_compile_mode")
 
 
 @RULES.add(

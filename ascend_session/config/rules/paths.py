@@ -63,8 +63,8 @@ def _fails_as_directory(path: str) -> bool:
 
 
 def _cannot_dump(view: AdapterView) -> bool:
-    given = any(map(view.is_on, DUMPS)) and "dump_path" in view.own
-    return given and _fails_as_directory(view.own["dump_path"])
+    given = any(map(view.is_on, DUMPS)) and "dump_path" in view.entry
+    return given and _fails_as_directory(view.entry["dump_path"])
 
 
 @RULES.add(
@@ -93,7 +93,7 @@ def dump_directory(entry: FlatOptions) -> RuleFindings:
 
 def _cannot_tune(view: AdapterView) -> bool:
     is_tuning = view.tuning_mode() in MODES.values()
-    return is_tuning and _fails_as_directory(view.own.get("work_path", "./"))
+    return is_tuning and _fails_as_directory(view.entry.get("work_path", "./"))
 
 
 @RULES.add(

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Iterable, Optional, Tuple, Type
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
-from ascend_session.backends.tf_sessions import is_opening_own
+from ascend_session.backends.tf_sessions import is_opening_by_api
 from ascend_session.compat.signatures import keep_arguments, signature_of, with_signature
 from ascend_session.compat.tensorflow_names import RunConfig, tf
 from ascend_session.compat.vendor_modules import mirror
@@ -333,7 +333,7 @@ def decorator_tf_session(func: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a session's ``__init__`` to add an entry, unless this package's own API opens it."""
 
     def class_func_wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not is_opening_own():
+        if not is_opening_by_api():
             args, kwargs = set_npu_default_config(func, args, kwargs)
         return func(self, *args, **kwargs)
 
