@@ -81,6 +81,17 @@ def test_ranks_are_compared_each_with_its_own(tmp_path: Path) -> None:
     assert ended.output == "Step 2, rank 1: loss is 5.0 in A and 6.0 in B.\n"
 
 
+def test_ranks_of_which_one_ended_early_have_as_many_steps_as_that_one(tmp_path: Path) -> None:
+    for name, losses in (("a", [4.0, 5.0]), ("b", [4.0])):
+        write(tmp_path / f"{name}.jsonl", [3.0, 2.0], ranks=2, job=name)
+        write(tmp_path / f"{name}.rank1.jsonl", losses, ranks=2, job=name, rank=1)
+    ended = call(str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl"))
+    assert ended.exit_code == 1
+    assert ended.output == (
+        "All 1 recorded steps in common agree, in 2 values.\nA has 2 steps and B has 1.\n"
+    )
+
+
 def test_one_rank_and_two_are_compared_by_the_mean(tmp_path: Path) -> None:
     one = write(tmp_path / "one.jsonl", [3.0, 2.0])
     two = write(tmp_path / "two.jsonl", [2.0, 1.0], ranks=2, job="j")

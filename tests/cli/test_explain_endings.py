@@ -1,5 +1,6 @@
 """How jobs end: `explain` says it from the folder alone as their launcher did."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -308,3 +309,30 @@ def test_logs_of_other_programs_have_an_answer(
     assert shown.code == (1 if code is None else 0)
     cause = json.loads(shown.out)["cause"]
     assert (cause and (cause["code"], cause["line"])) == (code and (code, found))
+
+
+@pytest.mark.parametrize("own", ["a", "b"])
+def test_of_several_nodes_the_one_whose_own_rank_failed_explains_the_job(
+    call: Any, tmp_path: Path, own: str
+) -> None:
+    code = "import sys; sys.exit('no data')"
+    asked = LaunchConfig(
+        program="python", args=["-c", code], processes=1, backend="stub", show="none"
+    )
+    folder = tmp_path / "logs"
+    launch(dataclasses.replace(asked, log_dir=str(folder), job_id="job"))
+    for node in "abc":
+        made = folder / f"x.node_{'abc'.index(node)}"
+        shutil.copytree(str(folder / "job"), str(made))
+        values = json.loads((made / "result.json").read_text())
+        cause = values["attempts"][0]["cause"]
+        if node == "c":
+            values["code"], values["attempts"][0]["cause"] = 0, None
+        elif node != own:
+            cause.update(elsewhere=7, said="Rank 7 is the reason, on another node.")
+        (made / "result.json").write_text(json.dumps(values))
+    shutil.rmtree(str(folder / "job"))
+    cause = json.loads(call("explain", "--json", str(folder)).out)["cause"]
+    assert cause["said"].endswith("no data.")
+    shown = call("explain", str(folder)).out
+    assert shown.index("no data.") < shown.index("Rank 7 is the reason")

@@ -10,11 +10,12 @@ import pytest
 
 from ascend_session import AscendConfig, AscendConfigWarning, ConfigError
 from ascend_session.audit.scripts import audit_bytes
+from ascend_session.compat.effects import describe_options
 from ascend_session.compat.verdicts import EntryVerdict, judge_entry, key_of
 from ascend_session.config.ends import Stage
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
-from ascend_session.findings import ERROR
+from ascend_session.findings import DIFFERS, ERROR, WARNING, Finding
 from tests.config.protos import OFF, add, base, config_pb2
 
 SAMPLE = Path(__file__).parents[1] / "config" / "data" / "verdicts_sample.jsonl"
@@ -489,6 +490,34 @@ def judged_together(*entries: Dict[str, Any]) -> EntryVerdict:
     for entry in entries:
         add(proto, "NpuOptimizer", {key: typed(value) for key, value in entry.items()})
     return judge_entry(proto, PROGRESS)
+
+
+def test_what_is_wrong_in_both_of_two_entries_is_said_once() -> None:
+    wrong = {"precision_mod": ("s", b"x"), "op_debug_level": ("i", 9)}
+    once, twice = base(**wrong), base(**wrong)
+    add(twice, "NpuOptimizer", wrong)
+    found = [judge_entry(proto, {}) for proto in (once, twice)]
+    assert "has no key 'precision_mod'" in said(found[0].ignored)
+    assert "2 entries" in str(found[1].ignored[0])
+    assert said(found[1].ignored[1:]) == said(found[0].ignored)
+    assert said(found[1].refused) == said(found[0].refused)
+
+
+def test_of_several_findings_about_an_option_the_one_that_weighs_most_is_said() -> None:
+    def find(words: str, severity: str = WARNING, effect: Any = None) -> Finding:
+        return Finding(severity, words, option="precision_mode")._replace(effect=effect)
+
+    def effect_of(**findings: Any) -> Tuple[str, str]:
+        verdict = EntryVerdict(written={"precision_mode": "x"}, **findings)
+        [option] = describe_options(verdict)
+        return option.effect, option.why
+
+    late, first, second = find("late."), find("first."), find("second.", effect=DIFFERS)
+    assert effect_of(late=[late], ignored=[first, second]) == ("warning", "late.")
+    assert effect_of(ignored=[first, second]) == ("warning", "first.")
+    assert effect_of(ignored=[second, first]) == (DIFFERS, "second.")
+    refused = [find("ends.", ERROR), find("ends, too.", ERROR)]
+    assert effect_of(late=[late], ignored=[second], refused=refused) == ("refused", "ends.")
 
 
 def test_of_two_entries_the_last_value_of_each_option_holds() -> None:

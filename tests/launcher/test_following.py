@@ -118,6 +118,20 @@ def test_who_writes_while_the_terminal_takes_nothing_is_known(tmp_path: Path) ->
         shown.begin()
 
 
+def test_how_long_a_rank_has_written_is_known(tmp_path: Path) -> None:
+    code = "import os\nfor line in b'one two three'.split():\n    os.write(1, line); os.read(0, 1)"
+    with Shown().begin() as shown, Job(shown, [code], tmp_path) as job:
+        seen = []
+        for line in (b"one", b"onetwo", b"onetwothree"):
+            wait_until(lambda: getattr(job.output.latest(0), "text", b"") == line)  # noqa: B023
+            seen.append(job.output.latest(0))
+            job.programs[0].stdin.write(b"x")
+            job.programs[0].stdin.flush()
+        times = [(each.began, each.time) for each in seen if each is not None]
+        assert len({began for began, _ in times}) == 1
+        assert times[0][0] <= times[0][1] < times[1][1] < times[2][1]
+
+
 def test_a_quiet_rank_is_not_behind_all_that_a_flooding_one_has_written(tmp_path: Path) -> None:
     with Shown() as shown, Job(shown, [_FLOOD, "print('quiet')"], tmp_path) as job:
         for program in job.programs:
@@ -233,6 +247,16 @@ def test_lines_from_before_a_failure_are_shown_however_slow_the_terminal_is(tmp_
         assert b"after" not in text
 
 
+def test_of_a_line_that_a_failure_cuts_no_part_is_shown_later(tmp_path: Path) -> None:
+    code = "import os\nos.write(1, b'half a '); os.read(0, 1); os.write(1, b'line\\nafter\\n')"
+    with Shown().begin() as shown:
+        with Job(shown, ["", code], tmp_path) as job:
+            wait_until(lambda: getattr(job.output.latest(1), "text", b"") == b"half a ")
+            write_record(ValueError("no data"), job.ranks[0].folder, ends_program=True)
+            job.programs[1].communicate(b"x")
+        assert b"[1]" not in shown.text()
+
+
 def test_a_log_file_that_was_copied_and_truncated_goes_on_at_its_beginning(tmp_path: Path) -> None:
     code = "import os\nos.write(1, b'one\\n' * 9)\nos.read(0, 1)\nos.write(1, b'two\\n')"
     with Shown().begin() as shown:
@@ -246,6 +270,21 @@ def test_a_log_file_that_was_copied_and_truncated_goes_on_at_its_beginning(tmp_p
     assert text.count(b"[0] two\n") == 1
     (said,) = shown.troubles
     assert f"{job.log(0)} was truncated" in said
+
+
+def test_what_is_in_a_truncated_log_file_after_a_failure_was_not_there_before(
+    tmp_path: Path,
+) -> None:
+    code = "import os\nos.write(1, b'before\\n' * 9)\nos.read(0, 1)\nos.write(1, b'after\\n')"
+    with Shown().begin() as shown:
+        with Job(shown, ["", code], tmp_path) as job:
+            wait_until(lambda: b"".join(shown._got).count(b"before") == 9)
+            write_record(ValueError("no data"), job.ranks[0].folder, ends_program=True)
+            os.truncate(str(job.log(1)), 0)
+            job.programs[1].communicate(b"x")
+        text = shown.text()
+    assert text.count(b"[1] before\n") == 9
+    assert b"after" not in text
 
 
 def test_a_hole_in_a_log_file_is_passed_over(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ import pytest
 from ascend_session.cluster.kubernetes import MOUNTED
 from ascend_session.cluster.schedulers import CHOICE, IDENTITY_VARIABLES
 from ascend_session.cluster.variables import RENDEZVOUS
-from ascend_session.errors import AscendError, ConfigError, JobError
+from ascend_session.errors import AscendError, ConfigError, DeviceError, JobError
 from ascend_session.launcher.plan.plan import Plan
+from tests.fake_host import a2_chips, npu_smi_answers
 from tests.launcher.jobs import Bench, bench
 from tests.schedulers.situations import recorded
 
@@ -77,6 +78,22 @@ def test_folders_and_names_are_those_of_the_whole_job(bench: Bench) -> None:
         f"The 2 nodes are rehearsed on this machine, {socket.gethostname()}: on the stub, "
         "launchers of other machines cannot join.",
     )
+
+
+def test_both_halves_of_an_a2_have_the_same_devices_only_in_a_job_on_one_server(
+    bench: Bench,
+) -> None:
+    bench.nodes(range(16))
+    bench.host.npu_smi(npu_smi_answers("910B", a2_chips(16)))
+    own = {device: f"192.168.1.{device + 1}" for device in (0, 1, 8)}
+    for others in ({}, {"192.0.2.202": {0: "192.168.2.1"}}):
+        bench.table.write_text(table({socket.gethostname(): own, **others}))
+        if others:
+            made = bench.with_table(nnodes=2, node_rank=0)
+            assert [int(rank.device_id) for rank in made.ranks] == [0, 1, 8]
+        else:
+            with pytest.raises(DeviceError, match=r"n and n \+ 8"):
+                bench.with_table(devices="0,1,8")
 
 
 def test_a_rank_that_no_node_has_cannot_be_shown(bench: Bench) -> None:

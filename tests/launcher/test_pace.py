@@ -7,7 +7,10 @@ from typing import Any, Dict, List, Optional
 import pytest
 
 from ascend_session import LaunchResult
+from ascend_session.launcher.job.attempt import Pace
+from ascend_session.launcher.verdict.pace import describe_pace, measure_pace
 from tests.launched import launched
+from tests.launcher.situations import Situation
 
 # The first argument is what the ranks do.
 _SCRIPT = """
@@ -114,3 +117,27 @@ def test_nothing_is_said_where_too_little_is_known(tmp_path: Path, how: str) -> 
 def test_independent_ranks_have_no_pace_in_common(tmp_path: Path) -> None:
     result = _train(tmp_path, "by hand", independent=True)
     assert _lines(result) == []
+
+
+def _pace_of_script(folder: Path, *samples: float) -> Optional[Pace]:
+    """Measure the pace of a script that has started ranks, which trained on so many samples."""
+    made = Situation(folder, 1)
+    for rank, own in enumerate(samples):
+        state = {"kind": "state", "pid": 7 + rank, "rank": rank, "state": "open", "error": ""}
+        made.attempt.reports.note(0, 7 + rank, {**state, "time": 1.0, "waits": []})
+        pace = {"first_step_s": 1.0 + rank, "steps": 10, "seconds": 5.0 + rank, "samples": own}
+        step = {"kind": "step", "step": 11, "total": None, "time": 9.0, "pace": pace}
+        made.attempt.reports.note(0, 7 + rank, step)
+    return measure_pace(made.plan, made.attempt)
+
+
+def test_the_ranks_of_a_script_are_counted_each_by_its_own_number(tmp_path: Path) -> None:
+    pace = _pace_of_script(tmp_path, 80.0, 160.0, 240.0)
+    assert pace is not None
+    assert (pace.sample_ranks, pace.has_all_samples) == ((0, 1, 2), True)
+    # All make the steps together, at the rate of the fastest; the first step is the longest.
+    assert (pace.steps_per_s, pace.samples_per_s, pace.first_step_s) == (2.0, 96.0, 3.0)
+    some = _pace_of_script(tmp_path / "some", 0.0, 160.0, 240.0)
+    assert some is not None
+    assert (some.sample_ranks, some.has_all_samples) == ((1, 2), False)
+    assert describe_pace(some).endswith("80 samples/s of ranks 1-2 over 10 steps")

@@ -1,10 +1,11 @@
 """When the guardian reads what ranks report, and what it passes on."""
 
 from pathlib import Path
-from typing import Any, List
+from typing import Any, List, Optional
 
 from ascend_session.launcher.events import Event
 from ascend_session.launcher.job.events import Ended, Reported
+from ascend_session.launcher.job.reports import NotFinite, Reports
 from tests.launcher.supervised import job
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -58,3 +59,21 @@ else:
     run = job(tmp_path, code, ranks=2, on_event=note)
     assert run.statuses == [0, 0]
     assert _reported(run.events) == [(0, 1), (0, 2)]
+
+
+def test_a_second_process_of_a_rank_does_not_take_back_what_the_first_has_reported() -> None:
+    reports = Reports()
+
+    def see(pid: int, step: Optional[int]) -> None:
+        values = {"step": step, "variable": "w", "is_own": True}
+        reports.note(3, pid, {"kind": "not_finite", **values})
+
+    see(7, 5)
+    see(7, 6)  # the first one counts
+    see(8, 2)
+    see(8, None)
+    assert reports.not_finite == {3: NotFinite(7, 5, "w", True)}
+    see(7, None)
+    assert reports.not_finite == {}
+    see(7, 9)
+    assert reports.not_finite == {3: NotFinite(7, 9, "w", True)}

@@ -10,7 +10,14 @@ from typing import Any, Dict
 
 import pytest
 
-from ascend_session import launch
+from ascend_session import LaunchConfig, launch
+from ascend_session.launcher.job.reports import Reports
+from ascend_session.launcher.plan.plan import plan_job
+from ascend_session.launcher.verdict.result import (
+    begin_result,
+    format_result,
+    write_result_of_killed,
+)
 from tests.launcher.nodes import Node
 from tests.launcher.supervised import PATIENCE, Gate, config
 from tests.waiting import wait_until
@@ -113,6 +120,46 @@ while True:
     assert attempt["ranks"][1]["status"] == -signal.SIGTERM
     assert all(rank["pid"] and rank["started"] for rank in attempt["ranks"])
     assert {*values} == {*launch(config(tmp_path / "other", "", 1)).as_dict()}
+
+
+def test_of_a_killed_launcher_of_a_later_node_it_has_what_became_of_its_own_ranks(
+    tmp_path: Path,
+) -> None:
+    asked: Dict[str, Any] = {"processes": 4, "nnodes": 2, "node_rank": 1, "set": {"aoe_mode": "2"}}
+    asked.update(program="/bin/sh", backend="stub", log_dir=str(tmp_path))
+    plan = plan_job(LaunchConfig(**asked), dict(os.environ))
+    reports = Reports()
+    for rank in (0, 4, 5):  # the first one here counts
+        options = [["aoe_mode", "2", f"of rank {rank}"]]
+        reports.note(rank, 100 + rank, {"kind": "replaced", "options": options})
+    events = [
+        *(("start", rank, 100 + rank, 1.0) for rank in (4, 5, 6)),
+        ("not_started", 7, "started", 2, "No such file or directory", 2.0),
+        ("exit", 4, 0, 3.0),
+        ("exit", 5, 3, 4.0),
+        ("stopping", "failure", 5.0),
+        ("exit", 6, -signal.SIGTERM, 6.0),
+        ("left_behind", ("7 sleep",), 7.0),
+        ("over", ("8 sleep",), 9.0),
+    ]
+    folders = [rank.folder for rank in plan.ranks]
+    os.makedirs(os.path.dirname(plan.folder))
+    text = format_result(begin_result(plan, (), 0.5))
+    write_result_of_killed(text, folders, events, reports)
+    path = os.path.join(os.path.dirname(plan.folder), "result.json")
+    values = json.loads(Path(path).read_text())
+    assert values["replaced"] == [["aoe_mode", "2", "of rank 4"]]
+    (attempt,) = values["attempts"]
+    assert [attempt[name] for name in ("swept", "left", "ended")] == [["7 sleep"], ["8 sleep"], 9.0]
+    names = ("rank", "outcome", "pid", "status", "started", "ended")
+    assert [[rank[name] for name in names] for rank in attempt["ranks"]] == [
+        [4, "succeeded", 104, 0, 1.0, 3.0],
+        [5, "failed", 105, 3, 1.0, 4.0],
+        [6, "stopped", 106, -signal.SIGTERM, 1.0, 6.0],
+        [7, "not started", None, None, None, 2.0],
+    ]
+    trouble = "Rank 7 could not be started: No such file or directory."
+    assert attempt["ranks"][3]["trouble"] == trouble
 
 
 def test_one_that_cannot_be_written_is_a_note(tmp_path: Path) -> None:

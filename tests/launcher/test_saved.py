@@ -69,6 +69,22 @@ def test_one_that_was_moved_has_the_paths_of_today(job: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("more", ["", "/", "/train.py", ":7", ", and more"])
+@pytest.mark.parametrize("other", [".old", "-2", "_2", "2"])
+def test_folders_with_names_that_begin_alike_were_not_moved(
+    job: Path, more: str, other: str
+) -> None:
+    before = ""
+
+    def add(values: Dict[str, Any]) -> None:
+        nonlocal before
+        before = os.path.dirname(values["attempts"][0]["folder"])
+        values["notes"] = [f"See {before}{other}{more} and {before}{more}"]
+
+    _change(job, add)
+    assert _find(job).result.notes == (f"See {before}{other}{more} and {job}{more}",)
+
+
 @pytest.mark.parametrize("code", [_FAILS, _NOTES_STEPS, _NOTES_STEPS + _FAILS])
 def test_the_result_is_read_as_it_was_written(tmp_path: Path, code: str) -> None:
     result = launch(config(tmp_path, code, 2))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import psutil
+import pytest
 
 from ascend_session.backends import backend_class
 from ascend_session.launcher.job.activity import Processes, Steps, list_family
@@ -206,12 +207,20 @@ sys.stdin.read()
         assert "threads: 2." in report[1]
 
 
-def test_what_an_ended_child_once_used_is_no_use_now(tmp_path: Path) -> None:
-    code = """
+@pytest.mark.parametrize("is_deep", [False, True], ids=["child", "child of a child"])
+def test_what_an_ended_child_once_used_is_no_use_now(tmp_path: Path, is_deep: bool) -> None:
+    use = "while time.process_time() < 0.6: pass"
+    code = f"""
 import os, signal, sys, time
 child = os.fork()
 if not child:
-    while time.process_time() < 0.6: pass
+    if {is_deep} and not os.fork():
+        {use}
+        os._exit(0)
+    if {is_deep}:
+        os.wait()
+    else:
+        {use}
     print("done", flush=True)
     signal.pause()
 print(child, flush=True)
@@ -303,6 +312,14 @@ def test_looks_are_rare_and_an_early_one_does_nothing(tmp_path: Path) -> None:
         for _ in range(1000):
             assert complete(ranks.watch.look(ranks.alive)) is None
         assert time.process_time() - before < 10  # a real look at each would take longer
+
+
+def test_logs_of_a_file_server_with_a_fast_clock_do_not_hide_a_stall(tmp_path: Path) -> None:
+    with Ranks(tmp_path, [_python(f"print('here', flush=True); {_HANG}")]) as ranks:
+        ranks.ready()
+        tomorrow = time.time() + 86_400
+        os.utime(ranks.plan.ranks[0].stdout, (tomorrow, tomorrow))
+        assert ranks.report(within=30)
 
 
 # Stacks

@@ -92,6 +92,15 @@ def test_who_ended_before_others_timed_out_is_no_success(tmp_path: Path) -> None
     assert [rank.outcome for rank in ranks] == ["failed", "failed", Outcome.LEFT]
 
 
+def test_who_ended_after_others_timed_out_is_a_success(tmp_path: Path) -> None:
+    made = Situation(tmp_path, 4).ended(2, 0, 12.5).ended(3, 0, 11.5).wrote(0, NO_ANSWER)
+    ranks, cause = made.ended(0, -6, 12.0).ended(1, -6, 14.0).wrote(1, NO_ANSWER).judged()
+    assert cause is not None
+    assert (cause.rank, cause.left) == (0, (3,))
+    assert cause.said.endswith(" Rank 3 had exited with code 0 before that.")
+    assert [rank.outcome for rank in ranks] == ["failed", "failed", "succeeded", Outcome.LEFT]
+
+
 def test_the_summary_calls_no_rank_stopped_because_its_victim_failed(tmp_path: Path) -> None:
     sentence = (
         "The job cannot continue: rank 0 and rank 1 have left, but rank 3 waits for them in x."

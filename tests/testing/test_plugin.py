@@ -32,6 +32,11 @@ def test_skipped():
     pytest.skip("not today")
 
 @pytest.mark.ranks(2)
+def test_skipped_by_one_of_them():
+    if os.environ["RANK_ID"] == "1":
+        pytest.skip("only here")
+
+@pytest.mark.ranks(2)
 @pytest.mark.xfail(strict=True, reason="known")
 def test_known():
     assert os.environ["RANK_ID"] == "7"
@@ -58,6 +63,7 @@ class Case(unittest.TestCase):
 """
 FAILING = """
 import os
+import signal
 import time
 import unittest
 import pytest
@@ -70,6 +76,18 @@ def test_fails():
         time.sleep(600)
     left = 3
     assert left == 4
+
+@pytest.mark.ranks(2)
+def test_fails_because_of_another(tmp_path):
+    if os.environ["RANK_ID"] == "0":
+        def fail(number, frame):
+            raise ValueError("stopped by %d" % number)
+        signal.signal(signal.SIGTERM, fail)
+        (tmp_path / "ready").touch()
+        signal.pause()
+    while not (tmp_path / "ready").exists():
+        time.sleep(0.01)
+    raise KeyError("the first of two failures")
 
 @pytest.mark.ranks(2, timeout=8)
 def test_hangs():
@@ -117,24 +135,26 @@ def run_pytest(tmp_path):
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]])
 def test_tests_run_in_ranks_with_their_fixtures(run_pytest, workers, monkeypatch):
-    monkeypatch.setenv("RANK_ID", "6")
-    monkeypatch.delenv("RANK_ID")
+    for name, value in {"RANK_ID": "6", "RANK_TABLE_FILE": "/none", "JOB_ID": "another"}.items():
+        monkeypatch.setenv(name, value)  # as below a scheduler
     done = run_pytest(PASSING, *workers)
-    assert "6 passed, 2 skipped, 1 xfailed" in done.stdout, done.stdout
+    assert "7 passed, 2 skipped, 1 xfailed" in done.stdout, done.stdout
     assert "not today" in done.stdout
     assert "nor this" in done.stdout
+    assert "only here" not in done.stdout
     assert done.returncode == 0
 
 
 def test_a_test_fails_as_it_did_in_a_rank(run_pytest, tf):
     done = run_pytest(FAILING)
-    assert "5 failed, 2 passed" in done.stdout, done.stdout
+    assert "6 failed, 2 passed" in done.stdout, done.stdout
     assert "1 error" in done.stdout
     for said in (
         "rank 1 of 2:",
         "assert 3 == 4",
         "'left' != 'right'",
         "said by a rank",
+        "the first of two failures",
         "did not all return within 8 s",
         "time.sleep(600)",
         "exited with code 5",
@@ -142,6 +162,7 @@ def test_a_test_fails_as_it_did_in_a_rank(run_pytest, tf):
         "The test left a system open",
     ):
         assert said in done.stdout, said
+    assert "stopped by 15" not in done.stdout
     assert "test_after_it" not in done.stdout
 
 

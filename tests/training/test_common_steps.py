@@ -32,6 +32,13 @@ def test_one_rank_gets_its_own_number(ascend_stub: None) -> None:
         assert common_steps(7) == 7
 
 
+def test_a_rank_without_data_and_one_with_the_most_are_asked_as_well(ascend_stub: None) -> None:
+    with ascend_system():
+        assert [common_steps(n) for n in (0, 2**31 - 1)] == [0, 2**31 - 1]
+        with pytest.raises(ConfigError, match="n=2147483648 must be 0 to 2147483647"):
+            common_steps(2**31)
+
+
 def test_what_is_no_number_of_steps_is_refused(ascend_stub: None) -> None:
     with ascend_system():
         with pytest.raises(TypeError, match="must be an int"):

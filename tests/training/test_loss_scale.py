@@ -1,6 +1,7 @@
 """Loss scale managers: limits, and how the scale moves, compared with the vendor's rules."""
 
 import random
+import warnings
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, List, Tuple
@@ -10,6 +11,7 @@ import pytest
 
 from ascend_session import ConfigError
 from ascend_session.training import (
+    DistributedOptimizer,
     ExponentialUpdateLossScaleManager,
     FixedLossScaleManager,
     LossScaleManager,
@@ -170,3 +172,28 @@ def test_numbers_may_be_of_other_types_than_pythons(tf: Any, kind: Any) -> None:
     assert tf.get_static_value(fixed) == 8
     manager = ExponentialUpdateLossScaleManager(kind(8), kind(1), kind(1), kind(2), kind(1))
     assert run(tf, manager, [True]) == [(16, 0, 0)]
+
+
+def _warn_about(tf: Any, scale: float, finite: List[bool]) -> List[str]:
+    """Train steps of which some overflow, and return what is warned of."""
+    weight = tf.get_variable("weight", initializer=1.0)
+    factor = tf.placeholder(tf.float32, [])
+    own = tf.train.GradientDescentOptimizer(0.0)
+    manager = FixedLossScaleManager(scale)
+    train = DistributedOptimizer(own, manager).minimize(weight * factor)
+    with warnings.catch_warnings(record=True) as seen, tf.Session() as sess:
+        warnings.simplefilter("always")
+        sess.run(tf.global_variables_initializer())
+        for is_finite in finite:
+            sess.run(train, {factor: 1.0 if is_finite else np.inf})
+    return [str(each.message) for each in seen if "skipped" in str(each.message)]
+
+
+def test_overflows_now_and_then_are_never_warned_of(tf: Any) -> None:
+    assert _warn_about(tf, 1.0, ([False] * 9 + [True]) * 14) == []
+
+
+@pytest.mark.parametrize(("scale", "most"), [(1.0, 10), (2.0, 100)])
+def test_overflows_in_a_row_are_warned_of_once(tf: Any, scale: float, most: int) -> None:
+    (text,) = _warn_about(tf, scale, [False, True, *[False] * most, True, *[False] * most])
+    assert text.startswith(f"The last {most} steps were skipped, because gradients were not finite")

@@ -1,5 +1,8 @@
 """Steps that a rank notes: what the launcher hears of them, and which time counts for the pace."""
 
+import os
+import signal
+import threading
 import time
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional
@@ -116,14 +119,17 @@ def _pace(
 
 def test_the_launcher_hears_of_steps_twice_a_second_and_of_the_last_one(rank: Rank) -> None:
     heard = []
-    for step in range(98, 101):
-        rank.step(np.int64(step), of=100)
+    for step in range(95, 101):
+        rank.run(0.2)
+        note_step(np.int64(step), of=100)
         heard.append([(each["step"], each["total"], each["time"]) for each in rank.hear()])
-        rank.clock.let_pass(0.1)
     assert heard == [
-        [(98, 100, pytest.approx(100.25))],
+        [(95, 100, pytest.approx(100.2))],
         [],
-        [(100, 100, pytest.approx(100.95))],
+        [],
+        [(98, 100, pytest.approx(100.8))],
+        [],
+        [(100, 100, pytest.approx(101.2))],
     ]
     rank.clock.let_pass(1)
     note_step(107)
@@ -196,6 +202,42 @@ def test_of_a_script_that_notes_each_tenth_step_the_first_one_is_not_known(rank:
         if number % 10 == 0:
             note_step(number)
     assert rank.end() == _pace(30, 30 * _STEP_S, first_step_s=None)
+
+
+def test_a_step_with_fewer_runs_than_most_counts_and_one_with_more_does_not(rank: Rank) -> None:
+    for step in range(1, 14):
+        for _ in range(1 if step in (3, 9) else 3 if step == 6 else 2):
+            rank.run()
+        note_step(step)
+    assert rank.end() == _pace(11, 9 * 2 * _STEP_S + 2 * _STEP_S, first_step_s=2 * _STEP_S)
+
+
+def test_a_process_that_is_forked_while_a_thread_notes_a_step_can_note_its_own(
+    rank: Rank, monkeypatch: Any
+) -> None:
+    rank.step(1)
+    is_noting, may_go_on = threading.Event(), threading.Event()
+    note_in_thread = threading.Thread(target=lambda: note_step(2))
+
+    def wait_in_thread() -> float:
+        if threading.current_thread() is note_in_thread:
+            is_noting.set()
+            may_go_on.wait(60)
+        return rank.clock()
+
+    monkeypatch.setattr(time, "monotonic", wait_in_thread)
+    note_in_thread.start()
+    assert is_noting.wait(60)
+    child = os.fork()
+    if not child:
+        signal.alarm(60)  # ends a child that waits for a thread which it has not
+        note_step(7)
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    may_go_on.set()
+    note_in_thread.join(60)
+    assert status == 0
+    assert [each["step"] for each in rank.hear()][-1] == 7
 
 
 def test_a_second_training_begins_anew_and_adds_its_steps(rank: Rank) -> None:

@@ -45,3 +45,18 @@ def expected_to_fail():
     except ConfigError as error:
         print(error)
     return "text".replace("a", "b"), os.path.replace(precison_mode="x")
+
+
+def not_expected_to_fail():
+    try:
+        import settings
+    except ImportError:
+        settings = AscendConfig(aoe_mode="7")  # expect: value-not-allowed
+    else:
+        AscendConfig(aoe_mode="8")  # expect: value-not-allowed
+    finally:
+        AscendConfig(aoe_mode="9")  # expect: value-not-allowed
+    try:
+        return AscendConfig(aoe_mode="7").replace(graph_run_mode=1), settings  # expect: value-not-allowed
+    finally:
+        print("nobody catches it")

@@ -99,6 +99,16 @@ def test_nan_equals_nan_but_nothing_else() -> None:
     assert compared([{"w": [2e30, 1.0]}, {"w": [1e30, 1.0]}]).is_one_model is False
 
 
+def test_where_in_a_large_variable_a_nan_is_makes_a_difference() -> None:
+    values = np.zeros(1 << 20, np.float32)
+    places = [3, 4, 3 + (1 << 12), 3 + (1 << 18), 3 + (1 << 19)]  # in one row, another, and a block
+    for place in places:
+        first, second = values.copy(), values.copy()
+        first[3], second[place] = float("nan"), float("nan")
+        is_one_model = compared([{"w": first}, {"w": second}]).is_one_model
+        assert (place, is_one_model) == (place, place == 3)
+
+
 def test_other_variables_in_the_beginning_are_a_note_whatever_the_end_is() -> None:
     ends = [{"w": VALUES}] * 4
     begins = [{"w": [rank % 2], "b": [rank], "c": [rank], "d": [rank]} for rank in range(4)]
@@ -169,6 +179,16 @@ def test_variables_of_a_forgotten_optimizer_are_a_note(is_different: bool) -> No
     assert [note.partition(":")[0] for note in found.notes] == ["`d`"] * is_different
 
 
+def test_a_variable_that_not_all_of_its_ranks_report_proves_no_model() -> None:
+    reports = {rank: report_of(averaged=[variable("w", [1.0], range(3))]) for rank in range(3)}
+    assert compare_models(reports, 3, True, ADVICE).is_one_model is True
+    reports[2] = report_of()
+    assert compare_models(reports, 3, True, ADVICE) == ModelComparison(None, None, ())
+    # Those that do report it may differ all the same.
+    reports[1] = report_of(averaged=[variable("w", [2.0], range(3))])
+    assert compare_models(reports, 3, True, ADVICE).is_one_model is False
+
+
 def test_a_report_of_any_size_passes_in_messages_of_limited_size() -> None:
     sent = report_of(
         begun=[variable(f"{'long/' * 100}{number}", [1.0], range(64)) for number in range(500)],
@@ -182,6 +202,15 @@ def test_a_report_of_any_size_passes_in_messages_of_limited_size() -> None:
     assert max(map(len, messages)) < LARGEST
     for part in ("begun", "averaged", "separate"):
         assert getattr(received, part) == getattr(sent, part)
+
+
+def test_a_name_longer_than_a_message_is_cut() -> None:
+    received = RankReport()
+    name = "x" * (LARGEST + 1)
+    for message in report_of(averaged=[variable(name, [1.0], (0, 1))]).encode():
+        assert len(message) < LARGEST
+        received.add(decode(message)[0])
+    assert [each.name for each in received.averaged] == ["x" * 1000]
 
 
 def test_a_rank_that_reports_nothing_is_one_of_those_that_may_train() -> None:
