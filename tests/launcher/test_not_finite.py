@@ -2,6 +2,7 @@
 nothing."""
 
 from pathlib import Path
+from typing import Callable
 
 import pytest
 
@@ -88,13 +89,19 @@ _SKIPPED = "steps were skipped, because gradients were not finite; the loss scal
 _PROGRAMS = {"own": _OWN, "vendor": _VENDOR}
 
 
-def run(
-    folder: Path, api: str, how: str, size: int = 2, who: int = 1, begin: int = 3
-) -> LaunchResult:
+Train = Callable[..., LaunchResult]
+
+
+@pytest.fixture
+def train(tmp_path: Path, forking_python: str) -> Train:
     """Launch a script whose rank ``who`` has a batch with an overflow in step ``begin``."""
-    (folder / "train.py").write_text(_PROGRAMS[api])
-    args = (how, str(who), str(begin))
-    return launched("", size, folder, script=str(folder / "train.py"), args=args)
+
+    def train(api: str, how: str, size: int = 2, who: int = 1, begin: int = 3) -> LaunchResult:
+        script, args = tmp_path / "train.py", (how, str(who), str(begin))
+        script.write_text(_PROGRAMS[api])
+        return launched(str(script), size, tmp_path, python=forking_python, args=args)
+
+    return train
 
 
 def written(result: LaunchResult) -> str:
@@ -103,9 +110,9 @@ def written(result: LaunchResult) -> str:
 
 @pytest.mark.parametrize("api", list(_PROGRAMS))
 def test_a_failure_names_who_brought_the_first_numbers_that_are_not_finite(
-    tmp_path: Path, api: str
+    train: Train, api: str
 ) -> None:
-    result = run(tmp_path, api, "fails of it")
+    result = train(api, "fails of it")
     assert result.cause is not None
     assert result.cause.said.startswith("All 2 ranks raised ValueError: the weights are NaN. ")
     assert _FIRST in result.cause.said
@@ -117,24 +124,24 @@ def test_a_failure_names_who_brought_the_first_numbers_that_are_not_finite(
     [("raises alike", "All 4 ranks raised "), ("raises alone", "Rank 2 raised ")],
 )
 def test_an_exception_of_all_ranks_is_not_that_of_one(
-    tmp_path: Path, how: str, beginning: str
+    train: Train, how: str, beginning: str
 ) -> None:
-    result = run(tmp_path, "own", how, 4, who=2)
+    result = train("own", how, 4, who=2)
     assert result.cause is not None
     assert result.cause.said.startswith(f"{beginning}ValueError: no such folder: data")
 
 
-def test_a_fixed_loss_scale_that_skips_a_hundred_steps_is_warned_of_once(tmp_path: Path) -> None:
-    result = run(tmp_path, "own", "skips with a fixed scale")
+def test_a_fixed_loss_scale_that_skips_a_hundred_steps_is_warned_of_once(train: Train) -> None:
+    result = train("own", "skips with a fixed scale")
     assert result.code == 0
     assert written(result).count(_FIXED) == 1
 
 
 @pytest.mark.parametrize("api", list(_PROGRAMS))
 def test_a_loss_scale_at_its_minimum_that_skips_each_step_is_warned_of_once(
-    tmp_path: Path, api: str
+    train: Train, api: str
 ) -> None:
-    result = run(tmp_path, api, "skips")
+    result = train(api, "skips")
     assert result.code == 0
     assert written(result).count(_SKIPPED) == 1
 
@@ -143,15 +150,15 @@ def test_a_loss_scale_at_its_minimum_that_skips_each_step_is_warned_of_once(
     ("api", "how"), [("own", "masked"), ("own", "skips once"), ("vendor", "skips once")]
 )
 def test_overflows_that_a_script_handles_are_not_spoken_of(
-    tmp_path: Path, api: str, how: str
+    train: Train, api: str, how: str
 ) -> None:
-    result = run(tmp_path, api, how)
+    result = train(api, how)
     assert result.code == 0
     assert "not finite" not in written(result)
     assert result.notes == ()
 
 
-def test_a_later_failure_does_not_blame_a_masked_overflow(tmp_path: Path) -> None:
-    result = run(tmp_path, "own", "masked, then another failure")
+def test_a_later_failure_does_not_blame_a_masked_overflow(train: Train) -> None:
+    result = train("own", "masked, then another failure")
     assert result.cause is not None
     assert "finite" not in result.cause.said

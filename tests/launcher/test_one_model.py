@@ -1,6 +1,7 @@
 """Real jobs of two ranks that train one model, or do not: what their launch says."""
 
 from pathlib import Path
+from typing import Any, Callable
 
 import pytest
 
@@ -72,14 +73,22 @@ with tf.Session(config=config) as sess:
 _SCRIPTS = {"own": _OWN, "vendor": _VENDOR}
 
 
-def _train(folder: Path, api: str, how: str, **asked: object) -> LaunchResult:
-    (folder / "train.py").write_text("import os\n" + _SCRIPTS[api])
-    return launched(str(folder / "train.py"), 2, folder, args=(how,), **asked)
+Train = Callable[..., LaunchResult]
+
+
+@pytest.fixture
+def train(tmp_path: Path, forking_python: str) -> Train:
+    def train(api: str, how: str, **asked: Any) -> LaunchResult:
+        script = tmp_path / "train.py"
+        script.write_text("import os\n" + _SCRIPTS[api])
+        return launched(str(script), 2, tmp_path, python=forking_python, args=(how,), **asked)
+
+    return train
 
 
 @pytest.mark.parametrize("api", list(_SCRIPTS))
-def test_ranks_that_do_not_begin_with_the_same_variables_fail(tmp_path: Path, api: str) -> None:
-    result = _train(tmp_path, api, "no broadcast", max_restarts=1)
+def test_ranks_that_do_not_begin_with_the_same_variables_fail(train: Train, api: str) -> None:
+    result = train(api, "no broadcast", max_restarts=1)
     assert result.code == 1, result
     assert result.cause is not None
     assert result.cause.kind == "different_models"
@@ -90,8 +99,8 @@ def test_ranks_that_do_not_begin_with_the_same_variables_fail(tmp_path: Path, ap
 
 
 @pytest.mark.parametrize("api", list(_SCRIPTS))
-def test_ranks_that_average_nothing_get_a_note(tmp_path: Path, api: str) -> None:
-    result = _train(tmp_path, api, "no averaging")
+def test_ranks_that_average_nothing_get_a_note(train: Train, api: str) -> None:
+    result = train(api, "no averaging")
     assert result.code == 0, result
     assert "one model in" not in str(result)
     assert [_EXCHANGED_NOTHING in note for note in result.notes] == [True]
@@ -106,8 +115,8 @@ def test_ranks_that_average_nothing_get_a_note(tmp_path: Path, api: str) -> None
         ("vendor", "right"),
     ],
 )
-def test_honest_scripts_hold_one_model_without_a_note(tmp_path: Path, api: str, how: str) -> None:
-    result = _train(tmp_path, api, how)
+def test_honest_scripts_hold_one_model_without_a_note(train: Train, api: str, how: str) -> None:
+    result = train(api, how)
     assert result.code == 0, result
     assert result.notes == ()
     [line] = str(result).splitlines()
@@ -120,15 +129,15 @@ def test_honest_scripts_hold_one_model_without_a_note(tmp_path: Path, api: str, 
 
 
 @pytest.mark.parametrize("how", ["no broadcast", "no averaging"])
-def test_independent_ranks_are_not_compared(tmp_path: Path, how: str) -> None:
-    result = _train(tmp_path, "own", how, independent=True)
+def test_independent_ranks_are_not_compared(train: Train, how: str) -> None:
+    result = train("own", how, independent=True)
     assert result.code == 0, result
     assert result.notes == ()
     assert "one model" not in str(result)
 
 
-def test_a_rank_that_fails_after_training_is_the_cause(tmp_path: Path) -> None:
-    result = _train(tmp_path, "own", "failure")
+def test_a_rank_that_fails_after_training_is_the_cause(train: Train) -> None:
+    result = train("own", "failure")
     assert result.code == 1
     assert result.cause is not None
     assert result.cause.kind is None

@@ -2,6 +2,7 @@
 
 import random
 from pathlib import Path
+from typing import Callable
 
 import pytest
 
@@ -54,10 +55,17 @@ with ascend_system() as system:
 """
 
 
-def _train(folder: Path, how: str, who: int, begin: int) -> LaunchResult:
-    (folder / "train.py").write_text(_SCRIPT)
-    args = (how, str(who), str(begin))
-    return launched("", 8, folder, script=str(folder / "train.py"), args=args)
+Train = Callable[..., LaunchResult]
+
+
+@pytest.fixture
+def train(tmp_path: Path, forking_python: str) -> Train:
+    def train(how: str, who: int, begin: int) -> LaunchResult:
+        script, args = tmp_path / "train.py", (how, str(who), str(begin))
+        script.write_text(_SCRIPT)
+        return launched(str(script), 8, tmp_path, python=forking_python, args=args)
+
+    return train
 
 
 @pytest.mark.parametrize(
@@ -71,10 +79,10 @@ def _train(folder: Path, how: str, who: int, begin: int) -> LaunchResult:
     ],
 )
 def test_a_rank_that_brings_the_job_down_is_named_with_its_step(
-    tmp_path: Path, how: str, says: str
+    train: Train, how: str, says: str
 ) -> None:
     who, begin = random.randrange(8), random.randrange(2, 30)
-    result = _train(tmp_path, how, who, begin)
+    result = train(how, who, begin)
     assert result.cause is not None
     said = result.cause.said
     assert says.format(who=who, variable="bw"[begin % 2]) in said, (who, begin)
@@ -83,21 +91,21 @@ def test_a_rank_that_brings_the_job_down_is_named_with_its_step(
     assert result.cause.rank == who
 
 
-def test_a_rank_that_fetches_more_gets_a_note_with_its_run(tmp_path: Path) -> None:
+def test_a_rank_that_fetches_more_gets_a_note_with_its_run(train: Train) -> None:
     who, begin = random.randrange(8), random.randrange(2, 30)
-    result = _train(tmp_path, "summary", who, begin)
+    result = train("summary", who, begin)
     (note,) = result.notes
     assert note.startswith(f"Rank {who} in "), (who, begin)
     assert f"(their {format_ordinal(begin)} run): rank {who} also fetches `curve`" in note
 
 
-def test_a_rank_that_takes_five_times_as_long_gets_a_note(tmp_path: Path) -> None:
+def test_a_rank_that_takes_five_times_as_long_gets_a_note(train: Train) -> None:
     who = random.randrange(8)
-    (note,) = _train(tmp_path, "slow", who, 1).notes
+    (note,) = train("slow", who, 1).notes
     assert note.startswith(f"The other ranks waited for rank {who} in ")
 
 
-def test_nothing_is_said_of_eight_ranks_that_do_the_same(tmp_path: Path) -> None:
-    result = _train(tmp_path, "nothing", 0, 1)
+def test_nothing_is_said_of_eight_ranks_that_do_the_same(train: Train) -> None:
+    result = train("nothing", 0, 1)
     assert (result.code, result.notes) == (0, ())
     assert [Path(rank.stderr).read_text() for rank in result.ranks] == [""] * 8

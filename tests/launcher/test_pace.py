@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 import pytest
 
@@ -47,9 +47,17 @@ with ascend_system() as system:
 """
 
 
-def _train(folder: Path, how: str, **options: Any) -> LaunchResult:
-    (folder / "train.py").write_text(_SCRIPT)
-    return launched(str(folder / "train.py"), 2, folder, args=(how,), **options)
+Train = Callable[..., LaunchResult]
+
+
+@pytest.fixture
+def train(tmp_path: Path, forking_python: str) -> Train:
+    def train(how: str, **options: Any) -> LaunchResult:
+        script = tmp_path / "train.py"
+        script.write_text(_SCRIPT)
+        return launched(str(script), 2, tmp_path, python=forking_python, args=(how,), **options)
+
+    return train
 
 
 def _pace(result: LaunchResult) -> Optional[Dict[str, Any]]:
@@ -61,8 +69,10 @@ def _lines(result: LaunchResult) -> List[str]:
     return [line for line in str(result).splitlines() if line.strip().startswith("Pace")]
 
 
-def test_samples_of_all_ranks_are_added_in_one_line_and_in_all_files(tmp_path: Path) -> None:
-    result = _train(tmp_path, "by hand", events=str(tmp_path / "events.jsonl"))
+def test_samples_of_all_ranks_are_added_in_one_line_and_in_all_files(
+    tmp_path: Path, train: Train
+) -> None:
+    result = train("by hand", events=str(tmp_path / "events.jsonl"))
     pace = _pace(result)
     assert pace is not None
     assert pace["steps"] == 29
@@ -81,8 +91,8 @@ def test_samples_of_all_ranks_are_added_in_one_line_and_in_all_files(tmp_path: P
     assert events[-1]["result"]["attempts"][0]["pace"] == written
 
 
-def test_samples_of_one_rank_are_not_taken_for_those_of_the_job(tmp_path: Path) -> None:
-    result = _train(tmp_path, "rank 0 alone")
+def test_samples_of_one_rank_are_not_taken_for_those_of_the_job(train: Train) -> None:
+    result = train("rank 0 alone")
     pace = _pace(result)
     assert pace is not None
     assert (pace["sample_ranks"], pace["has_all_samples"]) == ((0,), False)
@@ -90,8 +100,8 @@ def test_samples_of_one_rank_are_not_taken_for_those_of_the_job(tmp_path: Path) 
     assert line.endswith(" samples/s of rank 0 over 29 steps.")
 
 
-def test_monitored_sessions_note_their_steps(tmp_path: Path) -> None:
-    result = _train(tmp_path, "monitored")
+def test_monitored_sessions_note_their_steps(train: Train) -> None:
+    result = train("monitored")
     pace = _pace(result)
     assert pace is not None
     assert 20 <= pace["steps"] <= 29
@@ -99,23 +109,23 @@ def test_monitored_sessions_note_their_steps(tmp_path: Path) -> None:
     assert len(_lines(result)) == 1
 
 
-def test_a_job_that_failed_has_its_pace_among_the_facts(tmp_path: Path) -> None:
-    result = _train(tmp_path, "fails")
+def test_a_job_that_failed_has_its_pace_among_the_facts(train: Train) -> None:
+    result = train("fails")
     assert result.code == 1
     (line,) = _lines(result)
     assert line.strip().startswith("Pace")
 
 
 @pytest.mark.parametrize("how", ["no notes", "one step"])
-def test_nothing_is_said_where_too_little_is_known(tmp_path: Path, how: str) -> None:
-    result = _train(tmp_path, how)
+def test_nothing_is_said_where_too_little_is_known(train: Train, how: str) -> None:
+    result = train(how)
     assert result.code == 0
     assert _pace(result) is None
     assert _lines(result) == []
 
 
-def test_independent_ranks_have_no_pace_in_common(tmp_path: Path) -> None:
-    result = _train(tmp_path, "by hand", independent=True)
+def test_independent_ranks_have_no_pace_in_common(train: Train) -> None:
+    result = train("by hand", independent=True)
     assert _lines(result) == []
 
 

@@ -2,6 +2,7 @@
 
 import random
 from pathlib import Path
+from typing import Callable
 
 import pytest
 
@@ -102,13 +103,19 @@ _CERTAIN = "A device hangs there"
 _MANUAL = "The vendor's manual describes such jobs as hanging on devices"
 
 
-def _train(
-    folder: Path, api: str, how: str, who: int = 0, begin: int = 0, size: int = 2
-) -> LaunchResult:
-    (folder / "train.py").write_text(_SCRIPTS[api])
-    result = launched(str(folder / "train.py"), size, folder, args=(how, str(who), str(begin)))
-    assert result.code == 0, result
-    return result
+Train = Callable[..., LaunchResult]
+
+
+@pytest.fixture
+def train(tmp_path: Path, forking_python: str) -> Train:
+    def train(api: str, how: str, who: int = 0, begin: int = 0, size: int = 2) -> LaunchResult:
+        script, args = tmp_path / "train.py", (how, str(who), str(begin))
+        script.write_text(_SCRIPTS[api])
+        result = launched(str(script), size, tmp_path, python=forking_python, args=args)
+        assert result.code == 0, result
+        return result
+
+    return train
 
 
 def _line_with(text: str) -> int:
@@ -116,8 +123,8 @@ def _line_with(text: str) -> int:
 
 
 @pytest.mark.parametrize("api", list(_SCRIPTS))
-def test_a_summary_of_one_rank_gets_a_note_with_both_lines(tmp_path: Path, api: str) -> None:
-    result = _train(tmp_path, api, "always")
+def test_a_summary_of_one_rank_gets_a_note_with_both_lines(train: Train, api: str) -> None:
+    result = train(api, "always")
     assert len(result.notes) == 1
     (note,) = result.notes
     with_summary = _line_with('"always"') + 1
@@ -133,10 +140,10 @@ def test_a_summary_of_one_rank_gets_a_note_with_both_lines(tmp_path: Path, api: 
     [("own", "from then on", 8), ("own", "once", 2), ("vendor", "once", 2)],
 )
 def test_a_fetch_of_one_rank_at_a_later_step_hangs_a_device(
-    tmp_path: Path, api: str, how: str, size: int
+    train: Train, api: str, how: str, size: int
 ) -> None:
     who, begin = random.randrange(size), random.randrange(1, 12)
-    result = _train(tmp_path, api, how, who, begin, size)
+    result = train(api, how, who, begin, size)
     assert len(result.notes) == 1, (who, begin)
     (note,) = result.notes
     assert note.startswith(f"Rank {who} in ")
@@ -145,8 +152,8 @@ def test_a_fetch_of_one_rank_at_a_later_step_hangs_a_device(
     assert _CERTAIN in note
 
 
-def test_the_same_graphs_at_different_steps_hang_a_device(tmp_path: Path) -> None:
-    result = _train(tmp_path, "own", "at other steps")
+def test_the_same_graphs_at_different_steps_hang_a_device(train: Train) -> None:
+    result = train("own", "at other steps")
     assert [_CERTAIN in note for note in result.notes] == [True]
 
 
@@ -163,13 +170,13 @@ def test_the_same_graphs_at_different_steps_hang_a_device(tmp_path: Path) -> Non
         ("vendor", "evaluation"),
     ],
 )
-def test_nothing_is_said_about_honest_ranks(tmp_path: Path, api: str, how: str) -> None:
-    assert _train(tmp_path, api, how).notes == ()
+def test_nothing_is_said_about_honest_ranks(train: Train, api: str, how: str) -> None:
+    assert train(api, how).notes == ()
 
 
 @pytest.mark.parametrize("api", list(_SCRIPTS))
-def test_a_rank_that_is_slow_in_most_steps_gets_a_note(tmp_path: Path, api: str) -> None:
-    result = _train(tmp_path, api, "slow", who=1)
+def test_a_rank_that_is_slow_in_most_steps_gets_a_note(train: Train, api: str) -> None:
+    result = train(api, "slow", who=1)
     assert [note.startswith("The other ranks waited for rank 1 in ") for note in result.notes] == [
         True
     ]
