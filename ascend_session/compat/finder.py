@@ -301,7 +301,7 @@ def take_over(name: str) -> None:
     witness: Any = sys.modules.get("_ascend_session_witness")
     if witness is not None:
         witness.note_script_rank(uses_vendor=True)
-        _import_own("ascend_session.channel").note_use()
+        _import_from_package("ascend_session.channel").note_use()
     spec = install(RunRequest(is_child=True)).find_spec(name)
     module = sys.modules[name] = spec.loader.create_module(spec)
     spec.loader.exec_module(module)

@@ -8,7 +8,7 @@ import pytest
 
 from ascend_session import LaunchResult
 from ascend_session.launcher.job.attempt import Pace
-from ascend_session.launcher.verdict.pace import describe_pace, measure_pace
+from ascend_session.launcher.verdict.training import describe_pace, measure_pace
 from tests.launched import launched
 from tests.launcher.situations import Situation
 
