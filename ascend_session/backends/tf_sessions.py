@@ -134,7 +134,7 @@ def opening_by_api() -> Iterator[None]:
 
 def is_opening_by_api() -> bool:
     """Return whether this thread is in a block of `opening_by_api`."""
-    return getattr(_opener, "is_own", False)
+    return getattr(_opener, "is_by_api", False)
 
 
 def refuse_sessions(parent: int) -> None:
