@@ -380,11 +380,11 @@ class _Judge:
         code = _exit_code_of_launch(first)
         is_first = self._is_one_node or told is not None
         cause = self._blame(first, code, sentence, failure, is_first=is_first)
-        place = "\n".join(cause.place)
-        if is_alike:
+        place = cause.place
+        if is_alike and place:
             who = f"All {self._plan.size} ranks failed, rank {first.rank}"
-            place = place.replace(f"Rank {first.rank} failed", who, 1)
-        return replace(cause, left=left, place=tuple(place.splitlines()))
+            place = (place[0].replace(f"Rank {first.rank} failed", who, 1), *place[1:])
+        return replace(cause, left=left, place=place)
 
     def _find_ended_before(self, first: LaunchRank) -> Tuple[int, ...]:
         """Find the ranks that had ended with 0 when this one failed because others were missing."""

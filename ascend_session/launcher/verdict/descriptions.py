@@ -36,7 +36,7 @@ _MOST_PEERS_NAMED = 8
 def describe_not_started(rank: LaunchRank, event: NotStarted) -> str:
     """Say why the program of a rank could not be started."""
     what, text = "", event.text
-    if event.tried == "started":
+    if event.tried == "started" and rank.command:  # a rank of a saved result has none
         what = f"{rank.command[0]}: "
         why = _explain_program(rank.command[0], event.number)
         text += f" ({why})" if why else ""

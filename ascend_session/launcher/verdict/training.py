@@ -25,7 +25,7 @@ def judge_training(plan: Plan, attempt: Attempt) -> None:
     """
     if not is_independent(plan.ranks[0].environment):
         _judge_models(plan, attempt)
-        attempt.pace = _measure_pace(plan, attempt)
+        attempt.pace = measure_pace(plan, attempt)
 
 
 def _judge_models(plan: Plan, attempt: Attempt) -> None:
@@ -86,7 +86,7 @@ def _write_sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
-def _measure_pace(plan: Plan, attempt: Attempt) -> Optional[Pace]:
+def measure_pace(plan: Plan, attempt: Attempt) -> Optional[Pace]:
     """Return the pace of an attempt; None if no rank has reported two steps."""
     paces = _find_paces(plan, attempt)
     counted = {rank: pace for rank, pace in paces.items() if pace.steps and pace.seconds > 0}
