@@ -571,14 +571,11 @@ def _is_vendors(node: ast.Call, function: str, is_imported: bool) -> bool:
 _APP_RUNS = ("tf.app.run", "tf.compat.v1.app.run", "tensorflow.app.run", "absl.app.run")
 
 
-def _is_of_app(module: str) -> bool:
-    return module.partition(".")[0] in ("absl", "tensorflow")
-
-
 def _find_behind_app_run(tree: SyntaxTree) -> Set[int]:
     """Find the statements, by id, behind ``tf.app.run()`` in its block: it ends with sys.exit."""
     behind: Set[int] = set()
-    has_app = "app" in _find_imported(tree, _is_of_app)
+    homes = ("absl", "tensorflow")
+    has_app = "app" in _find_imported(tree, lambda module: module.partition(".")[0] in homes)
     names = (*_APP_RUNS, "app.run") if has_app else _APP_RUNS
     for call in tree.nodes(ast.Call):
         statement = tree.parent(call)

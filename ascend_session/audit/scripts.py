@@ -72,7 +72,7 @@ def _check_script(script: Script) -> List[Finding]:
         check_arguments_together,
         check_options_together,
     )
-    from ascend_session.audit.own_api import check_own_api
+    from ascend_session.audit.package_api import check_package_api
     from ascend_session.audit.rules import (
         check_adapter,
         check_calls,
@@ -103,7 +103,7 @@ def _check_script(script: Script) -> List[Finding]:
     findings += check_loops(entries, built.run_configs, script)
     findings += check_savers(script)
     findings += check_inference(entries, script)
-    findings += check_own_api(script)
+    findings += check_package_api(script)
     unread = [
         Finding(INFO, reason, rule="not-read", place=place) for place, reason in script.unread
     ]

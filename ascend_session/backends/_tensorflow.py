@@ -104,14 +104,14 @@ def mark_operators(graph: Any) -> ContextManager[None]:
     return scope
 
 
-def is_own(operation: Any) -> bool:
+def is_marked(operation: Any) -> bool:
     """Return whether `mark_operators` marked an operator."""
     return _MARK in operation.node_def.attr
 
 
 def operators_of_user(graph: Any, types: Collection[str]) -> List[Any]:
     """List the operators of these types in a graph, without those of this package."""
-    return [op for op in graph.get_operations() if op.type in types and not is_own(op)]
+    return [op for op in graph.get_operations() if op.type in types and not is_marked(op)]
 
 
 def walk_inputs(*operations: Any, by_control: bool = True) -> Iterator[Any]:

@@ -27,7 +27,7 @@ from typing import (
 
 from ascend_session.backends._tensorflow import (
     VARIABLES,
-    is_own,
+    is_marked,
     mark_operators,
     outermost,
     tf1,
@@ -385,7 +385,7 @@ def _find_sources(train_op: Any) -> List[_Source]:
     waited_for = {before for each in operations for before in each.control_inputs}
     sources = []
     for operation in operations:
-        if is_own(operation) or not operation.type.startswith((_GET_NEXT, *_FUNCTIONS)):
+        if is_marked(operation) or not operation.type.startswith((_GET_NEXT, *_FUNCTIONS)):
             continue
         if operation.type.startswith(_FUNCTIONS) and not _is_input(operation, read):
             continue

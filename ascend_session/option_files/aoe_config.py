@@ -76,7 +76,9 @@ class AoeConfigFile(OptionFile):
                     source.refuse(member.node.at, f"{_LEVEL} is O1 or O2.")
                 fields[_LEVEL] = member.node.value
             else:
-                _note_unknown_key(source, member)
+                hint = f"The manual has {_NAMES}, {_TYPES}, {_LEVEL} and {_FEATURE}."
+                message = f"The manual has no key {member.key!r}; its effect is unknown."
+                source.skip(member.at, message, hint)
         return fields
 
 
@@ -87,12 +89,6 @@ def _read_words(source: SourceFile, member: JsonMember) -> Tuple[str, ...]:
         if fault:
             source.refuse(item.at, fault)
     return tuple(item.value for item in items)
-
-
-def _note_unknown_key(source: SourceFile, member: JsonMember) -> None:
-    hint = f"The manual has {_NAMES}, {_TYPES}, {_LEVEL} and {_FEATURE}."
-    message = f"The manual has no key {member.key!r}; its effect is unknown."
-    source.skip(member.at, message, hint)
 
 
 def _find_fault(field: str, word: str) -> str:

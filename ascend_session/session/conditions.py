@@ -8,7 +8,7 @@ that the adapter aborts on); variable_placement: the manual's NPURunConfig Optio
 import os
 from typing import Any, Collection, Iterable, Iterator, Mapping, Optional, Set
 
-from ascend_session.backends._tensorflow import is_own, operators_of_user, tf1, walk_inputs
+from ascend_session.backends._tensorflow import is_marked, operators_of_user, tf1, walk_inputs
 from ascend_session.backends.averaging import UPDATES, plan_run
 from ascend_session.cluster.variables import is_independent
 from ascend_session.config.grammars import accelerate
@@ -84,7 +84,7 @@ def find_unsupported(
         parameters: The session's options, by the vendor's keys.
         environ: The environment.
     """
-    users = [each for each in operations if not is_own(each)]
+    users = [each for each in operations if not is_marked(each)]
     if parameters.get("mix_compile_mode") is not True:
         yield from _find_host_resources(users)
     if parameters.get("graph_compiler_cache_dir"):
@@ -283,14 +283,10 @@ def _is_updated(variable: Any) -> bool:
         or (
             user.type.startswith("Assign")
             and user is not variable.initializer
-            and not _is_restored(user)
+            and not any(each.type.startswith("Restore") for each in walk_inputs(user))
         )
         for user in variable.op.outputs[0].consumers()
     )
-
-
-def _is_restored(assignment: Any) -> bool:
-    return any(each.type.startswith("Restore") for each in walk_inputs(assignment))
 
 
 def check_tailing(tailing: bool, parameters: Mapping[str, Any], where: str) -> None:

@@ -221,7 +221,7 @@ class SignalGuard:
         Args:
             run_s: How long a signal waits for a run that does not react to the end of its session.
         """
-        is_installed = any(signal.getsignal(number) == self._handle for number in _DEFAULTS)
+        is_installed = any(signal.getsignal(number) == self._take_signal for number in _DEFAULTS)
         if not is_installed or self in _guards:
             return
         self._run_s = run_s
@@ -249,7 +249,7 @@ class SignalGuard:
     def _take_handlers(self, *cell: Any) -> None:
         for number, default in _DEFAULTS.items():
             if signal.getsignal(number) == default:
-                signal.signal(number, self._handle)
+                signal.signal(number, self._take_signal)
 
     def _restore(self) -> None:
         """Give back what is still ours; what the body has installed stays."""
@@ -268,10 +268,10 @@ class SignalGuard:
         for number, default in _DEFAULTS.items():  # last, since a signal cuts short from then on
             if number == signal.SIGTERM and self._has_raised_term:
                 continue  # the process exits, and what the user still does then is not cut short
-            if signal.getsignal(number) == self._handle:
+            if signal.getsignal(number) == self._take_signal:
                 signal.signal(number, default)
 
-    def _handle(self, number: int, frame: Optional[FrameType]) -> None:
+    def _take_signal(self, number: int, frame: Optional[FrameType]) -> None:
         """Raise the exception in the main thread, where Python calls this, or defer it."""
         global _has_received
         _has_received = True
@@ -343,7 +343,7 @@ class SignalGuard:
                         self._noticed.set()
                         if is_interactive():
                             self._is_attended = False  # Python goes on
-                    elif signal.getsignal(number) == self._handle and not self._done.is_set():
+                    elif signal.getsignal(number) == self._take_signal and not self._done.is_set():
                         is_repeated = number == signal.SIGTERM and terminations.has_begun
                         asks_again = number == signal.SIGTERM and terminations.note()
                         if is_repeated and not asks_again:

@@ -10,7 +10,7 @@ import enum
 import os
 from typing import Any, Dict, List, Sequence
 
-from ascend_session.backends._tensorflow import is_own, walk_inputs
+from ascend_session.backends._tensorflow import is_marked, walk_inputs
 from ascend_session.cluster.variables import is_independent
 
 _EXCHANGES = ("Hcom", "Horovod", "Collective", "Nccl")
@@ -113,7 +113,7 @@ def _flow_of(operation: Any, flows: Dict[Any, _Flow], hides: Dict[str, bool]) ->
 def _is_stub_collective(operation: Any) -> bool:
     """Return whether it is what `stub_ops` makes of a collective."""
     name = operation.name.rpartition("/")[2]
-    return operation.type == "IdentityN" and name.startswith("Hcom") and is_own(operation)
+    return operation.type == "IdentityN" and name.startswith("Hcom") and is_marked(operation)
 
 
 def _is_function(operation: Any) -> bool:

@@ -503,7 +503,7 @@ class ProcessGroup:
             if files:
                 self._map_memory(files)
             if message:
-                self._handle(*decode(message))
+                self._apply_message(*decode(message))
         except MALFORMED as error:
             _logger.debug("Rank %d received a malformed message: %r", self.rank, error)
             message = b""
@@ -513,7 +513,7 @@ class ProcessGroup:
             self.state = GroupState.OVER
         return True
 
-    def _handle(self, header: Header, payload: bytes) -> None:
+    def _apply_message(self, header: Header, payload: bytes) -> None:
         """Handle a message of the hub; called with the lock held, as `_map_memory` is."""
         import numpy as np
 
@@ -544,7 +544,7 @@ class ProcessGroup:
                 self.state = GroupState.OVER
 
     def _map_memory(self, files: List[int]) -> None:
-        """Map the shared memory; without it, `_handle` ends the job when it is needed."""
+        """Map the shared memory; without it, `_apply_message` ends the job when it is needed."""
         try:
             if self.memory is None:
                 self.memory = map_shared_memory(files[0])

@@ -73,7 +73,7 @@ class _PackageNames:
         return last if owner in self._modules else self._names.get(name, "")
 
 
-def check_own_api(script: Script) -> Iterator[Finding]:
+def check_package_api(script: Script) -> Iterator[Finding]:
     """Report what is wrong with a script that uses this package."""
     names = _PackageNames(script.tree)
     if names:
@@ -154,7 +154,8 @@ class _Configurations:
             values[keyword] = part if is_part else self._constants.value(node)
         places = {keyword: self._script.place(node) for keyword, node in given.items()}
         is_open = any(each.arg is None for each in call.keywords)
-        return _Arguments(values, places, is_open or any(_is_starred(each) for each in call.args))
+        is_open = is_open or any(isinstance(each, ast.Starred) for each in call.args)
+        return _Arguments(values, places, is_open)
 
     def _judge(self, model: Type[Any], arguments: _Arguments, call: ast.Call) -> Iterator[Finding]:
         """Report what the configuration's own checks say of constants."""
@@ -220,10 +221,6 @@ class _Configurations:
                 right[inner] = value.value
                 unknown.discard(f"{name}.{inner}")
         return Known(model(**right))
-
-
-def _is_starred(node: ast.AST) -> bool:
-    return isinstance(node, ast.Starred)
 
 
 # With any of these names a script may average, or lets something else do so.
