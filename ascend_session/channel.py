@@ -28,9 +28,8 @@ The launcher sends
 * `paused`, when it lets processes continue that it had stopped;
 * `absent` with a `text`, to one that is `joining`: which rank never will, and why.
 
-Times are in seconds, from `time.monotonic`. `launcher.job.reports` is the other end. It adds to a
-`witness` as `beside` which processes were connected when this one connected; and makes `exit` with
-a `code` of a packet of one byte, which the C library of a rank of a script sends as it exits.
+Times are in seconds, from `time.monotonic`. `launcher.job.reports` is the other end, and makes
+`exit` with a `code` of a packet of one byte, which the C library of a rank of a script sends.
 
 No process waits for the launcher: what there is no room for is lost. Optional messages are sent
 while less than half of the send buffer is used, so that there is room for the others, even if the

@@ -118,11 +118,12 @@ def watch_stacks(folder: str, name: str = STACKS_NAME) -> None:
         return
 
 
-def connect(address: str) -> int:
+def connect(address: str, name: str = "") -> int:
     """Connect to the launcher, without waiting for it; return a high descriptor.
 
     Args:
         address: That of `CHANNEL`.
+        name: For the connection, which others can see as long as it lives.
 
     Raises:
         OSError: If the launcher cannot be reached; or ImportError.
@@ -132,6 +133,8 @@ def connect(address: str) -> int:
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
     try:
         connection.setblocking(False)
+        if name:
+            connection.bind("\0" + name)
         connection.connect("\0" + address)
         return move_up(connection.detach())
     finally:

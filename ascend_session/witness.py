@@ -37,7 +37,7 @@ from _thread import get_ident
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
-    from typing import Any, Optional, Type
+    from typing import Any, List, Optional, Type
 
 RUN_VARIABLE = "ASCEND_SESSION_RUN"
 """Environment variable with the options of ``ascend-session run``, hidden from the program."""
@@ -229,6 +229,7 @@ class _ScriptRank:
         self._fd, self._identity = -1, ()  # type: int, Any
         self._pid, self._began = os.getpid(), time.monotonic()
         self._program = _read_program()
+        self._beside: List[int] = []
         self._state = ""
         self._uses_vendor = False
         self._leave = os._exit
@@ -284,7 +285,29 @@ class _ScriptRank:
             return
 
     def _report(self, state: str, error: str = "") -> None:
-        self._state = state
+        is_first, self._state = not self._state, state
+        try:
+            if not self._is_connected():
+                name = f"{self._address}-{self._pid}" if is_first else ""
+                self._fd = self._connect(self._address, name)
+                self._identity = os.fstat(self._fd)[:3]
+                self._send(f'"kind": "hello", "folder": {encode_basestring_ascii(self._folder)}')
+            if is_first:
+                # After that, so that of two which start at once at least one sees the other.
+                self._beside = list(self._find_others())
+            self._send(self._describe(state, error))
+        except (ImportError, OSError, ValueError):
+            return
+
+    def _find_others(self) -> "Any":
+        """Find the other ranks that live: the kernel lists their connections by name."""
+        prefix = f"@{self._address}-"
+        for word in _read_text("/proc/net/unix").split():
+            pid = word[len(prefix) :]
+            if word.startswith(prefix) and pid != str(self._pid):
+                yield int(pid)
+
+    def _describe(self, state: str, error: str) -> str:
         rank = os.environ.get("RANK_ID", "")
         try:
             output = os.readlink("/proc/self/fd/2")
@@ -303,18 +326,11 @@ class _ScriptRank:
         }
         values = [
             *(f'"{name}": {encode_basestring_ascii(texts[name])}' for name in texts),
-            f'"rank": {number}, "waits": [], "joined": false',
+            f'"rank": {number}, "waits": [], "joined": false, "beside": {self._beside}',
             f'"began": {self._began!r}, "time": {time.monotonic()!r}',
             f'"uses_vendor": {str(uses_vendor).lower()}',
         ]
-        try:
-            if not self._is_connected():
-                self._fd = self._connect(self._address)
-                self._identity = os.fstat(self._fd)[:3]
-                self._send(f'"kind": "hello", "folder": {encode_basestring_ascii(self._folder)}')
-            self._send(", ".join(values))
-        except (ImportError, OSError):
-            return
+        return ", ".join(values)
 
     def _is_connected(self) -> bool:
         """Return whether there is a connection, which the program may have closed."""

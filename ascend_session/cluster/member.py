@@ -68,7 +68,7 @@ class JoinedProcess(NamedTuple):
         uses_vendor: True if it has imported the vendor's packages.
         program: The script or module that it runs; empty if `witness` did not see it.
         began: When it started, likewise in seconds; 0 if `witness` did not see it.
-        beside: Other processes that had reported and lived when it started, by their pids.
+        beside: Ranks of the script that lived when it started, by their pids.
     """
 
     pid: int

@@ -134,8 +134,7 @@ class ReportReceiver:
             connection.close()
             return
         connection.setblocking(False)
-        beside = sorted({each.pid for each in self._senders.values()} - {pid})
-        self._senders[connection.fileno()] = _Sender(connection, pid, beside)
+        self._senders[connection.fileno()] = _Sender(connection, pid)
         self._poll.register(connection, select.EPOLLIN)
 
     def _read(self, sender: "_Sender") -> Optional[Report]:
@@ -145,8 +144,6 @@ class ReportReceiver:
             if len(data) == 1:
                 return Report(sender.folder, sender.pid, {"kind": "exit", "code": data[0]})
             message = json.loads(data.decode()) if data else None
-            if message is not None and message["kind"] == "witness":
-                message["beside"] = sender.beside
             if message is not None and message["kind"] != "hello":
                 return Report(sender.folder, sender.pid, message)
             if message is not None:
@@ -163,12 +160,11 @@ class ReportReceiver:
 
 
 class _Sender:
-    """A process that has connected, and the pids of those that were connected before it."""
+    """A process that has connected."""
 
-    def __init__(self, connection: socket.socket, pid: int, beside: List[int]) -> None:
+    def __init__(self, connection: socket.socket, pid: int) -> None:
         self.connection = connection
         self.pid = pid
-        self.beside = beside
         self.folder = ""
 
     def send(self, message: Dict[str, Any]) -> None:
