@@ -160,6 +160,29 @@ def test_loops_of_an_estimator_are_those_from_outside(
     assert ended.stdout == shown, ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("typed", "given"),
+    [
+        ((), {"deterministic": 1}),
+        (("precision_mode=force_fp32",), {"precision_mode": "force_fp32"}),
+        (("precision_mode=", "deterministic=0"), {"precision_mode": None, "deterministic": 0}),
+    ],
+)
+def test_what_is_typed_replaces_what_the_environment_sets(
+    tmp_path: Path, typed: Any, given: Dict[str, Any]
+) -> None:
+    (tmp_path / "train.py").write_text(f"import os; print(os.environ[{SET_VARIABLE!r}])")
+    words = [word for setting in typed for word in ("--set", setting)]
+    ended = subprocess.run(
+        [sys.executable, "-m", "ascend_session", "run", *words, "train.py"],
+        cwd=str(tmp_path),
+        env=environment(**{SET_VARIABLE: json.dumps({"deterministic": 1})}),
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    assert json.loads(ended.stdout.decode()) == given
+
+
 OWN = """
 import json, os
 import tensorflow.compat.v1 as tf

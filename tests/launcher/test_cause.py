@@ -55,6 +55,14 @@ def test_a_rank_whose_failure_follows_from_another_one_is_stopped(tmp_path: Path
     assert made.outcomes() == ("stopped", "failed", "failed", "failed")
 
 
+def test_what_a_child_leaves_after_the_end_of_its_rank_did_not_end_the_rank(
+    tmp_path: Path,
+) -> None:
+    made = Situation(tmp_path, 2).raised(1, "ValueError", "of a child", 9.5).ended(1, 7, 9.0)
+    assert made.cause().said == "Rank 1 exited with code 7."
+    assert made.ended(1, 7, 9.5).cause().said == "Rank 1 raised ValueError: of a child."
+
+
 def test_the_rank_that_is_reported_at_once_is_the_one_that_is_blamed(tmp_path: Path) -> None:
     made = Situation(tmp_path, 4).raised(2, "ValueError", "x", 5.0).raised(3, "ValueError", "x", 6)
     assert made.first_failed() == 2

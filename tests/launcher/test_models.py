@@ -15,13 +15,17 @@ _DIFFERENT = "the 2 ranks hold 2 different models: `w` differs first"
 
 # Ranks that join a job, of which rank 0 reports what a comparison has found.
 _RANKS = """
-import json, os, sys
+import json, os, sys, time
 from ascend_session import channel
 from ascend_session.cluster import member
 rank = int(os.environ["RANK_ID"])
 member.join(rank)
 if rank == 0 and "MODELS" in os.environ:
     channel.send("models", **json.loads(os.environ["MODELS"]))
+if rank == 0:
+    open("compared", "w").close()
+while not os.path.exists("compared"):  # a failure of rank 1 comes after that
+    time.sleep(0.01)
 if rank == 1:
     sys.exit(int(os.environ.get("CODE", "0")))
 """
