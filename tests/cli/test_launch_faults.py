@@ -19,6 +19,7 @@ RANKS = 8
 
 _BEGIN = """
 import os, signal, subprocess, sys, threading, time
+from tests.waiting import wait_until
 rank = int(os.environ["RANK_ID"])
 def stay():
     while True: signal.pause()
@@ -135,7 +136,7 @@ def test_ranks_that_hang_in_c_and_ignore_sigterm_are_ended(launcher: Launcher) -
     code = """
 others = [f"hangs_{one}" for one in range(int(os.environ["RANK_SIZE"])) if one != 3]
 if rank == 3:
-    while not all(os.path.exists(name) for name in others): time.sleep(0.01)
+    wait_until(lambda: all(os.path.exists(name) for name in others))
     os._exit(4)
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])
 import ctypes
@@ -165,7 +166,7 @@ def test_all_that_die_in_the_same_moment_have_the_same_reason(launcher: Launcher
     code = """
 open(f"here_{rank}", "w").close()
 here = [f"here_{one}" for one in range(int(os.environ["RANK_SIZE"]))]
-while not all(os.path.exists(name) for name in here): time.sleep(0.01)
+wait_until(lambda: all(os.path.exists(name) for name in here))
 at = max(os.stat(name).st_mtime for name in here) + 0.3
 time.sleep(max(0, at - time.time()))
 os._exit(6)
@@ -184,7 +185,7 @@ if rank == 6:
     print("[ERROR] HCCL: EI0007: Failed to allocate resource", file=sys.stderr, flush=True)
     open("said", "w").close()
     stay()
-while not os.path.exists("said"): time.sleep(0.01)
+wait_until(lambda: os.path.exists("said"))
 sys.exit("EI0006: Getting socket times out. Reason: Remote Rank did not send the data in time")
 """
     ended = launcher.run(code)

@@ -303,8 +303,8 @@ def test_a_signal_at_any_time_leaves_the_blocks_and_the_report(
 def test_a_worker_that_is_terminated_ends_at_once_and_reports_nothing(run: Any) -> None:
     script = (
         NPU
-        + "import multiprocessing, time\n"
-        + "worker = multiprocessing.get_context('fork').Process(target=time.sleep, args=[60])\n"
+        + "import multiprocessing, signal\n"
+        + "worker = multiprocessing.get_context('fork').Process(target=signal.pause)\n"
         + "worker.start(); worker.terminate(); worker.join(); print(worker.exitcode)\n"
     )
     ended = run(script)

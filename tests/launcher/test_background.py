@@ -26,6 +26,13 @@ with open("libtensorflow_framework.so.1", "r+b") as library:
     loaded = mmap.mmap(library.fileno(), 0)
 """
 _LEAVE = "$PYTHON train.py $RANK_ID > log_$RANK_ID 2>&1 &\n"
+# Goes on when the launch has said that it waits for what was left.
+_UNTIL_AWAITED = """
+from tests.waiting import wait_until
+wait_until(lambda: os.path.exists("awaited"))
+"""
+_TELL = "open('loaded', 'w').close()\n"  # the script, which waits for it: loaded is a named pipe
+_WAIT = ": < loaded"
 
 
 def _launch(
@@ -34,7 +41,14 @@ def _launch(
     (folder / "libtensorflow_framework.so.1").write_bytes(b"\x7fELF")
     (folder / "train.py").write_text(code)
     (folder / "train.sh").write_text(script)
+    os.mkfifo(str(folder / "loaded"))
     seen: List[Event] = []
+
+    def note(event: Event) -> None:
+        seen.append(event)
+        if isinstance(event, (events.Awaiting, events.BackgroundAwaited)):
+            (folder / "awaited").touch()
+
     config = LaunchConfig(
         program="bash",
         args=["train.sh"],
@@ -45,7 +59,7 @@ def _launch(
         env={"PYTHON": sys.executable, "PYTHONPATH": str(_ROOT)},
         **more,
     )
-    return launch(config, on_event=seen.append), seen
+    return launch(config, on_event=note), seen
 
 
 def _awaited(seen: List[Event]) -> List[events.BackgroundAwaited]:
@@ -53,7 +67,7 @@ def _awaited(seen: List[Event]) -> List[events.BackgroundAwaited]:
 
 
 def test_tensorflow_in_the_background_is_waited_for_with_one_note(tmp_path: Path) -> None:
-    code = "import tensorflow, time\ntime.sleep(2)\nprint('trained')"
+    code = f"import os, tensorflow\n{_UNTIL_AWAITED}print('trained')"
     result, seen = _launch(tmp_path, _LEAVE, code, ranks=2)
     assert result.ok, result.cause
     assert result.ranks[0].outcome == "succeeded"
@@ -76,7 +90,7 @@ def test_tensorflow_in_the_background_is_waited_for_with_one_note(tmp_path: Path
 def test_what_has_loaded_this_package_or_the_vendors_is_waited_for(
     tmp_path: Path, code: str
 ) -> None:
-    end = "import time\ntime.sleep(3)\nopen('trained', 'w').close()"
+    end = f"import os\n{_UNTIL_AWAITED}open('trained', 'w').close()"
     result, seen = _launch(tmp_path, _LEAVE, f"{code}\n{end}")
     assert result.ok, result.cause
     assert len(_awaited(seen)) == 1
@@ -96,7 +110,7 @@ def test_what_has_loaded_this_package_or_the_vendors_is_waited_for(
 def test_a_training_in_the_background_that_fails_fails_the_job(
     tmp_path: Path, script: str, end: str
 ) -> None:
-    code = f"{_LOADED}\ntime.sleep(2)\nif sys.argv[1] == '0': time.sleep(600)\n"
+    code = f"{_LOADED}{_UNTIL_AWAITED}if sys.argv[1] == '0': signal.pause()\n"
     code += f"print('no data', file=sys.stderr, flush=True)\n{end}"
     result, _ = _launch(tmp_path, script, code, ranks=2)
     assert result.code == (3 if "exit" in end else 128 + signal.SIGKILL)
@@ -112,7 +126,7 @@ def test_a_training_in_the_background_that_fails_fails_the_job(
 
 
 def test_a_rank_of_a_script_that_is_waited_for_says_itself_how_it_failed(tmp_path: Path) -> None:
-    code = f"{_LOADED}\nif sys.argv[1] == '1': time.sleep(2); raise ValueError('no data')"
+    code = f"{_LOADED}{_UNTIL_AWAITED}if sys.argv[1] == '1': raise ValueError('no data')"
     script = f"export RANK_SIZE=2\nfor RANK_ID in 0 1; do export RANK_ID; {_LEAVE}done"
     result, seen = _launch(tmp_path, script, code)
     assert result.code == 1
@@ -124,7 +138,7 @@ def test_a_rank_of_a_script_that_is_waited_for_says_itself_how_it_failed(tmp_pat
 
 def test_the_next_program_of_a_shell_in_the_background_is_waited_for(tmp_path: Path) -> None:
     script = "for i in 1 2; do $PYTHON train.py; $PYTHON -c 'print(1)'; done > log 2>&1 &"
-    code = _LOADED + "time.sleep(1)\nprint('trained')"
+    code = f"{_LOADED}{_UNTIL_AWAITED}print('trained')"
     result, _ = _launch(tmp_path, script, code)
     assert result.ok, result.cause
     assert (tmp_path / "log").read_text().split() == ["trained", "1"] * 2
@@ -139,8 +153,8 @@ _LISTEN = (
     ("script", "code"),
     [
         (_LEAVE, f"{_LISTEN.format(0)}{_LOADED}signal.pause()"),
-        ("$PYTHON tensorboard.py & sleep 1", f"{_LOADED}signal.pause()"),
-        ("$PYTHON -u -m jupyter & sleep 1", f"{_LOADED}signal.pause()"),
+        (f"$PYTHON tensorboard.py & {_WAIT}", f"{_LOADED}{_TELL}signal.pause()"),
+        (f"$PYTHON -u -m jupyter & {_WAIT}", f"{_LOADED}{_TELL}signal.pause()"),
         ("$PYTHON train.py &", "import time\nwhile True: time.sleep(0.1)"),
         ("$PYTHON train.py", f"{_LOADED}if os.fork(): os._exit(0)\nsignal.pause()"),
         (
@@ -180,7 +194,7 @@ def test_what_is_no_training_is_ended_without_a_note(
 
 def test_a_training_may_listen_where_ranks_find_each_other(tmp_path: Path) -> None:
     listen = _LISTEN.format("int(os.environ['CM_CHIEF_PORT'])")
-    code = f"{_LOADED}{listen}time.sleep(2)\nopen('trained', 'w').close()"
+    code = f"{_LOADED}{listen}{_UNTIL_AWAITED}open('trained', 'w').close()"
     free = 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
     result, seen = _launch(tmp_path, f"export CM_CHIEF_PORT=$($PYTHON -c '{free}')\n{_LEAVE}", code)
     assert result.ok, result.cause
@@ -192,8 +206,8 @@ def test_a_training_may_listen_where_ranks_find_each_other(tmp_path: Path) -> No
     "script",
     [
         "$PYTHON -c 'import sys, time; time.sleep(0.5); sys.exit(3)' &",
-        "$PYTHON train.py & while [ ! -e loaded ]; do sleep 0.01; done; kill $!",
-        "$PYTHON train.py exits & while [ ! -e loaded ]; do sleep 0.01; done",
+        f"$PYTHON train.py & {_WAIT}; kill $!",
+        f"$PYTHON train.py exits & {_WAIT}",
     ],
     ids=["a helper fails", "a training is stopped by its script", "a training is just exiting"],
 )
@@ -203,8 +217,7 @@ def stop(number, frame):
     time.sleep(0.3)
     os._exit(143)
 signal.signal(signal.SIGTERM, stop)
-open("loaded", "w").close()
-time.sleep(0.3 if sys.argv[1:] else 600)
+{_TELL}time.sleep(0.3) if sys.argv[1:] else signal.pause()
 """
     result, seen = _launch(tmp_path, script, code)
     assert result.ok, result.cause
@@ -215,9 +228,8 @@ time.sleep(0.3 if sys.argv[1:] else 600)
 
 
 def test_a_training_in_the_background_of_a_job_that_failed_is_ended(tmp_path: Path) -> None:
-    code = f"{_LOADED}open('loaded', 'w').close()\nsignal.pause()"
-    wait = "while [ ! -e loaded ]; do sleep 0.01; done"
-    result, seen = _launch(tmp_path, f"{_LEAVE}{wait}\nexit 5", code)
+    code = f"{_LOADED}{_TELL}signal.pause()"
+    result, seen = _launch(tmp_path, f"{_LEAVE}{_WAIT}\nexit 5", code)
     assert result.code == 5
     assert not _awaited(seen)
 

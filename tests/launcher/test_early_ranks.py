@@ -44,6 +44,7 @@ def _launch(
     return launch(config, **more)
 
 
+_WAITING = "import os\nfrom tests.waiting import wait_until\n"
 _TWO = """
 export RANK_SIZE=2
 for RANK_ID in 0 1; do
@@ -55,6 +56,8 @@ import os, time
 from ascend_session.cluster import member
 member.join(int(os.environ["RANK_ID"]))
 """
+# Goes on when the launch has said that it waits for the ranks.
+_UNTIL_AWAITED = f"{_WAITING}wait_until(lambda: os.path.exists('awaited'))\n"
 _HEAD = (
     "1 of the 2 ranks that were started below rank 0 ended with an exception or a signal, which "
     "its exit code 0 hides: rank 1 "
@@ -145,7 +148,7 @@ if not os.path.exists("again"):
 """)
     wait = "import signal\nopen('waits', 'w').close()\nsignal.pause()"
     (tmp_path / "wait.py").write_text(wait)
-    code = "import os, time\nwhile not os.path.exists('waits'): time.sleep(0.01)"
+    code = f"{_WAITING}wait_until(lambda: os.path.exists('waits'))"
     (tmp_path / "trained.py").write_text(code if "wait.py" in script else "")
     result = _launch(tmp_path, f"export RANK_ID=1 RANK_SIZE=2\n{script}")
     assert result.ok, result.cause
@@ -164,12 +167,13 @@ def test_a_rank_that_exits_with_a_code_after_its_job_fails_the_job(
 
 
 def test_one_of_several_ranks_with_one_name_that_is_killed_fails_the_job(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("""
-import os, sys, time
+    code = """
+import sys
 open(f"started_{sys.argv[1]}", "w").close()
-while not all(os.path.exists(f"started_{rank}") for rank in range(4)): time.sleep(0.01)
+wait_until(lambda: all(os.path.exists(f"started_{rank}") for rank in range(4)))
 if sys.argv[1] == "2": os.kill(os.getpid(), 9)
-""")
+"""
+    (tmp_path / "train.py").write_text(_WAITING + code)
     start = "for i in 0 1 2 3; do $PYTHON train.py $i > train_$i.log 2>&1 & done; wait"
     result = _launch(tmp_path, f"export RANK_ID=npu4p RANK_SIZE=4; {start}")
     assert result.code == 1
@@ -321,11 +325,20 @@ def test_a_rank_that_comes_to_its_end_without_a_job_is_none_that_failed(
 
 def _watch(folder: Path, script: str) -> Tuple[LaunchResult, List[Event]]:
     seen: List[Event] = []
-    return _launch(folder, script, on_event=seen.append), seen
+
+    def note(event: Event) -> None:
+        seen.append(event)
+        if isinstance(event, events.Awaiting):
+            (folder / "awaited").touch()
+
+    return _launch(folder, script, on_event=note), seen
+
+
+_TRAINED = f"{_MEMBER}{_UNTIL_AWAITED}print('trained')\nmember.leave()"
 
 
 def test_ranks_that_the_script_does_not_wait_for_are_waited_for(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(_MEMBER + "time.sleep(2)\nprint('trained')\nmember.leave()")
+    (tmp_path / "train.py").write_text(_TRAINED)
     result, seen = _watch(tmp_path, _TWO)
     assert result.ok, result.cause
     assert [(tmp_path / f"train_{rank}.log").read_text() for rank in (0, 1)] == ["trained\n"] * 2
@@ -347,17 +360,17 @@ def test_a_superscript_is_a_name_of_a_rank_and_no_number(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("around", ["timeout 600 $PYTHON train.py", "./run_rank.sh"])
 def test_ranks_in_a_program_around_them_are_waited_for(tmp_path: Path, around: str) -> None:
-    (tmp_path / "train.py").write_text(_MEMBER + "time.sleep(3)\nprint('trained')\nmember.leave()")
+    (tmp_path / "train.py").write_text(_TRAINED)
     (tmp_path / "run_rank.sh").write_text("#!/bin/bash\n$PYTHON train.py\nexit 0\n")
     (tmp_path / "run_rank.sh").chmod(0o755)
-    result = _launch(tmp_path, _TWO.replace("$PYTHON train.py", around))
+    result, _ = _watch(tmp_path, _TWO.replace("$PYTHON train.py", around))
     assert result.ok, result.cause
     assert [(tmp_path / f"train_{rank}.log").read_text() for rank in (0, 1)] == ["trained\n"] * 2
 
 
 def test_a_rank_that_is_waited_for_fails_the_job(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(_MEMBER + "time.sleep(1)\nraise ValueError('late')")
-    result = _launch(tmp_path, _TWO)
+    (tmp_path / "train.py").write_text(f"{_MEMBER}{_UNTIL_AWAITED}raise ValueError('late')")
+    result, _ = _watch(tmp_path, _TWO)
     assert result.code == 1
     assert result.cause is not None
     assert "raised ValueError: late" in result.cause.said
@@ -481,8 +494,8 @@ finally:
 _READ = "open('go').read()"
 _SECOND = {
     "waits": "cat go; RANK_ID=1 $PYTHON train.py",
-    "computes": "until [ -e gone ]; do for i in {1..1000}; do :; done; done; cat go;"
-    " RANK_ID=1 $PYTHON train.py",
+    "computes": "until [ -e gone ]; do for i in {1..20000}; do :; done; read -t 0.2 <> never; done;"
+    " cat go; RANK_ID=1 $PYTHON train.py",
     "another Python as this rank": f'RANK_ID=1 $PYTHON -c "{_READ}"; RANK_ID=1 $PYTHON train.py',
     "or as another": f'$PYTHON -c "{_READ}"; RANK_ID=1 $PYTHON train.py',
     "from Python": "$PYTHON spawn.py",
@@ -499,6 +512,7 @@ def test_a_rank_that_comes_late_is_waited_for(tmp_path: Path) -> None:
             "subprocess.check_call([sys.executable, 'train.py'])"
         )
         os.mkfifo(str(folder / "go"))
+        os.mkfifo(str(folder / "never"))  # to wait at
         second = _SECOND[how]
         return _launch(folder, f"export RANK_SIZE=2\nRANK_ID=0 $PYTHON train.py & {second}\nwait")
 

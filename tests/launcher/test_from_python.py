@@ -162,7 +162,7 @@ class TestTheLinkToTheNewestJob:
 def test_the_text_with_which_a_rank_exits_is_the_reason(
     tmp_path: Path, code: str, end: str
 ) -> None:
-    result = run(tmp_path, f"if rank == 1: {code}\ntime.sleep(1000)")
+    result = run(tmp_path, f"if rank == 1: {code}\nsignal.pause()")
     assert result.cause is not None
     assert (result.cause.said, result.code) == (end, 3 if "3" in end else 1)
 

@@ -56,9 +56,9 @@ print("trained", *place, *values, *sys.argv[1:], flush=True)
 """
 
 
-def _launch(folder: Path, script: str, **more: Any) -> LaunchResult:
+def _launch(folder: Path, script: str, python: str = sys.executable, **more: Any) -> LaunchResult:
     (folder / "train.sh").write_text(script)
-    env = {"PYTHON": sys.executable, "PYTHONPATH": str(_ROOT), "PYTHONWARNINGS": "ignore"}
+    env = {"PYTHON": python, "PYTHONPATH": str(_ROOT), "PYTHONWARNINGS": "ignore"}
     config = LaunchConfig(
         program="bash",
         args=["train.sh"],
@@ -77,9 +77,9 @@ def _trained(text: str) -> List[List[str]]:
     return sorted(line.split()[1:] for line in lines if line.startswith("trained "))
 
 
-def test_a_script_below_a_launch_trains_as_one_job(tmp_path: Path) -> None:
+def test_a_script_below_a_launch_trains_as_one_job(tmp_path: Path, forking_python: str) -> None:
     (tmp_path / "train.py").write_text(_TRAIN)
-    result = _launch(tmp_path, _TRAIN_8P.replace("RANK_SIZE=8", "RANK_SIZE=2"))
+    result = _launch(tmp_path, _TRAIN_8P.replace("RANK_SIZE=8", "RANK_SIZE=2"), forking_python)
     text = Path(result.ranks[0].stdout).read_text()
     assert [line[:7] for line in _trained(text)] == [
         [str(rank), "2", str(rank), "2", str(rank), "2.0", "1.0"] for rank in range(2)
@@ -108,9 +108,11 @@ print("trained", *job[:5], *values, *sys.argv[1:], flush=True)
 """
 
 
-def test_a_script_for_eight_devices_is_one_job_of_eight(tmp_path: Path) -> None:
+def test_a_script_for_eight_devices_is_one_job_of_eight(
+    tmp_path: Path, forking_python: str
+) -> None:
     (tmp_path / "train.py").write_text(_EXCHANGE)
-    result = _launch(tmp_path, _TRAIN_8P)
+    result = _launch(tmp_path, _TRAIN_8P, forking_python)
     text = Path(result.ranks[0].stdout).read_text()
     assert _trained(text) == [
         [str(rank), "8", str(rank), "8", str(rank), "8.0", "28.0", "--rank_size=8"]
@@ -129,7 +131,7 @@ def test_a_failure_of_its_ranks_that_a_script_has_handled_is_not_its_own(tmp_pat
     assert (result.code, result.cause.said) == (3, "Rank 0 exited with code 3.")
 
 
-def test_a_script_below_run_trains_as_one_job(tmp_path: Path) -> None:
+def test_a_script_below_run_trains_as_one_job(tmp_path: Path, forking_python: str) -> None:
     (tmp_path / "train.py").write_text(_TRAIN)
     (tmp_path / "train.sh").write_text(_TRAIN_8P.replace("RANK_SIZE=8", "RANK_SIZE=2"))
     (tmp_path / "all.py").write_text(
@@ -139,7 +141,7 @@ def test_a_script_below_run_trains_as_one_job(tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", command, "run", "all.py"],
         cwd=str(tmp_path),
-        env={**os.environ, "PYTHON": sys.executable, "PYTHONPATH": str(_ROOT)},
+        env={**os.environ, "PYTHON": forking_python, "PYTHONPATH": str(_ROOT)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -12,10 +12,10 @@ from tests.launcher.supervised import job
 _ROOT = Path(__file__).resolve().parents[2]
 _BEGIN = f"sys.path.insert(0, {str(_ROOT)!r})\nfrom ascend_session import channel\n"
 _WAIT = """
+from tests.waiting import wait_until
 folder = os.path.dirname(os.environ["GATE"])
 def wait_for(name):
-    while not os.path.exists(os.path.join(folder, name)):
-        time.sleep(0.01)
+    wait_until(lambda: os.path.exists(os.path.join(folder, name)))
 """
 
 
@@ -45,8 +45,7 @@ else:
     channel.send("first_step", step=1)
     open(os.path.join(folder, "exit"), "w").close()
     pid = open(os.path.join(folder, "pid")).read()
-    while ") Z " not in open("/proc/" + pid + "/stat").read():
-        time.sleep(0.01)
+    wait_until(lambda: ") Z " in open("/proc/" + pid + "/stat").read())
     os.kill(os.getppid(), signal.SIGCONT)
     wait_for("1")
     channel.send("first_step", step=2)

@@ -326,7 +326,7 @@ def test_logs_of_a_file_server_with_a_fast_clock_do_not_hide_a_stall(tmp_path: P
 
 
 def test_a_rank_of_ours_says_where_it_hangs_and_lives_on(tmp_path: Path) -> None:
-    code = _OURS + "threading.Thread(target=time.sleep, args=[1000], daemon=True).start()\n"
+    code = _OURS + "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
     with Ranks(tmp_path, [_python(code + "where_it_hangs()")]) as ranks:
         ranks.ready()
         (_, block) = ranks.report()

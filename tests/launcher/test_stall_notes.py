@@ -28,15 +28,15 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 # What ranks have at hand, in a file that is no user's: to wait for the test, and for other ranks.
 _HELPER = """
-import fcntl, os, time
+import fcntl, os
 from ascend_session.cluster import member
+from tests.waiting import wait_until
 
 rank, size = int(os.environ["RANK_ID"]), int(os.environ["RANK_SIZE"])
 
 def meet():  # the first look would find ranks that have not begun
     open(os.environ["HELD"] + str(rank), "w").close()
-    while not all(os.path.exists(os.environ["HELD"] + str(one)) for one in range(size)):
-        time.sleep(0.01)
+    wait_until(lambda: all(os.path.exists(os.environ["HELD"] + str(one)) for one in range(size)))
 
 def wait_for_the_test():
     with open(os.environ["HELD"]) as held:
@@ -190,8 +190,8 @@ if rank == 0:
     signal.pthread_sigmask(signal.SIG_BLOCK, [{STACK_SIGNAL}])
     wait_for_the_test()
 if rank == 1:
-    while not os.path.getsize(os.path.join(os.environ["{RANK_FOLDER}"], "stacks.log")):
-        time.sleep(0.01)
+    stacks = os.path.join(os.environ["{RANK_FOLDER}"], "stacks.log")
+    wait_until(lambda: os.path.getsize(stacks))
 if rank == 2:
     wait_in(ranks=range(3))
 """,
@@ -361,7 +361,7 @@ with ascend_system() as system, system.session() as sess:
 """
 
 
-def test_the_stub_knows_who_waits_in_which_collective(tmp_path: Path) -> None:
+def test_the_stub_knows_who_waits_in_which_collective(tmp_path: Path, forking_python: str) -> None:
     (tmp_path / "train.py").write_text(_TRAINING)
     notes: List[str] = []
 
@@ -374,6 +374,7 @@ def test_the_stub_knows_who_waits_in_which_collective(tmp_path: Path) -> None:
         script="train.py",
         processes=2,
         backend="stub",
+        python=forking_python,
         cwd=str(tmp_path),
         show="none",
         env={"PYTHONPATH": str(_ROOT), "ASCEND_SESSION_STALL_NOTE": "1"},

@@ -58,7 +58,9 @@ def in_a_monitored_session(sess: Any) -> None:
 
 
 def in_a_monitored_run_that_does_not_react(sess: Any) -> None:
-    run_monitored(tf.py_func(lambda: say("ready") or time.sleep(60) or 0.0, [], tf.double))
+    run_monitored(
+        tf.py_func(lambda: say("ready") or threading.Event().wait(60) or 0.0, [], tf.double)
+    )
 
 
 def run_monitored(operation: Any) -> None:
@@ -69,7 +71,7 @@ def run_monitored(operation: Any) -> None:
 
 def in_a_run_that_does_not_react(sess: Any) -> None:
     # Nothing can end it, so it ends by itself.
-    sess.run(tf.py_func(lambda: say("ready") or time.sleep(60) or 0.0, [], tf.double))
+    sess.run(tf.py_func(lambda: say("ready") or threading.Event().wait(60) or 0.0, [], tf.double))
 
 
 class Sayer(logging.Handler):

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-import time
+import threading
 from typing import Any
 
 os.environ.update(json.loads(sys.argv[1]))
@@ -35,7 +35,7 @@ def monitored(system: Any, make_operation: Any = blocking_op) -> None:
 
 
 def hanging(system: Any) -> None:
-    monitored(system, lambda: tf.py_func(lambda: say_ready() or time.sleep(60), [], []))
+    monitored(system, lambda: tf.py_func(lambda: say_ready() or threading.Event().wait(60), [], []))
 
 
 with ascend_system(backend="npu") as system:

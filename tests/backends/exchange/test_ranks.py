@@ -156,7 +156,7 @@ group.close()
 
 def test_no_process_of_a_job_has_a_port() -> None:
     with Members(
-        3, _TWO.format(count=4).replace('"met", rank)', '"met", rank)\ntime.sleep(60)')
+        3, _TWO.format(count=4).replace('"met", rank)', '"met", rank)\nsignal.pause()')
     ) as members:
         await_met(members, 3)
         for pid in members.pids:
