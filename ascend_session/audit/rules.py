@@ -351,8 +351,8 @@ def check_calls(script: Script) -> Iterator[Finding]:
             )
     scaled = [node for node in calls if last_name(node.func) == "NPULossScaleOptimizer"]
     scaled = [node for node in scaled if "NPULossScaleOptimizer" not in defined]
-    names = ("NPUDistributedOptimizer", "npu_distributed_optimizer_wrapper", "npu_tf_optimizer")
-    is_distributed = any(last_name(node.func) in names for node in calls)
+    names = {"NPUDistributedOptimizer", "npu_distributed_optimizer_wrapper", "npu_tf_optimizer"}
+    is_distributed = any(last_name(node.func) in names - defined for node in calls)
     if is_distributed and scaled and not any(map(_passes_is_distributed, scaled)):
         yield Finding(
             WARNING,
