@@ -23,11 +23,14 @@ from ascend_session.config.overlay import (
     Overlay,
     describe_setting,
     describe_unused,
+    list_settings,
     overlay_options,
     path_of_key,
     read_overlay,
 )
 from ascend_session.config.proto import overlay_entry
+from ascend_session.errors import ConfigError
+from ascend_session.spelling import template_of
 from ascend_session.witness import RECORD_VARIABLE, SET_VARIABLE
 
 _LOOPS = "iterations_per_loop"
@@ -88,12 +91,17 @@ def overlay_config(config: AscendConfig) -> AscendConfig:
     """Return an `AscendConfig` with what is set from outside, and its ``session_config`` without.
 
     Raises:
-        ConfigError: As from the constructor of AscendConfig.
+        ConfigError: As from the constructor of AscendConfig, with what is set from outside.
     """
     overlay = read_overlay(os.environ)
     if not overlay:
         return config
-    overlaid = overlay_options(config, overlay)
+    try:
+        overlaid = overlay_options(config, overlay)
+    except ConfigError as error:
+        message = f"With {list_settings(overlay)} set from outside: {template_of(error.message)}"
+        hint = None if error.hint is None else template_of(error.hint)
+        raise ConfigError(message, hint=hint, problems=error.problems) from None
     if config.session_config is not None:
         overlaid = overlaid.copy_with(session_config=strip_proto(config.session_config))
     before, after = adapter_part(config), adapter_part(overlaid)

@@ -162,7 +162,8 @@ def _read_file(path: str) -> Tuple[Dict[str, Any], Steps, List[str]]:
         raise ConfigError(f"{path} cannot be read: {failure.strerror}.") from None
     if damaged and steps:
         lines = format_count(damaged, "line")
-        notes.append(f"{path}: {lines} could not be read and were left out.")
+        were = "was" if damaged == 1 else "were"
+        notes.append(f"{path}: {lines} could not be read and {were} left out.")
     return header, steps, notes
 
 
@@ -207,6 +208,12 @@ def compare_recordings(a: Recording, b: Recording, rtol: float) -> Comparison:
         notes.append(
             f"Of {lengths[0]} steps, A has recorded {counts[0]} and B {counts[1]}: where a run "
             "makes several steps, the last is compared, and a difference may have begun before."
+        )
+    if first and first[0].step == 1:
+        notes.append(
+            "They differ in their first step: compare what they begin with. Let both restore one "
+            "checkpoint and read the same data in the same order; a seed gives other numbers in "
+            "another version of TensorFlow, and in another graph."
         )
     names = [{name for each in steps for s in each.values() for name in s} for steps in sides]
     for which, only in (("A", names[0] - names[1]), ("B", names[1] - names[0])):

@@ -50,7 +50,10 @@ def describe_options(verdict: EntryVerdict, is_refused: bool = False) -> List[Se
     effects = dict.fromkeys(verdict.written, ("device", "checked here"))
     effects.update({key: ("device", why) for key, why in IN_FORCE.items()})
     if is_refused:
-        effects = dict.fromkeys(effects, ("unused", "the session was refused for other options"))
+        # An option that is missing may be missed by any of those that are there.
+        is_other = all(key_of(finding) in verdict.written for finding in verdict.refused)
+        why = "the session was refused" + " for other options" * is_other
+        effects = dict.fromkeys(effects, ("unused", why))
     effects.update({key: ("stub", why) for key, why in verdict.stub_effects.items()})
     why = "the default that NPUEstimator always writes"
     effects.update(dict.fromkeys(verdict.defaults, ("default", why)))

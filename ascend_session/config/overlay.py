@@ -152,6 +152,11 @@ def describe_setting(path: str, value: Any) -> str:
     return f"{path}={text.lower() if isinstance(value, bool) else text}"
 
 
+def list_settings(overlay: Overlay) -> str:
+    """Write all options of an overlay as they are typed, with commas between them."""
+    return ", ".join(describe_setting(*each) for each in overlay.items())
+
+
 def describe_unused(overlay: Overlay, whose: str) -> str:
     """Say that nothing has read an overlay; empty for an empty one.
 
@@ -159,7 +164,7 @@ def describe_unused(overlay: Overlay, whose: str) -> str:
         overlay: The overlay.
         whose: Whose sessions could have read it, such as ``rank 0``.
     """
-    listed = ", ".join(describe_setting(*each) for each in overlay.items())
+    listed = list_settings(overlay)
     return listed and (
         f"{listed} (set from outside) had no effect: no session of {whose} has an NpuOptimizer "
         "entry."

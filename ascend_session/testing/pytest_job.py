@@ -72,6 +72,7 @@ def _describe(item: pytest.Function) -> Dict[str, Any]:
     options = {name: value for name, value in vars(item.config.option).items() if _is_plain(value)}
     # What a worker of pytest-xdist does not do, a rank does not do either.
     options.update(usepdb=False, trace=False, numprocesses=None, dist="no", tx=[], maxfail=0)
+    options.pop("file_or_dir", None)  # else argparse warns that it is there already
     # A rank has imported the package before pytest looks for what it rewrites.
     no_rewriting = "ignore::pytest.PytestAssertRewriteWarning"
     options["pythonwarnings"] = [*(options.get("pythonwarnings") or []), no_rewriting]

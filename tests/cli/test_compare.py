@@ -52,6 +52,12 @@ def test_the_first_step_that_differs_is_named(tmp_path: Path, other: Any, shown:
     assert (first["step"], first["name"], str(first["b"])) == (2, "loss", shown)
 
 
+def test_what_differs_from_the_first_step_on_began_otherwise(tmp_path: Path) -> None:
+    a, b = write(tmp_path / "a", [3.0, 2.0]), write(tmp_path / "b", [4.0, 2.0])
+    assert "compare what they begin with" in call(a, b).output
+    assert "compare what they begin with" not in call(a, write(tmp_path / "b", [3.0, 1.0])).output
+
+
 def test_infinities_of_either_sign_differ(tmp_path: Path) -> None:
     assert call(write(tmp_path / "a", ["inf"]), write(tmp_path / "b", ["-inf"])).exit_code == 1
 
@@ -111,7 +117,7 @@ def test_a_torn_line_and_an_attempt_that_was_restarted_are_noted(tmp_path: Path)
         file.write('{"step":3,"ra')
     ended = call(a, b)
     assert ended.exit_code == 0
-    assert "1 line could not be read" in ended.output
+    assert "1 line could not be read and was left out" in ended.output
     text = (tmp_path / "a").read_text()
     write(tmp_path / "c", [7.0, 8.0, 9.0], job="first")
     with open(tmp_path / "c", "a") as file:

@@ -10,9 +10,11 @@ from typing import Any, Dict
 import pytest
 from click.testing import CliRunner
 
+from ascend_session import AscendConfig, ascend_session
 from ascend_session.cli.compare import compare
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
+from ascend_session.errors import ConfigError
 from ascend_session.witness import SET_VARIABLE
 from tests.compat.public_scripts import RANKS, SCRIPTS, STEPS
 from tests.compat.run_scripts import PREFACE, environment, run_script
@@ -133,6 +135,14 @@ def test_what_a_device_would_refuse_in_the_script_is_refused_from_outside(
     )
     assert ended.returncode == 1
     assert "enable_dump=True needs dump_path" in ended.stderr
+    assert "options): the session was refused\n" in ended.stderr
+
+
+def test_a_refusal_names_what_came_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SET_VARIABLE, '{"dump_config.enable_dump": true}')
+    said = "^With dump_config.enable_dump=true set from outside: enable_dump=True needs dump_path"
+    with pytest.raises(ConfigError, match=said):
+        ascend_session(AscendConfig(precision_mode="force_fp32"))
 
 
 LOOPS = (

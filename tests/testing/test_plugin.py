@@ -163,6 +163,7 @@ def test_a_test_fails_as_it_did_in_a_rank(run_pytest, tf):
     ):
         assert said in done.stdout, said
     assert "stopped by 15" not in done.stdout
+    assert "UserWarning" not in done.stdout  # of argparse, beside what a rank wrote
     assert "test_after_it" not in done.stdout
 
 

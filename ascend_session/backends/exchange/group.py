@@ -205,6 +205,8 @@ class ProcessGroup:
             waited_s = time.monotonic() - begun
             explained = channel.read_absent()
             if explained:
+                if self._connection is not None:  # so that the others have the same reason
+                    self._send(encode({"kind": "absent", "reason": explained}))
                 self._fail(f"{JOB_CANNOT_GO_ON}{explained}")
             elif may_be_alone and waited_s > ALONE_S:
                 may_be_alone = False

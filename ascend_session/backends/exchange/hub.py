@@ -219,6 +219,8 @@ class Hub:
             self._leave(rank)
         elif kind == "fail":
             self.end(rank_failed(rank, str(header["reason"])), rank)
+        elif kind == "absent":
+            self.end(f"{JOB_CANNOT_GO_ON}{header['reason']}")
         elif kind == "time_out":
             self._time_out(rank, str(header["key"]), float(header["seconds"]))
         else:

@@ -171,6 +171,18 @@ def test_two_of_eight_that_disagree_with_the_others_are_named() -> None:
     assert ranks.last(0).header["rank"] is None
 
 
+def test_who_hears_that_a_rank_never_joins_tells_the_others_before_it_goes() -> None:
+    ranks = Ranks(3)
+    ranks.hello(0)
+    ranks.hello(1)
+    ranks.say(2, {"kind": "absent", "reason": "no process is rank 2."})
+    ranks.hub.disconnect(2)
+    ranks.deliver()
+    said = ranks.last(0).header
+    assert said["reason"] == "The job cannot continue: no process is rank 2."
+    assert said["rank"] is None
+
+
 def test_a_rank_whose_connection_ends_is_named_and_a_later_one_hears_of_it() -> None:
     ranks = Ranks(3)
     ranks.hello(1)
@@ -299,7 +311,7 @@ def test_fifty_thousand_random_messages_neither_break_it_nor_let_anybody_in() ->
     hello.update(node="0", local_size=2, device="")
     entry: Header = {"kind": "enter", "key": "k", "name": "n", "ranks": [0, 1]}
     entry.update(signature="s", line="", plan="sum int32", size_bytes=4)
-    kinds = ("step", "finish", "leave", "fail", "time_out", "what")
+    kinds = ("step", "finish", "leave", "fail", "absent", "time_out", "what")
     ranks = together(2)
     malformed = joined = 0
     for number in range(50_000):
