@@ -44,7 +44,6 @@ import os
 import socket
 import struct
 import sys
-import threading
 from typing import Any, Dict, Optional
 
 from ascend_session.process import on_fork
@@ -103,8 +102,13 @@ class _Connection:
         return int(struct.unpack("i", size)[0])
 
 
-_lock = threading.Lock()
-_connection: Optional[_Connection] = None
+# The only one, by its address. There is no lock: it would stay locked if a signal raised while an
+# exception leaves its block, as where there is no room (Python 3.7); then nothing could be sent.
+_connections: Dict[str, _Connection] = {}
+
+
+def _find_connection() -> Optional[_Connection]:
+    return next(iter(tuple(_connections.values())), None)
 
 
 def is_below_launch() -> bool:
@@ -123,15 +127,18 @@ def send(kind: str, *, is_optional: bool = False, **values: Any) -> bool:
     Returns:
         Whether it was sent.
     """
-    global _connection
     address, folder = os.environ.get(CHANNEL), os.environ.get(RANK_FOLDER)
     if not (address and folder):
         return False
     # One that cannot be sent is lost, and the next one may find the launcher.
-    with contextlib.suppress(OSError), _lock:
-        if _connection is None:
-            _connection = _Connection(address, folder)
-        return _connection.send({"kind": kind, **values}, is_optional)
+    with contextlib.suppress(OSError):
+        connection = _connections.get(address)
+        if connection is None:
+            opened = _Connection(address, folder)
+            connection = _connections.setdefault(address, opened)
+            if connection is not opened:  # another thread was faster
+                opened.close()
+        return connection.send({"kind": kind, **values}, is_optional)
     return False
 
 
@@ -146,7 +153,7 @@ def note_use() -> None:
 
 def read_stop() -> Optional[float]:
     """Return when the launcher last sent the signal to stop, just before; None if it has not."""
-    connection = _connection  # without the lock: a signal's handler calls this
+    connection = _find_connection()  # a signal's handler calls this
     if connection is None:
         return None
     connection.receive()
@@ -155,7 +162,7 @@ def read_stop() -> Optional[float]:
 
 def read_absent() -> str:
     """Return which rank of the job will never join, and why; empty as long as that is not known."""
-    connection = _connection
+    connection = _find_connection()
     if connection is None:
         return ""
     connection.receive()
@@ -165,7 +172,7 @@ def read_absent() -> str:
 
 def count_pauses() -> int:
     """Return how often the launcher has stopped this process and let it continue."""
-    connection = _connection
+    connection = _find_connection()
     if connection is None:
         return 0
     connection.receive()
@@ -174,10 +181,8 @@ def count_pauses() -> int:
 
 def _forget_in_child() -> None:
     """Forget the parent's connection: a forked child has its own once it sends anything."""
-    global _connection, _lock
-    connection, _connection, _lock = _connection, None, threading.Lock()
-    if connection is not None:
-        connection.close()
+    while _connections:
+        _connections.popitem()[1].close()
 
 
 on_fork(_forget_in_child)

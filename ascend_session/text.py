@@ -44,6 +44,13 @@ def format_ranges(numbers: Iterable[int], separator: str = ", ") -> str:
     )
 
 
+def format_rank_ids(rank_ids: Sequence[str]) -> str:
+    """Join values of RANK_ID: runs of numbers are collapsed, other texts come last."""
+    numbers = [int(rank_id) for rank_id in rank_ids if rank_id.isdecimal()]
+    texts = [rank_id for rank_id in rank_ids if not rank_id.isdecimal()]
+    return ", ".join([format_ranges(numbers)] * bool(numbers) + texts)
+
+
 def find_runs(numbers: Iterable[int]) -> List[List[int]]:
     """Split numbers into runs of consecutive ones: ``[0, 1, 5]`` gives ``[[0, 1], [5]]``."""
     runs = groupby(enumerate(sorted(set(map(int, numbers)))), key=lambda pair: pair[1] - pair[0])

@@ -71,6 +71,36 @@ def test_a_process_that_a_rank_starts_or_forks_has_a_connection_of_its_own(
     assert len(set(pids.values())) == 3
 
 
+_INTERRUPTED = """
+import signal
+from ascend_session import channel
+
+class Interrupted(Exception):
+    pass
+
+def interrupt(number, frame):
+    raise Interrupted
+
+signal.signal(signal.SIGALRM, interrupt)
+for _ in range(200):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.0005)
+        while True:
+            channel.send("first_step", step=0)
+    except Interrupted:
+        pass
+channel.send("first_step", step=1)
+"""
+
+
+@pytest.mark.usefixtures("launcher")
+def test_a_signal_that_raises_while_there_is_no_room_for_a_message_keeps_nobody_from_sending() -> (
+    None
+):
+    words = [sys.executable, "-c", _INTERRUPTED]
+    subprocess.run(words, cwd=str(_REPOSITORY), check=True, timeout=100)
+
+
 def test_it_is_told_when_the_launcher_asks_it_to_exit(launcher: Launcher, tmp_path: Path) -> None:
     assert channel.read_stop() is None
     channel.send("first_step", step=0)

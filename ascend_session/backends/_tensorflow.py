@@ -114,6 +114,32 @@ def operators_of_user(graph: Any, types: Collection[str]) -> List[Any]:
     return [op for op in graph.get_operations() if op.type in types and not is_marked(op)]
 
 
+def keep_on(graph: Any, name: str) -> Dict[Any, Any]:
+    """Return a dictionary that lives as long as a graph, its attribute of this name.
+
+    What refers to the graph may be in it. The graphs of TensorFlow 2 have no ``__dict__``.
+    """
+    if getattr(graph, name, None) is None:
+        setattr(graph, name, {})
+    kept: Dict[Any, Any] = getattr(graph, name)
+    return kept
+
+
+def find_global_step(graph: Any) -> Any:
+    """Return the variable that counts the steps of a graph; None if there is none.
+
+    ``tf.train.get_global_step`` goes by the name ``global_step:0`` where a script has registered
+    none: then it returns a placeholder, and raises TypeError for a resource variable.
+    """
+    keys = tf1().GraphKeys
+    variables = graph.get_collection(keys.GLOBAL_VARIABLES)
+    named = [each for each in variables if each.op.name == "global_step"]
+    for step in graph.get_collection(keys.GLOBAL_STEP) or named:
+        if step.dtype.base_dtype.is_integer and step.get_shape().ndims == 0:
+            return step
+    return None
+
+
 def walk_inputs(*operations: Any, by_control: bool = True) -> Iterator[Any]:
     """Iterate over operations and everything that they need, each once.
 

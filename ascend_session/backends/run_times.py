@@ -7,12 +7,11 @@ takes between two runs with a collective; on the stub the ranks' meeting sees wh
 import os
 import threading
 import time
-import weakref
 from collections import deque
-from typing import Any, Callable, Deque, Dict, List, MutableMapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Tuple
 
 from ascend_session import channel
-from ascend_session.backends._tensorflow import walk_inputs
+from ascend_session.backends._tensorflow import keep_on, walk_inputs
 from ascend_session.backends.tf_sessions import SessionObserver, add_observer, remove_observer
 from ascend_session.process import on_close, on_fork
 from ascend_session.rank_folder import CHANNEL
@@ -69,6 +68,7 @@ def count_runs() -> None:
 _EVERY_S = 0.5  # between two messages
 _MOST_GAPS = 500  # in a message
 _MOST_FETCHES = 1000  # of a graph that are remembered
+_COLLECTIVES = "_ascend_session_collectives"  # attribute of a graph: by what is fetched
 _PARTS = ("HcomSend", "HcomReceive")
 
 
@@ -82,9 +82,6 @@ class HostGaps(SessionObserver):
     """
 
     def __init__(self) -> None:
-        # By graph and what is fetched: the collectives of a run, and whether all ranks have them.
-        self._collectives: MutableMapping[Any, Dict[Any, Tuple[Tuple[str, ...], bool]]]
-        self._collectives = weakref.WeakKeyDictionary()
         self._numbers: Dict[Tuple[str, ...], int] = {}  # of runs with these collectives
         self._counts: Dict[int, int] = {}
         self._begun_s: Dict[int, float] = {}
@@ -99,7 +96,7 @@ class HostGaps(SessionObserver):
         """Note how long the host took since the last run, if this one has collectives."""
         if self._thread not in (None, threading.get_ident()):
             return
-        collectives, are_of_all = self._find_collectives(session.graph, list_operations())
+        collectives, are_of_all = _find_collectives(session.graph, list_operations())
         self._running = None
         if not collectives:
             return
@@ -128,18 +125,18 @@ class HostGaps(SessionObserver):
         if gaps:
             channel.send("gaps", is_optional=True, gaps=gaps, have_parts=self._have_parts)
 
-    def _find_collectives(
-        self, graph: Any, operations: Sequence[Any]
-    ) -> Tuple[Tuple[str, ...], bool]:
-        collectives = self._collectives.setdefault(graph, {})
-        key = tuple(operations)
-        if key not in collectives:
-            if len(collectives) >= _MOST_FETCHES:
-                collectives.clear()
-            found = [each for each in walk_inputs(*key) if _is_collective(each)]
-            names = tuple(sorted(str(each.name) for each in found))
-            collectives[key] = names, all(map(_is_of_all, found))
-        return collectives[key]
+
+def _find_collectives(graph: Any, operations: Sequence[Any]) -> Tuple[Tuple[str, ...], bool]:
+    """Return the names of the collectives of a run, and whether all ranks have them."""
+    collectives: Dict[Any, Tuple[Tuple[str, ...], bool]] = keep_on(graph, _COLLECTIVES)
+    key = tuple(operations)
+    if key not in collectives:
+        if len(collectives) >= _MOST_FETCHES:
+            collectives.clear()
+        found = [each for each in walk_inputs(*key) if _is_collective(each)]
+        names = tuple(sorted(str(each.name) for each in found))
+        collectives[key] = names, all(map(_is_of_all, found))
+    return collectives[key]
 
 
 def _is_collective(operation: Any) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, Dict, Iterator, MutableMapping, Optional, Sequence, Tupl
 
 from ascend_session import __version__
 from ascend_session.backends import choose
-from ascend_session.backends._tensorflow import tf1, walk_inputs
+from ascend_session.backends._tensorflow import find_global_step, keep_on, tf1, walk_inputs
 from ascend_session.backends.averaging import (
     find_averaged,
     find_updated,
@@ -190,9 +190,9 @@ def _reads_global_step(tensor: Any) -> bool:
     if not tensor.dtype.is_integer:
         return False
     graph = tensor.graph
-    reads: Dict[str, bool] = vars(graph).setdefault(_STEP_READS, {})
+    reads: Dict[str, bool] = keep_on(graph, _STEP_READS)
     if tensor.name not in reads:
-        step = tf1().train.get_global_step(graph)
+        step = find_global_step(graph)
         holder = getattr(getattr(step, "handle", step), "op", None)
         reads[tensor.name] = holder in walk_inputs(tensor.op, by_control=False)
     return reads[tensor.name]

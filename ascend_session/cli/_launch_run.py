@@ -47,7 +47,13 @@ from ascend_session.launcher.verdict.result import format_result, write_result
 from ascend_session.launcher.verdict.summary import summarize
 from ascend_session.launcher.verdict.training import format_rate
 from ascend_session.process import is_in_front
-from ascend_session.text import clean, format_count, format_duration, format_ranges
+from ascend_session.text import (
+    clean,
+    format_count,
+    format_duration,
+    format_ranges,
+    format_rank_ids,
+)
 
 if TYPE_CHECKING:
     from ascend_session.launcher.plan.config import LaunchConfig
@@ -242,12 +248,11 @@ class _Screen:
             paused = format_duration(event.paused_s)
             self._say(f"The ranks were suspended for {paused}, as the launcher was, and continue.")
         elif isinstance(event, events.Awaiting):
-            numbers = [int(rank) for rank in event.ranks if rank.isdigit()]
-            who = format_ranges(numbers) or ", ".join(event.ranks)
-            noun = "rank" if len(event.ranks) == 1 else "ranks"
+            noun, they = ("rank", "it exits") if len(event.ranks) == 1 else ("ranks", "they exit")
             self._say(
-                f"note: the script exited without waiting for {noun} {who}that it started; the "
-                "job continues until they exit. Write `wait` at its end."
+                f"note: the script exited without waiting for {noun} "
+                f"{format_rank_ids(event.ranks)}, which it started; the job continues until "
+                f"{they}. Write `wait` at its end."
             )
         elif isinstance(event, events.BackgroundAwaited):
             self._say(_describe_background(event))

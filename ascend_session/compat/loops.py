@@ -43,8 +43,7 @@ class LateLoop(HostLoop):
     def load(self, session: Any, steps: int = 0) -> None:
         """Set how many steps a run makes in ``session``."""
         super().load(session, steps)
-        log = script_run().log
-        watch_stop(session, self.operation, steps, lambda text: log.note_part(session, text))
+        watch_stop(session, self.operation, steps, script_run().log.note_part)
 
     def note_run(self, session: Any, steps: int, fed: Sequence[str] = ()) -> None:
         """Count the run for the report."""

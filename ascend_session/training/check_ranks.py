@@ -4,7 +4,7 @@ import math
 from typing import Any, List, Optional
 
 from ascend_session import hccl
-from ascend_session.backends._tensorflow import tf1
+from ascend_session.backends._tensorflow import find_global_step, tf1
 from ascend_session.backends.averaging import Variable, plan_run
 from ascend_session.backends.exchange.models import (
     RankReport,
@@ -52,7 +52,7 @@ class CheckRanksHook(StepHook):
         if self._size == 1:
             return
         graph = tf.get_default_graph()
-        self._step = tf.train.get_global_step()
+        self._step = find_global_step(graph)
         self._stride = max([1, *graph.get_collection(LOOPS_APPLIED)])
         plan = plan_run(graph, graph.get_operations())
         self._variables = [

@@ -25,7 +25,8 @@ from ascend_session.vendor import ITERATION_OP
 _ATTRIBUTE = "_ascend_session_loop"  # of a graph, and of the method that is replaced
 
 # Sessions whose loop has not run yet: the looped operation, the steps of a run, who hears of it.
-_Note = Callable[[str], None]
+# Nothing in it may refer to the session, which would live as long as the process.
+_Note = Callable[[Any, str], None]
 _loops: MutableMapping[Any, Tuple[Any, int, Optional[_Note]]] = weakref.WeakKeyDictionary()
 
 
@@ -109,7 +110,7 @@ def watch_stop(session: Any, operation: Any, n: int, note: Optional[_Note] = Non
         session: The ``tf.Session`` behind the one with hooks.
         operation: The looped operation.
         n: Steps of a run.
-        note: Called with the warning's text, too.
+        note: Called with the session and the warning's text, too.
     """
     _loops[session] = (weakref.ref(operation), n, note)
     hook = tf1().train.StopAtStepHook
@@ -130,7 +131,7 @@ def watch_stop(session: Any, operation: Any, n: int, note: Optional[_Note] = Non
                 if text:
                     warn_at(user_line(sys._getframe()), text)
                     if note is not None:
-                        note(text)
+                        note(running, text)
         return original(self, run_context)
 
     setattr(before_run, _ATTRIBUTE, True)

@@ -3,7 +3,7 @@
 import os
 from typing import Any, Optional, Sequence
 
-from ascend_session.backends._tensorflow import tf1
+from ascend_session.backends._tensorflow import find_global_step, tf1
 from ascend_session.backends.tf_sessions import opening_by_api
 from ascend_session.errors import LifecycleError
 from ascend_session.session.graphs import job_rank
@@ -130,7 +130,7 @@ def initialize(
         path = tf.train.latest_checkpoint(folder) if folder and is_first else None
         restorer: Any = saver if saver is not None or path is None else tf.train.Saver()
         broadcast.begin()
-        step = tf.train.get_global_step()
+        step = find_global_step(graph)
     for initializer in initializers:
         sess.run(initializer)
     if path is not None:

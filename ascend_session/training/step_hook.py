@@ -4,7 +4,7 @@ import os
 import time
 from typing import Any, Optional
 
-from ascend_session.backends._tensorflow import tf1
+from ascend_session.backends._tensorflow import find_global_step, tf1
 from ascend_session.rank_folder import CHANNEL
 from ascend_session.training.progress import note_step_of_hook
 
@@ -19,7 +19,8 @@ class StepHook(_Hook):  # type: ignore[misc]
 
     def begin(self) -> None:
         """Find the global step."""
-        self._reported_step = tf1().train.get_global_step() if os.environ.get(CHANNEL) else None
+        graph = tf1().get_default_graph()
+        self._reported_step = find_global_step(graph) if os.environ.get(CHANNEL) else None
 
     def before_run(self, run_context: Any) -> Any:
         """Fetch the global step, which the run may or may not have increased by then."""

@@ -327,6 +327,28 @@ _PARSER = """
 """
 
 
+@pytest.mark.parametrize(
+    ("rank_ids", "named"),
+    [
+        ("0 1 ²", "ranks 0-1, ², which it started; the job continues until they exit"),
+        ("3", "rank 3, which it started; the job continues until it exits"),
+    ],
+)
+def test_ranks_that_a_script_does_not_wait_for_are_named(program, tmp_path, rank_ids, named):
+    script = tmp_path / "train.sh"
+    script.write_text(
+        f"export RANK_SIZE=4\nfor RANK_ID in {rank_ids}; do\n"
+        f"    export RANK_ID; {sys.executable} -c 'import time; time.sleep(3)' &\ndone\n"
+    )
+    logs = ("--log-dir", str(tmp_path / "logs"))
+    called = program(
+        *("launch", "-n", "1", "--backend", "stub", *logs, "--no-python", "bash", str(script)),
+        LANG="C.UTF-8",
+    )
+    assert called.code == 0, called.err
+    assert f"without waiting for {named}. Write `wait` at its end." in called.err
+
+
 def test_options_of_the_command_behind_the_script_are_explained(fail, tmp_path):
     called = fail(_PARSER, "--epochs", "3", "--devices", "0-1")
     assert called.code == 2

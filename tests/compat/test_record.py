@@ -71,6 +71,29 @@ def test_a_script_that_imports_npu_bridge_before_tensorflow_is_recorded(
     assert len(read(tmp_path / "record.jsonl")) == STEPS + 1
 
 
+def test_whole_numbers_are_recorded_but_for_the_global_step(
+    tmp_path: Path, forking_python: str
+) -> None:
+    script = (
+        PREFACE
+        + """
+from npu_bridge.npu_init import *
+steps = tf.Variable(0, trainable=False, name="global_step")
+w = tf.get_variable("w", initializer=4.0)
+train = tf.train.GradientDescentOptimizer(1.0).minimize(w * w, global_step=steps)
+correct = tf.constant(7, name="correct")
+with tf.Session(config=options(precision_mode="force_fp32")) as session:
+    session.run(tf.global_variables_initializer())
+    session.run([train, correct, steps])
+"""
+    )
+    given = {RECORD_VARIABLE: str(tmp_path / "record.jsonl")}
+    ended = run_script(tmp_path, script, python=forking_python, variables=given)
+    assert ended.returncode == 0, ended.stderr
+    _, line = read(tmp_path / "record.jsonl")
+    assert line["values"] == {"correct": 7.0}
+
+
 def test_equal_trainings_agree_and_a_planted_step_is_named(
     tmp_path: Path, forking_python: str
 ) -> None:

@@ -1,5 +1,7 @@
 """npu_bridge.estimator.npu.util: loops of steps, marks, divisions and small checks."""
 
+import gc
+import weakref
 from typing import Any, List
 
 import pytest
@@ -40,6 +42,18 @@ def test_a_run_of_the_loop_makes_all_its_steps(tf: Any) -> None:
         sess.run(looped)
         sess.run(looped)
         assert sess.run(value) == 10
+
+
+def test_a_session_with_a_loop_is_freed_when_nothing_refers_to_it(tf: Any) -> None:
+    with tf.Graph().as_default():
+        _, step = counter(tf)
+        sess = session(tf, 5)
+        sess.run(tf.global_variables_initializer())
+        sess.run(util.set_iteration_per_loop(sess, step, 5))
+    remains = weakref.ref(sess)
+    del sess
+    gc.collect()
+    assert remains() is None
 
 
 def test_a_loop_of_one_step_is_the_step_itself(tf: Any) -> None:

@@ -15,7 +15,7 @@ _WAIT = """
 from tests.waiting import wait_until
 folder = os.path.dirname(os.environ["GATE"])
 def wait_for(name):
-    wait_until(lambda: os.path.exists(os.path.join(folder, name)))
+    wait_until(lambda: os.path.lexists(os.path.join(folder, name)))
 """
 
 
@@ -36,15 +36,14 @@ def test_a_rank_is_read_from_although_it_connected_when_another_one_exited(
 ) -> None:
     code = f"""{_BEGIN}{_WAIT}
 if rank == 1:
-    with open(os.path.join(folder, "pid"), "w") as file:
-        file.write(str(os.getpid()))
+    os.symlink(str(os.getpid()), os.path.join(folder, "pid"))  # which is there as a whole
     wait_for("exit")
 else:
     wait_for("pid")
     os.kill(os.getppid(), signal.SIGSTOP)  # it finds both at once
     channel.send("first_step", step=1)
     open(os.path.join(folder, "exit"), "w").close()
-    pid = open(os.path.join(folder, "pid")).read()
+    pid = os.readlink(os.path.join(folder, "pid"))
     wait_until(lambda: ") Z " in open("/proc/" + pid + "/stat").read())
     os.kill(os.getppid(), signal.SIGCONT)
     wait_for("1")
@@ -102,3 +101,15 @@ def test_how_a_process_failed_is_known_from_its_witness_or_from_itself(tmp_path:
         (4, "open", ""),
     ]
     assert {(each.joined, each.rank_size) for each in processes} == {(True, "5")}
+
+
+def test_messages_that_another_version_may_send_do_no_harm(tmp_path: Path) -> None:
+    code = f"""{_BEGIN}
+channel.send("gaps", gaps=[[1, 2]], have_parts=False)
+channel.send("gaps")
+for kind in ("state", "joining", "step", "first_step", "not_finite", "models", "replaced", "new"):
+    channel.send(kind, step="seven")
+"""
+    events = job(tmp_path, code, ranks=2).events
+    assert [each.status for each in events if isinstance(each, Ended)] == [0, 0]
+    assert len([each for each in events if isinstance(each, Reported)]) == 20

@@ -1,9 +1,11 @@
 """Steps that a rank notes: what the launcher hears of them, and which time counts for the pace."""
 
+import gc
 import os
 import signal
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
@@ -316,6 +318,44 @@ def test_hooks_note_the_global_step(tf: Any, rank: Rank, monkeypatch: Any, hook:
     # The step is read beside the run that makes it.
     assert last["step"] in (6 * made, 6 * made - 1, 5 * made)
     assert 4 * made <= last["pace"]["steps"] <= 6 * made
+
+
+@pytest.mark.parametrize("kind", ["resource", "reference"])
+def test_a_step_is_found_by_its_name_if_the_script_has_not_registered_it(
+    tf: Any, rank: Rank, kind: str
+) -> None:
+    with tf.Graph().as_default():
+        is_resource = kind == "resource"
+        step = tf.Variable(0, trainable=False, name="global_step", use_resource=is_resource)
+        train_op = step.assign_add(1)
+        with tf.train.MonitoredSession(hooks=[StepHook()]) as sess:
+            for _ in range(3):
+                sess.run(train_op)
+    progress._send()
+    assert rank.hear()[-1]["step"] in (2, 3)
+
+
+def test_what_is_no_step_but_has_its_name_is_left_alone(tf: Any, rank: Rank) -> None:
+    for dtype in (tf.int64, tf.float32):
+        with tf.Graph().as_default():
+            tf.placeholder(dtype, [], name="global_step")
+            three = tf.constant(3)
+            with tf.train.MonitoredSession(hooks=[StepHook()]) as sess:
+                assert sess.run(three) == 3
+    progress._send()
+    assert rank.hear() == []
+
+
+def test_graphs_are_freed_whose_collectives_were_measured(tf: Any, launcher: Launcher) -> None:
+    run_times.report_gaps()
+    graph = tf.Graph()
+    with graph.as_default(), tf.Session() as session:
+        session.run(tf.constant(1.0, name="HcomAllReduce"))
+    remains = weakref.ref(graph)
+    del graph, session
+    gc.collect()
+    assert remains() is None
+    run_times._forget_in_child()
 
 
 def test_the_first_step_has_its_time_although_a_hook_runs_the_session_after_it(

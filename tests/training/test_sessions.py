@@ -127,6 +127,14 @@ class TestInitialize:
             assert sess.run([weight, own]) == [2.0, 1]
             assert sess.run(found).tolist() == [7]
 
+    @pytest.mark.parametrize("is_resource", [True, False])
+    def test_a_step_that_is_not_registered_is_found_by_its_name(
+        self, tf: Any, is_resource: bool
+    ) -> None:
+        tf.Variable(7, trainable=False, name="global_step", use_resource=is_resource)
+        with ascend_system() as system, system.session() as sess:
+            assert initialize(sess) == 7
+
     def test_the_latest_checkpoint_is_restored_and_its_step_returned(
         self, tf: Any, tmp_path: Path
     ) -> None:

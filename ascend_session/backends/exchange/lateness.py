@@ -6,6 +6,7 @@ second to last. On devices it is the one whose host takes longest between two ru
 collective, by the difference to the second.
 """
 
+import contextlib
 import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -134,11 +135,20 @@ class ReportedGaps:
         self._pending: Dict[Tuple[int, int], Dict[int, Tuple[float, float]]] = {}
 
     def note(self, rank: int, pid: int, message: Mapping[str, Any]) -> None:
-        """Note a message "gaps" of `ascend_session.channel`; only one process of a rank counts."""
+        """Note a message "gaps" of `ascend_session.channel`; only one process of a rank counts.
+
+        What is not such a message is ignored.
+        """
         if self._processes.setdefault(rank, pid) != pid or len(self._ranks) == 1:
             return
-        self._lateness.have_parts = self._lateness.have_parts or bool(message["have_parts"])
-        for kind, number, gap_s, step_s in message["gaps"]:
+        with contextlib.suppress(KeyError, TypeError, ValueError):
+            self._note_runs(rank, message["gaps"])
+            self._lateness.have_parts = self._lateness.have_parts or bool(message["have_parts"])
+        while len(self._pending) > _MOST_PENDING:  # a message was lost
+            del self._pending[next(iter(self._pending))]
+
+    def _note_runs(self, rank: int, runs: Sequence[Any]) -> None:
+        for kind, number, gap_s, step_s in runs:
             key = int(kind), int(number)
             gaps = self._pending.setdefault(key, {})
             gaps[rank] = float(gap_s), float(step_s)
@@ -147,8 +157,6 @@ class ReportedGaps:
                 gaps_s = [gaps[each][0] for each in self._ranks]
                 longest_s = max(step for _, step in gaps.values())
                 self._lateness.note_gaps(str(key[0]), gaps_s, longest_s)
-        while len(self._pending) > _MOST_PENDING:  # a message was lost
-            del self._pending[next(iter(self._pending))]
 
     def measure_shares(self) -> Tuple[float, ...]:
         """As `Lateness.measure_shares`."""

@@ -19,7 +19,14 @@ from ascend_session.launcher.job.events import BackgroundEnded, NotStarted, Repe
 from ascend_session.launcher.job.signals import find_signal_name, signal_name
 from ascend_session.launcher.plan.rank import LaunchRank, Outcome
 from ascend_session.rank_folder import STACKS_NAME
-from ascend_session.text import blank_unprintable, clean, format_ranges, join_words, shorten
+from ascend_session.text import (
+    blank_unprintable,
+    clean,
+    format_ranges,
+    format_rank_ids,
+    join_words,
+    shorten,
+)
 from ascend_session.user_code import is_user_file
 
 CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
@@ -248,8 +255,7 @@ def describe_unstarted(rank: LaunchRank, absent: Sequence[int], size: str) -> st
 
 def describe_unrecorded(rank_ids: Sequence[str]) -> str:
     """Report ranks that have left no record of how they ended."""
-    numbers = [int(rank) for rank in rank_ids if rank.isdigit()]
-    who = format_ranges(numbers) if len(numbers) == len(rank_ids) else ", ".join(rank_ids)
+    who = format_rank_ids(rank_ids)
     noun, have, they = ("Rank", "has", "it") if len(rank_ids) == 1 else ("Ranks", "have", "they")
     return (
         f"{noun} {who} {have} left no record of how {they} ended, as below python -I, env -i or "
