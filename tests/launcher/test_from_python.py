@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from ascend_session import LaunchResult, launch
 from ascend_session.launcher.events import Event
 from ascend_session.launcher.job.events import Ended
-from tests.launcher.supervised import config
+from tests.launcher.supervised import PATIENCE, config
 
 _SAYS = "print('rank', rank)"
 _LINES = ["[0] rank 0", "[1] rank 1"]
@@ -187,3 +188,40 @@ def test_other_programs_that_succeed_get_no_note(tmp_path: Path, program: str) -
     result = run(tmp_path, program=program, args=["-c", "hostname"] if program == "bash" else [])
     assert result.ok
     assert not any("no record" in note for note in result.notes)
+
+
+# The signal comes to another thread than the one that waits, as it may also come right before the
+# wait: nothing interrupts poll(2) then. The launcher waits without a limit once it has loaded what
+# judges a failure.
+_ELSEWHERE = """
+import signal, sys, threading
+from pathlib import Path
+from ascend_session import launch
+from tests.launcher.supervised import config
+
+def say():
+    while not hasattr(sys.modules.get("ascend_session.launcher.verdict.cause"), "find_first_failed"):
+        threading.Event().wait(0.2)
+    print("waiting", flush=True)
+
+threading.Thread(target=say).start()
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+signal.signal(signal.SIGTERM, lambda number, frame: None)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+result = launch(config(Path(sys.argv[1]), "signal.pause()", 1))
+print(result.code, flush=True)
+"""
+
+
+def test_a_signal_that_interrupts_no_call_stops_the_job_at_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _ELSEWHERE, str(tmp_path)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True
+    ) as job:
+        try:
+            assert job.stdout is not None
+            assert job.stdout.readline() == "waiting\n"
+            job.terminate()
+            assert job.communicate(timeout=PATIENCE)[0].splitlines()[-1] == "143"
+        finally:
+            job.kill()

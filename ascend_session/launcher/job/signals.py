@@ -121,8 +121,10 @@ class Signals:
 
     def __init__(self) -> None:
         self.noted: List[int] = []
+        self._taken: List[int] = []
         self._previous: Dict[int, Any] = {}
         self._read, self._write = -1, -1
+        self._previous_fd: Optional[int] = None
         self._pid = os.getpid()
         self._has_ranks = False
         self._is_to_stop = False  # SIGTSTP was noted, and nothing has stopped the process yet
@@ -134,6 +136,9 @@ class Signals:
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
         if threading.current_thread() is threading.main_thread():
+            # Python runs a handler only between two of its own instructions. This descriptor is
+            # written to at once, also when the signal comes right before a wait, or in a thread.
+            self._previous_fd = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
             for number in (*ASKING, *PASSED_ON, signal.SIGTSTP, *_OTHERS):
                 handler = signal.getsignal(number)
                 # None: a handler that was not set by Python, and could not be put back
@@ -146,19 +151,21 @@ class Signals:
     def __exit__(self, *failure: Any) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
+        if self._previous_fd is not None:
+            signal.set_wakeup_fd(self._previous_fd)
         os.close(self._read)
         os.close(self._write)
 
     def fileno(self) -> int:
-        """Return a descriptor that poll(2) finds readable when a signal was noted."""
+        """Return a descriptor that poll(2) finds readable when a signal has come."""
         return self._read
 
     def take(self) -> List[int]:
         """Take the signals that came since this was last asked, in order."""
-        try:
-            return list(os.read(self._read, 4096))
-        except BlockingIOError:
-            return []
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._read, 4096)
+        taken, self._taken = self._taken, []
+        return taken
 
     def take_ending(self) -> List[int]:
         """Take those of them that end the job."""
@@ -193,7 +200,7 @@ class Signals:
 
     def _note(self, number: int, frame: Any) -> None:
         if os.getpid() != self._pid:
-            # A fork of the launcher has the same handlers and the same pipe, but is not meant.
+            # A fork of the launcher has the same handlers, but is not meant.
             signal.signal(number, self._previous[number])
             os.kill(os.getpid(), number)
             return
@@ -206,8 +213,7 @@ class Signals:
             self._is_to_stop = True
         elif number not in (*PASSED_ON, ASKING_WHERE):
             self.noted.append(number)
-        with contextlib.suppress(BlockingIOError):  # thousands of them wait
-            os.write(self._write, bytes([number]))
+        self._taken.append(number)
 
 
 @contextlib.contextmanager
