@@ -200,7 +200,8 @@ from ascend_session import launch
 from tests.launcher.supervised import config
 
 def say():
-    while not hasattr(sys.modules.get("ascend_session.launcher.verdict.cause"), "find_first_failed"):
+    cause = "ascend_session.launcher.verdict.cause"
+    while not hasattr(sys.modules.get(cause), "find_first_failed"):
         threading.Event().wait(0.2)
     print("waiting", flush=True)
 

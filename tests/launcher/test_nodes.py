@@ -68,7 +68,7 @@ def test_ranks_count_over_nodes_and_devices_on_each(bench: Bench) -> None:
 def test_folders_and_names_are_those_of_the_whole_job(bench: Bench) -> None:
     made = bench.plan(node_rank=1, show="0,5", **TWO)
     assert [rank.rank for rank in made.ranks] == [4, 5, 6, 7]
-    assert made.of(6).folder.endswith("/attempt_1/rank_6")
+    assert made.ranks[2].folder.endswith("/attempt_1/rank_6")
     assert made.run == f"{made.job_id}.node_1"
     assert made.shown == (5,)
     found = made.as_dict()

@@ -1,6 +1,5 @@
 """When the guardian reads what ranks report, and what it passes on."""
 
-import json
 from pathlib import Path
 from typing import Any, List, Optional
 
@@ -78,7 +77,7 @@ def test_a_second_process_of_a_rank_does_not_take_back_what_the_first_has_report
     assert reports.not_finite == {3: NotFinite(7, 9, "w", True)}
 
 
-def test_how_a_process_failed_is_known_from_its_witness_or_from_itself(tmp_path: Path) -> None:
+def test_how_a_process_failed_is_known_from_its_witness_or_from_itself() -> None:
     reports = Reports()
     for pid, of_witness, of_itself in (
         (10, "failed", "open"),
@@ -89,10 +88,11 @@ def test_how_a_process_failed_is_known_from_its_witness_or_from_itself(tmp_path:
     ):
         state = {"pid": pid, "rank": pid - 10, "time": 1.0, "waits": [], "rank_size": "5"}
         seen = {**state, "state": of_witness, "error": "E: seen", "joined": False}
-        (tmp_path / f"process_{pid}.json").write_text(json.dumps(seen))
+        reports.note(0, pid, {"kind": "witness", **seen})
         own = {**state, "state": of_itself, "error": "E: own" if of_itself == "failed" else ""}
         reports.note(0, pid, {"kind": "state", **own, "rank_size": ""})
-    processes = reports.list_processes(0, str(tmp_path))
+    reports.note(0, 13, {"kind": "exit", "code": 0})
+    processes = reports.list_processes(0)
     assert [(each.rank, each.state, each.error) for each in processes] == [
         (0, "failed", "E: seen"),
         (1, "failed", "E: own"),
@@ -101,6 +101,8 @@ def test_how_a_process_failed_is_known_from_its_witness_or_from_itself(tmp_path:
         (4, "open", ""),
     ]
     assert {(each.joined, each.rank_size) for each in processes} == {(True, "5")}
+    reports.note(0, 13, {"kind": "exit", "code": 3})
+    assert reports.list_processes(0)[3][2:4] == ("failed", "SystemExit: 3")
 
 
 def test_messages_that_another_version_may_send_do_no_harm(tmp_path: Path) -> None:
