@@ -37,11 +37,10 @@ import os
 import select
 import signal
 import time
-from typing import TYPE_CHECKING, Any, Collection, Dict, List, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set, Tuple
 
 from ascend_session.launcher.job.children import (
     describe_processes,
-    find_group,
     list_children,
     list_descendants,
     set_cpus,
@@ -49,7 +48,7 @@ from ascend_session.launcher.job.children import (
 from ascend_session.launcher.job.messages import MessageChannel
 from ascend_session.launcher.job.signals import ASKING, TERMINATED, find_catchers, group_by_parent
 from ascend_session.launcher.job.start import GuardedRank, read_trouble, start_rank
-from ascend_session.launcher.job.stopping import StopSequence
+from ascend_session.launcher.job.stopping import JobStop, StopSequence
 
 if TYPE_CHECKING:
     from ascend_session.launcher.job.activity import Steps
@@ -58,17 +57,12 @@ if TYPE_CHECKING:
     from ascend_session.launcher.job.reports import ReportReceiver, Reports
     from ascend_session.launcher.job.stall import StallWatch
 
-# How long processes have to exit, before those are looked for that are asked next.
-_BEFORE_SWEEP_S, _BETWEEN_SWEEPS_S = 0.02, 0.5
 # Seconds in which others get SIGTERM as well after one of these, if it is for every process of the
 # job: it comes to the guardian at once, but the launcher has to wake up and report its own.
 _UNTIL_ALL_S = {"launcher": 0.25, "rank": 0.25, "guardian": 1.0}
-_BETWEEN_KILLS_S, _LONGEST_BETWEEN_S = 0.05, 1.0
 _BETWEEN_STEPS_S = 0.05
 _OVER = object()
 _BEFORE_STALL_S = 0.3  # after which what watches is loaded: some jobs do not take as long
-# What SIGKILL does not end within this time waits for a device or a file server.
-_GIVE_UP_S = 30.0
 _COPY_S = 10.0  # for the rest in the pipes, if the disk of the logs is slow
 _BETWEEN_LOOKS_MS = 1000  # for a signal, while the start of the other ranks has to wait
 _LONGEST_WAIT_S = 3600.0  # poll(2) takes no more than 24 days
@@ -107,16 +101,10 @@ class GuardedJob:
         self._has_failed = False
         self._got_signal = 0
         self._terminated: Set[str] = set()  # who got SIGTERM from outside before ranks were asked
-        self._stopping: Optional[StopSequence] = None
-        self._groups: Collection[int] = ()  # of the ranks that lived when they were asked
-        self._is_stop_asked = self._is_stopping = False
-        self._is_paused = False
-        self._has_swept = False  # when no rank lived any more
+        self._stopping: Optional[JobStop] = None
+        self._is_stop_asked = self._is_paused = False
         self._steps: List[Steps[None]] = []
-        # When each is due: "look", "stall", "steps", "failure", "ask", "late", "sweep", "kill" and
-        # "give up".
-        self._due: Dict[str, float] = {}
-        self._between_kills = _BETWEEN_KILLS_S
+        self._due: Dict[str, float] = {}  # when "look", "stall", "steps" and "failure" are due
         self._size: int = job["size"]
         self._below: Optional[DescendantWatch] = None
         if self._size:
@@ -142,7 +130,7 @@ class GuardedJob:
         self._watch_stall_from(time.monotonic() + _BEFORE_STALL_S)
         living: List[str] = []
         while self._reap():
-            if self._is_due("give up"):
+            if self._stopping is not None and self._stopping.is_given_up:
                 living = describe_processes(list_descendants())
                 break
             self._act()
@@ -192,7 +180,7 @@ class GuardedJob:
             while self._is_paused and self._channel.is_open and not self._got_signal:
                 self._channel.wait(select.POLLIN, _BETWEEN_LOOKS_MS)
                 self._obey(self._channel.receive())
-            is_ending = bool(self._got_signal) or self._is_stopping or not self._channel.is_open
+            is_ending = self._got_signal or self._stopping or not self._channel.is_open
             if self._has_failed or "failure" in self._due or is_ending:
                 break
             # This process goes to the CPUs first, and the child inherits them: so it is bound from
@@ -248,10 +236,9 @@ class GuardedJob:
             if not pid:
                 return True
             self._receive_reports()  # what it has sent comes before its exit
-            now = time.monotonic()
             code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-            if self._stopping is not None and "ask" not in self._due:
-                self._due["sweep"] = now + _BEFORE_SWEEP_S
+            if self._stopping is not None:
+                self._stopping.note_exit()
             if pid in self._alive:
                 self._note_rank_end(*self._alive.pop(pid), code)
             self._note_exit(pid, code)
@@ -271,7 +258,7 @@ class GuardedJob:
             self._has_failed = self._has_failed or status != 0
             return
         self._terminated.add("rank")
-        if not self._is_stopping:  # perhaps no failure: others get SIGTERM, too
+        if self._stopping is None:  # perhaps no failure: others get SIGTERM, too
             self._due.setdefault("failure", time.monotonic() + _UNTIL_ALL_S["rank"])
 
     def _receive_reports(self) -> None:
@@ -339,7 +326,7 @@ class GuardedJob:
     def _may_stall(self) -> bool:
         """Return whether the ranks are to work, and neither to exit nor to be left to a script."""
         is_left = self._below is not None and self._below.has_noted_ranks
-        return not (self._is_stopping or self._is_paused or is_left)
+        return not (self._stopping or self._is_paused or is_left)
 
     def _look_for_stall(self) -> "Steps[None]":
         """Look whether a job stands still, and report it.
@@ -387,45 +374,12 @@ class GuardedJob:
         is_waiting = self._below is not None and self._below.is_waiting
         if not (self._alive or "failure" in self._due or is_waiting or self._is_stop_asked):
             self._stop(signal.SIGTERM, "left behind")
-        if "ask" in self._due:
-            self._ask_ranks()
-        if self._is_due("late"):
-            del self._due["late"]
-            self._due["sweep"] = time.monotonic()
-        if not self._alive and self._is_stopping and not self._has_swept:
-            self._due.setdefault("sweep", time.monotonic() + _BEFORE_SWEEP_S)
-        if self._is_due("sweep"):
-            self._sweep()
-        if self._is_due("kill"):
-            self._kill()
-
-    def _ask_ranks(self) -> None:
-        """Ask the ranks to exit once it is clear whether they got SIGTERM from outside as well.
-
-        A handler may be there for one, and break by the second. Nobody can see which signals a
-        process has got. But if two of launcher, guardian and ranks got one, all did.
-        """
-        assert self._stopping is not None
-        is_for_all = self._channel.is_open and len(self._terminated) > 1
-        if is_for_all or not self._channel.is_open or self._is_due("ask"):
-            del self._due["ask"]
-            self._stopping.ask_ranks(list(self._alive), is_for_all)
-            self._due["sweep"] = time.monotonic() + _BEFORE_SWEEP_S
-
-    def _sweep(self) -> None:
-        """Ask those to exit whose turn it is, and report what all ranks have left behind."""
-        del self._due["sweep"]
-        processes = list_descendants()
-        if not self._alive and not self._has_swept:
-            self._has_swept = True
-            left = [each for each in processes if find_group(each.pid) not in self._groups]
-            if left:
-                descriptions = tuple(describe_processes(left))
-                self._channel.send(("left_behind", descriptions, time.time()))
         if self._stopping is not None:
-            self._stopping.ask_next(processes)
-        if processes:
-            self._due["sweep"] = time.monotonic() + _BETWEEN_SWEEPS_S
+            # A handler may be there for one SIGTERM, and break by the second. Nobody can see what
+            # a process has got. But if two of launcher, guardian and ranks got one, all did.
+            is_for_all = self._channel.is_open and len(self._terminated) > 1
+            is_clear = is_for_all or not self._channel.is_open
+            self._stopping.act(self._alive, is_for_all, is_clear)
 
     def _is_due(self, what: str) -> bool:
         return what in self._due and time.monotonic() >= self._due[what]
@@ -447,7 +401,7 @@ class GuardedJob:
         del self._due["look"]
         alive = {pid: rank for pid, (rank, _) in self._alive.items()}
         watch = self._watch_below()
-        for message in watch.look(alive, self.reports, self._is_stopping):
+        for message in watch.look(alive, self.reports, self._stopping is not None):
             self._channel.send((*message, time.time()))
             if message[0] == "repeated":
                 self._stop(signal.SIGTERM, "repeated")
@@ -456,7 +410,7 @@ class GuardedJob:
 
     def _note_exit(self, pid: int, status: int) -> None:
         """Note the exit of a child, perhaps of a training in the background."""
-        if self._is_stopping:
+        if self._stopping is not None:
             return
         # What has left nothing, as most ranks, needs no watch.
         if self._below is None and set(list_children(os.getpid())) <= self._alive.keys():
@@ -479,7 +433,8 @@ class GuardedJob:
                 self._take_steps()
             elif message[0] == "kill":
                 self.is_kill_asked = True
-                self._due["kill"] = time.monotonic()
+                self._stopping = self._stopping or JobStop(self._channel.send, self._signal_all)
+                self._stopping.kill_now()
             elif message[0] == "pass on":
                 self._pass_on(message[1])
             elif message[0] == "locate":
@@ -488,7 +443,7 @@ class GuardedJob:
                 is_pause = message[0] == "pause"
                 if not is_pause and self._receiver is not None:
                     self._receiver.send_paused()
-                if not self._is_stopping:  # who is to end has to run for it
+                if self._stopping is None:  # who is to end has to run for it
                     self._note_pause(is_pause)
                     self._signal_all(signal.SIGSTOP if is_pause else signal.SIGCONT)
                 if is_pause:
@@ -496,7 +451,7 @@ class GuardedJob:
 
     def _stop_as_asked(self, number: int) -> "Steps[None]":
         """Find out whether the job stands still, and stop it."""
-        if self._stall is not None and not self._is_stopping:
+        if self._stall is not None and self._stopping is None:
             standing = yield from self._stall.describe_standing(self._running())
             self._channel.send(("standing", standing, time.time()))
         self._stop(number, "asked")
@@ -541,35 +496,19 @@ class GuardedJob:
 
     def _stop(self, number: int, why: str) -> None:
         """Ask every process of the job to exit, once."""
-        if self._is_stopping:
+        if self._stopping is not None:
             return
         if self._is_paused:  # ranks may need their workers to exit
             self._signal_all(signal.SIGCONT)
-        self._is_stopping, self._is_paused = True, False
-        self._is_stop_asked = False
+        self._is_stop_asked = self._is_paused = False
         # Before the signals, so that whoever ends later, ends because of them.
         self._channel.send(("stopping", why, time.time()))
-        now = time.monotonic()
-        self._groups = set(self._alive)
-        self._stopping = StopSequence(number, self._folders, self._announce_stop, self._grace)
         is_terminated = number == signal.SIGTERM and why in ("asked", "told")
         waits_s = [_UNTIL_ALL_S[who] for who in tuple(self._terminated)] if is_terminated else []
         self._due.pop("failure", None)
-        # Before "late", however short the grace is, or they would get two signals.
-        self._due["ask"] = now + min(*waits_s, self._grace / 4) if waits_s else now
-        self._due["late"] = self._stopping.late
-        self._due.setdefault("kill", now + self._grace)
-
-    def _kill(self) -> None:
-        """End every process of the job, and look again soon."""
-        now = time.monotonic()
-        if "give up" not in self._due:
-            self._is_stopping = True
-            self._due["give up"] = now + _GIVE_UP_S
-            self._channel.send(("killing", time.time()))
-        self._signal_all(signal.SIGKILL)
-        self._due["kill"] = now + self._between_kills
-        self._between_kills = min(2 * self._between_kills, _LONGEST_BETWEEN_S)
+        sequence = StopSequence(number, self._folders, self._announce_stop, self._grace)
+        self._stopping = JobStop(self._channel.send, self._signal_all)
+        self._stopping.ask(sequence, set(self._alive), min(waits_s, default=0.0), self._grace)
 
     def _signal_groups(self, number: int) -> None:
         # One that was stopped has to wake for a signal that ends it.
@@ -586,7 +525,9 @@ class GuardedJob:
 
     def _next_due_ms(self) -> Optional[float]:
         """Compute the milliseconds until something is due, for poll(2)."""
-        if not self._due:
+        due = min(self._due.values(), default=math.inf)
+        if self._stopping is not None:
+            due = min(due, self._stopping.due)
+        if due == math.inf:
             return None
-        wait_s = min(self._due.values()) - time.monotonic()
-        return min(max(0.0, wait_s), _LONGEST_WAIT_S) * 1000 + 1
+        return min(max(0.0, due - time.monotonic()), _LONGEST_WAIT_S) * 1000 + 1

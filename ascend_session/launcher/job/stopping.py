@@ -1,4 +1,4 @@
-"""The order in which the processes of a job are asked to exit: ranks first, their workers later.
+"""How a job is stopped: ranks are asked to exit first, their workers later, and SIGKILL ends all.
 
 A rank that gets a signal may want to save, and needs its data workers for that. So only the ranks
 get it at once. What a rank has started gets SIGTERM when the rank has exited, and then belongs to
@@ -16,11 +16,17 @@ handler for it gets another one from here, unless the grace is almost over: it m
 has sent it to launcher and guardian only.
 """
 
+import math
 import os
 import signal
 import time
-from typing import Any, Callable, Dict, List, Mapping, Set
+from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Set
 
+from ascend_session.launcher.job.children import (
+    describe_processes,
+    find_group,
+    list_descendants,
+)
 from ascend_session.launcher.job.signals import (
     blocks_signal,
     catches_signal,
@@ -31,6 +37,11 @@ from ascend_session.launcher.job.signals import (
 )
 
 _LATE_S = 2.0  # before SIGKILL, in which workers can exit whose rank is still there
+# How long processes have to exit, before those are looked for that are asked next.
+_BEFORE_SWEEP_S, _BETWEEN_SWEEPS_S = 0.02, 0.5
+_BETWEEN_KILLS_S, _LONGEST_BETWEEN_S = 0.05, 1.0
+# What SIGKILL does not end within this time waits for a device or a file server.
+_GIVE_UP_S = 30.0
 
 
 class StopSequence:
@@ -128,6 +139,110 @@ class StopSequence:
                 os.kill(pid, each)
             except (ProcessLookupError, PermissionError):  # has exited, or runs as another user
                 continue
+
+
+class JobStop:
+    """The stop of a job, from the first request to exit to the last SIGKILL.
+
+    Args:
+        send: Sends a message to the launcher.
+        signal_all: Sends a signal to every process of the job.
+    """
+
+    def __init__(self, send: Callable[[Any], None], signal_all: Callable[[int], None]) -> None:
+        self._send = send
+        self._signal_all = signal_all
+        self._sequence: Optional[StopSequence] = None
+        self._groups: Collection[int] = ()  # of the ranks that lived when they were asked
+        self._has_swept = False  # when no rank lived any more
+        self._between_kills_s = _BETWEEN_KILLS_S
+        # When each is due: "ask", "late", "sweep", "kill" and "give up".
+        self._due: Dict[str, float] = {}
+
+    def ask(
+        self, sequence: StopSequence, groups: Collection[int], wait_s: float, grace_s: float
+    ) -> None:
+        """Ask the processes of the job to exit, and kill them after the grace.
+
+        Args:
+            sequence: The order in which they are asked.
+            groups: The groups of the ranks that live.
+            wait_s: Seconds in which it becomes clear whether they got the signal from outside.
+            grace_s: Seconds until SIGKILL.
+        """
+        now = time.monotonic()
+        self._sequence, self._groups = sequence, groups
+        # Before "late", however short the grace is, or they would get two signals.
+        ask = now + min(wait_s, grace_s / 4)
+        self._due = {"ask": ask, "late": sequence.late, "kill": now + grace_s}
+
+    def kill_now(self) -> None:
+        """Kill the processes of the job, without any grace."""
+        self._due["kill"] = time.monotonic()
+
+    def note_exit(self) -> None:
+        """Note that a process has exited, after which it may be the turn of others."""
+        if self._sequence is not None and "ask" not in self._due:
+            self._due["sweep"] = time.monotonic() + _BEFORE_SWEEP_S
+
+    @property
+    def due(self) -> float:
+        """When `act` is to be called again, by `time.monotonic`."""
+        return min(self._due.values(), default=math.inf)
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether processes live that SIGKILL does not end."""
+        return self._is_due("give up")
+
+    def act(self, alive: Collection[int], is_for_all: bool, is_clear: bool) -> None:
+        """Do what is due.
+
+        Args:
+            alive: The pids of the ranks that live.
+            is_for_all: Whether every process of the job has got SIGTERM from somebody else.
+            is_clear: Whether that will not change.
+        """
+        if self._sequence is not None and "ask" in self._due and (is_clear or self._is_due("ask")):
+            del self._due["ask"]
+            self._sequence.ask_ranks(list(alive), is_for_all)
+            self._due["sweep"] = time.monotonic() + _BEFORE_SWEEP_S
+        if self._is_due("late"):
+            del self._due["late"]
+            self._due["sweep"] = time.monotonic()
+        if not alive and not self._has_swept:
+            self._due.setdefault("sweep", time.monotonic() + _BEFORE_SWEEP_S)
+        if self._is_due("sweep"):
+            self._sweep(not alive)
+        if self._is_due("kill"):
+            self._kill()
+
+    def _is_due(self, what: str) -> bool:
+        return what in self._due and time.monotonic() >= self._due[what]
+
+    def _sweep(self, have_all_exited: bool) -> None:
+        """Ask those to exit whose turn it is, and report what all ranks have left behind."""
+        del self._due["sweep"]
+        processes = list_descendants()
+        if have_all_exited and not self._has_swept:
+            self._has_swept = True
+            left = [each for each in processes if find_group(each.pid) not in self._groups]
+            if left:
+                self._send(("left_behind", tuple(describe_processes(left)), time.time()))
+        if self._sequence is not None:
+            self._sequence.ask_next(processes)
+        if processes:
+            self._due["sweep"] = time.monotonic() + _BETWEEN_SWEEPS_S
+
+    def _kill(self) -> None:
+        """End every process of the job, and look again soon."""
+        now = time.monotonic()
+        if "give up" not in self._due:
+            self._due["give up"] = now + _GIVE_UP_S
+            self._send(("killing", time.time()))
+        self._signal_all(signal.SIGKILL)
+        self._due["kill"] = now + self._between_kills_s
+        self._between_kills_s = min(2 * self._between_kills_s, _LONGEST_BETWEEN_S)
 
 
 def _is_in_background(pid: int) -> bool:
