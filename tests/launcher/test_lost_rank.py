@@ -69,6 +69,16 @@ def test_the_end_of_a_rank_beats_what_the_others_raise_for_it(
     assert set(cause.others) == {0, 2}
 
 
+def test_a_rank_that_was_killed_is_to_blame_if_others_exit_before_it_does(tmp_path: Path) -> None:
+    made = lost(Situation(tmp_path, 3)).stopped(1)
+    killed = made.ended(1, -signal.SIGKILL, STOP + 0.01).cause()
+    assert (killed.rank, killed.others, killed.exit_code) == (1, (0, 2), 137)
+    made.attempt.killed = STOP + 0.005  # by the launcher
+    cause = made.cause()
+    assert (cause.rank, cause.exit_code) == (1, 1)
+    assert cause.said == "Rank 1 has exited, and rank 0 waits for it in allreduce 'sum'."
+
+
 def test_a_rank_that_left_early_is_the_cause_and_no_success(tmp_path: Path) -> None:
     ranks, cause = lost(Situation(tmp_path, 3).ended(1, 0, 9.0), _LEFT).judged()
     assert cause is not None
@@ -170,7 +180,7 @@ if rank == 1:
 wait()
 if rank == 2:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-lose(1, "ended")
+lose(1, "exited")
 """
     cause = run(code).cause
     assert cause is not None
@@ -195,7 +205,7 @@ def end():
         go_on(1)
     open(os.environ["GATE"] + str(rank)).read()
 atexit.register(end)
-lose(1, "ended")
+lose(1, "exited")
 """
     result = run(code)
     cause = result.cause
@@ -214,7 +224,7 @@ if rank == 1:  # the others see the end of its streams
     streams = [open(os.environ["GATE"] + str(other), "w") for other in (0, 2)]
     os.kill(os.getpid(), signal.SIGKILL)
 wait()
-lose(1, "ended")
+lose(1, "exited")
 """
     cause = run(code).cause
     assert cause is not None

@@ -323,6 +323,7 @@ class _Judge:
         self._ranks = attempt.ranks
         self._reports = attempt.reports
         self._is_one_node = plan.nodes.count == 1
+        self._has_killed = attempt.killed is not None
         # Bytes of each of a rank's files that are looked at.
         share = _ALL_BYTES // (3 * len(attempt.ranks))
         self._limit = max(_LEAST_BYTES, min(_TAIL_BYTES, share))
@@ -455,6 +456,11 @@ class _Judge:
             if failure is None or failure.is_own:
                 return rank, failure  # the logs of the others need not be read
             unclear.append((rank, failure))
+        for rank in self._ranks:
+            # Its streams were closed before its exit was seen, and others failed in between.
+            is_killed = rank.outcome == Outcome.STOPPED and rank.status == -signal.SIGKILL
+            if is_killed and not self._has_killed:
+                return rank, None
         return min(unclear, key=lambda pair: pair[1].precedence)
 
     def _find_speaker(self) -> Optional[Tuple[LaunchRank, Failure]]:
