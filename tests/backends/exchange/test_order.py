@@ -1,16 +1,15 @@
 """What must not depend on which rank is faster: each test holds one where the order matters."""
 
-import json
 import os
-import socket
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, List
 
 from ascend_session.cluster.member import LONG_WAIT_S
 from ascend_session.failures.record import read_record
-from ascend_session.rank_folder import CHANNEL, RANK_FOLDER
 from tests.backends.exchange.members import Members, run_members
+from tests.channels import Launcher
+from tests.waiting import wait_until
 
 # Both ranks share two blocks of bytes, 1 and 2. Rank 1 begins to read a block of 1 only when rank 0
 # has written its block of 2 somewhere into the memory, all of it.
@@ -126,19 +125,19 @@ group.close()
 
 def test_a_wait_begins_when_the_rank_enters(tmp_path: Path) -> None:
     os.mkfifo(str(tmp_path / "go"))
-    variables = {"GO": str(tmp_path / "go"), RANK_FOLDER: str(tmp_path), CHANNEL: str(tmp_path)}
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as launcher:
-        launcher.bind(f"\0{tmp_path}")
-        launcher.listen(1)
-        launcher.settimeout(60)
+    with Launcher(tmp_path) as launcher:
+        waits: List[Any] = []
+
+        def is_waiting() -> bool:
+            for kind, values in launcher.messages():
+                waits.extend(values["waits"] if kind == "state" else ())
+            return bool(waits)
+
+        variables = {"GO": str(tmp_path / "go"), **launcher.environ}
         with Members(2, _WAIT, **variables) as members:
             _, entered_s = members.next()
-            with launcher.accept()[0] as connection:
-                waits: Any = ()
-                while not waits:
-                    message = json.loads(connection.recv(1 << 16).decode())
-                    waits = message.get("waits")
-                seen_s = time.monotonic()
-                os.close(os.open(str(tmp_path / "go"), os.O_WRONLY))
-                members.rest()
+            wait_until(is_waiting, 60)
+            seen_s = time.monotonic()
+            os.close(os.open(str(tmp_path / "go"), os.O_WRONLY))
+            members.rest()
     assert entered_s - 0.1 <= waits[0]["since"] <= seen_s - LONG_WAIT_S
