@@ -128,8 +128,7 @@ def test_the_last_exception_is_given_with_what_stands_behind_its_heading() -> No
 
 def test_of_a_folder_what_may_be_a_log_is_read(tmp_path: Path) -> None:
     write(tmp_path / "debug" / "plog", **{"plog-1_2026": UNSUPPORTED})
-    states = ("stacks.log", "uses_7")
-    for name in ("train.py", "slurm-7.out", "model.npy", "nohup", *states):
+    for name in ("train.py", "slurm-7.out", "model.npy", "nohup", "stacks.log"):
         (tmp_path / name).write_text("x")
     os.mkfifo(str(tmp_path / "pipe.log"))
     names = sorted(os.path.basename(path) for path in find_logs(str(tmp_path)))
