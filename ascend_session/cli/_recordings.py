@@ -153,7 +153,7 @@ def _read_file(path: str) -> Tuple[Dict[str, Any], Steps, List[str]]:
                         before = max(steps, default=0)
                     else:
                         if header:
-                            notes.append(f"{path}: only the last attempt is compared.")
+                            notes = [f"{path}: only the last attempt is compared."]
                         header, before = dict(line), 0
                         steps.clear()
                 except _FOREIGN:
