@@ -8,7 +8,17 @@ import sys
 import threading
 from traceback import walk_stack
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Collection, ContextManager, Dict, Iterator, List, Optional
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Collection,
+    ContextManager,
+    Dict,
+    Iterator,
+    List,
+    Optional,
+)
 
 from ascend_session.errors import LifecycleError
 from ascend_session.process import find_frames
@@ -114,15 +124,19 @@ def operators_of_user(graph: Any, types: Collection[str]) -> List[Any]:
     return [op for op in graph.get_operations() if op.type in types and not is_marked(op)]
 
 
-def keep_on(graph: Any, name: str) -> Dict[Any, Any]:
-    """Return a dictionary that lives as long as a graph, its attribute of this name.
+def keep_on(graph: Any, name: str, make: Callable[[], Any] = dict) -> Any:
+    """Return what a graph keeps as its attribute of this name, as long as it lives itself.
 
     What refers to the graph may be in it. The graphs of TensorFlow 2 have no ``__dict__``.
+
+    Args:
+        graph: The graph.
+        name: The attribute.
+        make: Makes what is kept, if there is none yet.
     """
-    if getattr(graph, name, None) is None:
-        setattr(graph, name, {})
-    kept: Dict[Any, Any] = getattr(graph, name)
-    return kept
+    if not hasattr(graph, name):
+        setattr(graph, name, make())
+    return getattr(graph, name)
 
 
 def find_global_step(graph: Any) -> Any:

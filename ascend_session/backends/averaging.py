@@ -11,7 +11,6 @@ What cannot be traced, as through a function or a variable, is unknown: nothing 
 import logging
 from typing import (
     Any,
-    Callable,
     Dict,
     FrozenSet,
     Iterable,
@@ -24,7 +23,7 @@ from typing import (
     Tuple,
 )
 
-from ascend_session.backends._tensorflow import VARIABLES, tf1, walk_inputs
+from ascend_session.backends._tensorflow import VARIABLES, keep_on, tf1, walk_inputs
 from ascend_session.vendor import ITERATION_OP, WORLD_GROUP
 
 _logger = logging.getLogger(__name__)
@@ -74,12 +73,12 @@ def note_averaged(means: Iterable[Any], variables: Iterable[Any]) -> None:
         holder = getattr(getattr(variable, "handle", variable), "op", None)
         if mean is not None and getattr(holder, "type", "") in VARIABLES:
             tensor = getattr(mean, "values", mean)
-            _attribute(tensor.graph, _AVERAGED, list).append((tensor.op, holder))
+            keep_on(tensor.graph, _AVERAGED, list).append((tensor.op, holder))
 
 
 def find_averaged(total: Any) -> str:
     """Return the name of the variable whose averaged gradient is made of this sum; may be empty."""
-    names = {op: holder.name for op, holder in _attribute(total.graph, _AVERAGED, list)}
+    names = {op: holder.name for op, holder in keep_on(total.graph, _AVERAGED, list)}
     tensors = [total]
     for _ in range(_LONGEST_WAY):
         consumers = [each for tensor in tensors for each in tensor.consumers()]
@@ -160,7 +159,7 @@ class RunPlan(NamedTuple):
 
 def plan_run(graph: Any, operations: Sequence[Any]) -> RunPlan:
     """Find out what a run of these operations does; each is analysed once in a graph."""
-    plans: Dict[Any, RunPlan] = _attribute(graph, _RUNS, dict)
+    plans: Dict[Any, RunPlan] = keep_on(graph, _RUNS)
     key = tuple(operations)
     if key not in plans:
         try:
@@ -173,13 +172,6 @@ def plan_run(graph: Any, operations: Sequence[Any]) -> RunPlan:
             plans.clear()
         plans[key] = plan
     return plans[key]
-
-
-def _attribute(graph: Any, name: str, make: Callable[[], Any]) -> Any:
-    """Return an attribute of a graph, which is made if it is missing."""
-    if not hasattr(graph, name):
-        setattr(graph, name, make())
-    return getattr(graph, name)
 
 
 def find_updates(operations: Iterable[Any]) -> Iterator["Update"]:
@@ -374,7 +366,7 @@ class Source(NamedTuple):
 
 def trace(tensor: Any) -> Source:
     """Find out what a tensor is computed from."""
-    traced: Dict[Any, Source] = _attribute(tensor.graph, _TRACED, dict)
+    traced: Dict[Any, Source] = keep_on(tensor.graph, _TRACED)
     todo = [tensor.op]
     opened: Set[Any] = set()
     while todo:
