@@ -160,9 +160,11 @@ def run_tuning(request: Mapping[str, Any]) -> int:
     environ = tuning.environ
     before = find_earlier_results(environ)
     from ascend_session.cli._launch_run import run_job
+    from ascend_session.launcher.job.guardian_process import GuardianProcess
 
-    with ProgressWatch(environ, before) as watch:
-        code = run_job(make_launch_config(request, tuning), False, watch.note, {})
+    config = make_launch_config(request, tuning)
+    with ProgressWatch(environ, before) as watch, GuardianProcess(config) as guardian:
+        code = run_job(config, guardian, False, watch.note, {})
     if not watch.has_begun:
         return code
     is_tuned = _report(environ, before)

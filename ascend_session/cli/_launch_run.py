@@ -56,6 +56,7 @@ from ascend_session.text import (
 )
 
 if TYPE_CHECKING:
+    from ascend_session.launcher.job.guardian_process import GuardianProcess
     from ascend_session.launcher.plan.config import LaunchConfig
     from ascend_session.launcher.plan.plan import Plan
     from ascend_session.launcher.verdict.result import LaunchResult
@@ -75,7 +76,11 @@ _SIGNAL_POLL_S = 0.5  # between two looks whether a signal came while nobody rea
 
 
 def run_job(
-    config: "LaunchConfig", as_json: bool, observe: Optional[Observer], options: Mapping[str, bool]
+    config: "LaunchConfig",
+    guardian: "GuardianProcess",
+    as_json: bool,
+    observe: Optional[Observer],
+    options: Mapping[str, bool],
 ) -> int:
     """Run a job and say what became of it; give the exit code.
 
@@ -83,6 +88,7 @@ def run_job(
 
     Args:
         config: What to launch.
+        guardian: Runs it.
         as_json: Whether the result is printed as one JSON object, and lines go to stderr.
         observe: Gets each event too, and a function that shows a sentence among the job's lines;
             it may show more from a thread of its own until the event `Finished`. None for nobody.
@@ -100,6 +106,7 @@ def run_job(
         screen = _Screen(fd, config, signals, observe)
         result = launch_within(
             plan,
+            guardian,
             signals,
             fd,
             screen.note,

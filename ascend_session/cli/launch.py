@@ -193,14 +193,18 @@ def launch(
         if dry_run:
             _show_plan(config, as_json, assume)
             raise Exit(0)
-        from ascend_session.cli._launch_run import run_job
-
         options = {
             option: not getattr(parameter, "is_flag", False)
             for parameter in click.get_current_context().command.params
             for option in parameter.opts
         }
-        raise Exit(run_job(config, as_json, None, options))
+        from ascend_session.launcher.job.guardian_process import GuardianProcess
+
+        with GuardianProcess(config) as guardian:  # it starts while the rest of this is loaded
+            from ascend_session.cli._launch_run import run_job
+
+            code = run_job(config, guardian, as_json, None, options)
+        raise Exit(code)
 
 
 def _parse_variables(words: Iterable[str]) -> Dict[str, str]:

@@ -22,6 +22,7 @@ from ascend_session.errors import AscendError, ConfigError, JobError
 from ascend_session.launcher.events import Event, EventFile, Finished, Restarting, Resumed, Waiting
 from ascend_session.launcher.job.attempt import Attempt, Cause
 from ascend_session.launcher.job.events import Located, Reported
+from ascend_session.launcher.job.guardian_process import GuardianProcess
 from ascend_session.launcher.job.signals import Signals
 from ascend_session.launcher.plan.config import LaunchConfig
 from ascend_session.launcher.plan.decided import make_absolute
@@ -86,11 +87,11 @@ def launch(
     def wait(who: str) -> None:
         pass_on(Waiting(who, time.time()))
 
-    with _standard_streams():
+    with _standard_streams(), GuardianProcess(config) as guardian:
         first = checked_plan(config, environ, None if on_event is None else wait)
         with Signals() as signals:
             target = _find_stdout() if output is None else output
-            result = launch_within(first, signals, target, pass_on)
+            result = launch_within(first, guardian, signals, target, pass_on)
     signals.raise_again()
     return result
 
@@ -134,6 +135,7 @@ def _find_stdout() -> Target:
 
 def launch_within(
     first: Plan,
+    guardian: GuardianProcess,
     signals: Signals,
     output: Target,
     on_event: Callable[[Event], None],
@@ -146,6 +148,7 @@ def launch_within(
     Args:
         first: The plan of the first attempt. It is made before the signals are taken over, for
             that may wait for others and nothing is to be ended yet.
+        guardian: Runs this attempt.
         signals: The signals that end it.
         output: File descriptor, or stream of text, to which the ranks' lines are written.
         on_event: Takes what happens.
@@ -175,7 +178,7 @@ def launch_within(
         stack.callback(job_output.close, signals.noted)
         if on_output is not None:
             on_output(job_output)
-        return _Launch(first, signals, job_output, events, on_event, on_report).run()
+        return _Launch(first, guardian, signals, job_output, events, on_event, on_report).run()
     finally:
         stack.close()
 
@@ -221,6 +224,7 @@ class _Launch:
     def __init__(
         self,
         first: Plan,
+        guardian: GuardianProcess,
         signals: Signals,
         output: Output,
         events: Optional[EventFile],
@@ -228,6 +232,7 @@ class _Launch:
         on_report: Callable[[Reported], None],
     ) -> None:
         self._first = self._last = first
+        self._guardian = guardian
         self._signals = signals
         self._output = output
         self._events = events
@@ -276,7 +281,7 @@ class _Launch:
         try:
             unfinished = format_result(begin_result(planned, self._attempts, time.time()))
             attempt = supervise(
-                planned, self._output, self._signals, self._pass_on, unfinished=unfinished
+                planned, self._guardian, self._output, self._signals, self._pass_on, unfinished
             )
         finally:
             if RENDEZVOUS in planned.ranks[0].environment:
@@ -324,6 +329,7 @@ class _Launch:
                 from ascend_session.launcher.plan.preflight_npu import check_free_again
 
                 check_free_again(planned, self._say_waiting, self._sleep)
+            self._guardian = GuardianProcess(first.config)
         except _InterruptedError:
             self._is_interrupted = True
             return None

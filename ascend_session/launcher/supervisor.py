@@ -29,6 +29,7 @@ from ascend_session.launcher.job.events import (
     Stopping,
 )
 from ascend_session.launcher.job.guardian_process import GuardianProcess
+from ascend_session.launcher.job.job_message import describe_job
 from ascend_session.launcher.job.signals import ASKING, ASKING_WHERE, PASSED_ON, TERMINATED, Signals
 from ascend_session.launcher.plan.plan import Plan
 from ascend_session.launcher.show.following import Output
@@ -39,6 +40,7 @@ from ascend_session.rank_folder import ONE_STOP_S, RANK_FOLDER
 
 def supervise(
     plan: Plan,
+    guardian: GuardianProcess,
     output: Output,
     signals: Signals,
     on_event: Callable[[Event], None],
@@ -48,6 +50,7 @@ def supervise(
 
     Args:
         plan: The attempt.
+        guardian: Runs it, and ends with it.
         output: Where the ranks' lines go.
         signals: Those that the launcher gets; the first asks everyone to end, the second ends
             them.
@@ -59,10 +62,10 @@ def supervise(
         What was noticed, which is not judged yet.
 
     Raises:
-        JobError: If a log file could not be made, or the guardian or a thread not started.
+        JobError: If a log file could not be made, or a thread not started.
         BaseException: What ``on_event`` raises; everyone is ended first.
     """
-    with contextlib.ExitStack() as stack:
+    with guardian, contextlib.ExitStack() as stack:
         began = time.time()
         on_event(Planned(plan, began))
         attempt = Attempt.begin(plan, began)
@@ -72,7 +75,8 @@ def supervise(
         output.follow(plan.ranks)
         stack.callback(output.finish, signals.noted)
         stack.callback(_end_orphans, attempt)
-        guardian = stack.enter_context(GuardianProcess(plan, unfinished))
+        stack.push(guardian)  # the job ends before the rest
+        guardian.begin(describe_job(plan, guardian.address, unfinished))
         stack.enter_context(signals.over_ranks())
         _Supervision(plan, attempt, guardian, signals, on_event, output, terminal).run()
     return attempt

@@ -4,10 +4,12 @@ import json
 import shutil
 import signal
 
+import psutil
 import pytest
 
 from tests.checks.healthy import Healthy
 from tests.cluster.rank_table.tables import lab, template_2
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -94,6 +96,30 @@ def test_a_signal_ends_the_wait_and_nothing_is_left(start, healthy, number):
         assert process.wait() == 128 + number
     assert b"Traceback" not in rest
     assert sorted(healthy.folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_guardian_is_left_of_a_launch_that_is_ended_while_it_waits(start, healthy, number):
+    healthy.host.process(4321, "python3 train.py", devices=[1])
+    with start(*_words(healthy, "--wait-for-devices", "10m"), **healthy.environ) as process:
+        assert b"Waiting" in process.stderr.readline()
+        (guardian,) = psutil.Process(process.pid).children()
+        process.send_signal(number)
+        process.wait()
+    assert psutil.wait_procs([guardian], timeout=60)[1] == []
+
+
+def test_a_guardian_that_is_killed_while_the_launch_waits_is_named(start, healthy):
+    healthy.host.process(4321, "python3 train.py", devices=[1])
+    with start(*_words(healthy, "--wait-for-devices", "10m"), **healthy.environ) as process:
+        assert b"Waiting" in process.stderr.readline()
+        (guardian,) = psutil.Process(process.pid).children()
+        guardian.kill()
+        wait_until(lambda: guardian.status() == psutil.STATUS_ZOMBIE)
+        shutil.rmtree(str(healthy.host.root / "proc" / "4321"))
+        rest = process.stderr.read().decode()
+        assert process.wait() == 128 + signal.SIGKILL, rest
+    assert "The launcher's guardian, the parent of the ranks, was killed" in rest
 
 
 def test_a_dry_run_says_all_that_is_wrong_with_the_call(program, healthy):

@@ -12,6 +12,7 @@ import psutil
 
 from ascend_session.launcher.events import Event
 from ascend_session.launcher.job.attempt import Attempt
+from ascend_session.launcher.job.guardian_process import GuardianProcess
 from ascend_session.launcher.job.signals import Signals
 from ascend_session.launcher.plan.config import LaunchConfig
 from ascend_session.launcher.plan.plan import Plan, plan_job
@@ -97,7 +98,7 @@ def job(
     output = Output(null, ranks, (), False, False)
     try:
         with Signals() as signals:
-            attempt = supervise(planned, output, signals, note)
+            attempt = supervise(planned, GuardianProcess(planned.config), output, signals, note)
     finally:
         output.close()
         os.close(null)

@@ -11,6 +11,7 @@ import pytest
 from ascend_session import RetryPolicy
 from ascend_session.launcher.api import launch_within
 from ascend_session.launcher.events import Event, Waiting
+from ascend_session.launcher.job.guardian_process import GuardianProcess
 from ascend_session.launcher.job.signals import Signals
 from ascend_session.launcher.plan.config import LaunchConfig
 from ascend_session.launcher.plan.preflight import checked_plan
@@ -51,7 +52,7 @@ def _launched(host: Healthy, on_event: Callable[[Event], None], **more: Any) -> 
     null = os.open(os.devnull, os.O_WRONLY)
     try:
         with Signals() as signals:
-            return launch_within(first, signals, null, on_event)
+            return launch_within(first, GuardianProcess(config), signals, null, on_event)
     finally:
         os.close(null)
 

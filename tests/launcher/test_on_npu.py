@@ -8,6 +8,7 @@ from typing import Any, Dict, Iterator, List
 import pytest
 
 from ascend_session.launcher.api import launch_within
+from ascend_session.launcher.job.guardian_process import GuardianProcess
 from ascend_session.launcher.job.signals import Signals
 from ascend_session.launcher.plan.config import LaunchConfig
 from ascend_session.launcher.plan.plan import plan_job
@@ -126,7 +127,7 @@ def _launch(
     null = os.open(os.devnull, os.O_WRONLY)
     try:
         with Signals() as signals:
-            return launch_within(first, signals, null, lambda event: None)
+            return launch_within(first, GuardianProcess(config), signals, null, lambda event: None)
     finally:
         os.close(null)
 

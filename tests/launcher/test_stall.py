@@ -18,7 +18,7 @@ import pytest
 from ascend_session.backends import backend_class
 from ascend_session.launcher.job.activity import Processes, Steps, list_family
 from ascend_session.launcher.job.events import Stalled
-from ascend_session.launcher.job.guardian_process import describe_rank
+from ascend_session.launcher.job.job_message import describe_rank
 from ascend_session.launcher.job.reports import Reports
 from ascend_session.launcher.job.stall import StallWatch, WatchedJob
 from ascend_session.launcher.plan.plan import Plan, plan_job

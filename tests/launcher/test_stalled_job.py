@@ -8,6 +8,7 @@ from typing import List, Tuple
 from ascend_session.launcher.events import Event
 from ascend_session.launcher.job.attempt import Attempt
 from ascend_session.launcher.job.events import Ended, Stalled, Stopping
+from ascend_session.launcher.job.guardian_process import GuardianProcess
 from ascend_session.launcher.job.signals import Signals
 from ascend_session.launcher.plan.plan import plan_job
 from ascend_session.launcher.show.following import Output
@@ -35,7 +36,8 @@ def _job(folder: Path, code: str, ranks: int, seconds: float) -> Tuple[Attempt, 
     )
     try:
         with Signals() as signals:
-            attempt = supervise(planned, output, signals, events.append)
+            guardian = GuardianProcess(planned.config)
+            attempt = supervise(planned, guardian, output, signals, events.append)
     finally:
         output.close()
         os.close(null)

@@ -2,24 +2,19 @@
 
 import contextlib
 import errno
-import functools
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Type
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Type
 
 from ascend_session.errors import JobError
 from ascend_session.launcher.job.events import EVENTS, FromGuardian, Over
 from ascend_session.launcher.job.messages import MessageChannel
 from ascend_session.launcher.job.reports import open_address
-from ascend_session.launcher.job.start import GuardedRank
-from ascend_session.launcher.plan.plan import Plan
-from ascend_session.launcher.plan.rank import LaunchRank
-from ascend_session.launcher.plan.stall_limits import describe_limits, note_after_s
-from ascend_session.rank_folder import CHANNEL
+from ascend_session.launcher.plan.config import LaunchConfig
 
 _GUARDIAN = "ascend_session.launcher.guardian"
 _BESIDE_PACKAGE = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
@@ -28,29 +23,33 @@ _BESIDE_PACKAGE = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.p
 class GuardianProcess:
     """The process in which a job's guardian runs, as the launcher talks to it.
 
-    As a context manager it ends with the block, and its job with it.
+    It takes about as long to start as to plan a job: so it is started before. As a context manager
+    it ends with the block, and its job with it.
 
     Args:
-        plan: The attempt, whose ranks it is to start; their log files are there.
-        unfinished: The result as it is now, for `result.write_result_of_killed`; empty for none.
+        config: What will be launched.
+
+    Attributes:
+        address: Where ranks report.
+        is_over: Whether it has no job any more.
 
     Raises:
         JobError: If it cannot be started.
     """
 
-    def __init__(self, plan: Plan, unfinished: str = "") -> None:
-        config = plan.config
+    def __init__(self, config: LaunchConfig) -> None:
         self.is_over = False
+        self._has_begun = False
         command = [sys.executable, "-S", "-m", _GUARDIAN]
         try:
-            listener, address = open_address()
+            listener, self.address = open_address()
             with contextlib.ExitStack() as unless_started, listener:
                 self._socket, theirs = socket.socketpair()
                 unless_started.callback(self._socket.close)
                 fds = [theirs.fileno(), listener.fileno()]
                 with theirs:
                     self._process = subprocess.Popen(
-                        [*command, str(fds[0]), str(os.getpid()), *_list_words(plan)],
+                        [*command, str(fds[0]), str(os.getpid()), *_list_words(config)],
                         # The attached rank gets those that the guardian has.
                         stdin=subprocess.DEVNULL if config.attach is None else None,
                         stdout=subprocess.DEVNULL if config.attach is None else None,
@@ -68,18 +67,23 @@ class GuardianProcess:
                 hint=PROCESS_LIMIT if failure.errno == errno.EAGAIN else None,
             ) from None
         self._channel = MessageChannel(self._socket.fileno())
-        self._channel.send(_describe_job(plan, fds[1], address, unfinished))
-        self._channel.flush(wait=True)
+        self._listener = fds[1]  # as the guardian knows it
 
     def __enter__(self) -> "GuardianProcess":
         return self
 
     def __exit__(self, kind: Optional[Type[BaseException]], *failure: object) -> None:
-        if kind is not None:
+        if kind is not None and self._has_begun:
             self.kill()
         # It ends its job when the socket is closed.
         self._socket.close()
         self._process.wait()
+
+    def begin(self, job: Dict[str, Any]) -> None:
+        """Have it start the ranks of a job; `job_message.describe_job` makes the argument."""
+        self._has_begun = True
+        self._channel.send({**job, "listener": self._listener})
+        self._channel.flush(wait=True)
 
     def fileno(self) -> int:
         """Return a descriptor that poll(2) finds readable when something has happened."""
@@ -131,54 +135,11 @@ class GuardianProcess:
         self._channel.flush(wait=True)
 
 
-def describe_rank(
-    rank: LaunchRank, address: str = "", as_bytes: Callable[[str], bytes] = os.fsencode
-) -> GuardedRank:
-    """Give what the guardian has to know of a rank, and the address to which the rank reports."""
-    variables = {**rank.environment, CHANNEL: address}
-    return GuardedRank(
-        rank=rank.rank,
-        command=[as_bytes(word) for word in rank.command],
-        cwd=as_bytes(rank.cwd),
-        environment={as_bytes(name): as_bytes(value) for name, value in variables.items()},
-        cpus=None if rank.cpus is None else list(rank.cpus),
-        is_attached=rank.is_attached,
-        stdout=as_bytes(rank.stdout),
-        stderr=as_bytes(rank.stderr),
-    )
-
-
-def _describe_job(plan: Plan, listener: int, address: str, unfinished: str) -> Dict[str, Any]:
-    """Make the first message to the guardian; `loop.GuardedJob` has its keys."""
-    # What all ranks have is one object then, which is sent once.
-    as_bytes = functools.lru_cache(maxsize=None)(os.fsencode)
-    timeout_s = plan.config.stall_timeout
-    first = plan.ranks[0]
-    limits = () if timeout_s is None else describe_limits(timeout_s, plan.backend, plan.ranks)
-    return {
-        "listener": listener,
-        "ranks": [tuple(describe_rank(rank, address, as_bytes)) for rank in plan.ranks],
-        "stall": {
-            "size": plan.size,
-            "folder": as_bytes(plan.folder),
-            "cwd": as_bytes(first.cwd),
-            "timeout_s": timeout_s,
-            "note_s": note_after_s(first.environment),
-            "limits": tuple(limits),
-        },
-        "unfinished": unfinished,
-        "has_pipes": plan.config.program is not None,
-        "grace": plan.config.grace,
-        "size": plan.size if plan.size == 1 or plan.config.program is not None else 0,
-    }
-
-
-def _list_words(plan: Plan) -> List[str]:
+def _list_words(config: LaunchConfig) -> List[str]:
     """List the words of the program, for ``ps`` and for whoever ends processes by their names.
 
     What ``pkill -f train.py`` sends launcher and ranks, the guardian has to notice.
     """
-    config = plan.config
     return [config.script or config.module or config.program or "", *config.args]
 
 
