@@ -6,7 +6,7 @@
 | `PLOG_FOLDER`, `WORK_FOLDER` | the vendor's stack | `launcher.verdict.cause`, the first |
 | `RECORD_NAME` | `write_record`, in a rank that fails or gets SIGTERM | `failures.record` |
 | `STACKS_NAME`, `name_stacks` | `watch_stacks` in the rank, and in ranks that it starts | \
-`failures.record`, `launcher.job.activity` |
+`failures.record`, `launcher.job.places` |
 | `SESSIONS_NAME` | `compat.script_run` | the same, in rank 0 |
 
 It also has what `witness` and `channel` both need to reach the launcher.

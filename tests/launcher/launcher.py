@@ -8,7 +8,7 @@ from tests.launcher.supervised import job
 
 asked = json.loads(sys.argv[1])
 run = job(Path(asked["folder"]), asked["code"], asked["ranks"], asked["grace"])
-attempt = run.attempt
+attempt, reports = run.attempt, run.attempt.reports
 print(
     json.dumps(
         {
@@ -17,6 +17,10 @@ print(
             "swept": attempt.swept,
             "left": attempt.left,
             "guardian_died": attempt.guardian_died,
+            "members": [list(each.values()) for each in reports.members.values()],
+            "models": list(reports.models.values()),
+            "progress": list(reports.progress.values()),
+            "replaced": list(reports.replaced.values()),
         }
     )
 )

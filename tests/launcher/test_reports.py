@@ -1,12 +1,13 @@
 """When the guardian reads what ranks report, and what it passes on."""
 
+import json
 from pathlib import Path
 from typing import Any, List, Optional
 
 from ascend_session.launcher.events import Event
 from ascend_session.launcher.job.events import Ended, Reported
 from ascend_session.launcher.job.reports import NotFinite, Reports
-from tests.launcher.supervised import job
+from tests.launcher.supervised import PATIENCE, in_launcher, job
 
 _ROOT = Path(__file__).resolve().parents[2]
 _BEGIN = f"sys.path.insert(0, {str(_ROOT)!r})\nfrom ascend_session import channel\n"
@@ -115,3 +116,39 @@ for kind in ("state", "joining", "step", "first_step", "not_finite", "models", "
     events = job(tmp_path, code, ranks=2).events
     assert [each.status for each in events if isinstance(each, Ended)] == [0, 0]
     assert len([each for each in events if isinstance(each, Reported)]) == 20
+
+
+def test_a_launcher_that_was_stopped_misses_steps_and_hears_all_else(tmp_path: Path) -> None:
+    code = f"""{_BEGIN}
+from ascend_session.cluster import member
+from tests.waiting import wait_until
+
+def send(kind, **values):
+    wait_until(lambda: channel.send(kind, **values))
+    wait_until(lambda: channel._find_connection()._count_unread() == 0)  # the guardian has it
+
+launcher = int(open("/proc/" + str(os.getppid()) + "/stat").read().rpartition(")")[2].split()[1])
+member.join(rank)
+send("step", step=1, total=None, time=0.0)
+os.kill(launcher, signal.SIGSTOP)
+wait_until(lambda: ") T " in open("/proc/" + str(launcher) + "/stat").read())
+for _ in range(20):  # more than the socket between guardian and launcher has room for
+    send("replaced", options=[["filler", "x" * 50_000, None]])
+send("step", step=2, total=None, time=0.0)
+send("gaps", gaps=[], have_parts=False)
+send("models", is_one_model=False, error="no", notes=["a"], late_shares=[], slow_rank=None)
+send("replaced", options=[["precision_mode", "must_keep_origin_dtype", None]])
+member.fail(ValueError("it failed"))
+send("step", step=3, total=None, time=0.0)
+os.kill(launcher, signal.SIGCONT)
+os._exit(3)
+"""
+    with in_launcher(tmp_path, code, ranks=1) as process:
+        out, err = process.communicate(timeout=PATIENCE)
+    noticed = json.loads(out)
+    assert noticed["statuses"] == [3], err
+    assert noticed["progress"] == [[1, None, 0.0]]
+    assert noticed["models"] == [[False, "no", ["a"], [], None]]
+    assert noticed["replaced"] == [[["precision_mode", "must_keep_origin_dtype", None]]]
+    (((_, _, state, error, *_),),) = noticed["members"]
+    assert (state, error) == ("failed", "ValueError: it failed")

@@ -16,11 +16,12 @@ import psutil
 import pytest
 
 from ascend_session.backends import backend_class
-from ascend_session.launcher.job.activity import Processes, Steps, list_family
+from ascend_session.launcher.job.activity import Processes, WatchedJob, list_family
 from ascend_session.launcher.job.events import Stalled
 from ascend_session.launcher.job.job_message import describe_rank
+from ascend_session.launcher.job.places import Inquiry
 from ascend_session.launcher.job.reports import Reports
-from ascend_session.launcher.job.stall import StallWatch, WatchedJob
+from ascend_session.launcher.job.stall import StallWatch
 from ascend_session.launcher.plan.plan import Plan, plan_job
 from ascend_session.launcher.plan.stall_limits import describe_limits
 from ascend_session.launcher.show.following import Output
@@ -44,14 +45,12 @@ def where_it_hangs():
 """
 
 
-def complete(steps: "Steps[Any]") -> Any:
-    """Take all steps, and return the result."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
-        time.sleep(0.02)
+def complete(inquiry: "Optional[Inquiry[Any]]") -> Any:
+    """Wait for the answer, as the guardian does."""
+    if inquiry is None:
+        return None
+    wait_until(inquiry.is_answered)
+    return inquiry.read_answer()
 
 
 def watch_over(

@@ -275,6 +275,44 @@ def test_ranks_of_a_script_below_a_rank_are_told_apart(jobs: Jobs) -> None:
     assert note.startswith("rank 2 is at train.py:5 (load_batch); ranks 0-1 have waited ")
 
 
+_SAME_NUMBER = {
+    "a board that never joins counts for nothing, and starts last": ("join(); wait()", "wait()"),
+    "a board that never joins counts for nothing, and starts first": ("wait()", "join(); wait()"),
+    "of two that have joined, the one that reported last counts": (
+        "join(); wait()",
+        "join(); wait()",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", _SAME_NUMBER)
+def test_of_two_processes_with_the_number_of_a_rank_the_one_that_has_joined_counts(
+    jobs: Jobs, how: str
+) -> None:
+    first, second = _SAME_NUMBER[how]
+    helper = jobs._folder / "site-packages" / "helper.py"
+    begin, _, _ = _HELPER.rpartition("member.join(rank)")
+    helper.write_text(
+        f"{begin}\njoin = lambda: member.join(rank)\nwait = wait_for_the_test\n"
+        'def touch(name): open(os.environ["HELD"] + name, "w").close()\n'
+        'def wait_for(name): wait_until(lambda: os.path.exists(os.environ["HELD"] + name))\n'
+    )
+    for name, code in (("first", first), ("second", second)):
+        before = "" if name == "first" else "wait_for('first')\n"
+        steps = code.replace("; ", "\n").replace("wait()", f"touch('{name}')\nwait()")
+        (jobs._folder / f"{name}.py").write_text(f"from helper import *\n{before}{steps}\n")
+    script = jobs._folder / "train_2p.sh"
+    script.write_text(
+        "export RANK_SIZE=2\n"
+        f"for file in first second; do RANK_ID=1 {sys.executable} $file.py & done\n"
+        f"RANK_ID=0 {sys.executable} train.py & wait\n"
+    )
+    code = "from helper import *\njoin()\nwait_for('second')\nwait_in(ranks=range(2))\n"
+    (note,) = jobs.notes(code, ranks=1, program="bash", args=[str(script)])
+    counts = "first.py" if "starts last" in how else "second.py"
+    assert re.match(rf"rank 1 is at {counts}:\d+ \(<module>\); rank 0 has waited ", note), note
+
+
 def test_silence_of_all_ranks_is_noted_with_where_each_is(jobs: Jobs) -> None:
     env = {"ASCEND_SESSION_STALL_NOTE": "0.3"}
     (note,) = jobs.notes(_LATE.replace("wait_in()", "wait_for_the_test()"), env=env)

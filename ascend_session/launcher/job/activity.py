@@ -1,47 +1,54 @@
-"""What the processes of the ranks are doing: how much they use the CPUs, and where they are.
+"""Signs of life of the ranks: that they write something, or use a CPU.
 
 A rank uses a CPU if all its processes together take at least 1 % of one: idle programs do not stand
 still, their threads wake up for a moment. A new process counts as use. How much the vendor's own
 threads poll while a collective hangs is not known; if it is more, HCCL's own limits end the job.
-
-Where a process is, its stacks say. `faulthandler` writes them at a signal, in ranks that the
-launcher has started (``stacks.log``) and in other processes that have joined the job
-(``stacks_<pid>.log``).
 """
 
 import contextlib
 import math
 import os
-import re
 import time
-from itertools import chain, islice, repeat
-from typing import (
-    Dict,
-    Generator,
-    Iterator,
-    List,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Tuple,
-    TypeVar,
-)
+from itertools import chain, islice
+from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import psutil
 
-from ascend_session.failures.record import Frame, parse_frames
-from ascend_session.files import read_end
-from ascend_session.launcher.job.signals import catches_signal
-from ascend_session.rank_folder import RANK_FOLDER, STACK_SIGNAL, STACKS_NAME, name_stacks
+from ascend_session.launcher.job.children import read_process_file
+from ascend_session.launcher.job.start import GuardedRank
+from ascend_session.rank_folder import RANK_FOLDER
 from ascend_session.text import clean
-from ascend_session.user_code import is_user_file
-
-_Result = TypeVar("_Result")
 
 # The kernel counts in ticks of 10 ms: one alone says nothing, so less than two are none.
 _SHARE, _LEAST = 0.01, 0.015
 _ROUNDING = 0.02  # by which the times of an ended process may differ from what its parent gets
+
+
+class WatchedJob(NamedTuple):
+    """What the watch has to know of an attempt.
+
+    Attributes:
+        ranks: Its ranks, in order.
+        size: The number of ranks of the job, on all nodes.
+        folder: The attempt's.
+        cwd: The working directory of the ranks.
+        timeout_s: How long no rank may show any sign of life before the job counts as stalled;
+            None for as long as they like.
+        note_s: How long a rank may wait for others before that is noted; 0 for as long as it likes.
+        limits: When HCCL would give up a job that stalled for so long, in sentences.
+    """
+
+    ranks: Tuple[GuardedRank, ...]
+    size: int
+    folder: str
+    cwd: str
+    timeout_s: Optional[float]
+    note_s: float
+    limits: Tuple[str, ...]
+
+    def of(self, rank: int) -> GuardedRank:
+        """Return a rank by its number in the job."""
+        return self.ranks[rank - self.ranks[0].rank]
 
 
 class Meter:
@@ -128,6 +135,73 @@ class Processes:
                     yield process, rank
 
 
+class Activity:
+    """The signs of life of a job's ranks.
+
+    Args:
+        job: The attempt.
+
+    Attributes:
+        alive: The pid of each rank that lived at the last look.
+        sign: When there was a sign of life, as `time.monotonic` counts; the end of a rank is one.
+    """
+
+    def __init__(self, job: WatchedJob) -> None:
+        self.alive: Dict[int, int] = {}
+        self.sign = time.monotonic()
+        self._job = job
+        self._processes = Processes({rank.folder: rank.rank for rank in job.ranks})
+        self._sizes: Dict[int, int] = {}  # of the logs of a rank, at the last look
+        self._wrote: Dict[int, float] = {}  # when a rank last wrote something
+        self._meters: Dict[int, Meter] = {}
+
+    def note_alive(self, alive: Mapping[int, int], now: float) -> bool:
+        """Note which ranks live; return whether these are others than before."""
+        is_new = dict(alive) != self.alive
+        if is_new:
+            self.sign, self.alive = now, dict(alive)
+        return is_new
+
+    def look_at_logs(self, now: float) -> None:
+        """Look what the ranks have written."""
+        for rank in self.alive:
+            states = []
+            for path in self._job.of(rank).logs:
+                with contextlib.suppress(OSError):
+                    states.append(os.stat(path))
+            size = sum(state.st_size for state in states)
+            if states and size != self._sizes.get(rank, 0):
+                self._sizes[rank] = size
+                ago_s = time.time() - max(state.st_mtime for state in states)
+                # The clock of a file server may be another one.
+                self._wrote[rank] = min(now, max(now - ago_s, self._wrote.get(rank, 0.0)))
+        self.sign = max([self.sign, *(self._wrote.get(rank, 0.0) for rank in self.alive)])
+
+    def measure(self, now: float) -> None:
+        """Measure how much the ranks have used the CPUs, which takes longer."""
+        for rank, seconds in self._processes.look(self.alive).items():
+            meter = self._meters.setdefault(rank, Meter(now))
+            meter.add(seconds, now)
+            self.sign = max(self.sign, meter.last)
+
+    def find_processes(self) -> Dict[int, List[psutil.Process]]:
+        """Find the processes of each rank that were measured, its own first."""
+        return {rank: self._processes.of(rank, pid) for rank, pid in self.alive.items()}
+
+    def describe(self, rank: int, family: Sequence[psutil.Process], now: float) -> str:
+        """Describe what a rank did last, and its processes."""
+        wrote_at = self._wrote.get(rank)
+        wrote = (
+            "has written nothing" if wrote_at is None else f"last wrote {now - wrote_at:.0f} s ago"
+        )
+        used = f"last used a CPU {now - self._meters[rank].last:.0f} s ago"
+        processes = [describe_process(process) for process in family[:_MOST_NAMED]]
+        processes += [f"{len(family) - _MOST_NAMED} more"] if len(family) > _MOST_NAMED else []
+        return (
+            f"Rank {rank} {wrote} and {used}: {', '.join(processes) or 'its process has exited'}."
+        )
+
+
 _KERNEL_LISTS_CHILDREN = os.path.exists(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
 
 
@@ -153,99 +227,8 @@ def list_family(pid: int) -> Iterator[psutil.Process]:
                     pids += map(int, file.read().split())
 
 
-_ANSWER_S = 2.0  # that processes have to write their stacks
-_QUIET_S = 0.2  # after which nothing more is expected
-_MOST_BYTES = 16 * 1024
-_DEAF = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE)
-
-
-Steps = Generator[None, None, _Result]
-"""What takes its time: a step returns when there is nothing to do for a moment."""
-
-
-def collect_stacks(processes: Sequence[Tuple[psutil.Process, str]]) -> Steps[Dict[int, str]]:
-    """Let processes write the stacks of their threads, in steps.
-
-    Args:
-        processes: Each with the folder of its rank.
-
-    Returns:
-        What each has written that can, by its pid, or that it has written nothing.
-    """
-    begun: Dict[int, Tuple[str, int]] = {}
-    for process, folder in processes:
-        for name in (name_stacks(process.pid), STACKS_NAME):
-            path = os.path.join(folder, name)
-            size = _size(path)
-            if process.pid not in begun and _request_stacks(process, path):
-                begun[process.pid] = path, size
-    before: Dict[int, int] = {}
-    quiet_since = time.monotonic()
-    limit = quiet_since + _ANSWER_S
-    while begun and time.monotonic() < limit:
-        sizes = {pid: _size(path) for pid, (path, _) in begun.items()}
-        if sizes != before:
-            before, quiet_since = sizes, time.monotonic()
-        have_answered = all(begun[pid][1] < size for pid, size in sizes.items())
-        are_whole = all(read_end(path, 1) == b"\n" for path, _ in begun.values())
-        # Who writes piece by piece may be kept from it for a moment, also in the middle of a line.
-        if have_answered and are_whole and time.monotonic() - quiet_since >= _QUIET_S:
-            break
-        yield
-    stacks = {}
-    for pid, (path, size) in begun.items():
-        text = _read_text(path, size).rstrip()
-        stacks[pid] = text or f"Process {pid} wrote no stacks within {_ANSWER_S:g} s."
-    return stacks
-
-
-def _request_stacks(process: psutil.Process, path: str) -> bool:
-    """Send the signal to a process that writes its stacks there; return whether it is one.
-
-    By default the signal ends a program. It goes only to one that catches it and has the file open.
-    """
-    with contextlib.suppress(psutil.Error, OSError):
-        files = [f"/proc/{process.pid}/fd/{fd}" for fd in os.listdir(f"/proc/{process.pid}/fd")]
-        is_able = catches_signal(process.pid, STACK_SIGNAL) and process.status() not in _DEAF
-        if is_able and any(map(os.path.samefile, files, repeat(path))):
-            process.send_signal(STACK_SIGNAL)
-            return True
-    return False
-
-
-def _size(path: str) -> int:
-    with contextlib.suppress(OSError):
-        return os.path.getsize(path)
-    return 0
-
-
-def _read_text(path: str, begin: int = 0) -> str:
-    """Read a file's text from ``begin`` on, or the end of that; empty if it cannot be read."""
-    with contextlib.suppress(OSError), open(path, "rb") as file:
-        file.seek(max(begin, _size(path) - _MOST_BYTES))
-        return clean(file.read(_MOST_BYTES), colour=False).decode().strip()
-    return ""
-
-
-_STANDARD_LIBRARY = re.compile(r"/lib/python[0-9.]+/")  # of an interpreter that is not this one
-
-
-def find_user_frame(stacks: str) -> Optional[Frame]:
-    """Find the innermost frame of the user's own files in the main thread, or else of any.
-
-    The main thread is the last one that ``faulthandler`` writes.
-    """
-    last = re.split("^(?:Current thread|Thread) 0x", stacks, flags=re.MULTILINE)[-1]
-    frames = parse_frames(last)
-    own = [
-        frame
-        for frame in frames
-        if is_user_file(frame.path) and not _STANDARD_LIBRARY.search(frame.path)
-    ]
-    return next(iter(own or frames), None)
-
-
 _COMMAND_WIDTH = 100  # characters of a command
+_MOST_NAMED = 5  # processes of a rank
 
 
 def describe_process(process: psutil.Process) -> str:
@@ -253,7 +236,7 @@ def describe_process(process: psutil.Process) -> str:
     try:
         words = " ".join(" ".join(process.cmdline()).split()) or process.name()
         named = clean(os.fsencode(words), colour=False).decode()[:_COMMAND_WIDTH]
-        place = _read_text(f"/proc/{process.pid}/wchan").strip("0")
+        place = read_process_file(process.pid, "wchan").decode("ascii", "replace").strip("0\n")
         state = process.status() + (f" in {place}" if place else "")
         return f"process {process.pid} ({named}) is {state}, threads: {process.num_threads()}"
     except psutil.Error:

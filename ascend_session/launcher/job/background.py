@@ -15,7 +15,7 @@ import re
 import time
 from typing import Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, Tuple
 
-from ascend_session.launcher.job.children import DEEPEST, Look, read_environ, read_process_file
+from ascend_session.launcher.job.children import DEEPEST, SeenProcess, read_process_file
 from ascend_session.launcher.job.signals import SHELLS, TERMINATED
 from ascend_session.rank_folder import RANK_FOLDER, is_rank_of_script
 
@@ -60,7 +60,7 @@ class _Kind(enum.IntEnum):
 
 class _Found(NamedTuple):
     kind: _Kind
-    pid: int
+    process: SeenProcess
 
 
 class BackgroundWatch:
@@ -81,13 +81,12 @@ class BackgroundWatch:
         self._activity: Dict[int, Tuple[str, float]] = {}  # of a young Python, and since when
 
     def examine(
-        self, look: Look, adopted: Iterable[int], alive: Iterable[int], users: Collection[int]
+        self, adopted: Iterable[SeenProcess], alive: Iterable[int], users: Collection[int]
     ) -> None:
         """Look at the adopted processes, of whose ranks at least one has exited.
 
         Args:
-            look: At the processes.
-            adopted: Their pids.
+            adopted: These processes.
             alive: The ranks that have not exited, whose processes are not looked at.
             users: The processes that have reported that they use this package or the vendor's.
         """
@@ -95,18 +94,23 @@ class BackgroundWatch:
         if running:
             self._exited = now
         self._living, self._kinds, self._users = set(), set(), users
-        for pid in adopted:
-            rank = self._ranks.get(look.read_environ(pid).get(RANK_FOLDER, ""))
+        for process in adopted:
+            rank = self._ranks.get(process.environ.get(RANK_FOLDER, ""))
             if rank in running or (rank is None and running):
                 continue
-            kind, process = self._examine_tree(look, pid)
+            kind, training = self._examine_tree(process)
             self._kinds.add(kind)
             if kind is _Kind.TRAINING:
-                self._living.add(pid)
-                if pid not in self.trainings:
-                    first = min(self._ranks.values())
-                    number = first if rank is None else rank
-                    self.trainings[pid] = _describe(look, number, pid, process)
+                self._living.add(process.pid)
+                if process.pid not in self.trainings:
+                    number = min(self._ranks.values()) if rank is None else rank
+                    self.trainings[process.pid] = Training(
+                        number,
+                        process.pid,
+                        training.command,
+                        training.output,
+                        is_rank_of_script(training.environ),
+                    )
         if self._living or running:
             self._last_training = now
 
@@ -140,48 +144,42 @@ class BackgroundWatch:
         trainings = self.trainings.items()
         return {training.rank: pid for pid, training in trainings if pid in self._announced}
 
-    def _examine_tree(self, look: Look, pid: int, depth: int = 0) -> _Found:
+    def _examine_tree(self, process: SeenProcess, depth: int = 0) -> _Found:
         """Find the process below this one, or itself, that there is most reason to wait for."""
-        stat, command = look.read_stat(pid), look.read_words(pid)
+        stat = process.stat
         if not stat or stat[0] in _EXITED:
-            return _Found(_Kind.OTHER, pid)
-        if not command:  # it is just starting its program, or exiting
-            return _Found(_Kind.SHORT, pid)
-        name = _read_program(pid)
+            return _Found(_Kind.OTHER, process)
+        if not process.words:  # it is just starting its program, or exiting
+            return _Found(_Kind.SHORT, process)
+        name = _read_program(process.pid)
         is_python = name.startswith("python")
-        is_worker = is_python and (int(stat[6]) & _FORKED or _WORKERS in command)
-        if is_worker or _is_server(command, is_python):
-            return _Found(_Kind.OTHER, pid)
+        is_worker = is_python and (int(stat[6]) & _FORKED or _WORKERS in process.words)
+        if is_worker or _is_server(process.words, is_python):
+            return _Found(_Kind.OTHER, process)
         age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(stat[19]) / os.sysconf("SC_CLK_TCK")
         kind = _Kind.OTHER
-        if pid in self._users or _LIBRARIES.search(read_process_file(pid, "maps")):
+        if process.pid in self._users or _LIBRARIES.search(read_process_file(process.pid, "maps")):
             kind = _Kind.TRAINING
-        elif is_python and age_s < _IMPORT_S and self._works(look, pid, stat[0]):
+        elif is_python and age_s < _IMPORT_S and self._works(process):
             kind = _Kind.STARTING
         elif name in SHELLS or age_s < _MOMENT_S:
             kind = _Kind.SHORT
-        examined = [_Found(kind, pid)]
+        examined = [_Found(kind, process)]
         if kind is not _Kind.TRAINING and depth < DEEPEST:
-            children = look.list_children(pid)
-            examined += [self._examine_tree(look, child, depth + 1) for child in children]
+            examined += [self._examine_tree(child, depth + 1) for child in process.children]
         most = max(examined, key=lambda each: each.kind)
         # Last, for the kernel takes milliseconds to list the ports of a host.
-        return _Found(_Kind.OTHER, pid) if most.kind > _Kind.SHORT and _listens(pid) else most
+        is_server = most.kind > _Kind.SHORT and _listens(process)
+        return _Found(_Kind.OTHER, process) if is_server else most
 
-    def _works(self, look: Look, pid: int, state: bytes) -> bool:
+    def _works(self, process: SeenProcess) -> bool:
         """Return whether a process has lately done anything, or waits for a CPU or a disk."""
-        now, activity = time.monotonic(), look.read_activity(pid)
-        before, since = self._activity.get(pid, ("", now))
-        if activity != before or state in (b"R", b"D"):
+        now, activity = time.monotonic(), process.activity
+        before, since = self._activity.get(process.pid, ("", now))
+        if activity != before or process.stat[0] in (b"R", b"D"):
             since = now
-        self._activity[pid] = activity, since
+        self._activity[process.pid] = activity, since
         return now - since < _QUIET_S
-
-
-def _describe(look: Look, rank: int, pid: int, process: int) -> Training:
-    is_script_rank = is_rank_of_script(look.read_environ(process))
-    output = look.read_output(process)
-    return Training(rank, pid, look.read_command(process), output, is_script_rank)
 
 
 def _read_program(pid: int) -> str:
@@ -200,9 +198,9 @@ def _is_server(command: bytes, is_python: bool) -> bool:
     return bool(_SERVERS.fullmatch(os.path.basename(program)))
 
 
-def _listens(pid: int) -> bool:
+def _listens(process: SeenProcess) -> bool:
     """Return whether a process listens on a TCP port, but for those where ranks find each other."""
-    inodes = set()
+    inodes, pid = set(), process.pid
     with contextlib.suppress(OSError):
         for fd in os.listdir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError):
@@ -217,6 +215,5 @@ def _listens(pid: int) -> bool:
         return False
     from ascend_session.checks.network import list_hccl_ports
 
-    environ = read_environ(pid)
-    chief = environ.get("CM_CHIEF_PORT", "")
-    return bool(ports - {*list_hccl_ports(environ), int(chief) if chief.isdecimal() else 0})
+    chief = process.environ.get("CM_CHIEF_PORT", "")
+    return bool(ports - {*list_hccl_ports(process.environ), int(chief) if chief.isdecimal() else 0})

@@ -1,9 +1,10 @@
 """The processes below this one, and what binds this one to its parent."""
 
 import contextlib
-import functools
 import os
-from typing import Any, Callable, Collection, Dict, Iterator, List
+from typing import Any, Callable, Collection, Dict, Iterator, List, Optional
+
+from ascend_session.launcher.job.signals import SHELLS
 
 DEEPEST = 20
 """How many processes below one another are looked at."""
@@ -61,60 +62,97 @@ def read_environ(pid: int) -> Dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-class Look:
-    """One look at the processes below this one, which reads each of their files at most once.
+class SeenProcess:
+    """A process as one look sees it, which reads each of its files at most once.
 
     What cannot be read is empty, as of a process that has ended.
 
-    Attributes:
-        list_children: As `list_children`.
-        read_environ: As `read_environ`.
+    Args:
+        pid: The process.
     """
 
-    def __init__(self) -> None:
-        keep = functools.lru_cache(maxsize=None)
-        self._read = keep(read_process_file)
-        self.list_children = keep(list_children)
-        self.read_environ = keep(read_environ)
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._files: Dict[str, bytes] = {}
+        self._environ: Optional[Dict[str, str]] = None
+        self._children: Optional[List[SeenProcess]] = None
 
-    def walk(
-        self, pid: int, is_last: "Callable[[Look, int], bool]", depth: int = 0
-    ) -> Iterator[int]:
-        """List the processes below one, without those below what is a last one."""
-        for child in self.list_children(pid):
+    @property
+    def children(self) -> List["SeenProcess"]:
+        """Those that its main thread has started, or that it has adopted."""
+        if self._children is None:
+            self._children = [SeenProcess(pid) for pid in list_children(self.pid)]
+        return self._children
+
+    def walk(self, is_last: "Callable[[SeenProcess], bool]") -> Iterator["SeenProcess"]:
+        """List the processes below this one, without those below what is a last one."""
+        return self._walk(is_last, 0)
+
+    def _walk(
+        self, is_last: "Callable[[SeenProcess], bool]", depth: int
+    ) -> Iterator["SeenProcess"]:
+        for child in self.children:
             yield child
-            if depth < DEEPEST and not is_last(self, child):
-                yield from self.walk(child, is_last, depth + 1)
+            if depth < DEEPEST and not is_last(child):
+                yield from child._walk(is_last, depth + 1)
 
-    def read_name(self, pid: int) -> str:
-        """Read the name of a process's program."""
-        return self._read(pid, "comm").decode("utf-8", "replace").strip()
+    @property
+    def environ(self) -> Dict[str, str]:
+        """The environment that it was started with."""
+        if self._environ is None:
+            self._environ = read_environ(self.pid)
+        return self._environ
 
-    def read_words(self, pid: int) -> bytes:
-        """Read the words of a process's command, each with a zero byte behind it."""
-        return self._read(pid, "cmdline")
+    @property
+    def name(self) -> str:
+        """The name of its program, or that which a program has given itself."""
+        return self._read("comm").decode("utf-8", "replace").strip()
 
-    def read_command(self, pid: int) -> str:
-        """Read a process's command."""
-        words = self.read_words(pid).rstrip(b"\0").replace(b"\0", b" ")
+    @property
+    def is_python(self) -> bool:
+        """Whether it has the name of an interpreter of Python."""
+        return self.name.startswith("python")
+
+    @property
+    def is_shell(self) -> bool:
+        """Whether it has the name of a shell."""
+        return self.name in SHELLS
+
+    @property
+    def words(self) -> bytes:
+        """The words of its command, each with a zero byte behind it."""
+        return self._read("cmdline")
+
+    @property
+    def command(self) -> str:
+        """Its command."""
+        words = self.words.rstrip(b"\0").replace(b"\0", b" ")
         return words.decode("utf-8", "backslashreplace")
 
-    def read_output(self, pid: int) -> str:
-        """Read what a process's standard error goes to."""
+    @property
+    def output(self) -> str:
+        """What its standard error goes to."""
         with contextlib.suppress(OSError):
-            return os.readlink(f"/proc/{pid}/fd/2")
+            return os.readlink(f"/proc/{self.pid}/fd/2")
         return ""
 
-    def read_stat(self, pid: int) -> List[bytes]:
-        """Read the fields of ``stat`` in proc(5), from the third on."""
-        return self._read(pid, "stat").rpartition(b")")[2].split()
+    @property
+    def stat(self) -> List[bytes]:
+        """The fields of ``stat`` in proc(5), from the third on."""
+        return self._read("stat").rpartition(b")")[2].split()
 
-    def read_activity(self, pid: int) -> str:
-        """Read page faults and CPU time of a process and of what it has waited for.
+    @property
+    def activity(self) -> str:
+        """Page faults and CPU time of it and of what it has waited for.
 
         A shell that starts anything has more of them. Source: proc(5), fields 10 to 17 of ``stat``
         """
-        return b" ".join(self.read_stat(pid)[7:15]).decode("ascii", "replace")
+        return b" ".join(self.stat[7:15]).decode("ascii", "replace")
+
+    def _read(self, name: str) -> bytes:
+        if name not in self._files:
+            self._files[name] = read_process_file(self.pid, name)
+        return self._files[name]
 
 
 def list_descendants() -> List[Any]:

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ascend_session.launcher.job.background import BackgroundWatch, Training
-from ascend_session.launcher.job.children import Look
+from ascend_session.launcher.job.children import SeenProcess
 from ascend_session.launcher.job.script_ranks import Absence, RepeatWatch, ScriptWatch
 from ascend_session.launcher.job.start import GuardedRank
 
@@ -79,25 +79,25 @@ class DescendantWatch:
         Returns:
             The messages for the launcher, without their times.
         """
-        began, look = time.process_time(), Look()
+        began, guardian = time.process_time(), SeenProcess(os.getpid())
         messages: List[Tuple[Any, ...]] = []
         if self._scripts is not None:
-            messages += [("script_rank", *rank) for rank in self._scripts.find_new(look)]
-            self._scripts.note_absent(look, reports.joining)
+            messages += [("script_rank", *rank) for rank in self._scripts.find_new(guardian)]
+            self._scripts.note_absent(guardian, reports.joining)
             if not (alive or is_stopping):
                 processes = reports.list_processes(next(iter(self._ranks)))
-                self.is_awaiting, noted = self._scripts.find_awaited(look, processes)
+                self.is_awaiting, noted = self._scripts.find_awaited(guardian, processes)
                 if noted and not self.has_noted_ranks:
                     self.has_noted_ranks = True
                     messages.append(("awaiting", tuple(noted)))
         elif self._repeats is not None and not is_stopping:
-            ranks = {pid: self._ranks[rank] for pid, rank in alive.items()}
-            for pid, rank_ids in self._repeats.find_repeated(look, ranks):
+            ranks = {pid: self._ranks[rank].rank_id for pid, rank in alive.items()}
+            for pid, rank_ids in self._repeats.find_repeated(guardian, ranks):
                 messages.append(("repeated", alive[pid], tuple(rank_ids)))
         self._explain_absences(reports)
-        adopted = [pid for pid in look.list_children(os.getpid()) if pid not in alive]
+        adopted = [child for child in guardian.children if child.pid not in alive]
         if not is_stopping:
-            self.background.examine(look, adopted, alive.values(), reports.users)
+            self.background.examine(adopted, alive.values(), reports.users)
             new = [] if alive or self.is_awaiting else self.background.take_new()
             if new:
                 trainings = tuple((each.rank, each.pid, each.command) for each in new)

@@ -10,7 +10,7 @@ happens, and that a launcher which is killed leaves behind to end the job. It
 * looks at what lives below the ranks: it waits for ranks that scripts start themselves, and for
   trainings that are left in the background, and explains which ranks never join (`descendants`);
 * hears what processes of ranks report (`reports`), and notices when all stand still (`stall`); it
-  never waits for their stacks, but takes a step now and then (`activity.Steps`);
+  never waits for their stacks, but looks now and then whether they are there (`places.Inquiry`);
 * talks with the launcher through a socket, and stops everyone when that is closed;
 * leaves when it has no child, which for a subreaper means that no process of the job lives.
 
@@ -37,7 +37,7 @@ import os
 import select
 import signal
 import time
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Set, Tuple, Union
 
 from ascend_session.launcher.job.children import (
     describe_processes,
@@ -49,19 +49,20 @@ from ascend_session.launcher.job.messages import MessageChannel
 from ascend_session.launcher.job.signals import ASKING, TERMINATED, find_catchers, group_by_parent
 from ascend_session.launcher.job.start import GuardedRank, read_trouble, start_rank
 from ascend_session.launcher.job.stopping import JobStop, StopSequence
+from ascend_session.launcher.job.timers import Timers
 
 if TYPE_CHECKING:
-    from ascend_session.launcher.job.activity import Steps
     from ascend_session.launcher.job.copying import PipeCopier
     from ascend_session.launcher.job.descendants import DescendantWatch
+    from ascend_session.launcher.job.events import Stalled, StallNote
+    from ascend_session.launcher.job.places import Inquiry
     from ascend_session.launcher.job.reports import ReportReceiver, Reports
     from ascend_session.launcher.job.stall import StallWatch
 
 # Seconds in which others get SIGTERM as well after one of these, if it is for every process of the
 # job: it comes to the guardian at once, but the launcher has to wake up and report its own.
 _UNTIL_ALL_S = {"launcher": 0.25, "rank": 0.25, "guardian": 1.0}
-_BETWEEN_STEPS_S = 0.05
-_OVER = object()
+_BETWEEN_ANSWERS_S = 0.05
 _BEFORE_STALL_S = 0.3  # after which what watches is loaded: some jobs do not take as long
 _COPY_S = 10.0  # for the rest in the pipes, if the disk of the logs is slow
 _BETWEEN_LOOKS_MS = 1000  # for a signal, while the start of the other ranks has to wait
@@ -86,14 +87,11 @@ class GuardedJob:
         self._numbers = {rank.folder: rank.rank for rank in ranks}
         self._watched: Dict[str, Any] = job["stall"]
         self._stall: Optional[StallWatch] = None
-        self._paused_at = 0.0
         self._listener: int = job["listener"]
         os.set_inheritable(self._listener, False)
         self._receiver: Optional[ReportReceiver] = None
-        self._received: Optional[Reports] = None
         self._has_pipes: bool = job["has_pipes"]
         self._pipes: Dict[int, Tuple[int, bytes]] = {}  # whose rank and log file it is
-        self._copier: Optional[PipeCopier] = None
         self._grace: float = job["grace"]
         self._alive: Dict[int, Tuple[int, int]] = {}  # pid -> rank and its pipe
         self._folders: Dict[int, str] = {}  # of all ranks that were started, by their pids
@@ -102,13 +100,14 @@ class GuardedJob:
         self._got_signal = 0
         self._terminated: Set[str] = set()  # who got SIGTERM from outside before ranks were asked
         self._stopping: Optional[JobStop] = None
-        self._is_stop_asked = self._is_paused = False
-        self._steps: List[Steps[None]] = []
-        self._due: Dict[str, float] = {}  # when "look", "stall", "steps" and "failure" are due
+        self._is_stop_asked = False
+        self._paused_at: Optional[float] = None  # while everyone is stopped
+        self._inquiries: List[Tuple[Inquiry[Any], Callable[[Any], None]]] = []
+        self._timers = Timers()  # for "look", "stall", "answers", "failure", and for the stop
         self._size: int = job["size"]
         self._below: Optional[DescendantWatch] = None
         if self._size:
-            self._due["look"] = time.monotonic()
+            self._timers.set("look")
         self._wake = self._wake_by_signals()
         self._poll = select.poll()
         for fd in (self._wake, self._listener):
@@ -127,7 +126,8 @@ class GuardedJob:
         """
         self._obey(messages)
         self._start_all()
-        self._watch_stall_from(time.monotonic() + _BEFORE_STALL_S)
+        copier = self._copy_pipes() if self._pipes else None
+        self._watch_stall(_BEFORE_STALL_S)
         living: List[str] = []
         while self._reap():
             if self._stopping is not None and self._stopping.is_given_up:
@@ -146,9 +146,9 @@ class GuardedJob:
                     self._obey(self._channel.receive())
                     if not self._channel.is_open:
                         self._poll.unregister(fd)
-        if self._copier is not None:
-            self._copier.finish(_COPY_S)
-            for problem in self._copier.problems:
+        if copier is not None:
+            copier.finish(_COPY_S)
+            for problem in copier.problems:
                 self._channel.send(("not_logged", *problem, time.time()))
         self._channel.send(("over", tuple(living), time.time()))
         self._channel.flush(wait=True)
@@ -177,11 +177,11 @@ class GuardedJob:
             # one has failed, or everyone is to end, no other is needed.
             self._reap()
             self._obey(self._channel.receive())
-            while self._is_paused and self._channel.is_open and not self._got_signal:
+            while self._paused_at is not None and self._channel.is_open and not self._got_signal:
                 self._channel.wait(select.POLLIN, _BETWEEN_LOOKS_MS)
                 self._obey(self._channel.receive())
             is_ending = self._got_signal or self._stopping or not self._channel.is_open
-            if self._has_failed or "failure" in self._due or is_ending:
+            if self._has_failed or "failure" in self._timers or is_ending:
                 break
             # This process goes to the CPUs first, and the child inherits them: so it is bound from
             # its first instruction, and one that cannot be is known at once.
@@ -205,10 +205,11 @@ class GuardedJob:
             self._folders[pid] = rank.folder
             self._channel.send(("start", number, pid, time.time()))
         set_cpus(cpus_before)
-        if self._pipes:
-            from ascend_session.launcher.job.copying import PipeCopier
 
-            self._copier = PipeCopier(self._pipes)  # a thread, and so after the last fork
+    def _copy_pipes(self) -> "PipeCopier":
+        from ascend_session.launcher.job.copying import PipeCopier
+
+        return PipeCopier(self._pipes)  # a thread, and so after the last fork
 
     def _start_with_pipes(self, number: int) -> Tuple[int, int]:
         """Start a rank that writes to pipes, from which its log files are written."""
@@ -258,38 +259,38 @@ class GuardedJob:
             self._has_failed = self._has_failed or status != 0
             return
         self._terminated.add("rank")
-        if self._stopping is None:  # perhaps no failure: others get SIGTERM, too
-            self._due.setdefault("failure", time.monotonic() + _UNTIL_ALL_S["rank"])
+        if self._stopping is None and "failure" not in self._timers:
+            self._timers.set("failure", _UNTIL_ALL_S["rank"])  # perhaps none: others get it, too
 
     def _receive_reports(self) -> None:
         """Pass on what processes of ranks have reported by now."""
+        if self._receiver is None and all(fd != self._listener for fd, _ in self._poll.poll(0)):
+            return
+        receiver = self._open_receiver()
+        for folder, pid, message in receiver.receive():
+            # A launcher that has been stopped (Ctrl-Z) misses steps, and nothing else.
+            number = self._numbers.get(folder)
+            if number is None or (message["kind"] in ("step", "gaps") and self._channel.is_behind):
+                continue
+            receiver.reports.note(number, pid, message)
+            self._channel.send(("reported", number, pid, message, time.time()), is_kept=False)
+            if message["kind"] == "joining":
+                self._timers.set("look")
+
+    def _open_receiver(self) -> "ReportReceiver":
+        """Return the receiver, which takes its time to load."""
         if self._receiver is None:
-            if all(fd != self._listener for fd, _ in self._poll.poll(0)):
-                return
             from ascend_session.launcher.job.reports import ReportReceiver
 
             self._receiver = ReportReceiver(self._listener)
             self._poll.unregister(self._listener)
             self._poll.register(self._receiver, select.POLLIN)
-        reports = self.reports
-        for folder, pid, message in self._receiver.receive():
-            # A launcher that has been stopped (Ctrl-Z) misses steps, and nothing else.
-            number = self._numbers.get(folder)
-            if number is None or (message["kind"] in ("step", "gaps") and self._channel.is_behind):
-                continue
-            reports.note(number, pid, message)
-            self._channel.send(("reported", number, pid, message, time.time()), is_kept=False)
-            if message["kind"] == "joining":
-                self._due["look"] = time.monotonic()
+        return self._receiver
 
     @property
     def reports(self) -> "Reports":
         """What the ranks have reported by now."""
-        if self._received is None:
-            from ascend_session.launcher.job.reports import Reports
-
-            self._received = Reports()
-        return self._received
+        return self._open_receiver().reports
 
     def _running(self) -> Dict[int, int]:
         """Return the pid of each rank that lives, or of what they have left if none does."""
@@ -299,58 +300,61 @@ class GuardedJob:
     def _stall_watch(self) -> "StallWatch":
         """Return the watch, which takes its time to load."""
         if self._stall is None:
-            from ascend_session.launcher.job.stall import StallWatch, WatchedJob
+            from ascend_session.launcher.job.activity import WatchedJob
+            from ascend_session.launcher.job.stall import StallWatch
 
             folders = {name: os.fsdecode(self._watched[name]) for name in ("folder", "cwd")}
             job = WatchedJob(**{**self._watched, **folders, "ranks": tuple(self._ranks.values())})
             self._stall = StallWatch(job, self.reports)
         return self._stall
 
-    def _watch_stall_from(self, at: float) -> None:
-        """Look for a stall from this time on, if anybody wants that."""
+    def _watch_stall(self, after_s: float = 0.0) -> None:
+        """Look for a stall after these seconds, if anybody wants that."""
         if self._watched["note_s"] or self._watched["timeout_s"] is not None:
-            self._due["stall"] = at
+            self._timers.set("stall", after_s)
 
-    def _begin(self, steps: "Steps[None]") -> None:
-        """Begin what takes several steps, between which the loop goes on."""
-        self._steps.append(steps)
-        self._due["steps"] = time.monotonic()
+    def _ask(self, inquiry: "Optional[Inquiry[Any]]", act: Callable[[Any], None]) -> None:
+        """Act on the answer to an inquiry, when it has one; the loop goes on meanwhile."""
+        if inquiry is None or inquiry.is_answered():
+            act(None if inquiry is None else inquiry.read_answer())
+        else:
+            self._inquiries.append((inquiry, act))
+            self._timers.set("answers", _BETWEEN_ANSWERS_S)
 
-    def _take_steps(self) -> None:
-        """Take the next step of each, and remove those that are over."""
-        self._steps = [steps for steps in self._steps if next(steps, _OVER) is not _OVER]
-        self._due["steps"] = time.monotonic() + _BETWEEN_STEPS_S
-        if not self._steps:
-            del self._due["steps"]
+    def _take_answers(self) -> None:
+        inquiries, self._inquiries = self._inquiries, []
+        for inquiry, act in inquiries:
+            self._ask(inquiry, act)
 
     def _may_stall(self) -> bool:
         """Return whether the ranks are to work, and neither to exit nor to be left to a script."""
         is_left = self._below is not None and self._below.has_noted_ranks
-        return not (self._stopping or self._is_paused or is_left)
+        return not (self._stopping or self._paused_at is not None or is_left)
 
-    def _look_for_stall(self) -> "Steps[None]":
-        """Look whether a job stands still, and report it.
+    def _look_for_stall(self) -> None:
+        """Look whether a job stands still.
 
         One with a rank in a debugger does as long as somebody likes.
         """
-        from ascend_session.launcher.job.events import StallNote
-
         if not self._may_stall():
             return
         watch = self._stall_watch()
-        if any(rank.is_attached for rank in self._ranks.values()):
-            return
-        event = yield from watch.look(self._running())
+        if not any(rank.is_attached for rank in self._ranks.values()):
+            self._ask(watch.look(self._running()), self._note_look)
+
+    def _note_look(self, event: "Union[Stalled, StallNote, None]") -> None:
+        """Report what a look for a stall has found, and choose when to look again."""
+        from ascend_session.launcher.job.events import Stalled
+
         if not self._may_stall():
             return
-        if isinstance(event, StallNote):
-            self._channel.send(("stall_note", *event))
-        elif event is not None:
+        if isinstance(event, Stalled):
             self._channel.send(("stall", *event))
             self._stop(signal.SIGTERM, "asked")
             return
-        if watch.next_look_s() < math.inf:
-            self._due["stall"] = time.monotonic() + watch.next_look_s()
+        if event is not None:
+            self._channel.send(("stall_note", *event))
+        self._timers.set("stall", self._stall_watch().next_look_s())
 
     def _announce_stop(self, pid: int, folder: str) -> None:
         if self._receiver is not None:
@@ -358,21 +362,20 @@ class GuardedJob:
 
     def _act(self) -> None:
         """Do what is due."""
-        if self._is_due("stall"):
-            del self._due["stall"]
-            self._begin(self._look_for_stall())
-        if self._is_due("steps"):
-            self._take_steps()
+        if self._timers.take("stall"):
+            self._look_for_stall()
+        if self._timers.take("answers"):
+            self._take_answers()
         if self._got_signal or not self._channel.is_open:
             self._stop(signal.SIGTERM, "told")
         elif self._is_stop_asked:
             pass  # as soon as it is known where the ranks are
-        elif self._has_failed or self._is_due("failure"):
+        elif self._has_failed or self._timers.is_due("failure"):
             self._stop(signal.SIGTERM, "failure")
-        if self._is_due("look"):
+        if self._timers.take("look"):
             self._look_below()
         is_waiting = self._below is not None and self._below.is_waiting
-        if not (self._alive or "failure" in self._due or is_waiting or self._is_stop_asked):
+        if not (self._alive or "failure" in self._timers or is_waiting or self._is_stop_asked):
             self._stop(signal.SIGTERM, "left behind")
         if self._stopping is not None:
             # A handler may be there for one SIGTERM, and break by the second. Nobody can see what
@@ -380,9 +383,6 @@ class GuardedJob:
             is_for_all = self._channel.is_open and len(self._terminated) > 1
             is_clear = is_for_all or not self._channel.is_open
             self._stopping.act(self._alive, is_for_all, is_clear)
-
-    def _is_due(self, what: str) -> bool:
-        return what in self._due and time.monotonic() >= self._due[what]
 
     def _watch_below(self) -> "DescendantWatch":
         """Return the watch, which only some jobs need."""
@@ -398,15 +398,13 @@ class GuardedJob:
 
     def _look_below(self) -> None:
         """Look at what lives below the ranks, and at what they have left."""
-        del self._due["look"]
         alive = {pid: rank for pid, (rank, _) in self._alive.items()}
         watch = self._watch_below()
         for message in watch.look(alive, self.reports, self._stopping is not None):
             self._channel.send((*message, time.time()))
             if message[0] == "repeated":
                 self._stop(signal.SIGTERM, "repeated")
-        if watch.due < math.inf:
-            self._due["look"] = watch.due
+        self._timers.set("look", watch.due - time.monotonic())
 
     def _note_exit(self, pid: int, status: int) -> None:
         """Note the exit of a child, perhaps of a training in the background."""
@@ -417,7 +415,7 @@ class GuardedJob:
             return
         watch = self._watch_below()
         training = watch.note_exit(pid, status, self._alive)
-        self._due["look"] = watch.due
+        self._timers.set("look", watch.due - time.monotonic())
         if training is not None:
             self._note_status(status)
             event = (training.rank, pid, training.command, training.output, status, time.time())
@@ -428,17 +426,17 @@ class GuardedJob:
             if message[0] == "stop":
                 if message[2]:
                     self._terminated.add("launcher")
-                self._is_stop_asked = True
-                self._begin(self._stop_as_asked(message[1]))
-                self._take_steps()
+                self._stop_as_asked(message[1])
             elif message[0] == "kill":
                 self.is_kill_asked = True
-                self._stopping = self._stopping or JobStop(self._channel.send, self._signal_all)
+                self._stopping = self._stopping or JobStop(
+                    self._channel.send, self._signal_all, self._timers
+                )
                 self._stopping.kill_now()
             elif message[0] == "pass on":
                 self._pass_on(message[1])
             elif message[0] == "locate":
-                self._begin(self._locate())
+                self._ask(self._stall_watch().locate_all(self._running()), self._note_places)
             else:
                 is_pause = message[0] == "pause"
                 if not is_pause and self._receiver is not None:
@@ -449,28 +447,32 @@ class GuardedJob:
                 if is_pause:
                     self._channel.send(("paused", time.time()))
 
-    def _stop_as_asked(self, number: int) -> "Steps[None]":
+    def _stop_as_asked(self, number: int) -> None:
         """Find out whether the job stands still, and stop it."""
-        if self._stall is not None and self._stopping is None:
-            standing = yield from self._stall.describe_standing(self._running())
-            self._channel.send(("standing", standing, time.time()))
-        self._stop(number, "asked")
 
-    def _locate(self) -> "Steps[None]":
-        """Report where the ranks are."""
-        places = yield from self._stall_watch().locate_all(self._running())
-        self._channel.send(("located", tuple(places), time.time()))
+        def stop(standing: Optional[str]) -> None:
+            self._channel.send(("standing", standing or "", time.time()))
+            self._stop(number, "asked")
+
+        self._is_stop_asked = True
+        if self._stall is None or self._stopping is not None:
+            self._stop(number, "asked")
+        else:
+            self._ask(self._stall.describe_standing(self._running()), stop)
+
+    def _note_places(self, places: Optional[List[str]]) -> None:
+        self._channel.send(("located", tuple(places or ()), time.time()))
 
     def _note_pause(self, is_pause: bool) -> None:
         """Note that everyone is stopped, or goes on: nobody stands still meanwhile."""
         now = time.monotonic()
-        if is_pause and not self._is_paused:
+        if is_pause and self._paused_at is None:
             self._paused_at = now
-        elif self._is_paused and not is_pause:
+        elif self._paused_at is not None and not is_pause:
             if self._stall is not None:
                 self._stall.leave_out(self._paused_at, now)
-            self._watch_stall_from(now)
-        self._is_paused = is_pause
+            self._paused_at = None
+            self._watch_stall()
 
     def _pass_on(self, number: int) -> None:
         """Send a signal to what catches it; anything else would end by it."""
@@ -498,16 +500,16 @@ class GuardedJob:
         """Ask every process of the job to exit, once."""
         if self._stopping is not None:
             return
-        if self._is_paused:  # ranks may need their workers to exit
+        if self._paused_at is not None:  # ranks may need their workers to exit
             self._signal_all(signal.SIGCONT)
-        self._is_stop_asked = self._is_paused = False
+        self._is_stop_asked, self._paused_at = False, None
         # Before the signals, so that whoever ends later, ends because of them.
         self._channel.send(("stopping", why, time.time()))
         is_terminated = number == signal.SIGTERM and why in ("asked", "told")
         waits_s = [_UNTIL_ALL_S[who] for who in tuple(self._terminated)] if is_terminated else []
-        self._due.pop("failure", None)
+        self._timers.cancel("failure")
         sequence = StopSequence(number, self._folders, self._announce_stop, self._grace)
-        self._stopping = JobStop(self._channel.send, self._signal_all)
+        self._stopping = JobStop(self._channel.send, self._signal_all, self._timers)
         self._stopping.ask(sequence, set(self._alive), min(waits_s, default=0.0), self._grace)
 
     def _signal_groups(self, number: int) -> None:
@@ -525,9 +527,5 @@ class GuardedJob:
 
     def _next_due_ms(self) -> Optional[float]:
         """Compute the milliseconds until something is due, for poll(2)."""
-        due = min(self._due.values(), default=math.inf)
-        if self._stopping is not None:
-            due = min(due, self._stopping.due)
-        if due == math.inf:
-            return None
-        return min(max(0.0, due - time.monotonic()), _LONGEST_WAIT_S) * 1000 + 1
+        next_s = self._timers.next_s()
+        return None if next_s == math.inf else min(next_s, _LONGEST_WAIT_S) * 1000 + 1

@@ -12,8 +12,8 @@ import socket
 import struct
 import time
 import uuid
-from dataclasses import dataclass, field
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from dataclasses import dataclass, field, fields
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ascend_session.cluster.member import ENDED, FAILED, JoinedProcess, parse_state
 
@@ -32,6 +32,9 @@ _REPORTED_BY_MEMBERS = (
     "uses_vendor",
 )
 _INVALID = (ValueError, TypeError, KeyError, AttributeError)
+
+# Takes what an attribute holds, the rank, the process that has sent the message, and the message.
+_Note = Callable[[Any, int, int, Dict[str, Any]], None]
 
 
 class Report(NamedTuple):
@@ -70,6 +73,9 @@ class ReportReceiver:
 
     Args:
         listener: The descriptor of the socket of `open_address`.
+
+    Attributes:
+        reports: What has been noted of the messages.
     """
 
     def __init__(self, listener: int) -> None:
@@ -78,6 +84,7 @@ class ReportReceiver:
         self._poll = select.epoll()
         self._poll.register(self._listener, select.EPOLLIN)
         self._senders: Dict[int, _Sender] = {}
+        self.reports = Reports()
 
     def fileno(self) -> int:
         """Return a descriptor that poll(2) finds readable when there is something to receive."""
@@ -246,9 +253,72 @@ class Models(NamedTuple):
     slow_rank: Optional[int]
 
 
+def _keep_last(parse: Callable[[Dict[str, Any]], Any]) -> _Note:
+    """Keep what is parsed from the last message, by rank."""
+
+    def note(values: Dict[int, Any], rank: int, pid: int, message: Dict[str, Any]) -> None:
+        values[rank] = parse(message)
+
+    return note
+
+
+def _note_state(values: Dict[int, Any], rank: int, pid: int, message: Dict[str, Any]) -> None:
+    values.setdefault(rank, {})[pid] = parse_state(message, pid)
+
+
+def _note_exit(values: Dict[int, Any], rank: int, pid: int, message: Dict[str, Any]) -> None:
+    """Note the exit code of a process that ended in order; other than 0 it is a failure."""
+    code, processes = int(message["code"]), values[rank]
+    if code and processes[pid].state == ENDED:
+        processes[pid] = processes[pid]._replace(state=FAILED, error=f"SystemExit: {code}")
+
+
+def _note_joining(values: Dict[int, Any], rank: int, pid: int, message: Dict[str, Any]) -> None:
+    values.pop(pid, None)
+    if message["size"]:
+        values[pid] = Joining(rank, int(message["rank"]), int(message["size"]))
+
+
+def _parse_progress(message: Dict[str, Any]) -> Progress:
+    total = None if message["total"] is None else int(message["total"])
+    return Progress(int(message["step"]), total, float(message["time"]))
+
+
+def _note_pace(values: Dict[int, Any], rank: int, pid: int, message: Dict[str, Any]) -> None:
+    pace = message.get("pace")
+    if pace is not None:
+        values.setdefault(rank, {})[pid] = RankPace(**pace)
+
+
+def _note_not_finite(values: Dict[int, Any], rank: int, pid: int, message: Dict[str, Any]) -> None:
+    known = values.get(rank)
+    if message["step"] is not None:
+        found = int(message["step"]), str(message["variable"]), bool(message["is_own"])
+        values.setdefault(rank, NotFinite(pid, *found))
+    elif known is not None and known.pid == pid:
+        del values[rank]
+
+
+def _parse_models(message: Dict[str, Any]) -> Models:
+    is_one, error, slow = (message[name] for name in ("is_one_model", "error", "slow_rank"))
+    return Models(
+        None if is_one is None else bool(is_one),
+        "" if error is None else str(error),
+        tuple(map(str, message["notes"])),
+        tuple(map(float, message["late_shares"])),
+        None if slow is None else int(slow),
+    )
+
+
+def _parse_replaced(message: Dict[str, Any]) -> Tuple[Tuple[str, Any, Any], ...]:
+    return tuple((str(option), value, before) for option, value, before in message["options"])
+
+
 @dataclass
 class Reports:
     """What the ranks of an attempt have reported, by the numbers of the ranks.
+
+    Each attribute is declared with the kinds of messages that change it, and how.
 
     Attributes:
         members: The processes of each that have joined the job, by pid.
@@ -263,58 +333,42 @@ class Reports:
         replaced: Option, value and the script's own value of those that were set from outside.
     """
 
-    members: Dict[int, Dict[int, JoinedProcess]] = field(default_factory=dict)
-    witnessed: Dict[int, Dict[int, JoinedProcess]] = field(default_factory=dict)
-    users: Set[int] = field(default_factory=set)
-    joining: Dict[int, Joining] = field(default_factory=dict)
-    progress: Dict[int, Progress] = field(default_factory=dict)
-    paces: Dict[int, Dict[int, RankPace]] = field(default_factory=dict)
-    first_steps: Dict[int, int] = field(default_factory=dict)
-    not_finite: Dict[int, NotFinite] = field(default_factory=dict)
-    models: Dict[int, Models] = field(default_factory=dict)
-    replaced: Dict[int, Tuple[Tuple[str, Any, Any], ...]] = field(default_factory=dict)
+    members: Dict[int, Dict[int, JoinedProcess]] = field(
+        default_factory=dict, metadata={"state": _note_state}
+    )
+    witnessed: Dict[int, Dict[int, JoinedProcess]] = field(
+        default_factory=dict, metadata={"witness": _note_state, "exit": _note_exit}
+    )
+    users: Set[int] = field(
+        default_factory=set, metadata={"uses": lambda users, rank, pid, message: users.add(pid)}
+    )
+    joining: Dict[int, Joining] = field(default_factory=dict, metadata={"joining": _note_joining})
+    progress: Dict[int, Progress] = field(
+        default_factory=dict, metadata={"step": _keep_last(_parse_progress)}
+    )
+    paces: Dict[int, Dict[int, RankPace]] = field(
+        default_factory=dict, metadata={"step": _note_pace}
+    )
+    first_steps: Dict[int, int] = field(
+        default_factory=dict, metadata={"first_step": _keep_last(lambda it: int(it["step"]))}
+    )
+    not_finite: Dict[int, NotFinite] = field(
+        default_factory=dict, metadata={"not_finite": _note_not_finite}
+    )
+    models: Dict[int, Models] = field(
+        default_factory=dict, metadata={"models": _keep_last(_parse_models)}
+    )
+    replaced: Dict[int, Tuple[Tuple[str, Any, Any], ...]] = field(
+        default_factory=dict, metadata={"replaced": _keep_last(_parse_replaced)}
+    )
 
     def note(self, rank: int, pid: int, message: Dict[str, Any]) -> None:
         """Note a message of a process of a rank; one that says nothing known is ignored."""
-        kind = message["kind"]
         with contextlib.suppress(*_INVALID):
-            if kind == "state":
-                self.members.setdefault(rank, {})[pid] = parse_state(message, pid)
-            elif kind == "witness":
-                self.witnessed.setdefault(rank, {})[pid] = parse_state(message, pid)
-            elif kind == "exit":
-                self._note_exit_code(self.witnessed[rank], pid, int(message["code"]))
-            elif kind == "uses":
-                self.users.add(pid)
-            elif kind == "joining":
-                self.joining.pop(pid, None)
-                if message["size"]:
-                    self.joining[pid] = Joining(rank, int(message["rank"]), int(message["size"]))
-            elif kind == "step":
-                total = None if message["total"] is None else int(message["total"])
-                self.progress[rank] = Progress(int(message["step"]), total, float(message["time"]))
-                pace = message.get("pace")
-                if pace is not None:
-                    self.paces.setdefault(rank, {})[pid] = RankPace(**pace)
-            elif kind == "first_step":
-                self.first_steps[rank] = int(message["step"])
-            elif kind == "not_finite":
-                self._note_not_finite(rank, pid, message)
-            elif kind == "models":
-                is_one, error = message["is_one_model"], message["error"]
-                notes, shares = map(str, message["notes"]), map(float, message["late_shares"])
-                slow = message["slow_rank"]
-                self.models[rank] = Models(
-                    None if is_one is None else bool(is_one),
-                    "" if error is None else str(error),
-                    tuple(notes),
-                    tuple(shares),
-                    None if slow is None else int(slow),
-                )
-            elif kind == "replaced":
-                self.replaced[rank] = tuple(
-                    (str(option), value, before) for option, value, before in message["options"]
-                )
+            for each in fields(self):
+                note = each.metadata.get(message["kind"])
+                if note is not None:
+                    note(getattr(self, each.name), rank, pid, message)
 
     def list_processes(self, rank: int) -> List[JoinedProcess]:
         """List the processes of a rank that have joined the job, and the ranks of a script.
@@ -332,17 +386,3 @@ class Reports:
                 )
             found[pid] = member
         return sorted(found.values(), key=lambda process: (process.rank, process.time))
-
-    def _note_exit_code(self, processes: Dict[int, JoinedProcess], pid: int, code: int) -> None:
-        """Note the exit code of a process that ended in order; other than 0 it is a failure."""
-        if code and processes[pid].state == ENDED:
-            error = f"SystemExit: {code}"
-            processes[pid] = processes[pid]._replace(state=FAILED, error=error)
-
-    def _note_not_finite(self, rank: int, pid: int, message: Dict[str, Any]) -> None:
-        known = self.not_finite.get(rank)
-        if message["step"] is not None:
-            found = int(message["step"]), str(message["variable"]), bool(message["is_own"])
-            self.not_finite.setdefault(rank, NotFinite(pid, *found))
-        elif known is not None and known.pid == pid:
-            del self.not_finite[rank]

@@ -14,14 +14,11 @@ and was itself started once for each of them, is found here, too.
 """
 
 import math
-import os
 import time
 from typing import Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ascend_session.cluster.member import ENDED, FAILED, STARTED, JoinedProcess
-from ascend_session.launcher.job.children import DEEPEST, Look
-from ascend_session.launcher.job.signals import SHELLS
-from ascend_session.launcher.job.start import GuardedRank
+from ascend_session.launcher.job.children import DEEPEST, SeenProcess, read_environ
 from ascend_session.rank_folder import SCRIPT_RANK_PID, is_alone, is_rank_of_script
 
 _Seen = Tuple[int, str, str, str]  # pid, RANK_ID, command and what standard error goes to
@@ -44,25 +41,25 @@ class ScriptWatch:
         self.absent: List[int] = []
         self._next_note = 0.0
 
-    def find_new(self, look: Look) -> List[_Seen]:
+    def find_new(self, guardian: SeenProcess) -> List[_Seen]:
         """Find the ranks that were not there before."""
-        new = [rank for rank in _find_ranks(look, os.getpid()) if rank[0] not in self._known]
+        new = [rank for rank in _find_ranks(guardian) if rank[0] not in self._known]
         self._known.update(rank[0] for rank in new)
         return new
 
-    def note_absent(self, look: Look, joining: Collection[int]) -> None:
+    def note_absent(self, guardian: SeenProcess, joining: Collection[int]) -> None:
         """Note which ranks do not live and can no more be started, in `absent`.
 
         Args:
-            look: At the processes.
+            guardian: This process.
             joining: The processes that wait for other ranks to join.
         """
         now = time.monotonic()
         if now >= self._next_note:
             self._next_note = now + _BETWEEN_S
-            self.absent = self._find_absent(look, joining)
+            self.absent = self._find_absent(guardian, joining)
 
-    def _find_absent(self, look: Look, joining: Collection[int]) -> List[int]:
+    def _find_absent(self, guardian: SeenProcess, joining: Collection[int]) -> List[int]:
         """Find the ranks that do not live, if none of the living processes may start one.
 
         A rank that waits for others starts none, unless it has children, which may change its
@@ -73,17 +70,16 @@ class ScriptWatch:
         ranks: Set[str] = set()
         sizes: Set[str] = set()
         activity = []
-        for pid in look.walk(os.getpid(), _is_python_of_rank):
-            name, environ = look.read_name(pid), look.read_environ(pid)
-            if not look.read_words(pid):  # it has just ended
+        for process in guardian.walk(_is_python_of_rank):
+            if not process.words:  # it has just ended
                 continue
-            is_rank = is_rank_of_script(environ)
+            is_rank = is_rank_of_script(process.environ)
             if is_rank:
-                ranks.add(environ["RANK_ID"])
-                sizes.add(environ["RANK_SIZE"])
-            if name in SHELLS:
-                activity.append((pid, look.read_activity(pid)))
-            elif name not in _READERS and not (is_rank and _is_idle(look, pid, name, joining)):
+                ranks.add(process.environ["RANK_ID"])
+                sizes.add(process.environ["RANK_SIZE"])
+            if process.is_shell:
+                activity.append((process.pid, process.activity))
+            elif process.name not in _READERS and not (is_rank and _is_idle(process, joining)):
                 return []
         is_quiet, self._activity = activity == self._activity, activity
         if not is_quiet or len(sizes) != 1 or not all(map(_is_number, ranks | sizes)):
@@ -91,7 +87,7 @@ class ScriptWatch:
         return sorted(set(range(int(sizes.pop()))) - {int(rank) for rank in ranks})
 
     def find_awaited(
-        self, look: Look, processes: Sequence[JoinedProcess]
+        self, guardian: SeenProcess, processes: Sequence[JoinedProcess]
     ) -> Tuple[bool, List[str]]:
         """Find out whether ranks live on after the end of their script.
 
@@ -100,7 +96,7 @@ class ScriptWatch:
         be about to become a rank, and a rank may be exiting: they are given a moment.
 
         Args:
-            look: At the processes.
+            guardian: This process.
             processes: What the ranks have reported.
 
         Returns:
@@ -108,15 +104,15 @@ class ScriptWatch:
         """
         now, joined = time.monotonic(), [process for process in processes if process.joined]
         # By their own pid: what the script has started for each may be a program around it.
-        living = [each for each in joined if is_rank_of_script(look.read_environ(each.pid))]
+        living = [each for each in joined if is_rank_of_script(read_environ(each.pid))]
         others = {process.rank_id for process in processes if process.state != STARTED}
-        awaited = {rank for _, rank, _, _ in _find_ranks(look, os.getpid())} - others
+        awaited = {rank for _, rank, _, _ in _find_ranks(guardian)} - others
         awaited |= {each.rank_id for each in living}
         if awaited:
             self._awaiting_since = min(self._awaiting_since, now)
         self._last_seen = now if awaited else min(self._last_seen, now)
         is_exiting = any(each.state in (ENDED, FAILED) and each.is_alive for each in processes)
-        is_soon = now - self._last_seen <= _SHELL_S and (is_exiting or _has_shell(look))
+        is_soon = now - self._last_seen <= _SHELL_S and (is_exiting or _has_shell(guardian))
         is_noted = now - self._awaiting_since >= _NOTE_S
         return bool(awaited) or is_soon, sorted(awaited) if is_noted else []
 
@@ -141,13 +137,13 @@ class RepeatWatch:
         self._next = 0.0
 
     def find_repeated(
-        self, look: Look, ranks: Mapping[int, GuardedRank]
+        self, guardian: SeenProcess, ranks: Mapping[int, str]
     ) -> Iterator[Tuple[int, List[str]]]:
         """Find a rank of the launch that has started other ranks of it.
 
         Args:
-            look: At the processes.
-            ranks: Each that lives, by pid.
+            guardian: This process.
+            ranks: The RANK_ID of each that lives, by pid.
 
         Yields:
             Its pid, and the RANK_ID of each rank below it.
@@ -155,69 +151,61 @@ class RepeatWatch:
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + _BETWEEN_S
-        below = {pid: set(self._find_numbers(look, pid, ranks[pid].rank_id)) for pid in ranks}
+        below = {
+            child.pid: set(self._find_numbers(child, ranks[child.pid]))
+            for child in guardian.children
+            if child.pid in ranks
+        }
         repeated = {pid for pid, numbers in below.items() if len(numbers) > 1}
         certain, self.suspects = self.suspects & repeated, repeated
         if certain:
             yield min(certain), sorted(below[min(certain)], key=int)
 
-    def _find_numbers(self, look: Look, pid: int, own: str, depth: int = 0) -> Iterator[str]:
-        for child in look.list_children(pid):
-            name, environ = look.read_name(child), look.read_environ(child)
-            number = environ.get("RANK_ID", "")
+    def _find_numbers(self, process: SeenProcess, own: str, depth: int = 0) -> Iterator[str]:
+        for child in process.children:
+            number = child.environ.get("RANK_ID", "")
             is_of_job = _is_number(number) and int(number) < self._size
-            is_rank = is_of_job and not is_alone(environ.get("RANK_SIZE", "1"))
+            is_rank = is_of_job and not is_alone(child.environ.get("RANK_SIZE", "1"))
             is_own = number == own
-            if is_own and _is_python(name):
+            if is_own and child.is_python:
                 # Of two ranks, one and the other is all there is.
                 yield from [number] if is_rank and self._size == 2 else []
-            elif is_rank and not is_own and name not in SHELLS:  # whose tools have its own number
+            elif is_rank and not is_own and not child.is_shell:  # whose tools have its own number
                 yield number
             elif depth < DEEPEST:
-                yield from self._find_numbers(look, child, own, depth + 1)
+                yield from self._find_numbers(child, own, depth + 1)
 
 
-def _is_idle(look: Look, pid: int, name: str, joining: Collection[int]) -> bool:
-    has_children = bool(look.list_children(pid))
-    if _is_python(name):
-        return not has_children and pid in joining
-    return has_children
+def _is_idle(process: SeenProcess, joining: Collection[int]) -> bool:
+    if process.is_python:
+        return not process.children and process.pid in joining
+    return bool(process.children)
 
 
-def _is_first(look: Look, pid: int) -> bool:
+def _is_first(process: SeenProcess) -> bool:
     """Return whether a process is a rank of a script, and not only started by one."""
-    environ = look.read_environ(pid)
-    is_rank = SCRIPT_RANK_PID not in environ and is_rank_of_script(environ)
-    return is_rank and look.read_name(pid) not in SHELLS
+    is_rank = SCRIPT_RANK_PID not in process.environ and is_rank_of_script(process.environ)
+    return is_rank and not process.is_shell
 
 
-def _find_ranks(look: Look, pid: int) -> Iterator[_Seen]:
-    """Find the first ranks below a process; what a rank starts is its own business."""
-    for child in look.walk(pid, _is_first):
-        command = look.read_command(child)
-        if command and _is_first(look, child):  # else it has just ended
-            rank_id = look.read_environ(child)["RANK_ID"]
-            yield child, rank_id, command, look.read_output(child)
+def _find_ranks(guardian: SeenProcess) -> Iterator[_Seen]:
+    """Find the first ranks below this process; what a rank starts is its own business."""
+    for process in guardian.walk(_is_first):
+        if process.command and _is_first(process):  # else it has just ended
+            yield process.pid, process.environ["RANK_ID"], process.command, process.output
 
 
-def _is_python_of_rank(look: Look, pid: int) -> bool:
-    return _is_python(look.read_name(pid)) and is_rank_of_script(look.read_environ(pid))
+def _is_python_of_rank(process: SeenProcess) -> bool:
+    return process.is_python and is_rank_of_script(process.environ)
 
 
-def _has_shell(look: Look) -> bool:
+def _has_shell(guardian: SeenProcess) -> bool:
     """Tell whether a shell lives right below this process."""
-    return any(
-        look.read_name(child) in SHELLS and look.read_words(child)
-        for child in look.list_children(os.getpid())
-    )
+    return any(child.is_shell and child.words for child in guardian.children)
 
 
 def _is_number(text: str) -> bool:
     return text.isdecimal() and len(text) <= _MOST_DIGITS
-
-
-def _is_python(name: str) -> bool:
-    return name.startswith("python")
 
 
 class Absence:

@@ -16,7 +16,6 @@ handler for it gets another one from here, unless the grace is almost over: it m
 has sent it to launcher and guardian only.
 """
 
-import math
 import os
 import signal
 import time
@@ -35,6 +34,7 @@ from ascend_session.launcher.job.signals import (
     ignores_signal,
     is_shell,
 )
+from ascend_session.launcher.job.timers import Timers
 
 _LATE_S = 2.0  # before SIGKILL, in which workers can exit whose rank is still there
 # How long processes have to exit, before those are looked for that are asked next.
@@ -147,17 +147,19 @@ class JobStop:
     Args:
         send: Sends a message to the launcher.
         signal_all: Sends a signal to every process of the job.
+        timers: Those of the loop; "ask", "late", "sweep", "kill" and "give up" are of the stop.
     """
 
-    def __init__(self, send: Callable[[Any], None], signal_all: Callable[[int], None]) -> None:
+    def __init__(
+        self, send: Callable[[Any], None], signal_all: Callable[[int], None], timers: Timers
+    ) -> None:
         self._send = send
+        self._timers = timers
         self._signal_all = signal_all
         self._sequence: Optional[StopSequence] = None
         self._groups: Collection[int] = ()  # of the ranks that lived when they were asked
         self._has_swept = False  # when no rank lived any more
         self._between_kills_s = _BETWEEN_KILLS_S
-        # When each is due: "ask", "late", "sweep", "kill" and "give up".
-        self._due: Dict[str, float] = {}
 
     def ask(
         self, sequence: StopSequence, groups: Collection[int], wait_s: float, grace_s: float
@@ -170,30 +172,25 @@ class JobStop:
             wait_s: Seconds in which it becomes clear whether they got the signal from outside.
             grace_s: Seconds until SIGKILL.
         """
-        now = time.monotonic()
         self._sequence, self._groups = sequence, groups
         # Before "late", however short the grace is, or they would get two signals.
-        ask = now + min(wait_s, grace_s / 4)
-        self._due = {"ask": ask, "late": sequence.late, "kill": now + grace_s}
+        self._timers.set("ask", min(wait_s, grace_s / 4))
+        self._timers.set("late", sequence.late - time.monotonic())
+        self._timers.set("kill", grace_s)
 
     def kill_now(self) -> None:
         """Kill the processes of the job, without any grace."""
-        self._due["kill"] = time.monotonic()
+        self._timers.set("kill")
 
     def note_exit(self) -> None:
         """Note that a process has exited, after which it may be the turn of others."""
-        if self._sequence is not None and "ask" not in self._due:
-            self._due["sweep"] = time.monotonic() + _BEFORE_SWEEP_S
-
-    @property
-    def due(self) -> float:
-        """When `act` is to be called again, by `time.monotonic`."""
-        return min(self._due.values(), default=math.inf)
+        if self._sequence is not None and "ask" not in self._timers:
+            self._timers.set("sweep", _BEFORE_SWEEP_S)
 
     @property
     def is_given_up(self) -> bool:
         """Whether processes live that SIGKILL does not end."""
-        return self._is_due("give up")
+        return self._timers.is_due("give up")
 
     def act(self, alive: Collection[int], is_for_all: bool, is_clear: bool) -> None:
         """Do what is due.
@@ -203,26 +200,23 @@ class JobStop:
             is_for_all: Whether every process of the job has got SIGTERM from somebody else.
             is_clear: Whether that will not change.
         """
-        if self._sequence is not None and "ask" in self._due and (is_clear or self._is_due("ask")):
-            del self._due["ask"]
+        timers = self._timers
+        if is_clear and "ask" in timers:
+            timers.set("ask")
+        if self._sequence is not None and timers.take("ask"):
             self._sequence.ask_ranks(list(alive), is_for_all)
-            self._due["sweep"] = time.monotonic() + _BEFORE_SWEEP_S
-        if self._is_due("late"):
-            del self._due["late"]
-            self._due["sweep"] = time.monotonic()
-        if not alive and not self._has_swept:
-            self._due.setdefault("sweep", time.monotonic() + _BEFORE_SWEEP_S)
-        if self._is_due("sweep"):
+            timers.set("sweep", _BEFORE_SWEEP_S)
+        if timers.take("late"):
+            timers.set("sweep")
+        if not alive and not self._has_swept and "sweep" not in timers:
+            timers.set("sweep", _BEFORE_SWEEP_S)
+        if timers.take("sweep"):
             self._sweep(not alive)
-        if self._is_due("kill"):
+        if timers.is_due("kill"):
             self._kill()
-
-    def _is_due(self, what: str) -> bool:
-        return what in self._due and time.monotonic() >= self._due[what]
 
     def _sweep(self, have_all_exited: bool) -> None:
         """Ask those to exit whose turn it is, and report what all ranks have left behind."""
-        del self._due["sweep"]
         processes = list_descendants()
         if have_all_exited and not self._has_swept:
             self._has_swept = True
@@ -232,16 +226,15 @@ class JobStop:
         if self._sequence is not None:
             self._sequence.ask_next(processes)
         if processes:
-            self._due["sweep"] = time.monotonic() + _BETWEEN_SWEEPS_S
+            self._timers.set("sweep", _BETWEEN_SWEEPS_S)
 
     def _kill(self) -> None:
         """End every process of the job, and look again soon."""
-        now = time.monotonic()
-        if "give up" not in self._due:
-            self._due["give up"] = now + _GIVE_UP_S
+        if "give up" not in self._timers:
+            self._timers.set("give up", _GIVE_UP_S)
             self._send(("killing", time.time()))
+        self._timers.set("kill", self._between_kills_s)
         self._signal_all(signal.SIGKILL)
-        self._due["kill"] = now + self._between_kills_s
         self._between_kills_s = min(2 * self._between_kills_s, _LONGEST_BETWEEN_S)
 
 
