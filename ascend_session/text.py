@@ -9,12 +9,12 @@ _ESC = b"\x1b"
 _CONTROLS = bytes([*range(9), *range(11, 32), 127])
 _CONTROLS_BUT_ESC = _CONTROLS.replace(_ESC, b"")
 # ECMA-48: control sequences, operating system commands, short escapes, and what is none of these.
-_ANY = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\r\n]*(?:\x07|\x1b\\)|[ -/]*[0-~])?")
-_OTHER = re.compile(rb"(?!\x1b\[[0-9;:]*m)" + _ANY.pattern)  # than colours
-_C1 = re.compile(rb"\xc2[\x80-\x9f]")  # which terminals obey like ESC and a letter
+_ANY = rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\r\n]*(?:\x07|\x1b\\)|[ -/]*[0-~])?"
+_OTHER = rb"(?!\x1b\[[0-9;:]*m)" + _ANY  # than colours
+_C1 = rb"\xc2[\x80-\x9f]"  # which terminals obey like ESC and a letter
 _COLOUR_OFF = (b"\x1b[0m", b"\x1b[m")
 _Item = TypeVar("_Item")
-_STRAY_BYTE = re.compile("[\udc80-\udcff]")  # as "surrogateescape" decodes it
+_STRAY_BYTE = "[\udc80-\udcff]"  # as "surrogateescape" decodes it
 
 
 def printable(text: str, longest: int = 400) -> str:
@@ -149,7 +149,7 @@ def did_you_mean(word: str, words: Iterable[str], near: float = 0.6) -> Optional
 
 def find_stray_byte(text: str) -> Optional[int]:
     """Return the index of the first byte that is not UTF-8 in a text of ``surrogateescape``."""
-    match = _STRAY_BYTE.search(text)
+    match = re.search(_STRAY_BYTE, text)
     return None if match is None else match.start()
 
 
@@ -183,20 +183,20 @@ def clean(lines: bytes, colour: bool) -> bytes:
     """
     if not lines.isascii():
         lines = lines.decode("utf-8", "backslashreplace").encode("utf-8")
-        lines = _C1.sub(b"", lines)
+        lines = re.sub(_C1, b"", lines)
     if len(lines.translate(None, _CONTROLS)) == len(lines):
         return lines
     if b"\r" in lines:
         lines = b"\n".join(map(last_state, lines.split(b"\n")))
     if not colour:
-        return _ANY.sub(b"", lines).translate(None, _CONTROLS)
-    lines = _OTHER.sub(b"", lines).translate(None, _CONTROLS_BUT_ESC)
+        return re.sub(_ANY, b"", lines).translate(None, _CONTROLS)
+    lines = re.sub(_OTHER, b"", lines).translate(None, _CONTROLS_BUT_ESC)
     return b"\n".join(map(_with_colour_off, lines.split(b"\n")))
 
 
 def is_blank(text: bytes) -> bool:
     """Tell whether nothing is to be seen: spaces, or sequences that only clear or move."""
-    return not _ANY.sub(b"", text).translate(None, _CONTROLS).strip()
+    return not re.sub(_ANY, b"", text).translate(None, _CONTROLS).strip()
 
 
 def last_state(line: bytes) -> bytes:

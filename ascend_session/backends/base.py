@@ -24,13 +24,12 @@ from typing import (
 )
 
 from ascend_session.backends._tensorflow import destroy, disown, tf1
-from ascend_session.backends.collectives import Groups
-from ascend_session.backends.tf_sessions import opening_by_api
 from ascend_session.cluster.job import Job
 from ascend_session.errors import LifecycleError, UnsupportedError
 from ascend_session.ids import PhysicalDeviceId
 
 if TYPE_CHECKING:
+    from ascend_session.backends.collectives import Groups
     from ascend_session.config.ascend_config import AscendConfig
     from ascend_session.failures.failure import RetryPolicy
 
@@ -254,7 +253,7 @@ class Backend(abc.ABC):
         return [self.operators.allreduce(tensor, **settings) for tensor in tensors]
 
     @property
-    def groups(self) -> Groups:
+    def groups(self) -> "Groups":
         """The groups of ranks; raises as `operators`."""
         raise UnsupportedError(f"The {self.name} backend has no groups.")
 
@@ -307,6 +306,8 @@ class Backend(abc.ABC):
             proto: The system's ``tf.ConfigProto``.
             parameters: The keys and values of its NpuOptimizer entry.
         """
+        from ascend_session.backends.tf_sessions import opening_by_api
+
         graph, self._initialize_op, self._shutdown_op = self._system_graph()
         with opening_by_api():
             self._system_session = self._tf.Session(self.target, graph=graph, config=proto)
@@ -336,6 +337,8 @@ class Backend(abc.ABC):
 
     def session(self, graph: Any, proto: Any) -> Any:
         """Open a ``tf.Session`` on this backend, without a wrapper."""
+        from ascend_session.backends.tf_sessions import opening_by_api
+
         with opening_by_api():
             return self._tf.Session(self.target, graph=graph, config=proto)
 

@@ -19,7 +19,6 @@ from ascend_session.backends.base import FEATURES, Backend, HostDevices, Loop
 from ascend_session.backends.collectives import Groups
 from ascend_session.backends.npu_devices import Devices
 from ascend_session.backends.npu_job import check_job, export_variables, find_missing_variables
-from ascend_session.backends.run_times import report_gaps
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import uses_collectives
 from ascend_session.errors import BackendError, CollectiveError, DeviceError
@@ -199,6 +198,8 @@ class NpuBackend(Backend):
 
     def initialize(self, proto: Any, parameters: Mapping[str, Any]) -> None:
         """Initialise, with a scheduler's numbers in the variables that the adapter reads."""
+        from ascend_session.backends.run_times import report_gaps
+
         self._exports.enter_context(export_variables(self._missing))
         super().initialize(proto, parameters)
         report_gaps()

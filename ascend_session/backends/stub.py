@@ -7,14 +7,16 @@ import importlib.util
 import os
 import re
 import sys
-from typing import Any, ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ascend_session.backends import STUB_DEVICES_VARIABLE
 from ascend_session.backends.base import FEATURES, Backend, HostDevices
-from ascend_session.backends.collectives import Groups
 from ascend_session.cluster.job import Job
 from ascend_session.errors import BackendError, DeviceError
 from ascend_session.hardware.nodes import host_root
+
+if TYPE_CHECKING:
+    from ascend_session.backends.collectives import Groups
 
 _DEFAULT_DEVICES = "8"
 
@@ -89,7 +91,7 @@ class StubBackend(Backend):
         return list(self.operators.allreduce_many(tensors, **settings))
 
     @property
-    def groups(self) -> Groups:
+    def groups(self) -> "Groups":
         """The groups of the open job."""
         from ascend_session.backends.stub_job import current_job
 

@@ -14,7 +14,6 @@ import sys
 from typing import Any, Iterator, List, Mapping, Optional, Sequence
 
 from ascend_session.cluster.variables import find_traps, find_wrong_numbers
-from ascend_session.config.hccl_variables import VARIABLES
 from ascend_session.findings import ERROR, NOT_CHECKED, OK, WARNING, Finding
 from ascend_session.hardware.nodes import VISIBLE_VARIABLE, read_visible
 from ascend_session.spelling import option
@@ -30,6 +29,8 @@ _WRONG_VISIBLE = "NPU_VISIBLE_DEVICES"
 
 def check_job_variables(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Check the variables that describe the job of a rank."""
+    from ascend_session.config.hccl_variables import VARIABLES  # its table is slow to load
+
     problems = [*find_traps(environ), *find_wrong_numbers(environ)]
     for problem in problems:
         hint = "Correct or unset the variables; the adapter does not report this."

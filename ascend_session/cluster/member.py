@@ -14,7 +14,7 @@ import threading
 import time
 from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ascend_session import channel
+from ascend_session.channel import read_absent, send
 from ascend_session.process import find_frames, on_close, on_fork
 from ascend_session.rank_folder import RANK_FOLDER, STACK_SIGNAL, is_rank_of_script, name_stacks
 from ascend_session.text import one_line
@@ -126,7 +126,7 @@ class _Record:
         self.process = self.process._replace(time=time.monotonic(), **changes)
         waits = [wait._asdict() for wait in self.process.waits]
         values = {**self.process._asdict(), "waits": waits}
-        channel.send("state", is_optional=is_optional, **values)
+        send("state", is_optional=is_optional, **values)
 
 
 _record: Optional[_Record] = None
@@ -192,17 +192,17 @@ def waiting(
 def joining(rank: int, size: int) -> Iterator[None]:
     """Report that this process waits for the ranks of a script's job to join while the block runs.
 
-    `channel.read_absent` returns why one of them never will, as soon as the launcher knows it.
+    `read_absent` returns why one of them never will, as soon as the launcher knows it.
     """
     if not is_rank_of_script(os.environ):
         yield
         return
-    channel.read_absent()  # which may be late, and about an earlier system
-    channel.send("joining", rank=rank, size=size)
+    read_absent()  # which may be late, and about an earlier system
+    send("joining", rank=rank, size=size)
     try:
         yield
     finally:
-        channel.send("joining", rank=rank, size=0)
+        send("joining", rank=rank, size=0)
 
 
 def parse_state(message: Mapping[str, Any], pid: int) -> JoinedProcess:

@@ -10,7 +10,6 @@ Source: guides/facts/devices.md#device-nodes, guides/facts/devices.md#visible-de
 runtime's runtime.cc, GetVisibleDevices).
 """
 
-import glob
 import os
 import re
 from typing import List, Mapping, NamedTuple, Optional, Sequence, Set, TextIO, Tuple
@@ -21,13 +20,13 @@ HOST_ROOT_VARIABLE = "ASCEND_SESSION_HOST_ROOT"
 VISIBLE_VARIABLE = "ASCEND_RT_VISIBLE_DEVICES"
 CONTROL_NODES = ("davinci_manager", "devmm_svm", "hisi_hdc")
 
-_NODE = re.compile(r"(v?)davinci([0-9]{1,9})")
+_NODE = r"(v?)davinci([0-9]{1,9})"
 _MOUNT = "In a container, pass the node in with --device; on a host, check the driver."
 _GROUP = "The user usually has to be in the group HwHiAiUser."
 _LONGEST_LIST = 128  # characters
 _MOST_CHARACTERS = 100_000
 # Only the characters that the C library calls digits.
-_LIST = re.compile(r"[0-9]+(?:,[0-9]+)*")
+_LIST = r"[0-9]+(?:,[0-9]+)*"
 
 
 def host_root(environ: Mapping[str, str]) -> str:
@@ -56,6 +55,8 @@ def open_host_file(root: str, *path: str) -> TextIO:
 
 def find_host_files(root: str, pattern: str) -> List[str]:
     """List the paths below ``root`` that match a glob pattern, sorted."""
+    import glob  # a launch on the stub needs this file, but lists nothing
+
     return sorted(glob.glob(os.path.join(glob.escape(root), pattern)))
 
 
@@ -78,7 +79,7 @@ def _list_nodes(root: str, prefix: str) -> Set[PhysicalDeviceId]:
         names = os.listdir(os.path.join(root, "dev"))
     except OSError:
         return set()
-    matches = (_NODE.fullmatch(name) for name in names)
+    matches = (re.fullmatch(_NODE, name) for name in names)
     return {PhysicalDeviceId(int(match[2])) for match in matches if match and match[1] == prefix}
 
 
@@ -137,7 +138,7 @@ def read_visible(text: Optional[str], count: int) -> Visible:
     """
     if text is None:
         return Visible(tuple(range(count)), ())
-    match = _LIST.match(text[:_LONGEST_LIST])
+    match = re.match(_LIST, text[:_LONGEST_LIST])
     written = match.group() if match else ""
     words = written.split(",") if written else []
     ids: List[int] = []

@@ -15,7 +15,7 @@ import sys
 import time
 from typing import Callable, Iterator, List, Optional
 
-from ascend_session.backends.exchange.rendezvous import remove_abandoned
+from ascend_session.backends.exchange.folder import remove_abandoned
 from ascend_session.cluster.records import clear_records
 from ascend_session.cluster.variables import RENDEZVOUS
 from ascend_session.errors import AscendError, ConfigError, JobError

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from ascend_session import RetryPolicy
-from ascend_session.backends.exchange import rendezvous
+from ascend_session.backends.exchange.folder import find_folder
 from ascend_session.cluster.variables import RENDEZVOUS
 from ascend_session.errors import ConfigError
 from ascend_session.launcher.api import launch
@@ -26,7 +26,8 @@ _REPOSITORY = Path(__file__).resolve().parents[2]
 
 # Rank 0 listens for the others, and ends whom it is told to end without tidying up.
 _KILLING = """
-from ascend_session.backends.exchange.rendezvous import Listening, find_folder
+from ascend_session.backends.exchange.folder import find_folder
+from ascend_session.backends.exchange.rendezvous import Listening
 if rank == 0:
     listening = Listening()
     listening.open([os.environ["NAME"]])
@@ -130,7 +131,7 @@ def test_the_launcher_removes_what_killed_ranks_have_left(tmp_path: Path, killed
     finally:
         os.close(null)
     assert found.read_text() == f"{name} {name}.lock\n"
-    assert [left for left in os.listdir(rendezvous.find_folder()) if name in left] == []
+    assert [left for left in os.listdir(find_folder()) if name in left] == []
 
 
 def test_survivors_of_launcher_guardian_and_a_rank_name_it_and_nothing_is_left(
@@ -143,7 +144,7 @@ def test_survivors_of_launcher_guardian_and_a_rank_name_it_and_nothing_is_left(
         pids = [int(pid) for _, pid in gate.lines(3)]
         (guardian,) = psutil.Process(launcher.pid).children()
         where = [one.laddr for one in psutil.Process(pids[0]).net_connections("unix")]
-        (name,) = {path for path in where if str(path).startswith(rendezvous.find_folder())}
+        (name,) = {path for path in where if str(path).startswith(find_folder())}
         for number in (signal.SIGSTOP, signal.SIGKILL):  # so that neither sees the other's end
             for pid in (launcher.pid, guardian.pid, pids[1]):
                 os.kill(pid, number)

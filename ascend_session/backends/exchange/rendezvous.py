@@ -1,28 +1,22 @@
-"""Where the ranks of a job meet: a Unix socket in a folder that only this user may enter.
+"""Where the ranks of a job meet: a Unix socket of rank 0 in `folder`.
 
-Rank 0 listens there and holds a lock file beside the socket. If nobody holds the lock, its process
-was killed, and the next one removes both files. The folder is the same for all processes of a user,
-whatever TMPDIR says, and the names are short: a socket's path has at most 107 bytes (unix(7)). The
-lock file names the machine, for ranks of another one that share the folder.
+The lock file beside it names the machine, for ranks of another one that share the folder.
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import re
 import socket
-import stat
 import sys
 import threading
 from typing import Any, Dict, List, Match, NamedTuple, Optional, Sequence, Tuple
 
+from ascend_session.backends.exchange.folder import LOCK, find_folder, lock_file, remove_socket
 from ascend_session.backends.exchange.wire import MALFORMED, make_socket, read_peer
 from ascend_session.cluster.machine import ONE_MACHINE
 from ascend_session.errors import InitializationError
 
-_PARENTS = ("/tmp", "/dev/shm", "/var/tmp")
-_LOCK = ".lock"
 _BACKLOG = 128  # processes that connect at once; more of them try again
 
 Starter = Dict[str, Any]
@@ -115,40 +109,6 @@ def read_boot_id() -> str:
     return ""
 
 
-def find_folder() -> str:
-    """Return the folder in which this user's ranks meet, made if it is not there.
-
-    Raises:
-        InitializationError: If it cannot be made, or somebody else may enter it.
-    """
-    reasons = []
-    for parent in _PARENTS:
-        path = os.path.join(parent, f"ascend_session-{os.geteuid()}")
-        try:
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(path, 0o700)
-            status = os.lstat(path)
-        except OSError as error:
-            reasons.append(f"{path}: {error.strerror}")
-            continue
-        if status.st_uid != os.geteuid():  # whose maker may mean harm; all ranks pass it over alike
-            reasons.append(f"{path} belongs to uid {status.st_uid}")
-        elif not os.access(parent, os.W_OK | os.X_OK):
-            reasons.append(f"{parent} is not writable")
-        elif not stat.S_ISDIR(status.st_mode) or status.st_mode & 0o077:
-            raise InitializationError(
-                f"{path}, the rendezvous of the ranks on this machine, must be a folder that "
-                f"only this user may enter: it has mode {stat.S_IMODE(status.st_mode):o}.",
-                hint=f"Remove it, or chmod 700 {path}.",
-            )
-        else:
-            return path
-    raise InitializationError(
-        f"The ranks of this machine have no folder for their rendezvous ({'; '.join(reasons)}).",
-        hint=f"Make one of {', '.join(_PARENTS)} writable.",
-    )
-
-
 class Listening:
     """The sockets at which rank 0 listens, from `open` to `close`."""
 
@@ -168,7 +128,7 @@ class Listening:
         folder = find_folder()
         try:
             for path in (os.path.join(folder, name) for name in names):
-                self._locks.append(_lock(path + _LOCK))
+                self._locks.append(lock_file(path + LOCK))
                 self._paths.append(path)
                 machine = {"host": socket.gethostname(), "boot": read_boot_id()}
                 os.write(self._locks[-1], json.dumps(machine).encode())
@@ -191,7 +151,7 @@ class Listening:
         """Remove the sockets and locks; calling it again does nothing."""
         with self._closing:  # a process that ends meanwhile waits for it
             for path in self._paths:
-                _remove(path)
+                remove_socket(path)
             self._paths = []
             self.forget()
 
@@ -223,28 +183,13 @@ def connect(names: Sequence[str]) -> socket.socket:
                 connecting.setblocking(True)
             except OSError as error:
                 failure = error
-                _check_machine(path + _LOCK)
+                _check_machine(path + LOCK)
                 continue
             if read_peer(connecting)[1] != os.geteuid():
                 raise InitializationError("A process of another user listens for these ranks.")
             failed.pop_all()
             return connecting
     raise failure
-
-
-def remove_abandoned() -> None:
-    """Remove what dead processes have left in the folder; never raises."""
-    with contextlib.suppress(OSError, InitializationError):
-        where = find_folder()
-        for name in os.listdir(where):
-            if name.endswith(_LOCK):
-                with contextlib.suppress(OSError):
-                    path = os.path.join(where, name)
-                    lock = _lock(path)
-                    try:
-                        _remove(path[: -len(_LOCK)])
-                    finally:
-                        os.close(lock)
 
 
 def _check_machine(path: str) -> None:
@@ -261,33 +206,6 @@ def _check_machine(path: str) -> None:
             f"{socket.gethostname()}.",
             hint=ONE_MACHINE,
         )
-
-
-def _remove(path: str) -> None:
-    """Remove a socket and its lock, which the caller holds."""
-    for name in (path, path + _LOCK):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
-
-
-def _lock(path: str) -> int:
-    """Create and hold a lock file.
-
-    Raises:
-        BlockingIOError: If another process holds it.
-    """
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(descriptor), os.stat(path)):
-                    os.ftruncate(descriptor, 0)
-                    return descriptor
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)  # somebody removed it meanwhile
 
 
 def _describe_process(pid: int) -> List[str]:

@@ -16,9 +16,10 @@ import time
 from typing import Deque, Dict, List, Optional, Set, Tuple
 
 from ascend_session.backends.exchange import outcome
+from ascend_session.backends.exchange.folder import remove_abandoned
 from ascend_session.backends.exchange.hub import LOOK_S, Hub
 from ascend_session.backends.exchange.memory import create_shared_memory
-from ascend_session.backends.exchange.rendezvous import Endpoint, Listening, remove_abandoned
+from ascend_session.backends.exchange.rendezvous import Endpoint, Listening
 from ascend_session.backends.exchange.wire import (
     LARGEST,
     MALFORMED,

@@ -1,23 +1,33 @@
-"""What a decision on a launch comes to: a value, what the user should know, and what refuses it.
+"""What all decisions on a launch start from, and how they are made.
 
-The functions ``decide_*`` take the `Request` and what was decided before; `plan.decide_job` has
-their order. A class of the backend that is not known is None, a place among the nodes `Nodes()`,
-and the devices of the ranks are empty.
+A decision is a function that takes the `Request` and what was decided before; `plan.decide_job` has
+their order. It returns a value, or a `Decided` with notes, and raises an AscendError that says why
+the job cannot be started like this.
 """
 
-import functools
 import os
 import re
-from dataclasses import dataclass
-from typing import Any, Callable, Generic, Mapping, NamedTuple, Optional, Tuple, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Callable,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Tuple,
+    TypeVar,
+)
 
 from ascend_session.errors import AscendError, JobError
-from ascend_session.hardware.families import most_devices, parse_family
 from ascend_session.launcher.plan.config import LaunchConfig
 from ascend_session.text import format_count
 
+if TYPE_CHECKING:
+    from typing_extensions import ParamSpec
+
+    _P = ParamSpec("_P")
+
 _T = TypeVar("_T")
-_Decide = TypeVar("_Decide", bound="Callable[..., Decided[Any]]")
 
 
 class AssumedDevices(NamedTuple):
@@ -35,6 +45,8 @@ class AssumedDevices(NamedTuple):
     def parse(cls, text: str) -> "Optional[AssumedDevices]":
         """Read a product and a number of devices that it may have, as in ``A2:8``; else None."""
         name, _, number = text.partition(":")
+        from ascend_session.hardware.families import most_devices, parse_family
+
         product = parse_family(name)
         if product is None or not re.fullmatch("[1-9][0-9]?", number):
             return None
@@ -63,47 +75,42 @@ class Request(NamedTuple):
         return {**self.environ, **self.config.env}
 
 
-@dataclass(frozen=True)
-class Decided(Generic[_T]):
-    """The outcome of one decision.
+Decided = Tuple[_T, Tuple[str, ...]]
+"""What was decided, and what the user should know about it, in sentences."""
+
+
+class Decisions:
+    """Makes decisions one after the other, so that all that refuses a job comes at once.
 
     Attributes:
-        value: What was decided; None with problems, and if something before it is not decided.
-        notes: What the user should know about it, in sentences.
-        problems: Why the job cannot be started like this.
+        notes: What the user should know, in sentences.
+        problems: Why the job cannot be started, in the order in which a user would mend it.
     """
 
-    value: Optional[_T] = None
-    notes: Tuple[str, ...] = ()
-    problems: Tuple[AscendError, ...] = ()
+    def __init__(self) -> None:
+        self.notes: List[str] = []
+        self.problems: List[AscendError] = []
 
-    @property
-    def required(self) -> _T:
-        """The value, which is there where nothing refuses it.
-
-        Raises:
-            AscendError: What refuses it.
-        """
-        if self.value is None:
-            raise self.problems[0]
-        return self.value
-
-
-UNDECIDED: Decided[Any] = Decided()
-"""The outcome if something that it depends on was refused, which says why."""
-
-
-def collect_problems(decide: _Decide) -> _Decide:
-    """Have a function that decides return what it raises as a problem, so that all come at once."""
-
-    @functools.wraps(decide)
-    def decide_or_refuse(*arguments: Any, **named: Any) -> Decided[Any]:
+    def make(
+        self, decide: "Callable[_P, _T]", *arguments: "_P.args", **named: "_P.kwargs"
+    ) -> Optional[_T]:
+        """Return what a function decides; None if it refuses the job."""
         try:
             return decide(*arguments, **named)
         except AscendError as problem:
-            return Decided(problems=(problem,))
+            self.problems.append(problem)
+            return None
 
-    return cast(_Decide, decide_or_refuse)
+    def make_noted(
+        self, decide: "Callable[_P, Decided[_T]]", *arguments: "_P.args", **named: "_P.kwargs"
+    ) -> Optional[_T]:
+        """Return what a function with notes decides, and keep these; None if it refuses the job."""
+        decided = self.make(decide, *arguments, **named)
+        if decided is None:
+            return None
+        value, notes = decided
+        self.notes += notes
+        return value
 
 
 def make_absolute(path: str) -> str:

@@ -24,7 +24,7 @@ from ascend_session.cluster.schedulers import has_scheduler
 from ascend_session.errors import DeviceError, JobError
 from ascend_session.ids import LogicalDeviceId, PhysicalDeviceId
 from ascend_session.launcher.plan.config import LaunchConfig
-from ascend_session.launcher.plan.decided import UNDECIDED, Decided, Request, collect_problems
+from ascend_session.launcher.plan.decided import Decided, Request
 from ascend_session.launcher.plan.nodes import Nodes
 from ascend_session.spelling import Message, option
 from ascend_session.text import format_count, shorten
@@ -67,9 +67,8 @@ def _refuse_uncounted_program(config: LaunchConfig, environ: Mapping[str, str]) 
     )
 
 
-@collect_problems
 def decide_devices(
-    request: Request, backend: Optional[Type[Backend]], nodes: Nodes
+    request: Request, backend: Type[Backend], nodes: Nodes
 ) -> Decided[Tuple[RankDevice, ...]]:
     """Decide on the devices of this node's ranks, one each, rank 0 first.
 
@@ -78,8 +77,6 @@ def decide_devices(
     table says something else than the options, or names devices that this process does not get
     (JobError); or as `Backend.find_devices` refuses it.
     """
-    if backend is None:
-        return UNDECIDED
     config, environ, assumed = request
     own = nodes.table_node
     table = [] if own is None else [device.device_id for device in own.devices]
@@ -143,7 +140,7 @@ def decide_devices(
             f"{list(map(int, table))}; HCCL would abort them.",
             hint=f"Leave {option('devices')} out to follow the table.",
         )
-    return Decided(devices, (*visible.notes, *checked))
+    return devices, (*visible.notes, *checked)
 
 
 def parse_devices(given: Union[str, Sequence[int]]) -> Tuple[LogicalDeviceId, ...]:
@@ -286,7 +283,6 @@ class RankCpus(NamedTuple):
     threads: Mapping[str, str]
 
 
-@collect_problems
 def decide_cpus(
     request: Request, backend: Type[Backend], devices: Sequence[RankDevice]
 ) -> Decided[RankCpus]:
@@ -302,7 +298,7 @@ def decide_cpus(
     """
     config, environ, assumed = request
     if assumed is not None:
-        return Decided(RankCpus([None] * len(devices), "those of that machine are not known", {}))
+        return RankCpus([None] * len(devices), "those of that machine are not known", {}), ()
     # What a cpuset, taskset or a batch system has taken away is not among them.
     available = tuple(sorted(os.sched_getaffinity(0)))
     of_ranks, bound, notes = _bind_ranks(config.bind, environ, backend, devices, available)
@@ -312,7 +308,7 @@ def decide_cpus(
     if backend.holds_npus and fewest < _LEAST_INTEROP_THREADS and not is_given:
         threads[_INTEROP_THREADS] = str(_LEAST_INTEROP_THREADS)
         bound += f"; each has {_LEAST_INTEROP_THREADS} inter-op threads ({_INTEROP_THREADS})"
-    return Decided(RankCpus(of_ranks, bound, threads), notes)
+    return RankCpus(of_ranks, bound, threads), notes
 
 
 def _bind_ranks(
@@ -336,9 +332,9 @@ def _bind_ranks(
         # A small machine is no news to its user; that a scheduler keeps most of it back may be.
         return unbound, on_other, few if len(available) < (os.cpu_count() or 1) else ()
     if few:
-        return unbound, f"not pinned; {_count(available)} for {count} ranks", few
+        return unbound, f"not pinned; {format_count(len(available), 'CPU')} for {count} ranks", few
     if mode == "even":
-        bound = f"each an equal part of {_count(available)}"
+        bound = f"each an equal part of {format_count(len(available), 'CPU')}"
         return _divide(available, count, environ), bound, ()
     return (*_bind_near(physical, available, environ), ())
 
@@ -380,9 +376,12 @@ def _bind_near(
         ranks_near.setdefault(cpus, []).append(rank)
     for cpus, ranks in ranks_near.items():
         if not why and len(cpus) < len(ranks):
-            why = f"only {_count(cpus)} of them for {len(ranks)} ranks are near their devices"
+            why = (
+                f"only {format_count(len(cpus), 'CPU')} of them for {len(ranks)} ranks are near "
+                "their devices"
+            )
     if why:
-        reason = f"each an equal part of {_count(allowed)}, for {why}"
+        reason = f"each an equal part of {format_count(len(allowed), 'CPU')}, for {why}"
         return _divide(allowed, len(devices), environ), reason
     share: Dict[int, _Cpus] = {}
     for cpus, ranks in ranks_near.items():
@@ -420,15 +419,11 @@ def _divide(cpus: _Cpus, count: int, environ: Mapping[str, str]) -> List[_Cpus]:
 
 def _note_few_cpus(allowed: _Cpus, ranks: int, environ: Mapping[str, str]) -> str:
     note = (
-        f"The launcher may use {_count(allowed)} for {ranks} ranks, so they are not pinned and "
-        "share all CPUs."
+        f"The launcher may use {format_count(len(allowed), 'CPU')} for {ranks} ranks, so they are "
+        "not pinned and share all CPUs."
     )
     if "OMPI_COMM_WORLD_RANK" in environ:
         note += " mpirun leaves a launcher all CPUs of its node with --bind-to none."
     if "SLURM_JOB_ID" in environ:
         note += " Slurm gives a task more with --cpus-per-task."
     return note
-
-
-def _count(cpus: _Cpus) -> str:
-    return f"{len(cpus)} CPU{'' if len(cpus) == 1 else 's'}"

@@ -23,7 +23,6 @@ from typing import (
 
 from ascend_session.backends.base import Backend
 from ascend_session.cluster.kubernetes import find_mounted_table, is_in_pod
-from ascend_session.cluster.machine import check_first_host, check_removed
 from ascend_session.cluster.schedulers import (
     CHOICE,
     Identity,
@@ -35,7 +34,7 @@ from ascend_session.cluster.schedulers import (
 from ascend_session.errors import ConfigError, JobError, PreflightError
 from ascend_session.findings import ERROR, Finding, errors_of
 from ascend_session.launcher.plan.config import LaunchConfig
-from ascend_session.launcher.plan.decided import UNDECIDED, Decided, Request, collect_problems
+from ascend_session.launcher.plan.decided import Decided, Request
 from ascend_session.spelling import option
 from ascend_session.text import format_ordinal
 
@@ -77,9 +76,11 @@ class Nodes:
         """The number of this node, as people count and as launchers do."""
         return f"node rank {self.rank} (the {format_ordinal(self.rank + 1)} of {self.count})"
 
-    def first_rank(self, local_size: int) -> int:
-        """Count the ranks before this node's; without a table all nodes have as many."""
-        return self.rank * local_size if self.table_node is None else self.table_node.first_rank
+    def ranks(self, local_size: int) -> range:
+        """Number the ranks of this node; without a table all nodes have as many."""
+        own = self.table_node
+        first = self.rank * local_size if own is None else own.first_rank
+        return range(first, first + local_size)
 
     def size(self, local_size: int) -> int:
         """Count the ranks on all nodes."""
@@ -87,8 +88,8 @@ class Nodes:
 
     def describe(self, local_size: int) -> str:
         """Describe this node to the user, in a sentence."""
-        first = self.first_rank(local_size)
-        ranks = f"ranks {first} to {first + local_size - 1}" if local_size > 1 else f"rank {first}"
+        own = self.ranks(local_size)
+        ranks = f"ranks {own[0]} to {own[-1]}" if local_size > 1 else f"rank {own[0]}"
         return f"This is {self.place}, {self.why}: {ranks} of {self.size(local_size)}."
 
 
@@ -100,16 +101,13 @@ class _Source(NamedTuple):
     rank: Optional[SourcedNumber]
 
 
-@collect_problems
-def decide_nodes(request: Request, backend: Optional[Type[Backend]]) -> Decided[Nodes]:
+def decide_nodes(request: Request, backend: Type[Backend]) -> Decided[Nodes]:
     """Decide which node of the job this is.
 
     It is refused if the options cannot be met on several nodes (ConfigError); if a scheduler, the
     rank table and the options say different things, if several launchers were started on one node,
     or if the table is none (JobError).
     """
-    if backend is None:
-        return UNDECIDED
     config, environ = request.config, request.job_environ
     detected = read_schedulers(environ)
     claim = detected.scheduler
@@ -135,7 +133,7 @@ def decide_nodes(request: Request, backend: Optional[Type[Backend]]) -> Decided[
     problems = [] if node_rank is None else _check_node_rank(node_rank, count)
     rank = node_rank if problems else _agree([(each.rank, each.name) for each in sources])
     if not problems and (count is None or count.value == 1):
-        return Decided(Nodes(table=table), _note_single_node(claim, environ))
+        return Nodes(table=table), _note_single_node(claim, environ)
     if count is None:
         raise ConfigError.from_problems(problems, "the launch")
     if rank is None:
@@ -180,7 +178,7 @@ def decide_nodes(request: Request, backend: Optional[Type[Backend]]) -> Decided[
     why = "as asked"
     if source is not sources[0]:
         why = f"as {source.name} says ({_join([source.nodes, source.rank])})"
-    return Decided(Nodes(count.value, rank.value, job_id, why, table), notes)
+    return Nodes(count.value, rank.value, job_id, why, table), notes
 
 
 def _agree(values: Sequence[Tuple[Optional[SourcedNumber], str]]) -> Optional[SourcedNumber]:
@@ -236,6 +234,8 @@ def _check_one_machine(
     Raises:
         JobError: Naming both machines, or the variable.
     """
+    from ascend_session.cluster.machine import check_first_host, check_removed
+
     check_removed(environ)
     if claim is not None and claim.hosts is not None:
         check_first_host(claim.hosts[1], claim.name, environ)

@@ -14,7 +14,6 @@ from ascend_session.checks.environment import (
     check_module,
     check_script,
 )
-from ascend_session.config.hccl_variables import check_hccl_variables
 from ascend_session.errors import AscendError, JobError, PreflightError
 from ascend_session.findings import ERROR, NOT_CHECKED, Finding, errors_of, remarks_of
 from ascend_session.launcher.plan.config import LaunchConfig
@@ -105,8 +104,12 @@ def checked_plan(
     if errors_of(findings):
         raise _refuse(findings)
     notes = [*plan.notes, *map(_word_remark, remarks_of(findings))]
-    if config.preflight and not decisions.holds_npus:
-        unused = check_hccl_variables(decisions.variables, is_used=False)
+    variables = decisions.variables
+    is_checked = config.preflight and not decisions.holds_npus
+    if is_checked and any(name.startswith("HCCL_") for name in variables):
+        from ascend_session.config.hccl_variables import check_hccl_variables
+
+        unused = check_hccl_variables(variables, is_used=False)
         notes += [finding.message for finding in unused]
     return plan._replace(notes=tuple(dict.fromkeys(notes)))
 

@@ -12,10 +12,8 @@ from ascend_session.cluster.kubernetes import find_mounted_table
 from ascend_session.cluster.variables import RENDEZVOUS
 from ascend_session.errors import JobError
 from ascend_session.launcher.plan.decided import (
-    UNDECIDED,
     Decided,
     Request,
-    collect_problems,
     make_absolute,
 )
 from ascend_session.launcher.plan.devices import RankDevice, find_product, list_physical
@@ -49,10 +47,9 @@ class Rendezvous(NamedTuple):
         }
 
 
-@collect_problems
 def decide_rendezvous(
     request: Request,
-    backend: Optional[Type[Backend]],
+    backend: Type[Backend],
     nodes: Nodes,
     devices: Sequence[RankDevice],
     job_id: str,
@@ -62,8 +59,6 @@ def decide_rendezvous(
     It is refused if several devices are to be one job and nothing says how, if the table is not
     there, or if the chief cannot be where it was asked for (JobError).
     """
-    if backend is None:
-        return UNDECIDED
     config, environ = request.config, request.job_environ
     size = nodes.size(len(devices))
     name = None
@@ -74,16 +69,16 @@ def decide_rendezvous(
     if config.rank_table is not None:
         source = option("rank_table", config.rank_table)
         table = _check_table(config.rank_table, source)
-        return Decided(Rendezvous(table, name=name), _note_name_fault(table, source))
-    if not devices:
-        return UNDECIDED
+        return Rendezvous(table, name=name), _note_name_fault(table, source)
+    if not devices:  # which is refused already
+        return Rendezvous(), ()
     if not backend.needs_rank_table:
         vain = f"{option('no_rank_table')} has no effect on the {backend.name}, which has no chief."
         notes: List[str] = [Message(vain)] if config.no_rank_table else []
         if inherited and not config.no_rank_table and nodes.table is None:
             why = f"on the {backend.name} the ranks of this launch are a job of their own"
             notes.append(_note_ignored(inherited, why))
-        return Decided(Rendezvous(name=name), tuple(notes))
+        return Rendezvous(name=name), tuple(notes)
     if config.no_rank_table and nodes.count > 1:
         raise JobError(
             f"{option('no_rank_table')} is given, but the job has {nodes.count} nodes: the "
@@ -94,15 +89,15 @@ def decide_rendezvous(
         return _find_chief(request, devices)
     if size == 1:
         why = "this launch is one rank alone"
-        return Decided(Rendezvous(), (_note_ignored(inherited, why),) if inherited else ())
+        return Rendezvous(), (_note_ignored(inherited, why),) if inherited else ()
     if inherited:
         source = f"{_TABLE}={inherited!r}"
         table = _check_table(inherited, source)
         note = f"{source} was inherited, and is the rank table of this job."
-        return Decided(Rendezvous(table), (note, *_note_name_fault(table, source)))
+        return Rendezvous(table), (note, *_note_name_fault(table, source))
     if mounted is not None:
         note = f"{mounted} is mounted, and is the rank table of this job."
-        return Decided(Rendezvous(os.path.abspath(mounted)), (note,))
+        return Rendezvous(os.path.abspath(mounted)), (note,)
     raise JobError(
         f"A job of {size} devices needs {option('rank_table')} or {option('no_rank_table')}: "
         "without them each rank would silently train alone.",
@@ -181,7 +176,7 @@ def _find_chief(request: Request, devices: Sequence[RankDevice]) -> Decided[Rend
         "CM_WORKER_SIZE": str(len(devices)),
         "CM_WORKER_IP": address,
     }
-    return Decided(Rendezvous(chief=chief), tuple(notes))
+    return Rendezvous(chief=chief), tuple(notes)
 
 
 # Below the ports that Linux gives to outgoing connections (ip_local_port_range, from 32768), so

@@ -27,7 +27,7 @@ from ascend_session.failures.table import JOB_CANNOT_GO_ON, PROCESS_LIMIT
 from ascend_session.files import read_end
 from ascend_session.launcher.job.attempt import Attempt, Cause
 from ascend_session.launcher.job.events import BackgroundEnded
-from ascend_session.launcher.plan.environment import LOG_PATH
+from ascend_session.launcher.plan.local_ranks import LOG_PATH
 from ascend_session.launcher.plan.plan import Plan
 from ascend_session.launcher.plan.rank import LaunchRank, Outcome
 from ascend_session.launcher.verdict import script_ranks

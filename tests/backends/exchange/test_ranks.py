@@ -13,8 +13,9 @@ from typing import Any, Iterator, List
 import psutil
 import pytest
 
-from ascend_session.backends.exchange import group, memory, rendezvous
-from ascend_session.backends.exchange.rendezvous import Endpoint, connect, find_folder
+from ascend_session.backends.exchange import folder, group, memory
+from ascend_session.backends.exchange.folder import find_folder
+from ascend_session.backends.exchange.rendezvous import Endpoint, connect
 from ascend_session.backends.exchange.wire import LARGEST, make_socket
 from ascend_session.errors import CollectiveError, InitializationError
 from tests.backends.exchange.members import Members, run_members
@@ -283,9 +284,9 @@ class TestMemory:
 
 def test_a_folder_that_others_may_enter_is_refused(tmp_path: Path) -> None:
     program = (
-        "from ascend_session.backends.exchange import rendezvous\n"
-        f"rendezvous._PARENTS = ({str(tmp_path)!r},)\n"
-        "rendezvous.find_folder()\n"
+        "from ascend_session.backends.exchange import folder\n"
+        f"folder._PARENTS = ({str(tmp_path)!r},)\n"
+        "folder.find_folder()\n"
     )
     folder = tmp_path / f"ascend_session-{os.geteuid()}"
     folder.mkdir()
@@ -307,9 +308,9 @@ def test_a_folder_that_another_user_has_made_is_passed_over(
     theirs = parents[0] / f"ascend_session-{os.geteuid()}"
     theirs.mkdir()
     os.chown(theirs, 54321, 54321)
-    monkeypatch.setattr(rendezvous, "_PARENTS", [str(parent) for parent in parents])
+    monkeypatch.setattr(folder, "_PARENTS", [str(parent) for parent in parents])
     assert find_folder() == str(parents[1] / theirs.name)
-    monkeypatch.setattr(rendezvous, "_PARENTS", [str(parents[0])])
+    monkeypatch.setattr(folder, "_PARENTS", [str(parents[0])])
     with pytest.raises(InitializationError, match="belongs to uid 54321"):
         find_folder()
 
@@ -317,6 +318,7 @@ def test_a_folder_that_another_user_has_made_is_passed_over(
 def test_a_child_that_is_forked_while_rank_0_begins_to_listen_holds_nothing_of_it() -> None:
     body = """
 from ascend_session.backends.exchange import rendezvous
+from ascend_session.backends.exchange.folder import find_folder
 name = rendezvous.socket.gethostname
 
 def fork_and_name():
@@ -328,7 +330,7 @@ def fork_and_name():
                 held.append(os.readlink(f"/proc/self/fd/{number}"))
             except OSError:
                 pass
-        say("held", [path for path in held if rendezvous.find_folder() in path])
+        say("held", [path for path in held if find_folder() in path])
         os._exit(0)
     os.wait()
     return name()
@@ -380,7 +382,7 @@ def test_ranks_that_do_not_come_are_named() -> None:
 def test_rank_0_listens_once_another_process_has_cleaned_up_there() -> None:
     body = """
 import fcntl, threading
-from ascend_session.backends.exchange.rendezvous import find_folder
+from ascend_session.backends.exchange.folder import find_folder
 path = os.path.join(find_folder(), Endpoint.named(job).of_system(1).names[0] + ".lock")
 if rank == 1:
     lock = os.open(path + ".new", os.O_RDWR | os.O_CREAT, 0o600)

@@ -1,4 +1,4 @@
-"""The environment of a rank: what the launcher sets, and what a rank must not inherit.
+"""The ranks of this node: the files and CPUs of each, and what it finds in its environment.
 
 There is a ``JOB_ID`` for each attempt, so that two jobs never share what the vendor names by it:
 public scripts set one themselves, mostly the same constant
@@ -11,7 +11,7 @@ guides/facts/launch.md#collectives-that-are-switched-off, guides/facts/devices.m
 
 import json
 import os
-from typing import Dict, Mapping, NamedTuple, Sequence, Type
+from typing import Dict, Mapping, NamedTuple, Sequence, Tuple, Type
 
 from ascend_session.backends import BACKEND_VARIABLE
 from ascend_session.backends.base import Backend
@@ -25,11 +25,19 @@ from ascend_session.cluster.variables import (
 )
 from ascend_session.errors import JobError
 from ascend_session.launcher.plan.config import CHIEF_FAMILY, SET_IN_RANKS
-from ascend_session.launcher.plan.decided import Decided, Request, collect_problems, make_absolute
-from ascend_session.launcher.plan.devices import RankCpus, RankDevice
+from ascend_session.launcher.plan.decided import Decided, Request, make_absolute
+from ascend_session.launcher.plan.devices import RankDevice, decide_cpus
 from ascend_session.launcher.plan.nodes import Nodes
+from ascend_session.launcher.plan.rank import LaunchRank
 from ascend_session.launcher.plan.rendezvous import Rendezvous
-from ascend_session.rank_folder import LAUNCHED, PLOG_FOLDER, RANK_FOLDER, WORK_FOLDER
+from ascend_session.rank_folder import (
+    LAUNCHED,
+    PLOG_FOLDER,
+    RANK_FOLDER,
+    STDERR_NAME,
+    STDOUT_NAME,
+    WORK_FOLDER,
+)
 from ascend_session.witness import RECORD_VARIABLE, SET_VARIABLE, STARTUP, put_first
 
 LOG_PATH = "ASCEND_PROCESS_LOG_PATH"
@@ -47,16 +55,18 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__fil
 _STAND_INS = os.path.join(_PACKAGE, "compat", "inherited")
 
 
-class RankEnvironments(NamedTuple):
-    """The environments of the ranks of a node.
+class LocalRanks(NamedTuple):
+    """What is started on this node.
 
     Attributes:
-        of_ranks: The whole environment of each rank, which may hold secrets.
-        removed: Variables that the ranks do not inherit, each with the reason.
+        ranks: The ranks, in order.
+        removed: Variables that they do not inherit, each with the reason.
+        bound: Where their CPUs come from, or why they have none of their own, in a few words.
     """
 
-    of_ranks: Sequence[Mapping[str, str]]
+    ranks: Tuple[LaunchRank, ...]
     removed: Mapping[str, str]
+    bound: str
 
 
 class JobFacts(NamedTuple):
@@ -68,6 +78,9 @@ class JobFacts(NamedTuple):
         devices: The device of each rank of this node.
         job_id: ``JOB_ID``.
         rendezvous: How the ranks find each other.
+        command: What each rank runs; the first word is an absolute path.
+        cwd: Where it runs, absolute.
+        folder: The attempt's own folder, absolute; the ranks' are below that.
     """
 
     backend: Type[Backend]
@@ -75,24 +88,20 @@ class JobFacts(NamedTuple):
     devices: Sequence[RankDevice]
     job_id: str
     rendezvous: Rendezvous
-
-    @property
-    def ranks(self) -> range:
-        """The ranks of this node, by their numbers in the job."""
-        first = self.nodes.first_rank(len(self.devices))
-        return range(first, first + len(self.devices))
+    command: Tuple[str, ...]
+    cwd: str
+    folder: str
 
 
-def decide_environments(
-    request: Request, job: JobFacts, cpus: RankCpus, folders: Sequence[str]
-) -> Decided[RankEnvironments]:
-    """Decide what each rank of this node, with its own folder, finds in its environment.
+def decide_ranks(request: Request, job: JobFacts) -> Decided[LocalRanks]:
+    """Decide what each rank of this node gets.
 
     A job with a chief has no ``RANK_SIZE`` and no ``RANK_ID``, which would switch collectives off;
     there ``LOCAL_RANK`` is the rank.
     """
     config, environ, _ = request
-    backend, nodes, devices, job_id, rendezvous = job
+    backend, nodes, devices, job_id, rendezvous, command, cwd, job_folder = job
+    cpus, notes_on_cpus = decide_cpus(request, backend, devices)
     local_size = len(devices)
     size = nodes.size(local_size)
     shared = {
@@ -113,16 +122,18 @@ def decide_environments(
         for name in (LOG_PATH, WORK_PATH)
         if environ.get(name) and name not in config.env
     ]
-    environments = []
-    for local, (number, device, folder) in enumerate(zip(job.ranks, devices, folders)):
+    ranks = []
+    numbers = nodes.ranks(local_size)
+    for local, (rank, device, own_cpus) in enumerate(zip(numbers, devices, cpus.of_ranks)):
+        folder = os.path.join(job_folder, f"rank_{rank}")
+        plog, work = os.path.join(folder, PLOG_FOLDER), os.path.join(folder, WORK_FOLDER)
         # Scripts that read DEVICE_ID find a number also where devices have no /dev/davinci<N>.
         physical = device.logical if device.physical is None else device.physical
-        rank = str(number)
         own = {
             "LOCAL_RANK": str(local),
             "ASCEND_DEVICE_ID": str(int(device.logical)),
             "DEVICE_ID": str(int(physical)),
-            **({} if rendezvous.chief else {"RANK_ID": rank}),
+            **({} if rendezvous.chief else {"RANK_ID": str(rank)}),
         }
         if size == 1:
             # It may be a script that starts ranks itself, which have to know what it has set.
@@ -135,12 +146,12 @@ def decide_environments(
             **{name: value for name, value in environ.items() if name not in removed},
             "PYTHONUNBUFFERED": "1",
             RANK_FOLDER: folder,
-            LOG_PATH: os.path.join(folder, PLOG_FOLDER),
-            WORK_PATH: os.path.join(folder, WORK_FOLDER),
+            LOG_PATH: plog,
+            WORK_PATH: work,
             # The vendor's examples export these two, and many scripts read them: the server's
             # number, and the rank's, by which scripts choose their part of the data.
             "RANK_INDEX": str(nodes.rank),
-            "DEVICE_INDEX": rank,
+            "DEVICE_INDEX": str(rank),
             **config.env,
             **shared,
             **own,
@@ -152,8 +163,26 @@ def decide_environments(
             # Also the Pythons that a program other than Python starts find the stub's stand-ins.
             path = put_first(_STAND_INS, path)
         variables["PYTHONPATH"] = put_first(STARTUP, path)
-        environments.append(variables)
-    return Decided(RankEnvironments(environments, removed), tuple(notes))
+        is_attached = rank == config.attach
+        ranks.append(
+            LaunchRank(
+                rank=rank,
+                command=command,
+                cwd=cwd,
+                device_id=device.logical,
+                physical_id=device.physical,
+                cpus=own_cpus,
+                folder=folder,
+                stdout="" if is_attached else os.path.join(folder, STDOUT_NAME),
+                stderr="" if is_attached else os.path.join(folder, STDERR_NAME),
+                plog=plog,
+                work=work,
+                changed={n: v for n, v in sorted(variables.items()) if environ.get(n) != v},
+                environment=variables,
+                is_attached=is_attached,
+            )
+        )
+    return LocalRanks(tuple(ranks), removed, cpus.bound), (*notes_on_cpus, *notes)
 
 
 def _find_removed(
@@ -199,15 +228,14 @@ def _find_removed(
     }
 
 
-@collect_problems
-def check_task(environ: Mapping[str, str], size: int) -> Decided[None]:
+def check_task(environ: Mapping[str, str], size: int) -> None:
     """Refuse a ``TF_CONFIG`` whose task has no place in a job of so many ranks.
 
     That is ``ps``, ``evaluator`` for several ranks, and what is no object (JobError).
     """
     task = read_task(environ) if environ.get("TF_CONFIG") else None
     if task is None:
-        return Decided()
+        return
     kind = read_task_type(environ)
     if not isinstance(task, dict):
         message = "The task in TF_CONFIG is not an object; the adapter would abort the process."
@@ -218,5 +246,5 @@ def check_task(environ: Mapping[str, str], size: int) -> Decided[None]:
             'TF_CONFIG says "evaluator", for which collectives are off: ranks would train alone.'
         )
     else:
-        return Decided()
+        return
     raise JobError(message, hint="unset TF_CONFIG, or run this process without a launch.")
