@@ -2,8 +2,8 @@
 
 | file | who writes it | who reads it |
 |---|---|---|
-| `STDOUT_NAME`, `STDERR_NAME` | the rank | `launcher.show`, `launcher.verdict.cause` |
-| `PLOG_FOLDER`, `WORK_FOLDER` | the vendor's stack | `launcher.verdict.cause`, the first |
+| `STDOUT_NAME`, `STDERR_NAME` | the rank | `launcher.show`, `launcher.verdict.evidence` |
+| `PLOG_FOLDER`, `WORK_FOLDER` | the vendor's stack | `launcher.verdict.evidence`, the first |
 | `RECORD_NAME` | `write_record`, in a rank that fails or gets SIGTERM | `failures.record` |
 | `STACKS_NAME`, `name_stacks` | `watch_stacks` in the rank, and in ranks that it starts | \
 `failures.record`, `launcher.job.places` |

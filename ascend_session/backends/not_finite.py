@@ -2,7 +2,7 @@
 
 Each rank looks at the sums that it gets. Only where one is not finite does it look at what it has
 brought itself, and reports it to the launcher, which names the first one if the job fails of it
-(`launcher.verdict.not_finite`). That is taken back when the sums are finite again, as where a
+(`launcher.verdict.suspect`). That is taken back when the sums are finite again, as where a
 script masks such a step. Nothing is reported in graphs that skip steps with an overflow by design.
 """
 

@@ -42,7 +42,6 @@ from ascend_session.launcher.plan.preflight import checked_plan
 from ascend_session.launcher.show.following import Latest, Output
 from ascend_session.launcher.show.screen import Notices, Screen, can_redraw
 from ascend_session.launcher.supervisor import AGAIN_S
-from ascend_session.launcher.verdict.descriptions import describe_background
 from ascend_session.launcher.verdict.result import format_result, write_result
 from ascend_session.launcher.verdict.summary import summarize
 from ascend_session.launcher.verdict.training import format_rate
@@ -265,6 +264,9 @@ class _Screen:
             self._say(_describe_background(event))
         elif isinstance(event, events.BackgroundEnded):
             if event.status:
+                # Loaded only after a failure.
+                from ascend_session.launcher.verdict.descriptions import describe_background
+
                 self._failures.setdefault(event.rank, describe_background(event).rstrip("."))
         elif isinstance(event, events.StallNote):
             self._say(f"note: {event.note}")

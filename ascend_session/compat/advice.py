@@ -29,7 +29,7 @@ def advise(error: BaseException, request: RunRequest) -> Optional[str]:
 
 # The environment ---------------------------------------------------------------------------------
 
-# Variables of every rank of a launch (launcher/plan/environment.py)
+# Variables of every rank of a launch (launcher/plan/local_ranks.py)
 _SET_BY_LAUNCH = (
     *("RANK_ID", "RANK_SIZE", "DEVICE_ID", "DEVICE_INDEX", "ASCEND_DEVICE_ID"),
     *("JOB_ID", "LOCAL_RANK", "LOCAL_SIZE"),

@@ -14,7 +14,7 @@ from ascend_session import LaunchConfig, LaunchResult, launch
 from ascend_session.errors import AscendError
 from ascend_session.launcher.events import Event
 from ascend_session.launcher.job import events
-from ascend_session.launcher.verdict.script_ranks import read_announced_size
+from ascend_session.launcher.verdict.script_text import read_announced_size
 
 _ROOT = Path(__file__).resolve().parents[2]
 

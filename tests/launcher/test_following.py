@@ -201,7 +201,7 @@ def test_it_sleeps_while_nothing_is_written(tmp_path: Path) -> None:
 def test_lines_come_soon_after_a_long_silence_also_without_reports_of_the_kernel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ascend_session.launcher.show.following._watch", lambda paths: None)
+    monkeypatch.setattr("ascend_session.launcher.show.following.watch_growth", lambda paths: None)
     code = "import os; os.read(0, 1); os.write(1, b'now\\n'); os.read(0, 1)"
     with Shown().begin() as shown, Job(shown, [code], tmp_path) as job:
         time.sleep(1.0)
@@ -339,10 +339,10 @@ def test_it_closes_everything_that_it_has_opened(tmp_path: Path) -> None:
     before = psutil.Process().num_fds()
     with Shown().begin() as shown:
         with Job(shown, ["print('text')"] * 3, tmp_path):
-            pass
+            time.sleep(0.5)  # until the kernel is asked to report
         shown.text()
     del shown
-    assert psutil.Process().num_fds() == before
+    wait_until(lambda: psutil.Process().num_fds() == before)
 
 
 # A whole launch

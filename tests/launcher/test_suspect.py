@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ascend_session.launcher.job.reports import NotFinite
 from ascend_session.launcher.plan.rank import Outcome
 from ascend_session.launcher.verdict.result import LaunchResult
 from tests.launcher.situations import Situation, printed
@@ -81,6 +82,19 @@ def test_a_failure_of_its_own_is_not_explained_by_a_location(tmp_path: Path) -> 
     other = Situation(tmp_path / "other", 2).raised(0, "KeyError", "'x'", 11.0).stopped(1)
     other.wrote(1, _LOCATION.format(1, _LOST))
     assert other.cause().rank == 0
+
+
+def test_whose_gradients_were_the_first_is_the_cause_although_it_then_missed_another(
+    tmp_path: Path,
+) -> None:
+    made = Situation(tmp_path, 2).raised(0, "ValueError", "the loss is NaN", 11.0)
+    made.attempt.reports.not_finite[1] = NotFinite(1001, 4, "w", is_own=True)
+    cause = waiting(made, 1, device=0).cause()
+    assert cause.rank == 1
+    assert cause.said.endswith(
+        "The first gradient of 'w' that was seen not to be finite came from rank 1, in step 4 "
+        "since the start."
+    )
 
 
 def test_who_ended_before_others_timed_out_is_no_success(tmp_path: Path) -> None:

@@ -21,8 +21,9 @@ from typing import Callable, Collection, Dict, List, NamedTuple, Optional, Seque
 
 from ascend_session.errors import JobError
 from ascend_session.launcher.plan.rank import LaunchRank
-from ascend_session.launcher.show.failure_filter import TRACEBACK, FailureFilter
+from ascend_session.launcher.show.failure_filter import FailureFilter
 from ascend_session.launcher.show.lines import LineSplitter, WarningFold
+from ascend_session.launcher.show.log_file import READ_BYTES, LogFile, watch_growth
 from ascend_session.launcher.show.screen import (
     LAUNCHER,
     Notices,
@@ -35,75 +36,13 @@ from ascend_session.launcher.show.screen import (
 )
 from ascend_session.spelling import option
 
-_READ_BYTES = 64 * 1024
 _LATEST_BYTES = 512
-# Seconds between two looks: while files grow; when the kernel reports a growth, in case it does not
-# for this file system; and the longest when it cannot report any.
-_BUSY_S, _REPORTED_S, _UNREPORTED_S = 0.02, 2.0, 0.5
+# Seconds between two looks while files grow; it becomes longer while they are quiet. The longest:
+# before the kernel is asked to report a growth; when it reports any, in case it does not for this
+# file system; and when it cannot.
+_BUSY_S, _QUIET_S, _REPORTED_S, _UNREPORTED_S = 0.02, 0.2, 2.0, 0.5
 _TRACEBACK_S = 1.0  # that the next line of a traceback may take
 _ROOM_S = 0.1  # between two looks while the screen takes nothing
-
-
-class _LogFile:
-    """A log file that grows; `offset` of its `size` bytes are shown by now.
-
-    What is before `admitted` was there when no rank had failed.
-    """
-
-    def __init__(self, rank: int, stream: str, path: str) -> None:
-        self.rank, self.stream, self.path = rank, stream, path
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666))
-        self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self.size = self.offset = self.admitted = 0
-        self.grown_at = 0.0
-        self.is_in_traceback = False
-
-    @property
-    def has_more(self) -> bool:
-        """Whether it has bytes that were not read."""
-        return self.offset < self.size
-
-    def look(self, now: float) -> bool:
-        """Note the size; return whether the file was truncated."""
-        size = os.fstat(self.fd).st_size
-        if size != self.size:
-            self.grown_at = now
-        self.size = size
-        if size >= self.offset:
-            return False
-        self.offset = self.admitted = 0
-        return True
-
-    def read(self) -> Tuple[bytes, bool]:
-        """Read the next block, and whether it was there before a rank failed."""
-        is_admitted = self.offset < self.admitted
-        end = self.admitted if is_admitted else self.size
-        data = os.pread(self.fd, min(_READ_BYTES, end - self.offset), self.offset)
-        self.offset += len(data)
-        if not data:  # it was truncated this moment
-            self.size = self.offset
-        elif not data.strip(b"\0"):  # a hole, as a program leaves that seeks
-            try:
-                self.offset = min(os.lseek(self.fd, self.offset, os.SEEK_DATA), self.size)
-            except OSError:  # it has no end yet
-                self.offset = self.size
-            data = b""
-        self._look_for_traceback(data)
-        return data, is_admitted
-
-    def _look_for_traceback(self, data: bytes) -> None:
-        """Note whether the file ends, as far as it was read, within a traceback."""
-        if self.stream != "stderr":
-            return
-        begin = data.rfind(TRACEBACK)
-        if begin >= 0:
-            self.is_in_traceback, data = True, data[begin:].partition(b"\n")[2]
-        if self.is_in_traceback:
-            # Its last line is the first one that is not indented.
-            lines = data.splitlines(keepends=True)
-            self.is_in_traceback = all(
-                line[:1] in b" \t\r\n" or not line.endswith(b"\n") for line in lines
-            )
 
 
 class LogFollower:
@@ -114,12 +53,13 @@ class LogFollower:
         output: Shows the lines.
     """
 
-    def __init__(self, files: Sequence[_LogFile], output: "Output") -> None:
+    def __init__(self, files: Sequence[LogFile], output: "Output") -> None:
         self._files = files
         self._output = output
         self._ended_ranks: Set[int] = set()
         self._is_ending = False
         self._abandoned = threading.Event()
+        self._is_over = threading.Event()
         self._failure: Optional[BaseException] = None
         self._woken, self._wake = os.pipe()
         self._thread = threading.Thread(target=self._main, name="launch-follower", daemon=True)
@@ -135,7 +75,7 @@ class LogFollower:
         except JobError:
             self.abandon()
             self._main()
-            os.close(self._wake)
+            self.join(0.0)
             raise
         return self
 
@@ -154,64 +94,60 @@ class LogFollower:
         self._abandoned.set()
 
     def join(self, timeout_s: float) -> bool:
-        """Wait until all was handed on; the screen may still be writing.
+        """Wait until all was handed on; the screen may still be writing. The last call if it was.
 
         Raises:
             BaseException: What ended the thread, if that was a mistake in this package.
         """
-        self._thread.join(timeout_s)
-        if self._thread.is_alive():
+        if not self._is_over.wait(timeout_s):
             return False
-        if self._wake >= 0:
-            os.close(self._wake)
-            self._wake = -1
+        os.close(self._woken)
+        os.close(self._wake)
         if self._failure is not None:
             raise self._failure
         return True
 
     def _main(self) -> None:
-        try:
-            self._run()
-        except BaseException as failure:
-            self._failure = failure
-        finally:
+        with contextlib.ExitStack() as opened:
             for file in self._files:
-                os.close(file.fd)
-            os.close(self._woken)
+                opened.callback(os.close, file.fd)
+            try:
+                self._run(opened)
+            except BaseException as failure:
+                self._failure = failure
+            # Nobody waits for the kernel, which takes 10 ms to let go of what it watches.
+            self._is_over.set()
 
-    def _run(self) -> None:
-        notifier = None if self._abandoned.is_set() else _watch([file.path for file in self._files])
-        longest_s = _UNREPORTED_S if notifier is None else _REPORTED_S
-        idle, busy = select.poll(), select.poll()
-        idle.register(self._woken, select.POLLIN)
-        busy.register(self._woken, select.POLLIN)
-        if notifier is not None:
-            idle.register(notifier, select.POLLIN)
-        wait_s = _BUSY_S
-        try:
-            while not self._abandoned.is_set():
-                # Before the look: what they had written by then is all of it.
-                is_last, ended_ranks = self._is_ending, frozenset(self._ended_ranks)
-                self._look()
-                shown_bytes = self._show_round(ended_ranks)
-                if is_last:
-                    while not self._abandoned.is_set() and any(
-                        each.has_more for each in self._files
-                    ):
-                        self._show_round(ended_ranks)
-                    break
-                if shown_bytes >= _READ_BYTES:
-                    continue
-                if shown_bytes:  # perhaps line by line: not each of them alone
-                    wait_s, ready = _BUSY_S, busy.poll(1000 * _BUSY_S)
-                else:
-                    ready = idle.poll(1000 * (wait_s if notifier is None else longest_s))
-                    wait_s = min(1.5 * wait_s, longest_s)
-                for fd, _ in ready:
-                    os.read(fd, 65536)
-        finally:
-            if notifier is not None:
-                os.close(notifier)
+    def _run(self, opened: contextlib.ExitStack) -> None:
+        woken, woken_or_grown = select.poll(), select.poll()
+        woken.register(self._woken, select.POLLIN)
+        woken_or_grown.register(self._woken, select.POLLIN)
+        wait_s, longest_s = _BUSY_S, _QUIET_S
+        while not self._abandoned.is_set():
+            # Before the look: what they had written by then is all of it.
+            is_last, ended_ranks = self._is_ending, frozenset(self._ended_ranks)
+            self._look()
+            shown_bytes = self._show_round(ended_ranks)
+            if is_last:
+                while not self._abandoned.is_set() and any(each.has_more for each in self._files):
+                    self._show_round(ended_ranks)
+                break
+            if shown_bytes >= READ_BYTES:
+                continue
+            if shown_bytes:  # perhaps line by line: not each of them alone
+                wait_s, ready = _BUSY_S, woken.poll(1000 * _BUSY_S)
+            elif wait_s == longest_s == _QUIET_S:  # once, and what grew until now is seen first
+                notifier = watch_growth([file.path for file in self._files])
+                longest_s = _UNREPORTED_S if notifier is None else _REPORTED_S
+                if notifier is not None:
+                    opened.callback(os.close, notifier)
+                    woken_or_grown.register(notifier, select.POLLIN)
+                continue
+            else:
+                ready = woken_or_grown.poll(1000 * wait_s)
+                wait_s = wait_s if ready else min(1.5 * wait_s, longest_s)
+            for fd, _ in ready:
+                os.read(fd, 65536)
         for file in self._files:
             self._output.end(file.rank, file.stream)
 
@@ -256,27 +192,6 @@ class LogFollower:
             if data:
                 self._output.feed(file.rank, file.stream, data, file.path, is_admitted)
         return shown_bytes
-
-
-_IN_MODIFY, _IN_NONBLOCK, _IN_CLOEXEC = 0x2, 0o4000, 0o2000000  # inotify(7)
-
-
-def _watch(paths: Sequence[str]) -> Optional[int]:
-    """Have the kernel report when files grow: a descriptor to poll, or None if it cannot."""
-    import ctypes  # here, as it takes its time
-
-    libc = ctypes.CDLL(None)
-    try:
-        fd: int = libc.inotify_init1(_IN_NONBLOCK | _IN_CLOEXEC)
-        if fd < 0:
-            return None
-        watches = [libc.inotify_add_watch(fd, os.fsencode(path), _IN_MODIFY) for path in paths]
-    except AttributeError:
-        return None
-    if min(watches, default=0) < 0:  # this user has too many
-        os.close(fd)
-        return None
-    return fd
 
 
 # How long whoever reads what is shown may take nothing before the launcher gives up on it; and how
@@ -357,7 +272,7 @@ class Output:
         self._warnings = WarningFold()
         self._latest: Dict[int, Latest] = {}
         self._follower: Optional[LogFollower] = None
-        self._is_abandoned = False
+        self._is_given_up = False
 
     def follow(self, ranks: Sequence[LaunchRank]) -> None:
         """Make the folders and empty log files of an attempt, and show what is written into them.
@@ -369,7 +284,7 @@ class Output:
         """
         self._latest.clear()
         self._warnings = WarningFold()
-        files: List[_LogFile] = []
+        files: List[LogFile] = []
         with contextlib.ExitStack() as unless_started:
             for rank in ranks:
                 path = rank.folder
@@ -378,7 +293,7 @@ class Output:
                         os.makedirs(path, exist_ok=True)
                     streams = [("stdout", rank.stdout), ("stderr", rank.stderr)]
                     for stream, path in [] if rank.is_attached else streams:
-                        files.append(_LogFile(rank.rank, stream, path))
+                        files.append(LogFile(rank.rank, stream, path))
                         unless_started.callback(os.close, files[-1].fd)
                 except OSError as failure:
                     hint = f"Free space, or give {option('log_dir')} on another disk."
@@ -400,13 +315,9 @@ class Output:
         if self._follower is None:
             return
         self._follower.end()
-        reader = _Reader(self._screens[:1], noted)
-        while not self._follower.join(_SLICE_S):
-            if reader.is_idle():
-                self._follower.abandon()
-                self._follower.join(_HURRIED_READER_S)
-                self._abandon()
-                break
+        if not self._wait_for_reader(self._follower.join, self._screens[:1], noted):
+            self._follower.abandon()
+            self._follower.join(_HURRIED_READER_S)
         self._follower = None
 
     def end_rank(self, rank: int) -> None:
@@ -495,19 +406,42 @@ class Output:
         Args:
             noted: As of `finish`.
         """
-        reader = _Reader(self._screens, noted)
-        while not all(screen.close(_SLICE_S) for screen in self._screens):
-            if self._is_abandoned or reader.is_idle():
-                self._abandon()
-                return
 
-    def _abandon(self) -> None:
-        if not self._is_abandoned:
-            self._is_abandoned = True
-            self.troubles.append(
-                "Some output of the ranks was not shown, because nothing was reading it; their "
-                "log files are complete."
-            )
+        def close(timeout_s: float) -> bool:
+            return all(screen.close(timeout_s) for screen in self._screens)
+
+        if self._is_given_up:
+            close(_SLICE_S)
+        else:
+            self._wait_for_reader(close, self._screens, noted)
+
+    def _wait_for_reader(
+        self, join: Callable[[float], bool], screens: Sequence[Screen], noted: Sequence[int]
+    ) -> bool:
+        """Join what waits for whoever reads the screens; give up if that takes nothing for long.
+
+        It is also given up if it takes long after a signal, and at once after two.
+
+        Returns:
+            False if it was given up.
+        """
+        began = since = time.monotonic()
+        written = -1
+        while not join(_SLICE_S):
+            now, before = time.monotonic(), written
+            written = sum(screen.written for screen in screens)
+            since = since if written == before else now
+            longest_s = _HURRIED_READER_S if noted else _READER_S
+            is_late = bool(noted) and now - began >= _AFTER_SIGNAL_S
+            if len(noted) > 1 or is_late or now - since >= longest_s:
+                if not self._is_given_up:
+                    self._is_given_up = True
+                    self.troubles.append(
+                        "Some output of the ranks was not shown, because nothing was reading it; "
+                        "their log files are complete."
+                    )
+                return False
+        return True
 
     def _put(self, rank: int, lines: bytes, stream: str) -> None:
         if stream == "stderr":
@@ -525,26 +459,3 @@ class Output:
         self.troubles.append(sentence)
         if self._screens:
             self.say(sentence)
-
-
-class _Reader:
-    """Whoever reads what the screens write, who may have stopped doing so."""
-
-    def __init__(self, screens: Sequence[Screen], noted: Sequence[int]) -> None:
-        self._screens = screens
-        self._noted = noted
-        self._written = -1
-        self._began = self._since = time.monotonic()
-
-    def is_idle(self) -> bool:
-        """Tell whether nothing was taken for long, or it takes long after a signal.
-
-        After two signals nobody waits.
-        """
-        now, written = time.monotonic(), sum(screen.written for screen in self._screens)
-        if written != self._written:
-            self._written, self._since = written, now
-        signals = len(self._noted)
-        if signals > 1 or (signals and now - self._began >= _AFTER_SIGNAL_S):
-            return True
-        return now - self._since >= (_HURRIED_READER_S if signals else _READER_S)

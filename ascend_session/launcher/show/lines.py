@@ -1,6 +1,6 @@
 r"""Makes whole lines of what programs write, fit to be shown next to each other.
 
-`LineSplitter` cuts what one program writes to one pipe into whole lines, chunk by chunk. Of a
+`LineSplitter` cuts what one program writes to one stream into whole lines, chunk by chunk. Of a
 progress bar, which writes over itself with ``\r``, the last state comes out when the line ends, and
 before that its latest state every `BAR_SECONDS`, as output comes in.
 
@@ -35,7 +35,7 @@ BAR_SECONDS = 10.0
 
 
 class LineSplitter:
-    """Splitter of one pipe's bytes into lines.
+    """Splitter of one stream's bytes into lines.
 
     A line comes out when it is complete, cut to the limit if it is longer. A progress bar also
     gives states of its line.

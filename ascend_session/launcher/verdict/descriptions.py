@@ -1,42 +1,34 @@
-"""What happened to a rank or to the launcher, in a sentence; and where, in lines for a person."""
+"""What happened to a rank or to the launcher, in a sentence."""
 
 import contextlib
 import errno
 import os
-import re
 import signal
-from itertools import groupby
-from typing import List, NamedTuple, Optional, Sequence
+from typing import Optional, Sequence
 
 from ascend_session.cluster.member import JoinedProcess
 from ascend_session.failures.failure import Failure
-from ascend_session.failures.graph_error import parse_graph_error, reason_of
 from ascend_session.failures.peers import find_peers
-from ascend_session.failures.record import ErrorRecord, Frame, parse_frames, read_stacks
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
-from ascend_session.files import read_end
 from ascend_session.launcher.job.events import BackgroundEnded, NotStarted, Repeated, ScriptRank
 from ascend_session.launcher.job.signals import find_signal_name, signal_name
 from ascend_session.launcher.plan.rank import LaunchRank, Outcome
-from ascend_session.rank_folder import STACKS_NAME
+from ascend_session.launcher.verdict.evidence import had_witness, read_last_lines
+from ascend_session.launcher.verdict.places import (
+    describe_crash_in_short,
+    describe_operator,
+    find_reason,
+)
 from ascend_session.text import (
     blank_unprintable,
-    clean,
     format_ranges,
     format_rank_ids,
     join_words,
     shorten,
 )
-from ascend_session.user_code import is_user_file
 
-CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
-"""The signals of which `faulthandler` leaves the stacks."""
-
-_CALLERS, _LIBRARY_FRAMES, _MESSAGE_LINES, _WIDTH = 6, 4, 5, 400
+_COMMAND_WIDTH = 400
 _REASON_WIDTH = 1000  # characters of a reason; the sentence about a deadlock has one part a rank
-_LIBRARY = re.compile(r"\S*/(?:site-packages|dist-packages|lib(?:64)?/python3\.\d+)/")
-_END_OF_MESSAGE = "Traceback (most recent call last)"
-_MOST_SOURCE_BYTES = 1 << 22
 _MOST_PEERS_NAMED = 8
 
 
@@ -80,28 +72,40 @@ def _read_begin(path: str) -> bytes:
     return b""
 
 
-def describe_end(rank: LaunchRank) -> str:
-    """Say how a failed rank ended; its exception counts, if there was one."""
+def describe_end(rank: LaunchRank, alike: int = 0) -> str:
+    """Say how a failed rank ended; its exception counts, if there was one.
+
+    Args:
+        rank: The rank.
+        alike: The number of ranks that have all raised this exception; 0 for this one alone.
+    """
     status, error = rank.status, rank.error
     if rank.outcome == Outcome.NOT_STARTED:
         return rank.trouble
     if error is not None and error.is_termination:
         return f"Rank {rank.rank} was killed by SIGTERM."
     if error is not None and error.type != "SystemExit":
-        message = _end_sentence(_reason_of(error))
-        operator = _describe_operator(error, rank.cwd)
+        message = _end_sentence(find_reason(error))
+        operator = describe_operator(error, rank.cwd)
         more = f" {operator[0].upper()}{operator[1:]}." if operator else ""
-        return f"Rank {rank.rank} raised {error.name}{f': {message}' if message else '.'}{more}"
+        who = f"All {alike} ranks" if alike else f"Rank {rank.rank}"
+        return f"{who} raised {error.name}{f': {message}' if message else '.'}{more}"
     if status is not None and status < 0 and error is None:
         return f"Rank {rank.rank} was killed by {_describe_signal(-status)}."
     code = rank.exit_code if error is None else error.exit_code
     sentence = f"Rank {rank.rank} exited with code {code}"
-    text = "" if error is None else error.message
-    is_code = text.lstrip("-").isdigit() or text in ("True", "False")
-    if error is not None and text and not is_code:
-        return f"{sentence}: {_end_sentence(_reason_of(error))}"
+    if error is not None and error.message and not is_exit_code(error.message):
+        return f"{sentence}: {_end_sentence(find_reason(error))}"
+    if error is None and status == 1 and had_witness(rank):
+        # The text of sys.exit("no data") has no record; the log ends with it.
+        return sentence + _describe_last_line(read_last_lines(rank.stderr))
     inner = find_signal_name(code - 128) if code > 128 else None
     return f"{sentence}, the code a shell gives for {inner}." if inner else f"{sentence}."
+
+
+def is_exit_code(text: str) -> bool:
+    """Return whether the text of a SystemExit is its code, and says no more."""
+    return text.lstrip("-").isdigit() or text in ("True", "False")
 
 
 def describe_background(event: BackgroundEnded) -> str:
@@ -110,16 +114,16 @@ def describe_background(event: BackgroundEnded) -> str:
     end = f"exited with code {event.status}"
     if event.status < 0:
         end = f"was killed by {_describe_signal(-event.status)}"
-    output = _name_output(event.output)
-    return f"{what} {end}.{output}"
+    return f"{what} {end}.{_name_output(event.output)}"
 
 
-def describe_failure(failure: Optional[Failure], before: str = "") -> str:
+def describe_failure(failure: Optional[Failure], before: str = "", who: str = "It") -> str:
     """Add what a rank reported, in a sentence that begins with a space; empty if nothing.
 
     Args:
         failure: What is known of the failure, if anything.
         before: What is said of it already.
+        who: The subject of the sentence.
     """
     if failure is None:
         return ""
@@ -130,11 +134,12 @@ def describe_failure(failure: Optional[Failure], before: str = "") -> str:
         peers = [each for each in find_peers(failure.line) if each.rank is not None]
         named = [str(peer) for peer in peers if not peer.in_group][:_MOST_PEERS_NAMED]
         waited = f"; it waited for {join_words(named)}" if named else ""
-        return f" It reported {failure.code}: {failure.meaning}{waited}."
+        return f" {who} reported {failure.code}: {failure.meaning}{waited}."
     if JOB_CANNOT_GO_ON in failure.line:
-        return "" if JOB_CANNOT_GO_ON in before else f" It reported: {_end_sentence(failure.line)}"
+        line = _end_sentence(failure.line)
+        return "" if JOB_CANNOT_GO_ON in before else f" {who} reported: {line}"
     is_said = failure.code in before or failure.line.strip() in before
-    return "" if is_said else f" It reported '{failure.code}'."
+    return "" if is_said else f" {who} reported '{failure.code}'."
 
 
 def describe_stopped(rank: LaunchRank, failure: Failure, first: LaunchRank) -> str:
@@ -204,13 +209,14 @@ def describe_lost(
     kind, _, text = first.error.partition(": ")
     if kind == "Terminated":
         how = "was killed by SIGTERM"
+    elif kind == "SystemExit" and text.lstrip("-").isdigit():
+        how = f"exited with code {text}{_describe_last_line(output)}"
     elif kind == "SystemExit":
-        how = f"exited with code {text}" if text.lstrip("-").isdigit() else f"ended: {text}"
-        how += describe_last_line(output) if text.lstrip("-").isdigit() else ""
+        how = f"ended: {text}"
     elif first.error:
         how = f"raised {first.error}"
     else:
-        how = "exited without an exception, as after a signal" + _describe_crash_in_short(stacks)
+        how = f"exited without an exception, as after a signal{describe_crash_in_short(stacks)}"
     how = how if how.endswith((".", "!", "?")) else f"{how}."
     noun = "other was rank" if len(others) == 1 else "others were ranks"
     more = f" The {noun} {format_ranges(others)}." if others else ""
@@ -228,19 +234,9 @@ def _name_output(path: str) -> str:
     return f" Its output is in {path}." if os.path.isfile(path) else ""
 
 
-def describe_last_line(output: Sequence[str]) -> str:
-    """Add to how a rank ended what it wrote last, such as the text that it gave `sys.exit`."""
-    return f". It wrote last: {_end_sentence(output[-1])}" if output else ""
-
-
-def _describe_crash_in_short(stacks: str) -> str:
-    """Add to how a rank ended that `faulthandler` saw a crash, and in which line."""
-    if not stacks:
-        return ""
-    reason = stacks.partition("\n")[0].partition(": ")[2]
-    thread = next((each for each in reversed(_parse_threads(stacks)) if each.is_users), None)
-    own = [frame for frame in thread.frames if is_user_file(frame.path)] if thread else []
-    return f". It crashed ({reason}){f' at {_describe_frame(own[-1])}' if own else ''}"
+def _describe_last_line(output: Sequence[str]) -> str:
+    """End a sentence how a rank ended with what it wrote last, if that is known."""
+    return f". It wrote last: {_end_sentence(output[-1])}" if output else "."
 
 
 def describe_unstarted(rank: LaunchRank, absent: Sequence[int], size: str) -> str:
@@ -263,18 +259,17 @@ def describe_unrecorded(rank_ids: Sequence[str]) -> str:
     )
 
 
-def describe_missing(rank: LaunchRank, seen: Sequence[ScriptRank], output: List[str]) -> str:
+def describe_missing(rank: LaunchRank, seen: Sequence[ScriptRank], output: Sequence[str]) -> str:
     """Report ranks that a script has started and that never joined a job; output is the last's."""
     last = seen[-1]
-    command, size = shorten(blank_unprintable(last.command), _WIDTH), len(seen)
+    command, size = shorten(blank_unprintable(last.command), _COMMAND_WIDTH), len(seen)
     which = f"none of the {size} ranks it started joined a job or"
     if size == 1:
         which = "the only rank it started neither joined a job nor"
-    end = describe_last_line(output) or "."
-    file = _name_output(last.output)
+    end = _describe_last_line(output) + _name_output(last.output)
     return (
         f"Rank {rank.rank} is a script that exited with code 0, but {which} reported "
-        f"how it ended. Rank {last.rank_id} ran: {command}{end}{file}"
+        f"how it ended. Rank {last.rank_id} ran: {command}{end}"
     )
 
 
@@ -302,190 +297,8 @@ def _end_sentence(text: str) -> str:
     return line if not line or line.endswith((".", "!", "?")) else f"{line}."
 
 
-def _reason_of(error: ErrorRecord) -> str:
-    """Give the reason in an exception's text, without its type, which is said already.
-
-    That another rank is missing is the reason wherever it stands: TensorFlow puts where it was
-    noticed before that.
-    """
-    _, why, rest = error.message.partition(JOB_CANNOT_GO_ON)
-    if why:
-        return why + rest.split("\n", 1)[0]
-    reason = reason_of(error.message)
-    kind, _, text = reason.partition(": ")
-    is_said = kind.isidentifier() and kind[0].isupper() and error.name.endswith(kind)
-    return text if is_said and text else reason
-
-
-def _describe_operator(error: ErrorRecord, folder: str) -> str:
-    """Name the operator that failed, and the line that made it; empty if it is not known."""
-    if JOB_CANNOT_GO_ON in error.message:
-        return ""  # what happened is that another rank is missing
-    graph_error = parse_graph_error(error.message)
-    if graph_error is None or not graph_error.operator:
-        return ""
-    own = [frame for frame in graph_error.frames if _is_users(frame, folder)]
-    where = f", which was made in {_describe_frame(own[-1])}" if own else ""
-    return f"the operator is {graph_error.operator!r}{where}"
-
-
 def _describe_signal(number: int) -> str:
     if number == signal.SIGKILL:
         return "SIGKILL, which is what the kernel's out-of-memory killer sends"
     name = find_signal_name(number)
     return f"signal {number} ({name})" if name else f"signal {number}"
-
-
-def describe_exception(rank: int, error: ErrorRecord, folder: str) -> List[str]:
-    """Describe where a rank's exception was raised, and give its text.
-
-    Args:
-        rank: The rank.
-        error: Its record.
-        folder: The folder that it was started in, for paths that are relative to it.
-
-    Returns:
-        Lines; none if the record has no frames.
-    """
-    head = f"Rank {rank} failed in"
-    if error.is_termination:
-        head = f"Rank {rank} got SIGTERM in"
-    if error.is_termination or error.type == "SystemExit":  # whose text says less than the log
-        own = [n for n, frame in enumerate(error.frames, 1) if _is_users(frame, folder)]
-        return _describe_frames(head, error.frames[: own[-1]], folder) if own else []
-    if not error.frames:
-        return []
-    return [*_describe_frames(head, error.frames, folder), *_message_lines(error, folder)]
-
-
-def describe_crash(rank: int, rank_folder: str, folder: str) -> List[str]:
-    """Describe where a rank crashed: the thread that did, or what Python did meanwhile.
-
-    Args:
-        rank: The rank.
-        rank_folder: The rank's folder, which has its stacks.
-        folder: The folder that it was started in.
-
-    Returns:
-        Lines; none if it left no stacks of the user's files.
-    """
-    threads = _parse_threads(read_crash(rank_folder))
-    crashed = next((thread for thread in threads if thread.has_crashed), None)
-    if crashed is not None and crashed.is_users:
-        return _describe_frames(f"Rank {rank} crashed in", crashed.frames, folder)
-    main = next((thread for thread in reversed(threads) if thread.is_users), None)
-    if main is None:
-        return []
-    head = f"Rank {rank} crashed in a thread that runs no Python of yours; meanwhile it was in"
-    return _describe_frames(head, main.frames, folder)
-
-
-def find_stacks(rank_folder: str) -> str:
-    """Give the path of the stacks that a rank left; empty if it left none."""
-    path = os.path.join(rank_folder, STACKS_NAME)
-    return path if read_end(path, 1) else ""
-
-
-def read_crash(rank_folder: str, name: str = STACKS_NAME) -> str:
-    """Read the stacks of the last crash from a file in a rank's folder; empty if it left none."""
-    _, begin, rest = read_stacks(rank_folder, name).rpartition("Fatal Python error")
-    return begin + rest if begin else ""
-
-
-class _Thread(NamedTuple):
-    has_crashed: bool
-    frames: Sequence[Frame]  # the innermost one last
-
-    @property
-    def is_users(self) -> bool:
-        return any(is_user_file(frame.path) for frame in self.frames)
-
-
-def _parse_threads(stacks: str) -> List[_Thread]:
-    """Parse the stacks of all threads, as `faulthandler` writes them."""
-    threads = []
-    for block in stacks.split("\n\n"):
-        frames = parse_frames(block)[::-1]
-        threads.append(_Thread("Current thread" in block, frames))
-    return threads
-
-
-def _describe_frames(head: str, frames: Sequence[Frame], folder: str) -> List[str]:
-    """Put the innermost frame in a file of the user's first, or else the innermost one."""
-    own = [number for number, frame in enumerate(frames) if _is_users(frame, folder)]
-    last = own[-1] if own else len(frames) - 1
-    lines = [f"{head} {_describe_frame(frames[last])}:"]
-    source = _read_source(os.path.join(folder, frames[last].path), frames[last].line)
-    lines += [f"    {source}"] if source else []
-    callers = [_describe_frame(frames[number]) for number in reversed(own[:-1])]
-    if callers:
-        lines += ["  called from", *_list_some(callers, _CALLERS)]
-    inner = [_describe_frame(frame) for frame in frames[last + 1 :]]
-    if inner:
-        lines += ["  which calls", *_list_some(inner, _LIBRARY_FRAMES)]
-    return lines
-
-
-def _list_some(texts: Sequence[str], most: int) -> List[str]:
-    """List texts, with a number in the middle for those that are too many."""
-    merged = [(text, len(list(group))) for text, group in groupby(texts)]  # of a recursion
-    lines = [text if count == 1 else f"{text}, {count} times" for text, count in merged]
-    if len(lines) > most:
-        half = most // 2
-        lines = [*lines[:half], f"... {len(lines) - 2 * half} more ...", *lines[-half:]]
-    return [f"    {line}" for line in lines]
-
-
-def _is_users(frame: Frame, folder: str) -> bool:
-    is_real = not frame.path.startswith("<")
-    return is_real and is_user_file(os.path.join(folder, frame.path))
-
-
-def _describe_frame(frame: Frame) -> str:
-    text = f"{_LIBRARY.sub('', frame.path)}:{frame.line} ({frame.function})"
-    return clean(os.fsencode(text), colour=False).decode()
-
-
-def _read_source(path: str, line: int) -> str:
-    """Read a line of a file, without its indentation; empty if it cannot be read or counted."""
-    data = read_end(path, _MOST_SOURCE_BYTES)
-    lines = data.split(b"\n") if len(data) < _MOST_SOURCE_BYTES else []
-    source = lines[line - 1] if 0 < line <= len(lines) else b""
-    return clean(source, colour=False).decode().strip()[:_WIDTH]
-
-
-def _message_lines(error: ErrorRecord, folder: str) -> List[str]:
-    graph_error = parse_graph_error(error.message)
-    first = _reason_of(error)
-    if graph_error is None:
-        more = [line for line in _lines_before_stack(error.message) if line not in first]
-    else:
-        more = _operator_lines(error, graph_error.frames, folder)
-    lines_shown = [f"  {error.name}: {first}" if first else f"  {error.name}"]
-    lines_shown += [f"    {line}" for line in more[: _MESSAGE_LINES - 1]]
-    lines_shown += ["    ..."] if len(more) >= _MESSAGE_LINES else []
-    written = clean(
-        "\n".join(lines_shown).encode("utf-8", "backslashreplace"), colour=False
-    ).decode()
-    head, *tail = written.split("\n")
-    return [shorten(head, _REASON_WIDTH), *(shorten(line, _WIDTH) for line in tail)]
-
-
-def _lines_before_stack(message: str) -> List[str]:
-    """Take the lines of a message before a stack."""
-    lines = []
-    for line in message.split("\n"):
-        if line.startswith(_END_OF_MESSAGE):
-            break
-        lines += [_LIBRARY.sub("", line.strip())] if line.strip() else []
-    return lines
-
-
-def _operator_lines(error: ErrorRecord, frames: Sequence[Frame], folder: str) -> List[str]:
-    """Name the operator that failed, and show the line that made it."""
-    operator = _describe_operator(error, folder)
-    own = [frame for frame in frames if _is_users(frame, folder)]
-    if not operator or not own:
-        return [operator] if operator else []
-    source = _read_source(os.path.join(folder, own[-1].path), own[-1].line)
-    return [f"{operator}:", f"    {source}"] if source else [operator]

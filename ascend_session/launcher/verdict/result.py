@@ -7,13 +7,12 @@ import math
 import os
 import signal
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterable, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from ascend_session.failures.record import read_record
 from ascend_session.files import replace_file
 from ascend_session.launcher.job.attempt import Attempt, Cause
 from ascend_session.launcher.job.events import (
-    EVENTS,
     Awaiting,
     BackgroundEnded,
     Ended,
@@ -31,7 +30,6 @@ from ascend_session.launcher.job.events import (
     Started,
     Stopping,
 )
-from ascend_session.launcher.job.reports import Reports
 from ascend_session.launcher.plan.plan import Plan
 from ascend_session.launcher.plan.rank import LaunchRank, Outcome
 from ascend_session.launcher.verdict.summary import summarize
@@ -105,39 +103,6 @@ def write_result(result: LaunchResult) -> None:
     """
     folder = os.path.dirname(result.attempts[-1].folder)
     replace_file(os.path.join(folder, RESULT_NAME), format_result(result).encode())
-
-
-def write_result_of_killed(
-    text: str, folders: Sequence[str], events: Iterable[Any], reports: Reports
-) -> None:
-    """Write the result of a launcher that was killed; `guardian` does that when its job is over.
-
-    Args:
-        text: The result that the launcher would have had if it had been killed at the start of
-            this attempt, as `format_result` gives it.
-        folders: Those of the ranks, in order.
-        events: What the guardian has noticed, as it reports it.
-        reports: What the ranks have reported.
-
-    Raises:
-        OSError: If it cannot be written.
-    """
-    values = json.loads(text)
-    last = values["attempts"][-1]
-    ranks = tuple(map(LaunchRank.from_dict, last["ranks"]))
-    for rank, folder in zip(ranks, folders):
-        rank.folder = folder
-    attempt = Attempt(last["number"], last["job_id"], last["folder"], last["started"], ranks=ranks)
-    attempt.reports = reports
-    for name, *values_of_event in events:
-        note_event(attempt, EVENTS[name](*values_of_event))
-    judge_ranks(attempt)
-    last["ranks"] = [rank.as_dict() for rank in ranks]
-    last.update(swept=attempt.swept, left=attempt.left, ended=attempt.ended)
-    if "replaced" in values:
-        values["replaced"] = reports.replaced.get(ranks[0].rank, ())
-    path = os.path.join(os.path.dirname(attempt.folder), RESULT_NAME)
-    replace_file(path, (json.dumps(values, indent=2) + "\n").encode())
 
 
 def note_event(attempt: Attempt, event: FromGuardian) -> None:
@@ -217,27 +182,29 @@ def judge(plan: Plan, attempt: Attempt) -> None:
     has_ranks_below = not has_failed and _have_started_ranks(plan, attempt)
     if not (has_failed or was_stopped or left or may_be_unrecorded or has_ranks_below):
         return
-    from ascend_session.launcher.verdict import cause
+    from ascend_session.launcher.verdict import script_ranks
+    from ascend_session.launcher.verdict.cause import find_cause
+    from ascend_session.launcher.verdict.stop_failures import find_stop_failures
 
     if left is not None and not _is_by_signal(left.status, attempt):
-        attempt.cause = cause.blame_background(left)
+        attempt.cause = script_ranks.blame_background(left)
     elif left is not None or was_stopped:
-        attempt.cause = cause.find_cause(plan, attempt)
+        attempt.cause = find_cause(plan, attempt)
     elif has_failed or has_ranks_below:
-        lost = cause.find_lost(attempt)
+        lost = script_ranks.find_lost(attempt)
         if has_failed:
-            attempt.cause = cause.find_cause(plan, attempt)
+            attempt.cause = find_cause(plan, attempt)
             for number in attempt.cause.left:
                 attempt.of(number).outcome = Outcome.LEFT
-            for number, sentence in cause.find_stop_failures(plan, attempt).items():
+            for number, sentence in find_stop_failures(plan, attempt).items():
                 attempt.of(number).stop_failure = sentence
         elif lost:
             attempt.cause = lost.pop(0)
         else:
-            attempt.cause = cause.find_missing(plan, attempt)
+            attempt.cause = script_ranks.find_missing(plan, attempt)
         attempt.lost = tuple(each.said for each in lost)
     if attempt.cause is None and may_be_unrecorded:
-        attempt.lost = tuple(cause.find_unrecorded(plan, attempt))
+        attempt.lost = tuple(script_ranks.find_unrecorded(plan, attempt))
 
 
 def judge_ranks(attempt: Attempt) -> None:
@@ -281,7 +248,7 @@ def _have_started_ranks(plan: Plan, attempt: Attempt) -> bool:
         return True
     if plan.size != 1:
         return False
-    from ascend_session.launcher.verdict.script_ranks import read_announced_size
+    from ascend_session.launcher.verdict.script_text import read_announced_size
 
     planned = plan.ranks[0]
     return bool(read_announced_size(planned.command, planned.cwd))

@@ -1,19 +1,167 @@
-"""Which of the ranks that a script has started failed, or were never there."""
+"""What became of the ranks and trainings that a rank, a script, has started.
+
+Most scripts for eight devices end with a bare ``wait``, which gives 0 whatever became of these
+(guides/facts/launch.md#scripts-for-eight-devices). What counts is what their processes have
+recorded (`witness`, `cluster.member`) and what the guardian has seen of them. Any other program is
+the script's business.
+"""
 
 import os
 import re
-from typing import Iterable, List, Optional, Sequence, Set
+from typing import Iterable, List, Optional, Sequence, Tuple
 
-from ascend_session.cluster.member import FAILED, JoinedProcess
+from ascend_session.cluster.member import ENDED, FAILED, JoinedProcess
+from ascend_session.failures.table import JOB_CANNOT_GO_ON
+from ascend_session.launcher.job.attempt import Attempt, Cause
+from ascend_session.launcher.job.events import BackgroundEnded
+from ascend_session.launcher.plan.plan import Plan
+from ascend_session.launcher.verdict.descriptions import (
+    describe_announced,
+    describe_background,
+    describe_lost,
+    describe_missing,
+    describe_unrecorded,
+    describe_unstarted,
+)
+from ascend_session.launcher.verdict.evidence import had_witness, read_crash, read_last_lines
+from ascend_session.launcher.verdict.script_text import (
+    is_rank_number,
+    read_announced_size,
+    read_looped_size,
+)
+from ascend_session.rank_folder import name_stacks
+
+_HIDDEN_FAILURE_CODE = 1  # of a launch whose ranks ended with 0
+_PYTHON = re.compile(r"python[0-9.]*$")
+_NO_VENDOR = re.compile("No module named '?(npu_bridge|hccl)")
+
+# What to do.
+_READ_SCRIPT = (
+    "Read their output where the script sends it. A bare `wait` gives 0 even if they failed."
+)
+_WAIT = (
+    "Read its output. Let the script wait for it (in a shell `wait $!`, or no &), so that it fails "
+    "with it."
+)
+_KEEP_PATH = (
+    "The ranks do not find the stub's packages, which `launch` puts on PYTHONPATH: the script has "
+    'replaced that. Let it add to it: export PYTHONPATH="FOLDER:$PYTHONPATH".'
+)
 
 
-def has_preceded(first: JoinedProcess, second: JoinedProcess) -> bool:
+def blame_background(event: BackgroundEnded) -> Cause:
+    """Blame a training that a rank has left running, and whose exit status is a failure."""
+    code = event.status if event.status > 0 else 128 - event.status
+    tail = tuple(read_last_lines(event.output))
+    return Cause(event.rank, code, describe_background(event), advice=_WAIT, tail=tail)
+
+
+def find_lost(attempt: Attempt) -> List[Cause]:
+    """Find the ranks below which processes of the job ended with an exception or a signal.
+
+    Those that ended because everyone was asked to end do not count.
+
+    Returns:
+        A `Cause` for each such rank, which counts only if all ranks ended with 0.
+    """
+    lost = []
+    for rank in attempt.ranks:
+        if rank.ended is not None and (attempt.stopped is None or rank.ended <= attempt.stopped):
+            swept = {int(words.split()[0]) for words in attempt.swept}
+            processes = attempt.reports.list_processes(rank.rank)
+            below = [
+                process
+                for process in processes
+                if process.pid != rank.pid and not (process.pid in swept and not process.joined)
+            ]
+            ended = _find_lost_processes(below)
+            if ended:
+                first = min(ended, key=lambda each: _explains_less(each, ended))
+                is_own = sum(each.output == first.output for each in below) == 1
+                output = read_last_lines(first.output) if is_own else []
+                stacks = read_crash(rank, name_stacks(first.pid))
+                stacks = stacks.replace(rank.cwd + os.sep, "")
+                sentence = describe_lost(rank, first, ended, len(below), output, stacks)
+                lost.append(Cause(rank.rank, _HIDDEN_FAILURE_CODE, sentence, advice=_READ_SCRIPT))
+    return lost
+
+
+def _explains_less(
+    process: JoinedProcess, others: Sequence[JoinedProcess]
+) -> Tuple[bool, int, float]:
+    """Give how little an end explains those of others; of equals the first one counts."""
+    has_followed = any(_has_preceded(other, process) for other in others)
+    if JOB_CANNOT_GO_ON in process.error:
+        return has_followed, 2, process.time
+    return has_followed, 0 if process.error else 1, process.time
+
+
+def find_unrecorded(plan: Plan, attempt: Attempt) -> List[str]:
+    """Find ranks of a launch that succeeded of which only exit codes are known, in sentences.
+
+    These are Pythons that the witness was kept from (``-I``, ``-E``, ``-S``), and what a script has
+    started besides ranks that left a record.
+    """
+    if plan.size == 1:
+        processes = attempt.reports.list_processes(plan.ranks[0].rank)
+        known = {process.rank_id for process in processes}
+        unknown = sorted({each.rank_id for each in attempt.script_ranks} - known)
+        return [describe_unrecorded(unknown)] if unknown else []
+    unknown = [
+        str(rank.rank)
+        for rank in plan.ranks
+        if _PYTHON.match(os.path.basename(rank.command[0]))
+        and not had_witness(rank)
+        and rank.rank not in attempt.reports.members
+    ]
+    return [describe_unrecorded(unknown)] if unknown else []
+
+
+def find_missing(plan: Plan, attempt: Attempt) -> Optional[Cause]:
+    """Find out whether a script has started ranks of which none has joined a job, or not all.
+
+    A Python that has come to its end in order did what it was to do, without the device.
+
+    Returns:
+        What is the cause then, if the script has ended with 0.
+    """
+    rank = attempt.ranks[0]
+    processes = attempt.reports.list_processes(rank.rank)
+    if plan.size != 1 or any(each.joined for each in processes):
+        return None
+    seen = attempt.script_ranks
+    tail = read_last_lines(rank.stderr, rank.stdout)
+    if any(each.state == ENDED for each in processes):
+        absent = _find_unstarted(processes, [each.rank_id for each in seen])
+        if not absent and len({each.rank_id for each in processes}) == 1:
+            size = read_looped_size(rank.command, rank.cwd)
+            only = processes[0]
+            if str(size) == only.rank_size and 0 <= only.rank < (size or 0):
+                absent = sorted({*range(size or 0)} - {only.rank})
+        if not absent:
+            return None
+        sentence = describe_unstarted(rank, absent, processes[0].rank_size)
+    elif seen:
+        own = read_last_lines(seen[-1].output)
+        sentence = describe_missing(rank, seen, own)
+        tail = own or tail
+    else:
+        size = read_announced_size(rank.command, rank.cwd)
+        if size is None:
+            return None
+        sentence = describe_announced(rank, size)
+    hides_stub = any(_NO_VENDOR.search(line) for line in tail)
+    advice = _KEEP_PATH if hides_stub else _READ_SCRIPT
+    return Cause(rank.rank, _HIDDEN_FAILURE_CODE, sentence, advice=advice, tail=tuple(tail))
+
+
+def _has_preceded(first: JoinedProcess, second: JoinedProcess) -> bool:
     """Return whether the first of two ranks of a script had exited when the second one started."""
     have_met = first.pid in second.beside or second.pid in first.beside
     return 0 < first.began < second.began and not have_met
 
 
-def find_lost(processes: Sequence[JoinedProcess]) -> List[JoinedProcess]:
+def _find_lost_processes(processes: Sequence[JoinedProcess]) -> List[JoinedProcess]:
     """Return the dead processes that an exception, a signal or a code other than 0 ended.
 
     A script may start and kill processes that are no ranks, and may start a rank again. So one that
@@ -38,10 +186,10 @@ def _makes_up_for(other: JoinedProcess, lost: JoinedProcess) -> bool:
         return False
     if lost.state == FAILED:
         return other.joined and not lost.uses_vendor
-    return has_preceded(lost, other) == (lost.program == other.program)
+    return _has_preceded(lost, other) == (lost.program == other.program)
 
 
-def find_unstarted(processes: Sequence[JoinedProcess], seen: Iterable[str]) -> List[int]:
+def _find_unstarted(processes: Sequence[JoinedProcess], seen: Iterable[str]) -> List[int]:
     """Find the ranks that a script has not started, although it has started others of their job.
 
     A script for one of several machines starts a block of the ranks, and one may start any single
@@ -53,74 +201,9 @@ def find_unstarted(processes: Sequence[JoinedProcess], seen: Iterable[str]) -> L
     """
     sizes = {each.rank_size for each in processes if each.rank_size}
     names = {*seen, *(each.rank_id for each in processes)}
-    if len(sizes) != 1 or not all(map(_is_number, sizes | names)):
+    if len(sizes) != 1 or not all(map(is_rank_number, sizes | names)):
         return []
     size, ranks = int(sizes.pop()), set(map(int, names))
     count, first = len(ranks), min(ranks)
     is_block = ranks == set(range(first, first + count)) and first % count == size % count == 0
     return [] if is_block else sorted(set(range(size)) - ranks)
-
-
-_MOST_BYTES, _MOST_DIGITS = 1 << 18, 4
-_ASSIGNED = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*)=[\"']?(\$?\{?[A-Za-z0-9_]+)")
-_LOOPED = re.compile(r"\bfor\s*\(\(\s*RANK_ID=|\bfor\s+RANK_ID\s+in\b|\bRANK_ID=[\"']?\$")
-_COMMENT = re.compile(r"(?m)(?:^|(?<=\s))#.*$")
-_SCRIPT_NAME = re.compile(r"[\w.-]+\.sh\b")
-
-
-def read_announced_size(words: Sequence[str], folder: str) -> Optional[int]:
-    """Read from the text of a shell script how many ranks it starts, as it announces with numbers.
-
-    Args:
-        words: A command: ``bash train.sh``, ``./train.sh``, ``bash -c TEXT``.
-        folder: Where it was started.
-
-    Returns:
-        The largest ``RANK_SIZE`` above 1; None if it sets none, or no ``RANK_ID``.
-    """
-    texts = _read_texts(words, folder)
-    assigned = [pair for text in texts for pair in _ASSIGNED.findall(text)]
-    numbers = {name: value for name, value in assigned if value.isdecimal()}
-    sizes = [value.strip("${") for name, value in assigned if name == "RANK_SIZE"]
-    counts = [numbers.get(size, size) for size in sizes]
-    large = [int(count) for count in counts if _is_number(count) and int(count) > 1]
-    sets_rank = any(name == "RANK_ID" for name, _ in assigned)
-    return max(large) if large and sets_rank else None
-
-
-def read_looped_size(words: Sequence[str], folder: str) -> Optional[int]:
-    """Read the same as `read_announced_size`, if the number of the rank is that of a loop."""
-    is_looped = any(map(_LOOPED.search, _read_texts(words, folder)))
-    return read_announced_size(words, folder) if is_looped else None
-
-
-def _read_texts(words: Sequence[str], folder: str) -> List[str]:
-    """Read the text of a shell script, and of those that it names, without comments."""
-    texts = [words[at + 1] for at in range(len(words) - 1) if words[at] in ("-c", "-ec", "-exc")]
-    paths = [os.path.join(folder, word) for word in words if not word.startswith("-")]
-    read: Set[str] = set()
-    while paths:
-        path = os.path.realpath(paths.pop())
-        text = "" if path in read else _COMMENT.sub("", _read_script(path))
-        read.add(path)
-        texts.append(text)
-        here = os.path.dirname(path)
-        paths += [os.path.join(here, name) for name in set(_SCRIPT_NAME.findall(text))]
-    return [_COMMENT.sub("", text) for text in texts]
-
-
-def _read_script(path: str) -> str:
-    """Read a file that is a shell script; empty if it is anything else."""
-    if not os.path.isfile(path):
-        return ""
-    try:
-        with open(path, "rb") as file:
-            data = file.read(_MOST_BYTES)
-    except OSError:
-        return ""
-    is_script = path.endswith(".sh") or re.match(rb"#!.*\b(?:ba|da|k|z|a)?sh\b", data)
-    return data.decode("utf-8", "replace") if is_script and b"\0" not in data else ""
-
-
-def _is_number(text: str) -> bool:
-    return text.isdecimal() and len(text) <= _MOST_DIGITS
