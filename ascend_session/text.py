@@ -2,7 +2,7 @@
 
 import re
 from itertools import groupby
-from typing import Iterable, List, Optional, Sequence, Tuple, TypeVar
+from typing import Collection, Iterable, List, Optional, Sequence, Tuple, TypeVar
 
 _LONGEST_WORD = 60  # characters; longer words take long to compare, and nobody mistypes them
 _ESC = b"\x1b"
@@ -42,6 +42,11 @@ def format_ranges(numbers: Iterable[int], separator: str = ", ") -> str:
     return separator.join(
         str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in find_runs(numbers)
     )
+
+
+def label_ranks(ranks: Collection[int], separator: str = ", ") -> str:
+    """Name ranks: ``rank 3``, ``ranks 0-2, 5``."""
+    return f"rank{'' if len(ranks) == 1 else 's'} {format_ranges(ranks, separator)}"
 
 
 def format_rank_ids(rank_ids: Sequence[str]) -> str:

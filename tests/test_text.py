@@ -12,6 +12,7 @@ from ascend_session.text import (
     format_ordinal,
     format_ranges,
     join_words,
+    label_ranks,
     one_line,
     printable,
     split_counting,
@@ -54,6 +55,7 @@ def test_texts_that_count_are_folded(texts: List[str], folded: List[str]) -> Non
 
 def test_ranges_can_be_joined_otherwise() -> None:
     assert format_ranges([0, 1, 2, 5], ",") == "0-2,5"
+    assert (label_ranks([3]), label_ranks([5, 0, 1], ",")) == ("rank 3", "ranks 0-1,5")
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def main() -> None:
     # Its sockets are closed before it is no process any more.
     has_died = not channel.is_open and not (guarded.is_kill_asked and os.getppid() == launcher)
     if has_died and job["unfinished"]:
-        from ascend_session.launcher.verdict.restored import write_result_of_killed
+        from ascend_session.launcher.verdict.saved import write_result_of_killed
 
         with contextlib.suppress(OSError):  # nobody is left to be told
             reports = guarded.reports

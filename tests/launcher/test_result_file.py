@@ -13,8 +13,8 @@ import pytest
 from ascend_session import LaunchConfig, launch
 from ascend_session.launcher.job.reports import Reports
 from ascend_session.launcher.plan.plan import plan_job
-from ascend_session.launcher.verdict.restored import write_result_of_killed
 from ascend_session.launcher.verdict.result import begin_result, format_result
+from ascend_session.launcher.verdict.saved import write_result_of_killed
 from tests.launcher.nodes import Node
 from tests.launcher.supervised import PATIENCE, Gate, config
 from tests.waiting import wait_until

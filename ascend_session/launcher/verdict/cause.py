@@ -3,6 +3,8 @@
 A rank's record and the ends of its logs say what failed, and `Failure.precedence` how well that
 explains the rest: a secondary failure is no cause where there is a primary one
 (guides/facts/failures.md#classes). An end without any code of the vendor is a failure of its own.
+
+Where a signal to the launcher is the cause, ranks may have failed besides while they were stopped.
 """
 
 import errno
@@ -10,7 +12,7 @@ import math
 import re
 import signal
 from dataclasses import replace
-from typing import Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ascend_session.failures.failure import Failure
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
@@ -24,9 +26,11 @@ from ascend_session.launcher.verdict.descriptions import (
     describe_failure,
     describe_guardian,
     describe_interrupt,
+    describe_killed,
     describe_left,
     describe_repeated,
     describe_stopped,
+    is_exit_code,
 )
 from ascend_session.launcher.verdict.evidence import (
     find_failure,
@@ -39,7 +43,7 @@ from ascend_session.launcher.verdict.evidence import (
     read_record_text,
     read_texts,
 )
-from ascend_session.launcher.verdict.places import describe_place
+from ascend_session.launcher.verdict.failure_place import describe_place
 from ascend_session.launcher.verdict.suspect import Suspect, find_first_not_finite, find_suspect
 
 # Exit codes of a launch: as timeout(1), and if its ranks ended with 0.
@@ -78,6 +82,51 @@ def find_first_failed(plan: Plan, attempt: Attempt) -> Optional[int]:
         return None
     first, failure = case.find_clearest()
     return first.rank if failure is None or failure.is_own else None
+
+
+def find_stop_failures(plan: Plan, attempt: Attempt) -> Dict[int, str]:
+    """Find the ranks that failed while a signal to the launcher or the guardian stopped them.
+
+    A rank may exit with any code that its program chooses, and may fail because others have exited
+    before it: neither is a failure.
+
+    Returns:
+        What went wrong, as a sentence, for each such rank.
+    """
+    cause = attempt.cause
+    if cause is None or cause.rank is not None or attempt.stall or attempt.guardian_died:
+        return {}
+    failures = {}
+    for rank in attempt.ranks:
+        if rank.outcome != Outcome.STOPPED:
+            continue
+        ended = math.inf if rank.ended is None else rank.ended
+        was_killed = attempt.killed is not None and ended >= attempt.killed
+        if was_killed and rank.status == -signal.SIGKILL:
+            if not attempt.is_kill_asked:
+                failures[rank.rank] = describe_killed(rank, plan.config.grace)
+        elif _has_failed_while_stopping(rank, attempt.signal or signal.SIGTERM):
+            failures[rank.rank] = describe_end(rank)
+    return failures
+
+
+def _has_failed_while_stopping(rank: LaunchRank, number: int) -> bool:
+    """Tell whether a rank has failed after this signal, and not because others had exited."""
+    error, status = rank.error, rank.status or 0
+    if error is None:
+        numbers = (number, signal.SIGTERM)
+        expected = {0, *(-each for each in numbers), *(128 + each for each in numbers)}
+        if number == signal.SIGINT:
+            expected.add(1)  # Python 3.7 after a KeyboardInterrupt
+        return status not in expected
+    if error.is_termination or error.type == "KeyboardInterrupt" or error.failed_rank is not None:
+        return False
+    if error.type == "SystemExit":
+        return not is_exit_code(error.message)
+    if JOB_CANNOT_GO_ON in error.message:
+        return False
+    failure = find_failure(read_record_text(rank))
+    return failure is None or failure.is_own
 
 
 def _explain(case: "_Case") -> Iterator[Optional[Cause]]:

@@ -14,7 +14,7 @@ from ascend_session.launcher.job.events import BackgroundEnded, NotStarted, Repe
 from ascend_session.launcher.job.signals import find_signal_name, signal_name
 from ascend_session.launcher.plan.rank import LaunchRank, Outcome
 from ascend_session.launcher.verdict.evidence import had_witness, read_last_lines
-from ascend_session.launcher.verdict.places import (
+from ascend_session.launcher.verdict.failure_place import (
     describe_crash_in_short,
     describe_operator,
     find_reason,
@@ -24,6 +24,7 @@ from ascend_session.text import (
     format_ranges,
     format_rank_ids,
     join_words,
+    label_ranks,
     shorten,
 )
 
@@ -162,8 +163,7 @@ def describe_left(ranks: Sequence[int]) -> str:
     """Add the ranks that had ended in order before others failed; empty if there are none."""
     if not ranks:
         return ""
-    noun = "Rank" if len(ranks) == 1 else "Ranks"
-    return f" {noun} {format_ranges(ranks)} had exited with code 0 before that."
+    return f" {label_ranks(ranks).capitalize()} had exited with code 0 before that."
 
 
 def describe_interrupt(number: int) -> str:
@@ -218,8 +218,8 @@ def describe_lost(
     else:
         how = f"exited without an exception, as after a signal{describe_crash_in_short(stacks)}"
     how = how if how.endswith((".", "!", "?")) else f"{how}."
-    noun = "other was rank" if len(others) == 1 else "others were ranks"
-    more = f" The {noun} {format_ranges(others)}." if others else ""
+    were = "other was" if len(others) == 1 else "others were"
+    more = f" The {were} {label_ranks(others)}." if others else ""
     have_joined = all(process.joined for process in ended)
     which = "processes that joined the job" if have_joined else "ranks that were started"
     file = _name_output(first.output)
@@ -241,10 +241,10 @@ def _describe_last_line(output: Sequence[str]) -> str:
 
 def describe_unstarted(rank: LaunchRank, absent: Sequence[int], size: str) -> str:
     """Report ranks that a script, which has started others of their job, has not started."""
-    are = "rank {} was" if len(absent) == 1 else "ranks {} were"
+    were = "was" if len(absent) == 1 else "were"
     return (
         f"Rank {rank.rank} is a script for {size} ranks that exited with code 0, but "
-        f"{are.format(format_ranges(absent))} not started, or exited at once: no program reported "
+        f"{label_ranks(absent)} {were} not started, or exited at once: no program reported "
         "to be one of them."
     )
 

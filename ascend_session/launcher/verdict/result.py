@@ -173,37 +173,46 @@ def judge(plan: Plan, attempt: Attempt) -> None:
     """
     judge_ranks(attempt)
     has_failed = any(rank.outcome != Outcome.SUCCEEDED for rank in attempt.ranks)
-    # Then the job still waited for what its ranks had left.
-    was_stopped = attempt.stopped is not None and not has_failed
-    left = attempt.background_failure
-    may_be_unrecorded = bool(attempt.script_ranks) or (
-        plan.size > 1 and plan.config.program is not None
-    )
-    has_ranks_below = not has_failed and _have_started_ranks(plan, attempt)
-    if not (has_failed or was_stopped or left or may_be_unrecorded or has_ranks_below):
+    background = attempt.background_failure
+    if background is not None and not _is_by_signal(background.status, attempt):
+        from ascend_session.launcher.verdict.script_ranks import blame_background
+
+        attempt.cause = blame_background(background)
+    elif has_failed and background is None:
+        _judge_failure(plan, attempt)
+    elif has_failed or background is not None or attempt.stopped is not None:
+        # Ranks may have ended in order before: the job still waited for what they had left.
+        from ascend_session.launcher.verdict.cause import find_cause
+
+        attempt.cause = find_cause(plan, attempt)
+    else:
+        _look_below(plan, attempt)
+
+
+def _judge_failure(plan: Plan, attempt: Attempt) -> None:
+    """Find the cause of a failed attempt, and what else went wrong below ranks and in a stop."""
+    from ascend_session.launcher.verdict.cause import find_cause, find_stop_failures
+    from ascend_session.launcher.verdict.script_ranks import find_lost
+
+    attempt.lost = tuple(each.said for each in find_lost(attempt))
+    attempt.cause = find_cause(plan, attempt)
+    for number in attempt.cause.left:
+        attempt.of(number).outcome = Outcome.LEFT
+    for number, sentence in find_stop_failures(plan, attempt).items():
+        attempt.of(number).stop_failure = sentence
+
+
+def _look_below(plan: Plan, attempt: Attempt) -> None:
+    """Find out what exit codes of 0 hide: ranks of a script, and ranks that left no record."""
+    may_be_unrecorded = plan.size > 1 and plan.config.program is not None
+    if not (attempt.script_ranks or may_be_unrecorded or _have_started_ranks(plan, attempt)):
         return
     from ascend_session.launcher.verdict import script_ranks
-    from ascend_session.launcher.verdict.cause import find_cause
-    from ascend_session.launcher.verdict.stop_failures import find_stop_failures
 
-    if left is not None and not _is_by_signal(left.status, attempt):
-        attempt.cause = script_ranks.blame_background(left)
-    elif left is not None or was_stopped:
-        attempt.cause = find_cause(plan, attempt)
-    elif has_failed or has_ranks_below:
-        lost = script_ranks.find_lost(attempt)
-        if has_failed:
-            attempt.cause = find_cause(plan, attempt)
-            for number in attempt.cause.left:
-                attempt.of(number).outcome = Outcome.LEFT
-            for number, sentence in find_stop_failures(plan, attempt).items():
-                attempt.of(number).stop_failure = sentence
-        elif lost:
-            attempt.cause = lost.pop(0)
-        else:
-            attempt.cause = script_ranks.find_missing(plan, attempt)
-        attempt.lost = tuple(each.said for each in lost)
-    if attempt.cause is None and may_be_unrecorded:
+    lost = script_ranks.find_lost(attempt)
+    attempt.cause = lost.pop(0) if lost else script_ranks.find_missing(plan, attempt)
+    attempt.lost = tuple(each.said for each in lost)
+    if attempt.cause is None and (attempt.script_ranks or may_be_unrecorded):
         attempt.lost = tuple(script_ranks.find_unrecorded(plan, attempt))
 
 
@@ -240,7 +249,7 @@ def judge_ranks(attempt: Attempt) -> None:
 
 def _have_started_ranks(plan: Plan, attempt: Attempt) -> bool:
     """Tell whether there were ranks below the ranks, or should have been; a script may hide it."""
-    if attempt.script_ranks or any(
+    if any(
         process.pid != rank.pid
         for rank in attempt.ranks
         for process in attempt.reports.list_processes(rank.rank)

@@ -12,7 +12,7 @@ from ascend_session.launcher.job.attempt import Attempt, Cause
 from ascend_session.launcher.job.signals import signal_name
 from ascend_session.launcher.plan.rank import LaunchRank, Outcome
 from ascend_session.launcher.verdict.training import describe_pace
-from ascend_session.text import format_duration, format_ranges, label_first
+from ascend_session.text import format_duration, label_first, label_ranks
 
 _CODES = {"bold": "\x1b[1m", "dim": "\x1b[2m", "red": "\x1b[31m", "yellow": "\x1b[33m"}
 _WIDEST_LABEL = 12  # a longer one pushes on its own line only
@@ -163,8 +163,7 @@ def _list_stop_failures(ranks: Sequence[LaunchRank]) -> List[Tuple[str, str]]:
             groups.setdefault(text, []).append(rank)
     items = []
     for text, alike in groups.items():
-        numbers = format_ranges([rank.rank for rank in alike], ",")
-        items.append(f"rank{'' if len(alike) == 1 else 's'} {numbers}: {text}")
+        items.append(f"{label_ranks([rank.rank for rank in alike], ',')}: {text}")
         items += [rank.stderr for rank in alike[:1] if rank.stderr]
     return label_first("When stopped", items)
 
@@ -200,7 +199,7 @@ def _list_others(cause: Optional[Cause], ranks: Sequence[LaunchRank]) -> Iterato
         yield from label_first(
             label,
             (
-                f"rank{'' if len(numbers) == 1 else 's'} {format_ranges(numbers, ',')}{end}"
+                f"{label_ranks(numbers, ',')}{end}"
                 for (ended, end), numbers in groups.items()
                 if ended == outcome
             ),

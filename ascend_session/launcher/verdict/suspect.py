@@ -17,7 +17,7 @@ from ascend_session.failures.record import ErrorRecord
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.launcher.job.reports import NotFinite
 from ascend_session.launcher.plan.plan import Plan
-from ascend_session.text import blank_unprintable, format_ranges, shorten
+from ascend_session.text import blank_unprintable, label_ranks, shorten
 
 _LONGEST = 400  # characters of what is quoted, or stands behind a location
 _NAMED = "ranks? [0-9]{1,7}(?:(?:, | and | to )(?:rank )?[0-9]{1,7})*"
@@ -128,7 +128,7 @@ def find_first_not_finite(
     own = sorted(rank for rank, report in first.items() if report.is_own)
     variable = first[own[0] if own else min(first)].variable
     since = f"in step {step} since the start"
-    whose = f"rank{'' if len(own) == 1 else 's'} {format_ranges(own, ',')}"
+    whose = label_ranks(own, ",")
     what, sums = "The first numbers of a reduction that were", "The sum of the ranks' numbers"
     if variable:
         what = f"The first gradient of {variable!r} that was"

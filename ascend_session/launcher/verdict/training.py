@@ -13,7 +13,7 @@ from ascend_session.launcher.job.attempt import Attempt, Cause, Pace
 from ascend_session.launcher.job.reports import RankPace
 from ascend_session.launcher.plan.plan import Plan
 from ascend_session.spelling import Message, option
-from ascend_session.text import format_count, format_ranges
+from ascend_session.text import format_count, label_ranks
 
 _DIFFERENT_MODELS_CODE = 1  # the exit code of the launch
 
@@ -127,8 +127,7 @@ def describe_pace(pace: Pace) -> str:
     first = "" if pace.first_step_s is None else f"first step {pace.first_step_s:.3g} s, then "
     text = f"{first}{format_rate(pace.steps_per_s)} steps/s"
     if pace.samples_per_s is not None:
-        noun = "rank" if len(pace.sample_ranks) == 1 else "ranks"
-        whose = "" if pace.has_all_samples else f" of {noun} {format_ranges(pace.sample_ranks)}"
+        whose = "" if pace.has_all_samples else f" of {label_ranks(pace.sample_ranks)}"
         text += f" and {format_rate(pace.samples_per_s)} samples/s{whose}"
     text += f" over {format_count(pace.steps, 'step')}"
     return text if pace.slow_rank is None else f"{text}; rank {pace.slow_rank} is slow"
