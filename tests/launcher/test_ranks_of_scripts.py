@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, List
+from typing import Any, List, Tuple
 
 import pytest
 
@@ -14,6 +14,7 @@ from ascend_session.launcher.job.children import list_children
 from ascend_session.launcher.job.descendants import DescendantWatch
 from ascend_session.launcher.job.reports import Reports
 from ascend_session.launcher.job.start import GuardedRank
+from ascend_session.launcher.job.timers import Timers
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PATIENCE = 240.0
@@ -251,9 +252,9 @@ def test_the_code_of_a_script_that_says_that_it_failed_counts(tmp_path: Path) ->
     assert f"1 {_HEAD}: rank 1 raised ValueError: boom. {output}" in result.notes
 
 
-def _watch(size: int) -> DescendantWatch:
-    rank = GuardedRank(0, [], b"", {}, None, False, b"", b"")
-    return DescendantWatch({0: rank}, size, lambda pid, text: None)
+def _watch(size: int) -> Tuple[DescendantWatch, Timers]:
+    rank, timers = GuardedRank(0, [], b"", {}, None, False, b"", b""), Timers()
+    return DescendantWatch({0: rank}, size, lambda pid, text: None, timers), timers
 
 
 @pytest.mark.parametrize(("size", "most_s"), [(1, 2), (8, 5)])
@@ -261,20 +262,20 @@ def test_looks_become_rare_but_ranks_do_not_import_tensorflow_between_two(
     size: int, most_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     began = time.monotonic()
-    watch, alive = _watch(size), dict.fromkeys(list_children(os.getpid()), 0)
+    (watch, timers), alive = _watch(size), dict.fromkeys(list_children(os.getpid()), 0)
     alive[os.getpid()] = 0
     watch.look(alive, Reports())
-    assert watch.due - began < 1
+    assert timers.next_s() < 1
     monkeypatch.setattr("time.monotonic", lambda: began + 3600)
     watch.look(alive, Reports())
-    assert 1 <= watch.due - time.monotonic() <= most_s
+    assert 1 <= timers.next_s() <= most_s
 
 
 def test_looks_are_frequent_again_once_a_script_has_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     began = time.monotonic()
-    watch = _watch(1)
+    watch, timers = _watch(1)
     monkeypatch.setattr("time.monotonic", lambda: began + 3600)
     watch.look({}, Reports())
-    assert watch.due - time.monotonic() < 1
+    assert timers.next_s() < 1

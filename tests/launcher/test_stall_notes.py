@@ -295,19 +295,18 @@ def test_of_two_processes_with_the_number_of_a_rank_the_one_that_has_joined_coun
     helper.write_text(
         f"{begin}\njoin = lambda: member.join(rank)\nwait = wait_for_the_test\n"
         'def touch(name): open(os.environ["HELD"] + name, "w").close()\n'
-        'def wait_for(name): wait_until(lambda: os.path.exists(os.environ["HELD"] + name))\n'
     )
     for name, code in (("first", first), ("second", second)):
-        before = "" if name == "first" else "wait_for('first')\n"
         steps = code.replace("; ", "\n").replace("wait()", f"touch('{name}')\nwait()")
-        (jobs._folder / f"{name}.py").write_text(f"from helper import *\n{before}{steps}\n")
+        (jobs._folder / f"{name}.py").write_text(f"from helper import *\n{steps}\n")
     script = jobs._folder / "train_2p.sh"
     script.write_text(
         "export RANK_SIZE=2\n"
-        f"for file in first second; do RANK_ID=1 {sys.executable} $file.py & done\n"
-        f"RANK_ID=0 {sys.executable} train.py & wait\n"
+        "for file in first second; do\n"  # one after the other
+        f"    RANK_ID=1 {sys.executable} $file.py & until [ -e $HELD$file ]; do sleep 0.1; done\n"
+        f"done; RANK_ID=0 {sys.executable} train.py & wait\n"
     )
-    code = "from helper import *\njoin()\nwait_for('second')\nwait_in(ranks=range(2))\n"
+    code = "from helper import *\njoin()\nwait_in(ranks=range(2))\n"
     (note,) = jobs.notes(code, ranks=1, program="bash", args=[str(script)])
     counts = "first.py" if "starts last" in how else "second.py"
     assert re.match(rf"rank 1 is at {counts}:\d+ \(<module>\); rank 0 has waited ", note), note

@@ -13,6 +13,7 @@ from ascend_session.launcher.job.background import BackgroundWatch, Training
 from ascend_session.launcher.job.children import SeenProcess
 from ascend_session.launcher.job.script_ranks import Absence, RepeatWatch, ScriptWatch
 from ascend_session.launcher.job.start import GuardedRank
+from ascend_session.launcher.job.timers import Timers
 
 if TYPE_CHECKING:
     from ascend_session.launcher.job.reports import Reports
@@ -32,9 +33,9 @@ class DescendantWatch:
         ranks: The ranks of the launch, by their numbers.
         size: The number of ranks of the job if they may be scripts that start ranks, or else 0.
         tell_absent: Tells a process that waits for a rank why that one never joins.
+        timers: Those of the loop; "look" is set for the next look.
 
     Attributes:
-        due: When to look again, as `time.monotonic` counts; infinite for no more.
         has_noted_ranks: Whether it was noted that ranks of a script outlive the script.
         is_awaiting: Whether they do.
         background: Looks at what the ranks have left.
@@ -45,8 +46,10 @@ class DescendantWatch:
         ranks: Mapping[int, GuardedRank],
         size: int,
         tell_absent: Callable[[int, str], None],
+        timers: Timers,
     ) -> None:
-        self.due = self._began = time.monotonic()
+        self._began = time.monotonic()
+        self._timers = timers
         self.has_noted_ranks = self.is_awaiting = False
         self.background = BackgroundWatch({rank.folder: rank.rank for rank in ranks.values()})
         self._ranks = ranks
@@ -63,7 +66,7 @@ class DescendantWatch:
 
     def note_exit(self, pid: int, status: int, alive: Mapping[int, Any]) -> Optional[Training]:
         """Note that a child has exited; return it if it was a training whose status counts."""
-        self.due = max(time.monotonic(), self._earliest if alive else 0.0)
+        self._timers.set("look", max(0.0, self._earliest - time.monotonic()) if alive else 0.0)
         return self.background.remove(pid, status)
 
     def look(
@@ -107,7 +110,7 @@ class DescendantWatch:
         is_soon = bool(reports.joining or (adopted and not is_stopping))
         pause_s = math.inf if is_stopping else self._choose_pause(now - self._began, bool(alive))
         pause_s = min(pause_s, _REGULARLY_S) if is_soon else pause_s
-        self.due = now + max(pause_s, taken_s / _LARGEST_SHARE)
+        self._timers.set("look", max(pause_s, taken_s / _LARGEST_SHARE))
         return messages
 
     def _choose_pause(self, age_s: float, is_running: bool) -> float:

@@ -16,8 +16,10 @@ happens, and that a launcher which is killed leaves behind to end the job. It
 
 The first rank waits for this process, so what only some jobs need is imported where they need it.
 
-The first message from the launcher (`messages`) is the job, which `guardian_process` makes. Then it
-may send
+What is to be done later has a timer (`timers`), and each turn of the loop does what is due.
+
+The first message from the launcher (`messages`) is the job, which `job_message` makes. Then it may
+send
 
 * ``("stop", signal, is_from_outside)``: ask everyone to exit (`stopping`), and kill them after the
   job's grace; whether the launcher got SIGTERM itself;
@@ -76,8 +78,9 @@ class GuardedJob:
         channel: The way to the launcher.
         job: ``listener``, the descriptor for `reports.ReportReceiver`; ``ranks``, each with the
             values of a `GuardedRank`; ``has_pipes``, whether their log files are written through
-            pipes; ``stall``, what `stall.WatchedJob` has besides; ``grace``; ``size``, the number
-            of ranks of the job on all nodes, if they may be scripts that start ranks, or else 0.
+            pipes; ``stall``, what `activity.WatchedJob` has besides; ``grace``; ``size``, the
+            number of ranks of the job on all nodes, if they may be scripts that start ranks, or
+            else 0.
     """
 
     def __init__(self, channel: MessageChannel, job: Dict[str, Any]) -> None:
@@ -389,7 +392,7 @@ class GuardedJob:
         if self._below is None:
             from ascend_session.launcher.job.descendants import DescendantWatch
 
-            self._below = DescendantWatch(self._ranks, self._size, self._tell_absent)
+            self._below = DescendantWatch(self._ranks, self._size, self._tell_absent, self._timers)
         return self._below
 
     def _tell_absent(self, pid: int, text: str) -> None:
@@ -404,7 +407,6 @@ class GuardedJob:
             self._channel.send((*message, time.time()))
             if message[0] == "repeated":
                 self._stop(signal.SIGTERM, "repeated")
-        self._timers.set("look", watch.due - time.monotonic())
 
     def _note_exit(self, pid: int, status: int) -> None:
         """Note the exit of a child, perhaps of a training in the background."""
@@ -415,7 +417,6 @@ class GuardedJob:
             return
         watch = self._watch_below()
         training = watch.note_exit(pid, status, self._alive)
-        self._timers.set("look", watch.due - time.monotonic())
         if training is not None:
             self._note_status(status)
             event = (training.rank, pid, training.command, training.output, status, time.time())
@@ -508,7 +509,7 @@ class GuardedJob:
         is_terminated = number == signal.SIGTERM and why in ("asked", "told")
         waits_s = [_UNTIL_ALL_S[who] for who in tuple(self._terminated)] if is_terminated else []
         self._timers.cancel("failure")
-        sequence = StopSequence(number, self._folders, self._announce_stop, self._grace)
+        sequence = StopSequence(number, self._folders, self._announce_stop)
         self._stopping = JobStop(self._channel.send, self._signal_all, self._timers)
         self._stopping.ask(sequence, set(self._alive), min(waits_s, default=0.0), self._grace)
 

@@ -51,10 +51,6 @@ class StopSequence:
         number: The signal for the ranks, SIGTERM or SIGINT; all others get SIGTERM.
         folders: The pid and the folder of each rank that was ever started.
         announce: Tells a process, and those that have the rank's folder, that the signal comes.
-        grace_s: Seconds until SIGKILL.
-
-    Attributes:
-        late: When everyone gets the signal who has not had it, by `time.monotonic`.
     """
 
     def __init__(
@@ -62,9 +58,7 @@ class StopSequence:
         number: int,
         folders: Mapping[int, str],
         announce: Callable[[int, str], None],
-        grace_s: float,
     ) -> None:
-        self.late = time.monotonic() + max(grace_s - _LATE_S, grace_s / 2)
         self._number = number
         self._folders = folders
         self._announce = announce
@@ -85,14 +79,15 @@ class StopSequence:
         for pid in alive:
             self._ask(pid, self._number)
 
+    def ask_rest(self, processes: List[Any]) -> None:
+        """Ask those of the living processes below this one that have not got the signal."""
+        self._is_for_all = False
+        for process in processes:
+            if process.pid not in self._sent:
+                self._ask(process.pid, signal.SIGTERM)
+
     def ask_next(self, processes: List[Any]) -> None:
         """Ask those of the living processes below this one whose turn it is."""
-        if time.monotonic() >= self.late:
-            for process in processes:
-                if process.pid not in self._sent:
-                    self._is_for_all = False
-                    self._ask(process.pid, signal.SIGTERM)
-            return
         batch = self._find_next(processes)
         while batch:
             for process in batch:
@@ -159,6 +154,7 @@ class JobStop:
         self._sequence: Optional[StopSequence] = None
         self._groups: Collection[int] = ()  # of the ranks that lived when they were asked
         self._has_swept = False  # when no rank lived any more
+        self._is_late = False
         self._between_kills_s = _BETWEEN_KILLS_S
 
     def ask(
@@ -175,7 +171,7 @@ class JobStop:
         self._sequence, self._groups = sequence, groups
         # Before "late", however short the grace is, or they would get two signals.
         self._timers.set("ask", min(wait_s, grace_s / 4))
-        self._timers.set("late", sequence.late - time.monotonic())
+        self._timers.set("late", max(grace_s - _LATE_S, grace_s / 2))
         self._timers.set("kill", grace_s)
 
     def kill_now(self) -> None:
@@ -207,6 +203,7 @@ class JobStop:
             self._sequence.ask_ranks(list(alive), is_for_all)
             timers.set("sweep", _BEFORE_SWEEP_S)
         if timers.take("late"):
+            self._is_late = True
             timers.set("sweep")
         if not alive and not self._has_swept and "sweep" not in timers:
             timers.set("sweep", _BEFORE_SWEEP_S)
@@ -223,7 +220,9 @@ class JobStop:
             left = [each for each in processes if find_group(each.pid) not in self._groups]
             if left:
                 self._send(("left_behind", tuple(describe_processes(left)), time.time()))
-        if self._sequence is not None:
+        if self._sequence is not None and self._is_late:
+            self._sequence.ask_rest(processes)
+        elif self._sequence is not None:
             self._sequence.ask_next(processes)
         if processes:
             self._timers.set("sweep", _BETWEEN_SWEEPS_S)
