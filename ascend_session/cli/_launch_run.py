@@ -37,7 +37,7 @@ from ascend_session.launcher.job.signals import (
     drop_signals_for_ranks,
     signal_name,
 )
-from ascend_session.launcher.plan.devices import not_bound
+from ascend_session.launcher.plan.cpus import not_bound
 from ascend_session.launcher.plan.preflight import checked_plan
 from ascend_session.launcher.show.following import Latest, Output
 from ascend_session.launcher.show.screen import Notices, Screen, can_redraw

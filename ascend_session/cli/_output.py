@@ -4,7 +4,6 @@ Findings look the same in every command: severity, place, message, and a hint be
 options as Python does; here they are spelt as they are typed (``--rank-table``).
 """
 
-import ast
 import contextlib
 import io
 import json
@@ -66,6 +65,8 @@ def _spell_as_typed(name: str, written: Optional[str]) -> str:
         return flag
     if written in ("True", "False"):
         return flag if written == "True" else flag.replace("--", "--no-", 1)
+    import ast  # few messages need it
+
     try:
         word = str(ast.literal_eval(written))
     except (SyntaxError, ValueError):  # of an object, which only Python can give

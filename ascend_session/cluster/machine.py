@@ -54,7 +54,7 @@ def check_first_host(host: str, source: str, environ: Mapping[str, str]) -> None
     if not host or is_in_pod(environ):
         return
     addresses = _resolve(host) or _resolve(_ask_slurm(host))
-    if addresses and not any(map(_is_local_address, addresses)):
+    if addresses and all(map(find_address_fault, addresses)):
         raise JobError(
             f"Rank 0 of this job is on {host} ({source}), but this machine is "
             f"{socket.gethostname()}; all ranks of a job on the stub run on one machine.",
@@ -70,15 +70,15 @@ def _resolve(host: Optional[str]) -> List[str]:
         return []
 
 
-def _is_local_address(address: str) -> bool:
-    """Return whether an IP address is one of this machine."""
+def find_address_fault(address: str) -> str:
+    """Return why an IP address is none of this machine, in the system's words; empty if it is."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
             probe.bind((address, 0))
-        except OSError:
-            return False
-    return True
+        except OSError as error:
+            return error.strerror or str(error)
+    return ""
 
 
 def is_address(text: str) -> bool:

@@ -25,8 +25,8 @@ from ascend_session.launcher.job.events import Located, Reported
 from ascend_session.launcher.job.guardian_process import GuardianProcess
 from ascend_session.launcher.job.signals import Signals
 from ascend_session.launcher.plan.config import LaunchConfig
+from ascend_session.launcher.plan.cpus import not_bound
 from ascend_session.launcher.plan.decided import make_absolute
-from ascend_session.launcher.plan.devices import not_bound
 from ascend_session.launcher.plan.plan import Plan, plan_job
 from ascend_session.launcher.plan.preflight import checked_plan
 from ascend_session.launcher.show.following import Output

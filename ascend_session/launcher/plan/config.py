@@ -14,9 +14,7 @@ from ascend_session.rank_folder import LAUNCHED, RANK_FOLDER
 from ascend_session.spelling import as_message, option
 from ascend_session.witness import RECORD_VARIABLE, SET_VARIABLE
 
-HIGHEST_PORT = 65520
-"""Largest port allowed for ``CM_CHIEF_PORT``."""
-
+_HIGHEST_PORT = 65520  # that CM_CHIEF_PORT may have
 _LONGEST_GIVEN_ID = 128 - 8  # a later attempt adds its number
 
 CHIEF_FAMILY = (
@@ -227,7 +225,7 @@ _VALUES: Tuple[Tuple[Tuple[str, ...], Callable[[Any], bool], str], ...] = (
     (("bind",), ("auto", "even", "none").__contains__, "'auto', 'even' or 'none'"),
     (("backend", "show"), _is_text, _TEXT),
     (("processes",), _is_whole(1, _MOST), f"a number of processes, 1 to {_MOST}"),
-    (("chief_port",), _is_whole(1, HIGHEST_PORT), f"a port, 1 to {HIGHEST_PORT}"),
+    (("chief_port",), _is_whole(1, _HIGHEST_PORT), f"a port, 1 to {_HIGHEST_PORT}"),
     (("nnodes",), _is_whole(1, _MOST), f"a number of nodes, 1 to {_MOST}"),
     (("node_rank",), _is_whole(0), "the number of a node, 0 or more"),
     (("attach",), _is_whole(0), "the number of a rank, 0 or more"),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import (
     TYPE_CHECKING,
     Callable,
+    Iterable,
     List,
     Mapping,
     NamedTuple,
@@ -129,9 +130,9 @@ def decide_nodes(request: Request, backend: Type[Backend]) -> Decided[Nodes]:
             server = table.nodes[table.own]
             own = SourcedNumber(table.own, f"{server.evidence or server.name}, server")
         sources.append(_Source(name, servers, own))
-    count = _agree([(source.nodes, source.name) for source in sources])
+    count = _agree((source.nodes, source.name) for source in sources)
     problems = [] if node_rank is None else _check_node_rank(node_rank, count)
-    rank = node_rank if problems else _agree([(each.rank, each.name) for each in sources])
+    rank = node_rank if problems else _agree((source.rank, source.name) for source in sources)
     if not problems and (count is None or count.value == 1):
         return Nodes(table=table), _note_single_node(claim, environ)
     if count is None:
@@ -181,7 +182,7 @@ def decide_nodes(request: Request, backend: Type[Backend]) -> Decided[Nodes]:
     return Nodes(count.value, rank.value, job_id, why, table), notes
 
 
-def _agree(values: Sequence[Tuple[Optional[SourcedNumber], str]]) -> Optional[SourcedNumber]:
+def _agree(values: Iterable[Tuple[Optional[SourcedNumber], str]]) -> Optional[SourcedNumber]:
     """Return the number on which all sources that have one agree.
 
     Raises:
@@ -301,19 +302,14 @@ def _read_table(
     from ascend_session.cluster.rank_table.host import may_have_several_nodes, read_nodes
 
     is_mounted = path == find_mounted_table(environ)
-    is_sure = (
-        config.rank_table or is_mounted or _counts_if_inherited(environ, backend, has_several_nodes)
-    )
     try:
         nodes = read_nodes(path, environ)
     except JobError as error:
         is_for_hccl_only = bool(error.findings) and not errors_of(error.findings)
-        if not is_sure or (is_for_hccl_only and (has_several_nodes or not is_mounted)):
+        if is_for_hccl_only and (has_several_nodes or not is_mounted):
             return None
         if has_several_nodes or is_mounted or may_have_several_nodes(path):
             raise  # or half a job would be planned as a whole one
-        return None
-    if not is_sure:
         return None
     # On devices the preflight compares the table of one server with the options.
     is_of_job = not backend.needs_rank_table and (is_mounted or path == config.rank_table)
@@ -332,16 +328,9 @@ def _find_table(
     """
     if config.no_rank_table:
         return None
-    may_count = _counts_if_inherited(environ, backend, has_several_nodes)
-    inherited = environ.get("RANK_TABLE_FILE") if may_count else None
+    is_of_job = backend.needs_rank_table or has_several_nodes or is_in_pod(environ)
+    inherited = environ.get("RANK_TABLE_FILE") if is_of_job else None
     return config.rank_table or inherited or find_mounted_table(environ)
-
-
-def _counts_if_inherited(
-    environ: Mapping[str, str], backend: Type[Backend], has_several_nodes: bool
-) -> bool:
-    """Whether the table of ``RANK_TABLE_FILE`` is this job's, whatever is in it."""
-    return backend.needs_rank_table or has_several_nodes or is_in_pod(environ)
 
 
 _TELL_EVERY_S = 60.0

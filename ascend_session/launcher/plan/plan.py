@@ -28,7 +28,6 @@ from ascend_session.cluster.variables import check_stall_note
 from ascend_session.errors import AscendError, ConfigError
 from ascend_session.findings import ERROR, Finding
 from ascend_session.ids import PhysicalDeviceId
-from ascend_session.launcher.plan.command import decide_command, decide_working_directory
 from ascend_session.launcher.plan.config import LaunchConfig
 from ascend_session.launcher.plan.decided import (
     AssumedDevices,
@@ -42,7 +41,13 @@ from ascend_session.launcher.plan.devices import (
     list_physical,
     parse_spans,
 )
-from ascend_session.launcher.plan.local_ranks import JobFacts, check_task, decide_ranks
+from ascend_session.launcher.plan.local_ranks import (
+    JobFacts,
+    check_task,
+    decide_command,
+    decide_ranks,
+    decide_working_directory,
+)
 from ascend_session.launcher.plan.nodes import Nodes, await_table, decide_nodes
 from ascend_session.launcher.plan.rank import LaunchRank
 from ascend_session.launcher.plan.rendezvous import Rendezvous, decide_rendezvous

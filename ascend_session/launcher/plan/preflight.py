@@ -40,30 +40,30 @@ def planned_or_refused(
         PreflightError: If there are several reasons why there is no plan, with all of them.
         AscendError: If there is one, as `plan.plan_job` raises it.
     """
-    decisions = decide_job(config, environ, assumed=assumed)
-    plan = decisions.plan or _refuse_all(decisions)
+    draft = decide_job(config, environ, assumed=assumed)
+    plan = draft.plan or _refuse_all(draft)
     if assumed is None:
         return plan
-    findings = _check_table(decisions) if config.preflight else []
+    findings = _check_table(draft) if config.preflight else []
     if errors_of(findings):
         raise _refuse(findings)
     note = f"This plan is for another machine, with {assumed}; nothing was checked of this one."
     return plan._replace(notes=(note, *plan.notes, *map(_word_remark, remarks_of(findings))))
 
 
-def _refuse_all(decisions: JobDraft) -> NoReturn:
+def _refuse_all(draft: JobDraft) -> NoReturn:
     """Raise all that the decisions refuse, with what the host has against the job as well."""
     findings: List[Finding] = []
-    if decisions.request.config.preflight:
-        findings += _check_files(decisions)
-        if decisions.devices and decisions.holds_npus:
+    if draft.request.config.preflight:
+        findings += _check_files(draft)
+        if draft.devices and draft.holds_npus:
             from ascend_session.launcher.plan.preflight_npu import check_host
 
-            findings += check_host(decisions)
-    problems = {problem.message: problem for problem in decisions.problems}
+            findings += check_host(draft)
+    problems = {problem.message: problem for problem in draft.problems}
     findings = [finding for finding in findings if finding.message not in problems]
     if len(problems) == 1 and not errors_of(findings):
-        raise decisions.problems[0]
+        raise draft.problems[0]
     new = [problem for problem in problems.values() if not _is_covered(problem, findings)]
     of_call = [Finding(ERROR, problem.message, problem.hint, rule=_PLAN) for problem in new]
     raise _refuse([*of_call, *findings])
@@ -94,22 +94,21 @@ def checked_plan(
     """
     if config.attach is not None:
         _check_terminal()
-    decisions = decide_job(config, environ, on_wait=say or _log)
-    plan = decisions.plan or _refuse_all(decisions)
-    findings = _check_files(decisions) if config.preflight else []
-    if decisions.holds_npus:
+    draft = decide_job(config, environ, on_wait=say or _log)
+    plan = draft.plan or _refuse_all(draft)
+    findings = _check_files(draft) if config.preflight else []
+    if draft.holds_npus:
         from ascend_session.launcher.plan.preflight_npu import check_and_wait
 
-        findings = check_and_wait(decisions, findings, say)
+        findings = check_and_wait(draft, findings, say)
     if errors_of(findings):
         raise _refuse(findings)
     notes = [*plan.notes, *map(_word_remark, remarks_of(findings))]
-    variables = decisions.variables
-    is_checked = config.preflight and not decisions.holds_npus
-    if is_checked and any(name.startswith("HCCL_") for name in variables):
+    is_checked = config.preflight and not draft.holds_npus
+    if is_checked and any(name.startswith("HCCL_") for name in draft.variables):
         from ascend_session.config.hccl_variables import check_hccl_variables
 
-        unused = check_hccl_variables(variables, is_used=False)
+        unused = check_hccl_variables(draft.variables, is_used=False)
         notes += [finding.message for finding in unused]
     return plan._replace(notes=tuple(dict.fromkeys(notes)))
 

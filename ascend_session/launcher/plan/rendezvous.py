@@ -5,7 +5,7 @@ Source: guides/facts/launch.md#jobs-without-a-rank-table, guides/facts/launch.md
 
 import os
 import socket
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Type
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type
 
 from ascend_session.backends.base import Backend
 from ascend_session.cluster.kubernetes import find_mounted_table
@@ -152,23 +152,22 @@ def _find_chief(request: Request, devices: Sequence[RankDevice]) -> Decided[Rend
             f"{able[1]} find each other without a rank table.",
             hint=f"Give {option('rank_table')}.",
         )
-    address = config.chief_ip or own_address()
-    port = config.chief_port
     if request.assumed is not None:
-        address, port = config.chief_ip or _ELSEWHERE[0], port or _CANDIDATES[0]
+        address = config.chief_ip or _ELSEWHERE[0]
+        port = config.chief_port or _CANDIDATES[0]
         if not (config.chief_ip and config.chief_port):
             notes.append(
                 f"The chief at {address}:{port} is an example: a launch on that machine takes its "
                 "own address and a free port."
             )
-    elif port is not None:
-        check_port(address, port, request.job_environ)
     else:
-        port = free_port(address, request.job_environ)
-        notes.append(
-            f"Port {port} on {address} was free when this plan was made; another process can "
-            "take it before rank 0 does."
-        )
+        address = config.chief_ip or _own_address()
+        port = _find_port(address, config.chief_port, request.job_environ)
+        if config.chief_port is None:
+            notes.append(
+                f"Port {port} on {address} was free when this plan was made; another process can "
+                "take it before rank 0 does."
+            )
     chief = {
         "CM_CHIEF_IP": address,
         "CM_CHIEF_PORT": str(port),
@@ -187,7 +186,7 @@ _TRIES = 200
 _ELSEWHERE = ("192.0.2.1", 9)
 
 
-def own_address() -> str:
+def _own_address() -> str:
     """Find the IPv4 address of the interface that leads out of this server, else loopback."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
@@ -197,74 +196,64 @@ def own_address() -> str:
         return str(probe.getsockname()[0])
 
 
-def free_port(address: str, environ: Mapping[str, str]) -> int:
-    """Find a TCP port that nobody on this server has bound at the moment.
+def _find_port(address: str, given: Optional[int], environ: Mapping[str, str]) -> int:
+    """Find a TCP port for the chief, which nobody on this server has bound at the moment.
 
     It is not reserved: until the chief binds it, another process can take it.
 
     Args:
-        address: The chief's IPv4 or IPv6 address, one of this server's.
+        address: The chief's IPv4 or IPv6 address, which has to be one of this server's.
+        given: The port that the user gave; None for any.
         environ: The environment of the job, for ``HCCL_IF_BASE_PORT``.
 
     Raises:
-        JobError: If the address is none of this server's, or no port was free.
+        JobError: If the address is none of this server's, if the port that was given is bound or is
+            one that HCCL takes itself, or if no port was free.
     """
     import random
 
     from ascend_session.checks.network import list_hccl_ports
+    from ascend_session.cluster.machine import find_address_fault
 
-    taken_by_hccl: Set[int] = set(list_hccl_ports(environ))
-    # Not the process's own generator: a seeded one would give all launches the same ports.
-    for port in random.SystemRandom().sample(_CANDIDATES, _TRIES):
-        if port not in taken_by_hccl and _is_free(address, port):
-            return port
-    raise JobError(
-        f"Of {_TRIES} ports tried between {_CANDIDATES[0]} and {_CANDIDATES[-1]} on {address}, "
-        "none was free.",
-        hint=f"Give {option('chief_port')}.",
-    )
-
-
-def check_port(address: str, port: int, environ: Mapping[str, str]) -> None:
-    """Check a port that the user gave.
-
-    Raises:
-        JobError: If it is bound, or is one that HCCL takes itself, or the address is none of this
-            server's.
-    """
-    from ascend_session.checks.network import list_hccl_ports
-
-    if port in list_hccl_ports(environ):
+    taken_by_hccl = set(list_hccl_ports(environ))
+    fault = "" if given in taken_by_hccl else find_address_fault(address)
+    if fault:
+        raise JobError(
+            f"{option('chief_ip', address)} is not an address of this server ({fault}), where "
+            "all ranks of the job run.",
+            hint=f"Leave {option('chief_ip')} out, or give an address that `ip addr` shows.",
+        )
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    if given is None:
+        # Not the process's own generator: a seeded one would give all launches the same ports.
+        for port in random.SystemRandom().sample(_CANDIDATES, _TRIES):
+            if port not in taken_by_hccl and _is_free(family, port):
+                return port
+        raise JobError(
+            f"Of {_TRIES} ports tried between {_CANDIDATES[0]} and {_CANDIDATES[-1]} on {address}, "
+            "none was free.",
+            hint=f"Give {option('chief_port')}.",
+        )
+    if given in taken_by_hccl:
         why = "HCCL uses that port itself"
-    elif not _is_free(address, port, reuse=True):
+    elif not _is_free(family, given, reuse=True):
         why = "another process has bound it, or this user may not"
     else:
-        return
+        return given
     raise JobError(
-        f"{option('chief_port', port)} cannot be the port of the chief: {why}.",
+        f"{option('chief_port', given)} cannot be the port of the chief: {why}.",
         hint=f"Leave {option('chief_port')} out, and a free one is taken.",
     )
 
 
-def _is_free(address: str, port: int, reuse: bool = False) -> bool:
+def _is_free(family: int, port: int, reuse: bool = False) -> bool:
     """Tell whether the port can be bound on all addresses of the family.
 
     Args:
-        address: Decides the family, and has to be one of this server's.
+        family: ``socket.AF_INET`` or ``AF_INET6``.
         port: The port.
         reuse: Whether one on which an ended job's connections still linger counts as free.
     """
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        try:
-            probe.bind((address, 0))
-        except OSError as error:
-            raise JobError(
-                f"{option('chief_ip', address)} is not an address of this server "
-                f"({error.strerror}), where "
-                "all ranks of the job run.",
-                hint=f"Leave {option('chief_ip')} out, or give an address that `ip addr` shows.",
-            ) from error
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(reuse))
         if family == socket.AF_INET6:
