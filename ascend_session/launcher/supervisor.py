@@ -56,7 +56,7 @@ def supervise(
             them.
         on_event: Takes what happens, in this thread.
         unfinished: What the guardian completes and writes if this process is killed, see
-            `result.write_result_of_killed`; empty for nothing.
+            `saved.write_result_of_killed`; empty for nothing.
 
     Returns:
         What was noticed, which is not judged yet.

@@ -34,7 +34,7 @@ def describe_job(plan: Plan, address: str, unfinished: str) -> Dict[str, Any]:
     Args:
         plan: The attempt, whose ranks are to be started; their log files are there.
         address: Where ranks report.
-        unfinished: The result as it is now, for `result.write_result_of_killed`; empty for none.
+        unfinished: The result as it is now, for `saved.write_result_of_killed`; empty for none.
 
     Returns:
         What `loop.GuardedJob` takes.

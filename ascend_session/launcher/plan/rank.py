@@ -133,8 +133,3 @@ class LaunchRank:
         values = {name: getattr(self, name) for name in _OF_RESULT}
         values["error"] = None if self.error is None else self.error._asdict()
         return {**values, "exit_code": self.exit_code}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> LaunchRank:
-        """Read what `as_dict` gives, of a rank whose program has not raised an exception yet."""
-        return cls(**{name: values[name] for name in _OF_RESULT})
