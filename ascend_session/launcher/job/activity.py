@@ -14,7 +14,7 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 import psutil
 
-from ascend_session.launcher.job.children import read_process_file
+from ascend_session.launcher.job.children import list_children, read_process_file
 from ascend_session.launcher.job.start import GuardedRank
 from ascend_session.rank_folder import RANK_FOLDER
 from ascend_session.text import clean
@@ -221,10 +221,7 @@ def list_family(pid: int) -> Iterator[psutil.Process]:
                 yield from process.children(recursive=True)
                 return
             for thread in os.listdir(f"/proc/{pid}/task"):
-                path = f"/proc/{pid}/task/{thread}/children"
-                # One that has ended meanwhile does not hide the children of the others.
-                with contextlib.suppress(OSError), open(path, encoding="ascii") as file:
-                    pids += map(int, file.read().split())
+                pids += list_children(pid, thread)
 
 
 _COMMAND_WIDTH = 100  # characters of a command

@@ -34,12 +34,17 @@ def die_with_parent(number: int, parent: int) -> bool:
     return os.getppid() == parent
 
 
-def list_children(pid: int) -> List[int]:
+def list_children(pid: int, thread: str = "") -> List[int]:
     """List the processes that a process's main thread has started, or the process has adopted.
 
     Empty if it has ended, or the kernel does not list them.
+
+    Args:
+        pid: The process.
+        thread: Another thread of it, which counts in place of the main one.
     """
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children") as file:
+    path = f"/proc/{pid}/task/{thread or pid}/children"
+    with contextlib.suppress(OSError), open(path, encoding="ascii") as file:
         return [int(word) for word in file.read().split()]
     return []
 
@@ -84,17 +89,14 @@ class SeenProcess:
             self._children = [SeenProcess(pid) for pid in list_children(self.pid)]
         return self._children
 
-    def walk(self, is_last: "Callable[[SeenProcess], bool]") -> Iterator["SeenProcess"]:
-        """List the processes below this one, without those below what is a last one."""
-        return self._walk(is_last, 0)
-
-    def _walk(
-        self, is_last: "Callable[[SeenProcess], bool]", depth: int
+    def walk(
+        self, is_last: "Callable[[SeenProcess], bool]", depth: int = 0
     ) -> Iterator["SeenProcess"]:
+        """List the processes below this one, without those below what is a last one."""
         for child in self.children:
             yield child
             if depth < DEEPEST and not is_last(child):
-                yield from child._walk(is_last, depth + 1)
+                yield from child.walk(is_last, depth + 1)
 
     @property
     def environ(self) -> Dict[str, str]:
