@@ -1,4 +1,4 @@
-"""The guardian, the process of a job's loop, which the launcher starts by ``python -m``.
+"""The guardian, the process of a job's loop, which the launcher starts as a Python of its own.
 
 If the launcher is killed, it writes the result of the launch when the job is over.
 """
@@ -42,7 +42,3 @@ def main() -> None:
             reports = guarded.reports
             write_result_of_killed(job["unfinished"], guarded.folders, channel.sent, reports)
     os._exit(0)  # at once, for the launcher waits
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,7 @@
 """The processes below this one, and what binds this one to its parent."""
 
 import contextlib
+import functools
 import os
 from typing import Any, Callable, Collection, Dict, Iterator, List, Optional
 
@@ -13,10 +14,15 @@ DEEPEST = 20
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
 
 
-def _prctl(option: int, value: int) -> None:
+@functools.lru_cache(maxsize=None)
+def _load_library() -> Any:
     import ctypes  # not needed by the launcher
 
-    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+    return ctypes.CDLL(None)
+
+
+def _prctl(option: int, value: int) -> None:
+    _load_library().prctl(option, value, 0, 0, 0)
 
 
 def adopt_descendants() -> None:

@@ -16,7 +16,7 @@ from ascend_session.launcher.job.messages import MessageChannel
 from ascend_session.launcher.job.reports import open_address
 from ascend_session.launcher.plan.config import LaunchConfig
 
-_GUARDIAN = "ascend_session.launcher.guardian"
+_GUARDIAN = "from ascend_session.launcher.guardian import main; main()"  # sooner there than by -m
 _BESIDE_PACKAGE = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
 
 
@@ -40,7 +40,7 @@ class GuardianProcess:
     def __init__(self, config: LaunchConfig) -> None:
         self.is_over = False
         self._has_begun = False
-        command = [sys.executable, "-S", "-m", _GUARDIAN]
+        command = [sys.executable, "-S", "-c", _GUARDIAN]
         try:
             listener, self.address = open_address()
             with contextlib.ExitStack() as unless_started, listener:
