@@ -52,9 +52,9 @@ def test_a_port_that_somebody_has_is_passed_over(
 
 
 def test_hccls_own_ports_are_passed_over(hosted: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    hosted.environ["HCCL_IF_BASE_PORT"] = "30000"
     free = port_of(hosted)
     monkeypatch.setattr(random.SystemRandom, "sample", lambda *_: [16666, 30000, 30031, free])
-    hosted.environ["HCCL_IF_BASE_PORT"] = "30000"
     assert port_of(hosted) == free
 
 
