@@ -3,17 +3,19 @@
 import contextlib
 import io
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, List, Set
 
 import pytest
 
 from ascend_session import LaunchResult, launch
 from ascend_session.launcher.events import Event
-from ascend_session.launcher.job.events import Ended
+from ascend_session.launcher.job.events import Ended, Started
 from tests.launcher.supervised import PATIENCE, config
 
 _SAYS = "print('rank', rank)"
@@ -126,6 +128,62 @@ def test_a_result_prints_as_the_summary_of_the_command(tmp_path: Path) -> None:
     assert str(result).startswith("ascend-session: all 2 ranks succeeded in ")
     assert str(failed).startswith("ascend-session: the job failed. Rank 1 ")
     assert f"  All logs    {failed.attempts[0].folder}" in str(failed).splitlines()
+
+
+class _StopError(Exception):
+    pass
+
+
+class TestWhatOnEventRaises:
+    def test_is_not_held_up_by_a_fork_of_the_program(self, tmp_path: Path) -> None:
+        table = tmp_path / "table.json"
+        table.write_text('{"status": "initializing"}')
+        forks = []
+
+        def fork(event: Event) -> None:
+            forks.append(os.fork())
+            if not forks[0]:
+                time.sleep(PATIENCE)
+                os._exit(0)
+            raise _StopError
+
+        asked = {"rank_table": str(table), "nnodes": 2, "node_rank": 0, "wait_for_table": PATIENCE}
+        with pytest.raises(_StopError):
+            run(tmp_path, on_event=fork, **asked)
+        assert os.waitpid(forks[0], os.WNOHANG) == (0, 0)  # it still lives
+        os.kill(forks[0], signal.SIGKILL)
+        os.waitpid(forks[0], 0)
+
+    def test_leaves_a_file_alone_that_gets_the_number_of_a_closed_one(self, tmp_path: Path) -> None:
+        numbers: Set[int] = set()
+        files: List[int] = []
+        is_over = threading.Event()
+
+        def take_numbers() -> None:
+            while not is_over.is_set():
+                file = os.open(str(tmp_path / f"file_{len(files)}"), os.O_WRONLY | os.O_CREAT)
+                if file in numbers:
+                    files.append(file)
+                else:
+                    os.close(file)
+
+        taking = threading.Thread(target=take_numbers)
+
+        def stop(event: Event) -> None:
+            if isinstance(event, Started):
+                numbers.update(map(int, os.listdir("/proc/self/fd")))
+                taking.start()
+                raise _StopError
+
+        with pytest.raises(_StopError):
+            run(tmp_path, "time.sleep(1000)", stop)
+        is_over.set()
+        taking.join()
+        sizes = [os.fstat(file).st_size for file in files]
+        for file in files:
+            os.close(file)
+        assert sizes
+        assert not any(sizes)
 
 
 class TestTheLinkToTheNewestJob:

@@ -73,10 +73,13 @@ class GuardianProcess:
         return self
 
     def __exit__(self, kind: Optional[Type[BaseException]], *failure: object) -> None:
-        if kind is not None and self._has_begun:
+        if not self._has_begun:
+            self._process.kill()  # a fork of this process may keep the socket open
+        elif kind is not None:
             self.kill()
         # It ends its job when the socket is closed.
         self._socket.close()
+        self._channel.is_open = False  # its number may be another file's by the next end
         self._process.wait()
 
     def begin(self, job: Dict[str, Any]) -> None:
