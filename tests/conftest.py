@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, List, Set, Union
 import psutil
 import pytest
 
-from ascend_session.testing.environment import find_job_variables
+from ascend_session.testing.ranks import find_job_variables
 from hardware_tests.graph_mode import tensorflow_in_graph_mode
 from hardware_tests.running import stop_ignoring_signals
 from tests.running import Host

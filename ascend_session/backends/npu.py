@@ -17,8 +17,12 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 from ascend_session.backends._tensorflow import interrupt_afterwards, outermost, tf1
 from ascend_session.backends.base import FEATURES, Backend, HostDevices, Loop
 from ascend_session.backends.collectives import Groups
-from ascend_session.backends.npu_devices import Devices
-from ascend_session.backends.npu_job import check_job, export_variables, find_missing_variables
+from ascend_session.backends.npu_job import (
+    Devices,
+    check_job,
+    export_variables,
+    find_missing_variables,
+)
 from ascend_session.cluster.job import Job
 from ascend_session.cluster.variables import uses_collectives
 from ascend_session.errors import BackendError, CollectiveError, DeviceError

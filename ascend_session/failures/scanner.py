@@ -14,7 +14,7 @@ numbers in many ways. These count, with ``507033`` for any number; case does not
 A code of a `Family` counts where the vendor's own mark stands behind it: ``E60012:``, ``(E60012):``
 or ``E60012[PID: 1]``.
 
-A code that the table does not have counts where the vendor's message says what to do (`unlisted`).
+A code that the table does not have counts where the vendor's message says what to do.
 
 Nothing else counts: not ``step 507015``, not ``[507015]`` after a source line (it is a thread),
 not ``0x507015``, and no part of a longer number. Hexadecimal codes (``0x7020010``) are inner codes
@@ -25,13 +25,24 @@ import logging
 import os
 import re
 from functools import lru_cache
-from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Pattern, Set, Tuple, Type
+from typing import (
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Pattern,
+    Set,
+    Tuple,
+    Type,
+)
 
 from ascend_session.errors import AscendError, InitializationError
-from ascend_session.failures.failure import Definition, Failure, FailureClass, KnownText
+from ascend_session.failures.failure import Code, Definition, Failure, FailureClass, KnownText
 from ascend_session.failures.graph_error import reason_of
 from ascend_session.failures.table import JOB_CANNOT_GO_ON, ROWS
-from ascend_session.failures.unlisted import find_unlisted
 from ascend_session.rank_folder import RANK_FOLDER
 from ascend_session.text import blank_unprintable, shorten
 
@@ -155,7 +166,7 @@ def _order(failure: Failure) -> Tuple[int, bool, bool]:
 def _find_hits(text: str) -> List[_Hit]:
     """Find the first place of each code and message in a text, in the order of the places."""
     hits = list(_find_codes(text))
-    unlisted = find_unlisted(text, lambda name: _find_row(name) is not None)
+    unlisted = _find_unlisted(text, lambda name: _find_row(name) is not None)
     hits += [_Hit(start, code, row, False) for start, code, row in unlisted]
     for message, pattern, row in _list_messages():
         start = _find_message(text, message, pattern) if message.words in text else None
@@ -240,6 +251,79 @@ def _list_messages() -> List[Tuple[KnownText, Pattern[str], Definition]]:
         for row in ROWS
         for message in row.messages
     ]
+
+
+# Codes that the table does not have. The vendor's own message says what is wrong and what to do:
+#
+#     EX0099: [PID: 1] 2026-03-02-11:57:54.167.645 The text.
+#             Possible Cause: 1. One. 2. Another.
+#             Solution: Do that.
+#             TraceBack (most recent call last):
+#
+# or with a name before the code, as in ``Inner_Error(EX0099): The text.``
+# Source: guides/facts/failures.md#codes-that-the-table-does-not-have
+
+_LABELS = ("Possible Cause:", "Solution:")
+_LABELLED = re.compile(r"[ \t]*(?:Possible Cause|Solution):")
+# W stands for warnings.
+_HEAD = re.compile(
+    r"(?<![0-9A-Za-z_-])((?!W)[A-Z][A-Z0-9][0-9]{4})(?:\)?:|(?=\[PID))[ ]?"
+    r"(?:\[PID: [0-9]+\] ?)?(?:[0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9:.]+ )?"
+)
+_MOST_HEAD_LINES, _MOST_LINES = 4, 20  # before the first label, and in all
+_SOURCE = "the vendor's own message; the table does not have this code"
+
+
+def _find_unlisted(
+    text: str, is_listed: Callable[[str], bool]
+) -> Iterator[Tuple[int, str, Definition]]:
+    """Find the vendor's messages that explain themselves and are not in the table.
+
+    Args:
+        text: Any text.
+        is_listed: Whether the table has a code.
+
+    Yields:
+        The index of a code in the text, the code, and a definition with the vendor's own words.
+    """
+    if not any(label in text for label in _LABELS):
+        return
+    lines = text.split("\n")
+    start = 0  # of the line
+    for number, line in enumerate(lines):
+        head = _HEAD.search(line)
+        if head is not None and not is_listed(head[1]):
+            message = _take_message(lines, number)
+            if message:
+                meaning = " ".join([line[head.end() :], *message[0]]).strip().rstrip(".")
+                yield start + head.start(1), head[1], _define(head[1], meaning, message[1])
+        start += len(line) + 1
+
+
+def _take_message(lines: List[str], number: int) -> Tuple[List[str], ...]:
+    """Take the lines of a message below its first: the rest of its text, and causes with advice."""
+    text: List[str] = []
+    advice: List[str] = []
+    for line in lines[number + 1 : number + _MOST_LINES]:
+        is_label = _LABELLED.match(line) is not None
+        is_over = not line[:1].isspace() or not line.strip() or "TraceBack" in line
+        if is_over or (not advice and not is_label and len(text) >= _MOST_HEAD_LINES):
+            break
+        (advice if advice or is_label else text).append(line.strip())
+    return (text, advice) if advice else ()
+
+
+def _define(code: str, meaning: str, advice: List[str]) -> Definition:
+    """Make the row that the table lacks; HCCL's codes (EI) may come from another rank's failure."""
+    return Definition(
+        FailureClass.PERMANENT,
+        " ".join(advice),
+        _SOURCE,
+        codes=(Code(code, meaning),),
+        is_secondary=code.startswith("EI"),
+        is_vague=True,
+        is_listed=False,
+    )
 
 
 # In an exception

@@ -48,7 +48,7 @@ def ascend_stub(request: pytest.FixtureRequest) -> Iterator[None]:
     is_rank = request.config.pluginmanager.hasplugin("ascend_session_rank")
     with pytest.MonkeyPatch.context() as patch:
         if not is_rank:
-            from ascend_session.testing.environment import find_job_variables
+            from ascend_session.testing.ranks import find_job_variables
 
             for name in find_job_variables(os.environ):
                 patch.delenv(name)

@@ -1,15 +1,21 @@
-"""A test of pytest as the ranks of a job; `pytest_rank` is what each rank runs."""
+"""A test of pytest as the ranks of a job.
+
+``python -m ascend_session.testing.pytest_job`` is one of them, itself a run of pytest.
+"""
 
 import json
 import os
 import pickle
+import sys
 import tempfile
-from typing import Any, Dict, List
+from pathlib import Path
+from typing import Any, Dict, List, Optional
 
 import pytest
 
 from ascend_session.errors import AscendError
-from ascend_session.testing.job import run_job
+from ascend_session.testing.rank import enter_rank
+from ascend_session.testing.ranks import run_job
 
 WORK = "pytest.pickle"
 
@@ -38,7 +44,7 @@ def run_item(item: pytest.Function, mark: pytest.Mark) -> None:
             pickle.dump(_describe(item), file)
         refused = ""
         try:
-            module = "ascend_session.testing.pytest_rank"
+            module = "ascend_session.testing.pytest_job"
             ended = run_job(module, item.name, size, timeout, folder, os.environ)
         except AscendError as error:
             refused = str(error)
@@ -118,3 +124,42 @@ def write_report(folder: str, rank: int, reports: List[pytest.TestReport]) -> No
     }
     with open(name_report(folder, rank), "w", encoding="utf-8") as file:
         json.dump(values, file)
+
+
+class _Rank:
+    """A plugin of pytest that notes what becomes of the test."""
+
+    def __init__(self, shared: Optional[str]) -> None:
+        self.reports: List[pytest.TestReport] = []
+        self._shared = shared
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note what became of a phase of the test."""
+        self.reports.append(report)
+
+    def pytest_fixture_setup(self, fixturedef: Any, request: Any) -> Optional[Path]:
+        """Give ``tmp_path``, which the ranks share."""
+        if fixturedef.argname != "tmp_path" or self._shared is None:
+            return None
+        path = Path(self._shared)
+        fixturedef.cached_result = (path, fixturedef.cache_key(request), None)
+        return path
+
+
+def _main() -> int:
+    folder, number = enter_rank()
+    with open(os.path.join(folder, WORK), "rb") as file:
+        work = pickle.load(file)
+    rank = _Rank(work["tmp_path"])
+    # As pytest-xdist makes the configuration of its workers.
+    options = {**work["options"], "runxfail": True}
+    config = pytest.Config.fromdictargs(options, [work["test"]])
+    config.pluginmanager.register(rank, "ascend_session_rank")
+    code = config.hook.pytest_cmdline_main(config=config)
+    if rank.reports:
+        write_report(folder, number, rank.reports)
+    return int(code)
+
+
+if __name__ == "__main__":
+    sys.exit(_main())

@@ -2,7 +2,6 @@ from .acceleration import TellMeStepOrLossHook as TellMeStepOrLossHook
 from .broadcast import BroadcastGlobalVariablesHook as BroadcastGlobalVariablesHook
 from .broadcast import broadcast_global_variables as broadcast_global_variables
 from .check_ranks import CheckRanksHook as CheckRanksHook
-from .estimators import estimator as estimator
 from .gradients import distributed_gradients as distributed_gradients
 from .loops import IterationsPerLoopHook as IterationsPerLoopHook
 from .loops import iterations_per_loop as iterations_per_loop
@@ -13,6 +12,7 @@ from .optimizer import DistributedOptimizer as DistributedOptimizer
 from .preemption import SaveOnPreemptionHook as SaveOnPreemptionHook
 from .progress import note_first_step as note_first_step
 from .progress import note_step as note_step
+from .sessions import common_steps as common_steps
+from .sessions import estimator as estimator
 from .sessions import initialize as initialize
 from .sessions import monitored_session as monitored_session
-from .steps import common_steps as common_steps

@@ -5,7 +5,7 @@ from typing import Any, Dict, Sequence
 
 import pytest
 
-from ascend_session.backends.npu_devices import Devices
+from ascend_session.backends.npu_job import Devices
 from ascend_session.errors import DeviceError
 from tests.fake_host import FakeHost
 

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from ascend_session.config.meanings import MEANINGS
 from ascend_session.config.reference import (
+    MEANINGS,
     SCOPES,
     all_options,
     default_of,

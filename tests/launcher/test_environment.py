@@ -6,8 +6,7 @@ from typing import Any, Dict
 
 import pytest
 
-from ascend_session.backends.npu_devices import Devices
-from ascend_session.backends.npu_job import check_job
+from ascend_session.backends.npu_job import Devices, check_job
 from ascend_session.cluster.job import Job
 from ascend_session.errors import JobError
 from ascend_session.witness import STARTUP

@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as tf
 from ascend_session import backends
 from ascend_session.backends import npu
 from ascend_session.backends._tensorflow import graph_or_default
-from ascend_session.backends.npu_devices import Devices
+from ascend_session.backends.npu_job import Devices
 from ascend_session.session import api, options
 from ascend_session.session import system as systems
 from ascend_session.session.system import AscendSystem

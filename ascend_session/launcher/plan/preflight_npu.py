@@ -10,7 +10,7 @@ from typing import Callable, List, Optional
 
 import tenacity
 
-from ascend_session.backends.npu_devices import Devices
+from ascend_session.backends.npu_job import Devices
 from ascend_session.checks.availability import (
     HOLDERS,
     Holders,

@@ -11,7 +11,7 @@ npu_sys_ctl_ops.cc.
 
 from typing import Any, Callable, Dict
 
-from ascend_session.compat import formulas, recurrent
+from ascend_session.compat import formulas
 from ascend_session.compat.operators import function_name, operators_of
 from ascend_session.compat.placeholders import absent_attribute
 from ascend_session.compat.script_run import script_run
@@ -81,7 +81,6 @@ class _GeneratedOperators:
             "NPUInit": _npu_init,
             "NPUShutdown": _npu_shutdown,
             **operators_of(formulas),
-            **operators_of(recurrent),
             **{operator: _hcom(operator) for operator in _HCOM},
         }
         for operator, function in functions.items():
