@@ -13,11 +13,18 @@ from typing import Any, List
 from ascend_session.launcher.job.children import adopt_descendants, die_with_parent
 from ascend_session.launcher.job.loop import GuardedJob
 from ascend_session.launcher.job.messages import MessageChannel
+from ascend_session.launcher.job.signals import drop_signals_for_ranks
 
 
 def main() -> None:
-    """Read two arguments, the socket and the pid of the launcher; then the job from the socket."""
-    fd, launcher = int(sys.argv[1]), int(sys.argv[2])
+    """Guard a job; the arguments of this process begin with the socket and the launcher's pid."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # to end without a traceback while there is no job
+    with drop_signals_for_ranks():
+        _guard_job(int(sys.argv[1]), int(sys.argv[2]))
+
+
+def _guard_job(fd: int, launcher: int) -> None:
+    """Read the job from the socket, and run it."""
     os.set_inheritable(fd, False)
     adopt_descendants()
     # The socket tells it too, unless a child of the launcher keeps the other end open.

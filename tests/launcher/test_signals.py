@@ -15,8 +15,9 @@ import psutil
 import pytest
 
 from ascend_session import LaunchConfig, launch
+from ascend_session.launcher.events import Event
 from ascend_session.launcher.job.events import PassedOn
-from ascend_session.launcher.job.signals import Signals, drop_signals_for_ranks
+from ascend_session.launcher.job.signals import Signals, catches_signal, drop_signals_for_ranks
 from ascend_session.launcher.job.stall import StallWatch
 from tests.launcher.supervised import PATIENCE, Gate
 from tests.launcher.test_stall import Ranks, complete
@@ -165,6 +166,59 @@ def test_a_signal_for_ranks_does_not_end_a_launcher_that_has_none_yet() -> None:
 
 
 _ENDING = ["SIGALRM", "SIGVTALRM", "SIGPROF", "SIGXCPU", "SIGIO", "SIGPWR", "SIGRTMIN", "SIGRTMAX"]
+
+
+def test_a_signal_for_ranks_that_every_process_of_the_job_gets_does_not_end_it(
+    tmp_path: Path, launchers: List[Launcher]
+) -> None:
+    launcher = Launcher(tmp_path, 2, sys.executable, "-c", _RANK + _CATCH + "tell('ready'); wait()")
+    launchers.append(launcher)
+    launcher.gate.lines(2)
+    for process in psutil.Process(launcher.process.pid).children(recursive=True):
+        process.send_signal(signal.SIGUSR1)
+    assert len(launcher.gate.lines(2)) == 2
+    assert "all 2 ranks succeeded" in launcher.end()
+
+
+@pytest.fixture
+def waiting(tmp_path: Path) -> LaunchConfig:
+    """A launch that waits for its rank table."""
+    table = tmp_path / "table.json"
+    table.write_text('{"status": "initializing"}')
+    asked = {"nnodes": 2, "node_rank": 0, "wait_for_table": PATIENCE}
+    return LaunchConfig(program="/bin/true", rank_table=str(table), **asked)
+
+
+def find_guardian() -> psutil.Process:
+    """Find the guardian of this process's launch, which it has started last."""
+    return max(psutil.Process().children(), key=psutil.Process.create_time)
+
+
+def test_signals_to_the_guardian_while_the_job_is_planned_leave_no_traceback(
+    waiting: LaunchConfig, capfd: Any
+) -> None:
+    def interrupt(event: Event) -> None:
+        guardian = find_guardian()
+        wait_until(lambda: catches_signal(guardian.pid, signal.SIGUSR1))
+        guardian.send_signal(signal.SIGUSR1)
+        guardian.send_signal(signal.SIGINT)
+        wait_until(lambda: guardian.status() == psutil.STATUS_ZOMBIE)
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        launch(waiting, on_event=interrupt)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_guardian_that_the_program_has_reaped_needs_no_end(waiting: LaunchConfig) -> None:
+    def reap(event: Event) -> None:
+        guardian = find_guardian()
+        guardian.kill()
+        os.waitpid(guardian.pid, 0)
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        launch(waiting, on_event=reap)
 
 
 @pytest.mark.parametrize("name", [*_ENDING, "41"])

@@ -72,7 +72,7 @@ open_now = [fd for fd in range(3) if os.path.exists(f"/proc/self/fd/{fd}")]
 os.write(told, repr((result.code, open_now)).encode())
 """
 
-# A launch by a program whose folder of modules has namesakes of Python's own.
+# A launch by a program whose folder of modules has namesakes of Python's own and of this package.
 _NAMESAKES = """
 import pathlib, sys
 from ascend_session.launcher.plan.config import LaunchConfig
@@ -189,7 +189,7 @@ def test_closed_standard_streams_are_not_taken_by_the_launcher(tmp_path: Path) -
 def test_modules_of_the_users_do_not_take_the_place_of_the_guardians_own(tmp_path: Path) -> None:
     folder = tmp_path / "modules"
     folder.mkdir()
-    for name in ("abc", "types", "select", "selectors", "runpy", "struct"):
+    for name in ("abc", "types", "select", "selectors", "runpy", "struct", "ascend_session"):
         (folder / f"{name}.py").write_text("raise SystemExit(9)\n")
     assert _run(_NAMESAKES, folder, tmp_path / "logs").splitlines()[-1] == "0"
 

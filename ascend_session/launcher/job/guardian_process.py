@@ -74,7 +74,8 @@ class GuardianProcess:
 
     def __exit__(self, kind: Optional[Type[BaseException]], *failure: object) -> None:
         if not self._has_begun:
-            self._process.kill()  # a fork of this process may keep the socket open
+            with contextlib.suppress(ProcessLookupError):  # reaped by a handler of the program's
+                self._process.kill()  # a fork of this process may keep the socket open
         elif kind is not None:
             self.kill()
         # It ends its job when the socket is closed.
@@ -149,12 +150,13 @@ def _list_words(config: LaunchConfig) -> List[str]:
 def _guardian_environment() -> Dict[str, str]:
     """Give the guardian modules from where this process has them, and nothing else of Python's.
 
-    Python's own come first, so that no module of the user's, who may put folders in front of them
-    in this process, takes the place of one.
+    Python's own come first, and then this package, so that no module of the user's, who may put
+    folders in front of them in this process, takes the place of one. Nor does another version of
+    this package, where this process has it from its working directory.
     """
     environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     library = os.path.dirname(os.__file__)
     own = [library, os.path.join(library, "lib-dynload")]
     entries: Sequence[object] = sys.path  # Python passes over what is no text
     places = [entry for entry in entries if isinstance(entry, str) and os.path.isabs(entry)]
-    return {**environ, "PYTHONPATH": os.pathsep.join([*own, *places, _BESIDE_PACKAGE])}
+    return {**environ, "PYTHONPATH": os.pathsep.join([*own, _BESIDE_PACKAGE, *places])}

@@ -32,7 +32,7 @@ from ascend_session.files import read_end
 from ascend_session.launcher.job.activity import WatchedJob, list_family
 from ascend_session.launcher.job.signals import catches_signal
 from ascend_session.rank_folder import STACK_SIGNAL, STACKS_NAME, name_stacks
-from ascend_session.text import clean, format_duration, format_ranges
+from ascend_session.text import clean, format_duration, label_ranks
 from ascend_session.user_code import is_user_file
 
 _Answer = TypeVar("_Answer", covariant=True)
@@ -245,9 +245,8 @@ class Situation:
 
 def name_ranks(ranks: Sequence[int]) -> str:
     """Name ranks by their numbers: ``ranks 0-1 and 3``."""
-    noun = "rank" if len(ranks) == 1 else "ranks"
-    *firsts, last = format_ranges(ranks).split(", ")
-    return f"{noun} {', '.join(firsts)} and {last}" if firsts else f"{noun} {last}"
+    firsts, comma, last = label_ranks(ranks).rpartition(", ")
+    return f"{firsts} and {last}" if comma else last
 
 
 def _shorten(place: str, job: WatchedJob) -> str:

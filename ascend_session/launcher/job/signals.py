@@ -218,7 +218,7 @@ class Signals:
 
 @contextlib.contextmanager
 def drop_signals_for_ranks() -> Iterator[None]:
-    """Let no signal end this process that is meant for ranks, while there are none yet."""
+    """Let no signal end this process that is meant for ranks."""
     numbers = [number for number in PASSED_ON if signal.getsignal(number) is signal.SIG_DFL]
     # No SIG_IGN, which programs that are started meanwhile would inherit.
     for number in numbers:

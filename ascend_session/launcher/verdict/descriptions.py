@@ -15,6 +15,7 @@ from ascend_session.launcher.job.signals import find_signal_name, signal_name
 from ascend_session.launcher.plan.rank import LaunchRank, Outcome
 from ascend_session.launcher.verdict.evidence import had_witness, read_last_lines
 from ascend_session.launcher.verdict.failure_place import (
+    REASON_WIDTH,
     describe_crash_in_short,
     describe_operator,
     find_reason,
@@ -29,7 +30,6 @@ from ascend_session.text import (
 )
 
 _COMMAND_WIDTH = 400
-_REASON_WIDTH = 1000  # characters of a reason; the sentence about a deadlock has one part a rank
 _MOST_PEERS_NAMED = 8
 
 
@@ -293,7 +293,7 @@ def describe_announced(rank: LaunchRank, size: int) -> str:
 def _end_sentence(text: str) -> str:
     """End a text with a full stop, on one line that can be shown; leave an empty one empty."""
     _, why, rest = text.partition(JOB_CANNOT_GO_ON)
-    line = shorten(blank_unprintable((why + rest or text).strip()), _REASON_WIDTH)
+    line = shorten(blank_unprintable((why + rest or text).strip()), REASON_WIDTH)
     return line if not line or line.endswith((".", "!", "?")) else f"{line}."
 
 

@@ -14,8 +14,10 @@ from ascend_session.launcher.verdict.evidence import has_crashed, read_crash
 from ascend_session.text import clean, shorten
 from ascend_session.user_code import is_user_file
 
+REASON_WIDTH = 1000
+"""Characters of a reason that are shown; the sentence about a deadlock has one part a rank."""
+
 _CALLERS, _LIBRARY_FRAMES, _MESSAGE_LINES, _WIDTH = 6, 4, 5, 400
-_REASON_WIDTH = 1000  # characters of a reason; the sentence about a deadlock has one part a rank
 _LIBRARY = re.compile(r"\S*/(?:site-packages|dist-packages|lib(?:64)?/python3\.\d+)/")
 _END_OF_MESSAGE = "Traceback (most recent call last)"
 _MOST_SOURCE_BYTES = 1 << 22
@@ -173,7 +175,7 @@ def _message_lines(error: ErrorRecord, folder: str) -> List[str]:
         "\n".join(lines_shown).encode("utf-8", "backslashreplace"), colour=False
     ).decode()
     head, *tail = written.split("\n")
-    return [shorten(head, _REASON_WIDTH), *(shorten(line, _WIDTH) for line in tail)]
+    return [shorten(head, REASON_WIDTH), *(shorten(line, _WIDTH) for line in tail)]
 
 
 def _lines_before_stack(message: str) -> List[str]:
