@@ -14,7 +14,7 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 import psutil
 
-from ascend_session.launcher.job.children import list_children, read_process_file
+from ascend_session.launcher.job.children import list_below, read_process_file
 from ascend_session.launcher.job.start import GuardedRank
 from ascend_session.rank_folder import RANK_FOLDER
 from ascend_session.text import clean
@@ -202,26 +202,11 @@ class Activity:
         )
 
 
-_KERNEL_LISTS_CHILDREN = os.path.exists(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
-
-
 def list_family(pid: int) -> Iterator[psutil.Process]:
-    """List a process and what lives below it, a parent before its children.
-
-    Nothing is read of other processes, of which a machine may have many, unless the kernel does not
-    list children (``CONFIG_PROC_CHILDREN``).
-    """
-    pids = [pid]
-    while pids:
-        pid = pids.pop()
-        with contextlib.suppress(psutil.Error, OSError):
-            process = psutil.Process(pid)
-            yield process
-            if not _KERNEL_LISTS_CHILDREN:
-                yield from process.children(recursive=True)
-                return
-            for thread in os.listdir(f"/proc/{pid}/task"):
-                pids += list_children(pid, thread)
+    """List a process and what lives below it, a parent before its children."""
+    for each in (pid, *list_below(pid)):
+        with contextlib.suppress(psutil.Error):
+            yield psutil.Process(each)
 
 
 _COMMAND_WIDTH = 100  # characters of a command

@@ -118,7 +118,6 @@ class Attempt:
         guardian_died: Whether the guardian did not live to the end.
         not_bound: The ranks that could not be bound to their CPUs.
         script_ranks: The ranks that its only rank, a script, was seen to start.
-        awaited: The RANK_ID of each of these that lived on when the script had ended.
         background_failure: The first training that a rank has left running and that failed; None if
             none has.
         repeated: The rank that was seen to start others, as each does; None if none was.
@@ -155,7 +154,6 @@ class Attempt:
     guardian_died: bool = False
     not_bound: Tuple[NotBound, ...] = ()
     script_ranks: Tuple[ScriptRank, ...] = ()
-    awaited: Tuple[str, ...] = ()
     background_failure: Optional[BackgroundEnded] = None
     repeated: Optional[Repeated] = None
     lost: Tuple[str, ...] = ()

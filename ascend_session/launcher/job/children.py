@@ -3,9 +3,12 @@
 import contextlib
 import functools
 import os
-from typing import Any, Callable, Collection, Dict, Iterator, List, Optional
+from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, Mapping, Optional
 
-from ascend_session.launcher.job.signals import SHELLS
+from ascend_session.launcher.job.signals import catches_signal
+from ascend_session.rank_folder import is_rank_of_script
+
+_SHELLS = ("ash", "bash", "busybox", "dash", "ksh", "mksh", "sh", "zsh")
 
 DEEPEST = 20
 """How many processes below one another are looked at."""
@@ -55,6 +58,31 @@ def list_children(pid: int, thread: str = "") -> List[int]:
     return []
 
 
+_KERNEL_LISTS_CHILDREN = os.path.exists(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
+
+
+def list_below(pid: int) -> Iterator[int]:
+    """List what lives below a process, a parent before its children.
+
+    Nothing is read of other processes, of which a machine may have many, unless the kernel does not
+    list children (``CONFIG_PROC_CHILDREN``).
+    """
+    if not _KERNEL_LISTS_CHILDREN:
+        import psutil
+
+        with contextlib.suppress(psutil.Error):
+            yield from [each.pid for each in psutil.Process(pid).children(recursive=True)]
+        return
+    pids = [pid]
+    while pids:
+        parent = pids.pop()
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{parent}/task"):
+                children = list_children(parent, thread)
+                pids += children
+                yield from children
+
+
 def read_process_file(pid: int, name: str) -> bytes:
     """Read a file of a process in ``/proc``; empty if it cannot be read."""
     try:
@@ -62,15 +90,6 @@ def read_process_file(pid: int, name: str) -> bytes:
             return file.read()
     except OSError:
         return b""
-
-
-def read_environ(pid: int) -> Dict[str, str]:
-    """Read the environment that a process was started with; empty if it cannot be read."""
-    pairs = (
-        os.fsdecode(entry).partition("=")
-        for entry in read_process_file(pid, "environ").split(b"\0")
-    )
-    return {name: value for name, _, value in pairs}
 
 
 class SeenProcess:
@@ -86,6 +105,7 @@ class SeenProcess:
         self.pid = pid
         self._files: Dict[str, bytes] = {}
         self._environ: Optional[Dict[str, str]] = None
+        self._program: Optional[str] = None
         self._children: Optional[List[SeenProcess]] = None
 
     @property
@@ -108,8 +128,20 @@ class SeenProcess:
     def environ(self) -> Dict[str, str]:
         """The environment that it was started with."""
         if self._environ is None:
-            self._environ = read_environ(self.pid)
+            entries = os.fsdecode(self._read("environ")).split("\0")
+            pairs = (entry.partition("=") for entry in entries)
+            self._environ = {name: value for name, _, value in pairs}
         return self._environ
+
+    @property
+    def rank_id(self) -> str:
+        """Its RANK_ID; empty if it has none."""
+        return self.environ.get("RANK_ID", "")
+
+    @property
+    def is_script_rank(self) -> bool:
+        """Whether it has the variables of a rank that a script has started."""
+        return is_rank_of_script(self.environ)
 
     @property
     def name(self) -> str:
@@ -117,14 +149,24 @@ class SeenProcess:
         return self._read("comm").decode("utf-8", "replace").strip()
 
     @property
+    def program(self) -> str:
+        """The file of its program: ``python3.7`` also for a script whose first line names that."""
+        if self._program is None:
+            try:
+                self._program = os.path.basename(os.readlink(f"/proc/{self.pid}/exe"))
+            except OSError:
+                self._program = self.name
+        return self._program
+
+    @property
     def is_python(self) -> bool:
-        """Whether it has the name of an interpreter of Python."""
-        return self.name.startswith("python")
+        """Whether it is an interpreter of Python."""
+        return self.program.startswith("python")
 
     @property
     def is_shell(self) -> bool:
-        """Whether it has the name of a shell."""
-        return self.name in SHELLS
+        """Whether it is a shell."""
+        return self.program in _SHELLS
 
     @property
     def words(self) -> bytes:
@@ -137,6 +179,9 @@ class SeenProcess:
         words = self.words.rstrip(b"\0").replace(b"\0", b" ")
         return words.decode("utf-8", "backslashreplace")
 
+    def __str__(self) -> str:
+        return f"{self.pid} ({(self.command or self.name)[:200]})"
+
     @property
     def output(self) -> str:
         """What its standard error goes to."""
@@ -148,6 +193,26 @@ class SeenProcess:
     def stat(self) -> List[bytes]:
         """The fields of ``stat`` in proc(5), from the third on."""
         return self._read("stat").rpartition(b")")[2].split()
+
+    @property
+    def parent(self) -> int:
+        """The pid of its parent."""
+        return int(self.stat[1])
+
+    @property
+    def group(self) -> int:
+        """Its process group."""
+        return int(self.stat[2])
+
+    @property
+    def session(self) -> int:
+        """Its session."""
+        return int(self.stat[3])
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it has not ended; a parent may not have noticed it yet."""
+        return bool(self.stat) and self.stat[0] not in (b"Z", b"X")
 
     @property
     def activity(self) -> str:
@@ -163,41 +228,37 @@ class SeenProcess:
         return self._files[name]
 
 
-def list_descendants() -> List[Any]:
-    """List the processes below this one, without those that have ended.
-
-    Only a job that leaves processes behind, or is stopped, needs psutil.
-    """
-    import psutil
-
-    processes = []
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error):
-            if process.status() != psutil.STATUS_ZOMBIE:
-                processes.append(process)
-    return processes
+def list_descendants() -> List[SeenProcess]:
+    """List the processes below this one, without those that have ended."""
+    processes = map(SeenProcess, list_below(os.getpid()))
+    return [process for process in processes if process.is_alive]
 
 
-def find_group(pid: int) -> int:
-    """Return the process group of a process; 0 if it has ended."""
-    try:
-        return os.getpgid(pid)
-    except OSError:
-        return 0
-
-
-def describe_processes(processes: List[Any]) -> List[str]:
-    """Describe processes: the pid and the command of each."""
-    import psutil
-
-    descriptions = []
+def group_by_parent(processes: Iterable[SeenProcess]) -> Dict[int, List[SeenProcess]]:
+    """Group living processes by the pid of their parent."""
+    children: Dict[int, List[SeenProcess]] = {}
     for process in processes:
-        try:
-            words = " ".join(process.cmdline()) or process.name()
-            descriptions.append(f"{process.pid} ({words[:200]})")
-        except psutil.Error:
-            descriptions.append(str(process.pid))
-    return descriptions
+        children.setdefault(process.parent, []).append(process)
+    return children
+
+
+def find_catchers(
+    process: SeenProcess, number: int, children: Mapping[int, List[SeenProcess]]
+) -> List[SeenProcess]:
+    """Find what a signal to a process is meant for: itself, or the first below it to catch it.
+
+    A shell that does not is in the way of what it has started; what has started workers of its own
+    is meant itself.
+
+    Args:
+        process: The process.
+        number: The signal.
+        children: The result of `group_by_parent` for this process and those below it.
+    """
+    if catches_signal(process.pid, number):
+        return [process]
+    below = children.get(process.pid, [])
+    return [each for child in below for each in find_catchers(child, number, children)]
 
 
 def set_cpus(cpus: Collection[int]) -> None:

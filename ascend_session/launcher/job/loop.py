@@ -42,13 +42,14 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Set, Tuple, Union
 
 from ascend_session.launcher.job.children import (
-    describe_processes,
+    find_catchers,
+    group_by_parent,
     list_children,
     list_descendants,
     set_cpus,
 )
 from ascend_session.launcher.job.messages import MessageChannel
-from ascend_session.launcher.job.signals import ASKING, TERMINATED, find_catchers, group_by_parent
+from ascend_session.launcher.job.signals import ASKING, TERMINATED
 from ascend_session.launcher.job.start import GuardedRank, read_trouble, start_rank
 from ascend_session.launcher.job.stopping import JobStop, StopSequence
 from ascend_session.launcher.job.timers import Timers
@@ -134,7 +135,7 @@ class GuardedJob:
         living: List[str] = []
         while self._reap():
             if self._stopping is not None and self._stopping.is_given_up:
-                living = describe_processes(list_descendants())
+                living = list(map(str, list_descendants()))
                 break
             self._act()
             if self._channel.is_open:
@@ -298,7 +299,7 @@ class GuardedJob:
     def _running(self) -> Dict[int, int]:
         """Return the pid of each rank that lives, or of what they have left if none does."""
         running = {rank: pid for pid, (rank, _) in self._alive.items()}
-        return running or ({} if self._below is None else self._below.background.list_announced())
+        return running or ({} if self._below is None else self._below.announced)
 
     def _stall_watch(self) -> "StallWatch":
         """Return the watch, which takes its time to load."""
@@ -392,12 +393,9 @@ class GuardedJob:
         if self._below is None:
             from ascend_session.launcher.job.descendants import DescendantWatch
 
-            self._below = DescendantWatch(self._ranks, self._size, self._tell_absent, self._timers)
+            tell_absent = self._open_receiver().send_absent
+            self._below = DescendantWatch(self._ranks, self._size, tell_absent, self._timers)
         return self._below
-
-    def _tell_absent(self, pid: int, text: str) -> None:
-        if self._receiver is not None:
-            self._receiver.send_absent(pid, text)
 
     def _look_below(self) -> None:
         """Look at what lives below the ranks, and at what they have left."""
@@ -477,25 +475,24 @@ class GuardedJob:
 
     def _pass_on(self, number: int) -> None:
         """Send a signal to what catches it; anything else would end by it."""
-        import psutil
-
         pids = []
         children = group_by_parent(list_descendants())
         for child in children.get(os.getpid(), []):
             for process in find_catchers(child, number, children):
-                with contextlib.suppress(psutil.Error):
-                    process.send_signal(number)
+                with contextlib.suppress(OSError):
+                    os.kill(process.pid, number)
                     pids.append(process.pid)
         self._channel.send(("passed_on", number, tuple(pids), time.time()))
 
     def _signal_all(self, number: int) -> None:
         """Send a signal to every process of the job, first to the ranks' groups at once."""
-        self._signal_groups(number)
-        import psutil
-
+        # A rank that is not reaped keeps its pid, so its group is nobody else's.
+        for pid in self._alive:
+            with contextlib.suppress(OSError):  # it is just starting, or somebody else's by now
+                os.killpg(pid, number)
         for process in list_descendants():
-            with contextlib.suppress(psutil.Error):
-                process.send_signal(number)
+            with contextlib.suppress(OSError):
+                os.kill(process.pid, number)
 
     def _stop(self, number: int, why: str) -> None:
         """Ask every process of the job to exit, once."""
@@ -512,19 +509,6 @@ class GuardedJob:
         sequence = StopSequence(number, self._folders, self._announce_stop)
         self._stopping = JobStop(self._channel.send, self._signal_all, self._timers)
         self._stopping.ask(sequence, set(self._alive), min(waits_s, default=0.0), self._grace)
-
-    def _signal_groups(self, number: int) -> None:
-        # One that was stopped has to wake for a signal that ends it.
-        then = () if number in (signal.SIGSTOP, signal.SIGCONT) else (signal.SIGCONT,)
-        # A rank that is not reaped keeps its pid, so its group is nobody else's.
-        for pid in self._alive:
-            for each in (number, *then):
-                try:
-                    os.killpg(pid, each)
-                except ProcessLookupError:  # it has been forked, and has no group yet
-                    os.kill(pid, each)
-                except PermissionError:  # somebody else's by now, by a program of root's
-                    continue
 
     def _next_due_ms(self) -> Optional[float]:
         """Compute the milliseconds until something is due, for poll(2)."""

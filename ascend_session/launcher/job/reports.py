@@ -20,17 +20,6 @@ from ascend_session.cluster.member import ENDED, FAILED, JoinedProcess, parse_st
 _BACKLOG = 4096  # the kernel may allow less
 _MOST_BYTES = 1 << 17  # of a message
 _MOST_AT_ONCE = 1000  # messages, after which the guardian looks at everything else
-_REPORTED_BY_MEMBERS = (
-    "rank",
-    "state",
-    "error",
-    "time",
-    "waits",
-    "joined",
-    "rank_id",
-    "output",
-    "uses_vendor",
-)
 _INVALID = (ValueError, TypeError, KeyError, AttributeError)
 
 # Takes what an attribute holds, the rank, the process that has sent the message, and the message.
@@ -184,12 +173,10 @@ class Joining(NamedTuple):
     """A process that waits for the ranks of a script's job to join.
 
     Attributes:
-        number: The rank of the launch below which it is.
-        rank: Its own rank in the job of the script.
-        size: The number of ranks of that job.
+        rank: Its rank in that job.
+        size: The number of ranks of it.
     """
 
-    number: int
     rank: int
     size: int
 
@@ -276,7 +263,7 @@ def _note_exit(values: Dict[int, Any], rank: int, pid: int, message: Dict[str, A
 def _note_joining(values: Dict[int, Any], rank: int, pid: int, message: Dict[str, Any]) -> None:
     values.pop(pid, None)
     if message["size"]:
-        values[pid] = Joining(rank, int(message["rank"]), int(message["size"]))
+        values[pid] = Joining(int(message["rank"]), int(message["size"]))
 
 
 def _parse_progress(message: Dict[str, Any]) -> Progress:
@@ -381,8 +368,11 @@ class Reports:
             if seen is not None and seen.state == FAILED and member.state != FAILED:
                 member = member._replace(state=FAILED, error=seen.error)
             if seen is not None:  # the witness knows more of how it was started
-                member = seen._replace(
-                    **{name: getattr(member, name) for name in _REPORTED_BY_MEMBERS}
+                member = member._replace(
+                    program=seen.program,
+                    rank_size=seen.rank_size,
+                    began=seen.began,
+                    beside=seen.beside,
                 )
             found[pid] = member
         return sorted(found.values(), key=lambda process: (process.rank, process.time))

@@ -8,258 +8,192 @@ Three things together keep a launch from a success that was none:
   and what its output goes to, but not how it ended;
 * the text of the script says that it is for several ranks, if nothing was seen of them at all.
 
-The guardian waits for ranks that outlive the script, and tells a rank that waits for others which
-of them never joins. The verdict decides with all three what failed. A script that starts all ranks,
-and was itself started once for each of them, is found here, too.
+The verdict decides with all three what failed. Each function here finds one thing in a look
+(`descendants`): which ranks there are, which of them outlive their script, which can never join,
+and that each rank of a launch has started all of them.
 """
 
-import math
-import time
-from typing import Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Collection, Dict, Iterable, Iterator, List, Mapping, Sequence, Set, Tuple
 
-from ascend_session.cluster.member import ENDED, FAILED, STARTED, JoinedProcess
-from ascend_session.launcher.job.children import DEEPEST, SeenProcess, read_environ
-from ascend_session.rank_folder import SCRIPT_RANK_PID, is_alone, is_rank_of_script
+from ascend_session.cluster.member import FAILED, STARTED, JoinedProcess
+from ascend_session.launcher.job.children import SeenProcess
+from ascend_session.launcher.job.reports import Joining
+from ascend_session.launcher.job.timers import Lasting
+from ascend_session.rank_folder import SCRIPT_RANK_PID, is_alone
 
-_Seen = Tuple[int, str, str, str]  # pid, RANK_ID, command and what standard error goes to
-
-_BETWEEN_S = 0.2  # two looks that are compared
-_NOTE_S = 1.0  # that a rank may take to exit after its script, before that is noted
-_SHELL_S = 1.0  # that a shell which a script leaves behind has to start a rank
 _READERS = ("tail", "tee")  # which go on as long as what they read, and start nothing
 _NEXT_PROGRAM_S = 5.0  # for a script to start a rank after another program of it has ended
 _MOST_DIGITS = 4
 
 
-class ScriptWatch:
-    """Looks for the ranks that a launch's only rank has started, below this process."""
-
-    def __init__(self) -> None:
-        self._known: Set[int] = set()
-        self._awaiting_since = self._last_seen = math.inf
-        self._activity: List[Tuple[int, str]] = []
-        self.absent: List[int] = []
-        self._next_note = 0.0
-
-    def find_new(self, guardian: SeenProcess) -> List[_Seen]:
-        """Find the ranks that were not there before."""
-        new = [rank for rank in _find_ranks(guardian) if rank[0] not in self._known]
-        self._known.update(rank[0] for rank in new)
-        return new
-
-    def note_absent(self, guardian: SeenProcess, joining: Collection[int]) -> None:
-        """Note which ranks do not live and can no more be started, in `absent`.
-
-        Args:
-            guardian: This process.
-            joining: The processes that wait for other ranks to join.
-        """
-        now = time.monotonic()
-        if now >= self._next_note:
-            self._next_note = now + _BETWEEN_S
-            self.absent = self._find_absent(guardian, joining)
-
-    def _find_absent(self, guardian: SeenProcess, joining: Collection[int]) -> List[int]:
-        """Find the ranks that do not live, if none of the living processes may start one.
-
-        A rank that waits for others starts none, unless it has children, which may change its
-        variables. Nor do a program that has only started a rank (``timeout``), and a shell that has
-        done nothing since the last look, because it waits. Anything else may: a shell that works,
-        or one that waits for a program which prepares something.
-        """
-        ranks: Set[str] = set()
-        sizes: Set[str] = set()
-        activity = []
-        for process in guardian.walk(_is_python_of_rank):
-            if not process.words:  # it has just ended
-                continue
-            is_rank = is_rank_of_script(process.environ)
-            if is_rank:
-                ranks.add(process.environ["RANK_ID"])
-                sizes.add(process.environ["RANK_SIZE"])
-            if process.is_shell:
-                activity.append((process.pid, process.activity))
-            elif process.name not in _READERS and not (is_rank and _is_idle(process, joining)):
-                return []
-        is_quiet, self._activity = activity == self._activity, activity
-        if not is_quiet or len(sizes) != 1 or not all(map(_is_number, ranks | sizes)):
-            return []
-        return sorted(set(range(int(sizes.pop()))) - {int(rank) for rank in ranks})
-
-    def find_awaited(
-        self, guardian: SeenProcess, processes: Sequence[JoinedProcess]
-    ) -> Tuple[bool, List[str]]:
-        """Find out whether ranks live on after the end of their script.
-
-        A board or a pager has the last one's variables if a script starts it below its loop. So
-        what has not joined the job does not count where another process was that rank. A shell may
-        be about to become a rank, and a rank may be exiting: they are given a moment.
-
-        Args:
-            guardian: This process.
-            processes: What the ranks have reported.
-
-        Returns:
-            Whether to wait; and the RANK_ID of each that lives, if they do not just exit.
-        """
-        now, joined = time.monotonic(), [process for process in processes if process.joined]
-        # By their own pid: what the script has started for each may be a program around it.
-        living = [each for each in joined if is_rank_of_script(read_environ(each.pid))]
-        others = {process.rank_id for process in processes if process.state != STARTED}
-        awaited = {rank for _, rank, _, _ in _find_ranks(guardian)} - others
-        awaited |= {each.rank_id for each in living}
-        if awaited:
-            self._awaiting_since = min(self._awaiting_since, now)
-        self._last_seen = now if awaited else min(self._last_seen, now)
-        is_exiting = any(each.state in (ENDED, FAILED) and each.is_alive for each in processes)
-        is_soon = now - self._last_seen <= _SHELL_S and (is_exiting or _has_shell(guardian))
-        is_noted = now - self._awaiting_since >= _NOTE_S
-        return bool(awaited) or is_soon, sorted(awaited) if is_noted else []
+def find_ranks(guardian: SeenProcess) -> Iterator[SeenProcess]:
+    """Find the first ranks below this process; what a rank starts is its own business."""
+    for process in guardian.walk(_is_first):
+        if _is_first(process) and process.command:  # else it has just ended
+            yield process
 
 
-class RepeatWatch:
-    """Looks for ranks that are there more than once, because each rank of a launch starts all.
+def find_awaited(guardian: SeenProcess, processes: Sequence[JoinedProcess]) -> List[str]:
+    """Find the ranks that live on after the end of their script.
 
-    A shell that changes the number of its only rank, or gives one to a helper, starts no others. So
-    what counts is a rank below which processes of two other ranks live, and are seen twice; or of
-    both ranks, if there are two.
+    A board or a pager has the last one's variables if a script starts it below its loop. So what
+    has not joined the job does not count where another process was that rank.
 
     Args:
+        guardian: This process.
+        processes: What the ranks have reported.
+
+    Returns:
+        The RANK_ID of each.
+    """
+    others = {process.rank_id for process in processes if process.state != STARTED}
+    awaited = {process.rank_id for process in find_ranks(guardian)} - others
+    # By their own pid: what the script has started for each may be a program around it.
+    joined = [process for process in processes if process.joined]
+    return sorted({*awaited, *(it.rank_id for it in joined if SeenProcess(it.pid).is_script_rank)})
+
+
+def find_absent(
+    guardian: SeenProcess, joining: Collection[int]
+) -> Tuple[Sequence[int], Sequence[str]]:
+    """Find the ranks that do not live, if none of the living processes may start one.
+
+    A rank that waits for others starts none, unless it has children, which may change its
+    variables. Nor do a program that has only started a rank (``timeout``), and a shell that does
+    nothing, because it waits. Anything else may, such as a program that prepares something.
+
+    Args:
+        guardian: This process.
+        joining: The processes that wait for other ranks to join.
+
+    Returns:
+        These ranks, and what the shells have done: one that does more may start a rank.
+    """
+    ranks: Set[str] = set()
+    sizes: Set[str] = set()
+    activity = []
+    for process in guardian.walk(lambda each: each.is_python and each.is_script_rank):
+        if not process.words:  # it has just ended
+            continue
+        if process.is_script_rank:
+            ranks.add(process.rank_id)
+            sizes.add(process.environ["RANK_SIZE"])
+        if process.is_shell:
+            activity.append(f"{process.pid} {process.activity}")
+        elif process.name not in _READERS and not (
+            process.is_script_rank and _is_idle(process, joining)
+        ):
+            return (), ()
+    if len(sizes) != 1 or not all(map(is_rank_number, ranks | sizes)):
+        return (), ()
+    return sorted(set(range(int(sizes.pop()))) - set(map(int, ranks))), activity
+
+
+def explain_absence(
+    pid: int,
+    joining: Joining,
+    processes: Sequence[JoinedProcess],
+    absent: Tuple[Sequence[int], Sequence[str]],
+    lasting: Lasting,
+) -> str:
+    """Return which rank a process waits for in vain, and why; empty while all may still join.
+
+    Args:
+        pid: The process.
+        joining: For whom it waits.
+        processes: What it and others below the same rank of the launch have reported.
+        absent: What `find_absent` returns.
+        lasting: For how long this is so.
+    """
+    for process in _find_ended(pid, joining, processes):
+        has_failed = process.state == FAILED and process.uses_vendor
+        if lasting.note_s(pid, process.pid, "has ended") > _NEXT_PROGRAM_S or has_failed:
+            how = f": {process.error}" if process.error else ", as by a signal"
+            end = "" if how.endswith((".", "!", "?")) else "."
+            return f"rank {process.rank} exited before it joined the job{how}{end}"
+    ranks, activity = absent
+    for rank in ranks:
+        is_absent_s = lasting.note_s(pid, rank, "is absent", *activity)
+        if rank < joining.size and is_absent_s > _NEXT_PROGRAM_S:
+            return (
+                f"no process is rank {rank}, and nothing is left that could start it: its program "
+                "exited before it joined the job, or could not be started."
+            )
+    return ""
+
+
+def find_repeated(
+    guardian: SeenProcess, ranks: Mapping[int, str], size: int
+) -> Dict[int, List[str]]:
+    """Find ranks that have started other ranks of a launch, as each rank of it does.
+
+    A shell that changes the number of its only rank, or gives one to a helper, starts no others. So
+    what counts is a rank below which processes of two other ranks live; or of both ranks, if there
+    are two.
+
+    Args:
+        guardian: This process.
+        ranks: The RANK_ID of each that lives, by pid.
         size: The number of ranks of the launch, above 1.
 
-    Attributes:
-        suspects: The pids of those that are to be seen a second time.
+    Returns:
+        The RANK_ID of each rank below such a rank, by its pid.
     """
+    below = {
+        child.pid: _find_numbers(child, ranks[child.pid], size)
+        for child in guardian.children
+        if child.pid in ranks
+    }
+    return {pid: sorted(numbers, key=int) for pid, numbers in below.items() if len(numbers) > 1}
 
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self.suspects: Set[int] = set()
-        self._next = 0.0
 
-    def find_repeated(
-        self, guardian: SeenProcess, ranks: Mapping[int, str]
-    ) -> Iterator[Tuple[int, List[str]]]:
-        """Find a rank of the launch that has started other ranks of it.
+def _find_numbers(process: SeenProcess, own: str, size: int) -> Set[str]:
+    """Find the RANK_ID of the first ranks below a rank whose own one is known."""
 
-        Args:
-            guardian: This process.
-            ranks: The RANK_ID of each that lives, by pid.
+    def is_first(child: SeenProcess) -> bool:
+        if child.rank_id == own:
+            return child.is_python
+        return _is_one_of(child, size) and not child.is_shell  # whose tools have its own number
 
-        Yields:
-            Its pid, and the RANK_ID of each rank below it.
-        """
-        if time.monotonic() < self._next:
-            return
-        self._next = time.monotonic() + _BETWEEN_S
-        below = {
-            child.pid: set(self._find_numbers(child, ranks[child.pid]))
-            for child in guardian.children
-            if child.pid in ranks
-        }
-        repeated = {pid for pid, numbers in below.items() if len(numbers) > 1}
-        certain, self.suspects = self.suspects & repeated, repeated
-        if certain:
-            yield min(certain), sorted(below[min(certain)], key=int)
+    numbers = {child.rank_id for child in process.walk(is_first) if is_first(child)}
+    # Of two ranks, one and the other is all there is.
+    return numbers if size == 2 and is_rank_number(own) else numbers - {own}
 
-    def _find_numbers(self, process: SeenProcess, own: str, depth: int = 0) -> Iterator[str]:
-        for child in process.children:
-            number = child.environ.get("RANK_ID", "")
-            is_of_job = _is_number(number) and int(number) < self._size
-            is_rank = is_of_job and not is_alone(child.environ.get("RANK_SIZE", "1"))
-            is_own = number == own
-            if is_own and child.is_python:
-                # Of two ranks, one and the other is all there is.
-                yield from [number] if is_rank and self._size == 2 else []
-            elif is_rank and not is_own and not child.is_shell:  # whose tools have its own number
-                yield number
-            elif depth < DEEPEST:
-                yield from self._find_numbers(child, own, depth + 1)
+
+def _is_one_of(process: SeenProcess, size: int) -> bool:
+    is_of_job = is_rank_number(process.rank_id) and int(process.rank_id) < size
+    return is_of_job and not is_alone(process.environ.get("RANK_SIZE", "1"))
+
+
+def _is_first(process: SeenProcess) -> bool:
+    """Return whether a process is a rank of a script, and not only started by one."""
+    is_rank = SCRIPT_RANK_PID not in process.environ and process.is_script_rank
+    return is_rank and not process.is_shell
 
 
 def _is_idle(process: SeenProcess, joining: Collection[int]) -> bool:
+    """Return whether a rank only waits: for others, or for what it has started."""
     if process.is_python:
         return not process.children and process.pid in joining
     return bool(process.children)
 
 
-def _is_first(process: SeenProcess) -> bool:
-    """Return whether a process is a rank of a script, and not only started by one."""
-    is_rank = SCRIPT_RANK_PID not in process.environ and is_rank_of_script(process.environ)
-    return is_rank and not process.is_shell
-
-
-def _find_ranks(guardian: SeenProcess) -> Iterator[_Seen]:
-    """Find the first ranks below this process; what a rank starts is its own business."""
-    for process in guardian.walk(_is_first):
-        if process.command and _is_first(process):  # else it has just ended
-            yield process.pid, process.environ["RANK_ID"], process.command, process.output
-
-
-def _is_python_of_rank(process: SeenProcess) -> bool:
-    return process.is_python and is_rank_of_script(process.environ)
-
-
-def _has_shell(guardian: SeenProcess) -> bool:
-    """Tell whether a shell lives right below this process."""
-    return any(child.is_shell and child.words for child in guardian.children)
-
-
-def _is_number(text: str) -> bool:
+def is_rank_number(text: str) -> bool:
+    """Return whether a text is the number of a rank, or of ranks."""
     return text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
-class Absence:
-    """Explains to one process that waits for the ranks of its job why one of them is absent.
-
-    Args:
-        pid: The process.
-        rank: Its rank in the job.
-        size: The number of ranks.
-    """
-
-    def __init__(self, pid: int, rank: int, size: int) -> None:
-        self._pid, self._rank, self._size = pid, rank, size
-        self._ended: Dict[int, float] = {}  # pid -> when its end was noticed
-        self._absent: Dict[int, float] = {}  # rank -> when its absence was noticed
-
-    def explain(self, processes: Sequence[JoinedProcess], absent: Collection[int]) -> str:
-        """Return which rank will never join, and why; empty while all still may.
-
-        Args:
-            processes: Those that are or were ranks below the same rank of the launch.
-            absent: The ranks that do not live, and that nothing is left to start.
-        """
-        now = time.monotonic()
-        ended = self._find_ended(processes, now)
-        if ended is not None:
-            how = f": {ended.error}" if ended.error else ", as by a signal"
-            end = "" if how.endswith((".", "!", "?")) else "."
-            return f"rank {ended.rank} exited before it joined the job{how}{end}"
-        ranks = sorted(rank for rank in absent if rank < self._size)
-        self._absent = {rank: self._absent.get(rank, now) for rank in ranks}
-        for rank, since in self._absent.items():
-            if now - since > _NEXT_PROGRAM_S:
-                return (
-                    f"no process is rank {rank}, and nothing is left that could start it: its "
-                    "program exited before it joined the job, or could not be started."
-                )
-        return ""
-
-    def _find_ended(
-        self, processes: Sequence[JoinedProcess], now: float
-    ) -> Optional[JoinedProcess]:
-        """Find a rank that died before it joined and was not replaced."""
-        own = [each for each in processes if each.rank == self._rank and each.pid != self._pid]
-        # An earlier job of the script ended when its process with this rank did.
-        began = max((each.time for each in own if not each.is_alive), default=0.0)
-        newest = {each.rank: each for each in sorted(processes, key=lambda each: each.time)}
-        for rank, process in newest.items():
-            is_dead = process.state == STARTED and not process.is_alive
-            is_lost = process.state == FAILED or is_dead
-            if process.joined or not is_lost or process.time < began:
-                continue
-            since = self._ended.setdefault(process.pid, now)
-            has_failed = process.state == FAILED and process.uses_vendor
-            if 0 <= rank < self._size and (has_failed or now - since > _NEXT_PROGRAM_S):
-                return process
-        return None
+def _find_ended(
+    pid: int, joining: Joining, processes: Iterable[JoinedProcess]
+) -> Iterator[JoinedProcess]:
+    """Find the ranks of a process's job that died before they joined and were not replaced."""
+    own = [each for each in processes if each.rank == joining.rank and each.pid != pid]
+    # An earlier job of the script ended when its process with this rank did.
+    began = max((each.time for each in own if not each.is_alive), default=0.0)
+    newest = {each.rank: each for each in sorted(processes, key=lambda each: each.time)}
+    for rank, process in newest.items():
+        is_dead = process.state == STARTED and not process.is_alive
+        is_lost = process.state == FAILED or is_dead
+        is_of_job = 0 <= rank < joining.size and process.time >= began
+        if is_lost and is_of_job and not process.joined:
+            yield process

@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 from _thread import get_ident
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
+from typing import Any, Dict, Iterator, List, Optional
 
 PASSED_ON = (signal.SIGUSR1, signal.SIGUSR2)
 """Signals that mean something to the ranks that catch them, and nothing to the launcher."""
@@ -67,45 +67,6 @@ def _is_in_mask(pid: int, name: str, number: int) -> bool:
     except (OSError, LookupError, ValueError):  # it has ended, or been hidden
         return False
     return bool(mask >> (number - 1) & 1)
-
-
-SHELLS = ("ash", "bash", "busybox", "dash", "ksh", "mksh", "sh", "zsh")
-
-
-def is_shell(pid: int) -> bool:
-    """Tell whether a process is a shell; False if that is not known."""
-    try:
-        return os.path.basename(os.readlink(f"/proc/{pid}/exe")) in SHELLS
-    except OSError:
-        return False
-
-
-def find_catchers(process: Any, number: int, children: Mapping[int, List[Any]]) -> List[Any]:
-    """Find what a signal to a process is meant for: itself, or the first below it to catch it.
-
-    A shell that does not is in the way of what it has started; what has started workers of its own
-    is meant itself.
-
-    Args:
-        process: A `psutil.Process`.
-        number: The signal.
-        children: The result of `group_by_parent` for this process and those below it.
-    """
-    if catches_signal(process.pid, number):
-        return [process]
-    below = children.get(process.pid, [])
-    return [each for child in below for each in find_catchers(child, number, children)]
-
-
-def group_by_parent(processes: Iterable[Any]) -> Dict[int, List[Any]]:
-    """Group processes by the pid of their parent: psutil would read all of the host's for each."""
-    import psutil
-
-    children: Dict[int, List[Any]] = {}
-    for process in processes:
-        with contextlib.suppress(psutil.Error):
-            children.setdefault(process.ppid(), []).append(process)
-    return children
 
 
 class Signals:

@@ -22,18 +22,12 @@ import time
 from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Set
 
 from ascend_session.launcher.job.children import (
-    describe_processes,
-    find_group,
-    list_descendants,
-)
-from ascend_session.launcher.job.signals import (
-    blocks_signal,
-    catches_signal,
+    SeenProcess,
     find_catchers,
     group_by_parent,
-    ignores_signal,
-    is_shell,
+    list_descendants,
 )
+from ascend_session.launcher.job.signals import blocks_signal, catches_signal, ignores_signal
 from ascend_session.launcher.job.timers import Timers
 
 _LATE_S = 2.0  # before SIGKILL, in which workers can exit whose rank is still there
@@ -62,7 +56,7 @@ class StopSequence:
         self._number = number
         self._folders = folders
         self._announce = announce
-        self._shells = {pid for pid in folders if is_shell(pid)}
+        self._shells = {pid for pid in folders if SeenProcess(pid).is_shell}
         self._asked: Set[int] = set()
         self._sent: Set[int] = set()  # those of them that got the signal from here
         self._is_for_all = False
@@ -79,42 +73,42 @@ class StopSequence:
         for pid in alive:
             self._ask(pid, self._number)
 
-    def ask_rest(self, processes: List[Any]) -> None:
+    def ask_rest(self, processes: List[SeenProcess]) -> None:
         """Ask those of the living processes below this one that have not got the signal."""
         self._is_for_all = False
         for process in processes:
             if process.pid not in self._sent:
                 self._ask(process.pid, signal.SIGTERM)
 
-    def ask_next(self, processes: List[Any]) -> None:
+    def ask_next(self, processes: List[SeenProcess]) -> None:
         """Ask those of the living processes below this one whose turn it is."""
         batch = self._find_next(processes)
         while batch:
             for process in batch:
-                is_command = self._number == signal.SIGINT and _session(process.pid) in self._shells
+                is_command = self._number == signal.SIGINT and process.session in self._shells
                 catches = is_command and catches_signal(process.pid, signal.SIGINT)
                 self._ask(process.pid, signal.SIGINT if catches else signal.SIGTERM)
             # Below a shell that was asked just now may be a command that it waits for.
             batch = [] if self._has_looked else self._find_next(processes)
         self._has_looked = True
 
-    def _find_next(self, processes: List[Any]) -> List[Any]:
+    def _find_next(self, processes: List[SeenProcess]) -> List[SeenProcess]:
         """Find the processes above which nobody is left who was asked, but for shells."""
         children = group_by_parent(processes)
-        groups: Dict[int, List[Any]] = {}
+        groups: Dict[int, List[SeenProcess]] = {}
         busy: Set[int] = set()  # sessions of those who were asked and live
         todo = list(children.get(os.getpid(), []))
         while todo:
             process = todo.pop()
-            session = _session(process.pid)
+            session = process.session
             if process.pid not in self._asked:
                 groups.setdefault(session, []).append(process)
-            elif not self._has_looked and is_shell(process.pid):
+            elif not self._has_looked and process.is_shell:
                 below = children.get(process.pid, [])
-                todo += [each for each in below if not _is_in_background(each.pid)]
+                todo += [each for each in below if not _is_in_background(each)]
             else:
                 busy.add(session)
-        selected: List[Any] = []
+        selected: List[SeenProcess] = []
         for session, group in groups.items():
             # What has left its rank's session may belong to any rank.
             if session in busy or (busy and session not in self._folders):
@@ -217,9 +211,9 @@ class JobStop:
         processes = list_descendants()
         if have_all_exited and not self._has_swept:
             self._has_swept = True
-            left = [each for each in processes if find_group(each.pid) not in self._groups]
+            left = [each for each in processes if each.group not in self._groups]
             if left:
-                self._send(("left_behind", tuple(describe_processes(left)), time.time()))
+                self._send(("left_behind", tuple(map(str, left)), time.time()))
         if self._sequence is not None and self._is_late:
             self._sequence.ask_rest(processes)
         elif self._sequence is not None:
@@ -237,14 +231,7 @@ class JobStop:
         self._between_kills_s = min(2 * self._between_kills_s, _LONGEST_BETWEEN_S)
 
 
-def _is_in_background(pid: int) -> bool:
+def _is_in_background(process: SeenProcess) -> bool:
     """Tell whether a shell has started a process with ``&``, which has it ignore both signals."""
     # Shells ignore SIGQUIT in any case, and Python has a handler of its own for SIGINT.
-    return ignores_signal(pid, signal.SIGINT if is_shell(pid) else signal.SIGQUIT)
-
-
-def _session(pid: int) -> int:
-    try:
-        return os.getsid(pid)
-    except OSError:
-        return 0
+    return ignores_signal(process.pid, signal.SIGINT if process.is_shell else signal.SIGQUIT)

@@ -1,8 +1,8 @@
-"""What the loop of a job has to do later."""
+"""What the loop of a job has to do later, and for how long it has seen something."""
 
 import math
 import time
-from typing import Dict
+from typing import Any, Dict
 
 
 class Timers:
@@ -36,3 +36,23 @@ class Timers:
     def next_s(self) -> float:
         """Compute the seconds until something is due; infinite if nothing will be."""
         return max(0.0, min(self._due.values(), default=math.inf) - time.monotonic())
+
+
+class Lasting:
+    """For how long facts have been true, as a loop sees that looks now and then.
+
+    What is seen only once may be about to change. A fact that one look does not note is over.
+    """
+
+    def __init__(self) -> None:
+        self._since: Dict[Any, float] = {}
+        self._before: Dict[Any, float] = {}  # at the last look
+
+    def begin_look(self) -> None:
+        """Begin a look, in which each fact is to be noted that is still true."""
+        self._since, self._before = {}, self._since
+
+    def note_s(self, *fact: Any) -> float:
+        """Note a fact; return the seconds since the first look of those that have all noted it."""
+        now = time.monotonic()
+        return now - self._since.setdefault(fact, self._before.get(fact, now))

@@ -13,7 +13,6 @@ from ascend_session.failures.record import read_record
 from ascend_session.files import replace_file
 from ascend_session.launcher.job.attempt import Attempt, Cause
 from ascend_session.launcher.job.events import (
-    Awaiting,
     BackgroundEnded,
     Ended,
     FromGuardian,
@@ -133,8 +132,6 @@ def note_event(attempt: Attempt, event: FromGuardian) -> None:
         attempt.killed = event.time
     elif isinstance(event, ScriptRank):
         attempt.script_ranks += (event,)
-    elif isinstance(event, Awaiting):
-        attempt.awaited = event.ranks
     elif isinstance(event, BackgroundEnded):
         if event.status and attempt.background_failure is None:
             attempt.background_failure = event

@@ -14,7 +14,9 @@ from ascend_session.cluster.member import ENDED, FAILED, JoinedProcess
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.launcher.job.attempt import Attempt, Cause
 from ascend_session.launcher.job.events import BackgroundEnded
+from ascend_session.launcher.job.script_ranks import is_rank_number
 from ascend_session.launcher.plan.plan import Plan
+from ascend_session.launcher.plan.rank import LaunchRank
 from ascend_session.launcher.verdict.descriptions import (
     describe_announced,
     describe_background,
@@ -24,11 +26,7 @@ from ascend_session.launcher.verdict.descriptions import (
     describe_unstarted,
 )
 from ascend_session.launcher.verdict.evidence import had_witness, read_crash, read_last_lines
-from ascend_session.launcher.verdict.script_text import (
-    is_rank_number,
-    read_announced_size,
-    read_looped_size,
-)
+from ascend_session.launcher.verdict.script_text import read_announced_size, read_looped_size
 from ascend_session.rank_folder import name_stacks
 
 _HIDDEN_FAILURE_CODE = 1  # of a launch whose ranks ended with 0
@@ -106,14 +104,14 @@ def find_unrecorded(plan: Plan, attempt: Attempt) -> List[str]:
         processes = attempt.reports.list_processes(plan.ranks[0].rank)
         known = {process.rank_id for process in processes}
         unknown = sorted({each.rank_id for each in attempt.script_ranks} - known)
-        return [describe_unrecorded(unknown)] if unknown else []
-    unknown = [
-        str(rank.rank)
-        for rank in plan.ranks
-        if _PYTHON.match(os.path.basename(rank.command[0]))
-        and not had_witness(rank)
-        and rank.rank not in attempt.reports.members
-    ]
+    else:
+        unknown = [
+            str(rank.rank)
+            for rank in plan.ranks
+            if _PYTHON.match(os.path.basename(rank.command[0]))
+            and not had_witness(rank)
+            and rank.rank not in attempt.reports.members
+        ]
     return [describe_unrecorded(unknown)] if unknown else []
 
 
@@ -132,12 +130,7 @@ def find_missing(plan: Plan, attempt: Attempt) -> Optional[Cause]:
     seen = attempt.script_ranks
     tail = read_last_lines(rank.stderr, rank.stdout)
     if any(each.state == ENDED for each in processes):
-        absent = _find_unstarted(processes, [each.rank_id for each in seen])
-        if not absent and len({each.rank_id for each in processes}) == 1:
-            size = read_looped_size(rank.command, rank.cwd)
-            only = processes[0]
-            if str(size) == only.rank_size and 0 <= only.rank < (size or 0):
-                absent = sorted({*range(size or 0)} - {only.rank})
+        absent = _find_unstarted(rank, processes, [each.rank_id for each in seen])
         if not absent:
             return None
         sentence = describe_unstarted(rank, absent, processes[0].rank_size)
@@ -189,13 +182,16 @@ def _makes_up_for(other: JoinedProcess, lost: JoinedProcess) -> bool:
     return _has_preceded(lost, other) == (lost.program == other.program)
 
 
-def _find_unstarted(processes: Sequence[JoinedProcess], seen: Iterable[str]) -> List[int]:
+def _find_unstarted(
+    rank: LaunchRank, processes: Sequence[JoinedProcess], seen: Iterable[str]
+) -> List[int]:
     """Find the ranks that a script has not started, although it has started others of their job.
 
     A script for one of several machines starts a block of the ranks, and one may start any single
-    rank: neither misses any.
+    rank, unless it has a loop over all: neither misses any.
 
     Args:
+        rank: The script.
         processes: What has reported; of the ranks, all have the same size.
         seen: The RANK_ID of ranks that were seen from outside.
     """
@@ -206,4 +202,6 @@ def _find_unstarted(processes: Sequence[JoinedProcess], seen: Iterable[str]) -> 
     size, ranks = int(sizes.pop()), set(map(int, names))
     count, first = len(ranks), min(ranks)
     is_block = ranks == set(range(first, first + count)) and first % count == size % count == 0
-    return [] if is_block else sorted(set(range(size)) - ranks)
+    if is_block and (count > 1 or read_looped_size(rank.command, rank.cwd) != size):
+        return []
+    return sorted(set(range(size)) - ranks)

@@ -4,7 +4,9 @@ import os
 import re
 from typing import List, Optional, Sequence, Set
 
-_MOST_BYTES, _MOST_DIGITS = 1 << 18, 4
+from ascend_session.launcher.job.script_ranks import is_rank_number
+
+_MOST_BYTES = 1 << 18
 _ASSIGNED = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*)=[\"']?(\$?\{?[A-Za-z0-9_]+)")
 _LOOPED = re.compile(r"\bfor\s*\(\(\s*RANK_ID=|\bfor\s+RANK_ID\s+in\b|\bRANK_ID=[\"']?\$")
 _COMMENT = re.compile(r"(?m)(?:^|(?<=\s))#.*$")
@@ -63,8 +65,3 @@ def _read_script(path: str) -> str:
         return ""
     is_script = path.endswith(".sh") or re.match(rb"#!.*\b(?:ba|da|k|z|a)?sh\b", data)
     return data.decode("utf-8", "replace") if is_script and b"\0" not in data else ""
-
-
-def is_rank_number(text: str) -> bool:
-    """Return whether a text is the number of a rank, or of ranks."""
-    return text.isdecimal() and len(text) <= _MOST_DIGITS
