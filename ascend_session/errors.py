@@ -212,6 +212,13 @@ def warn_at(line: Optional[Tuple[str, int]], message: str) -> None:
     flush_stderr()
 
 
+def write_stderr(text: str) -> None:
+    """Write a text to stderr, at once, if there is one that is open."""
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
 def flush_stderr() -> None:
     """Write what stderr has buffered: Python 3.7 would lose it if the device aborts the process."""
     with contextlib.suppress(AttributeError, OSError, ValueError):  # it is closed, or there is none

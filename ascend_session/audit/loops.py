@@ -1,6 +1,6 @@
 """Rules about loops of several steps in a run, where a script has their numbers as constants.
 
-``run`` sees the same while a script trains: `compat.loops`, `compat.effects` and
+``run`` sees the same while a script trains: `compat.loops`, `compat.sessions` and
 `training.loops.watch_stop`.
 """
 

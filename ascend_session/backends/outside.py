@@ -5,9 +5,7 @@
 opens, so that both work for scripts of either kind.
 """
 
-import contextlib
 import os
-import sys
 import weakref
 from typing import Any, Callable, ClassVar, Iterable, List, MutableMapping, NamedTuple, Sequence
 
@@ -29,7 +27,7 @@ from ascend_session.config.overlay import (
     read_overlay,
 )
 from ascend_session.config.proto import overlay_entry
-from ascend_session.errors import ConfigError
+from ascend_session.errors import ConfigError, write_stderr
 from ascend_session.spelling import template_of
 from ascend_session.witness import RECORD_VARIABLE, SET_VARIABLE
 
@@ -208,8 +206,5 @@ def _note(replaced: Sequence[Replaced]) -> List[Replaced]:
 
 def _show(replaced: Sequence[Replaced]) -> None:
     """Show what is replaced, in rank 0."""
-    if not replaced or read_rank(os.environ) != 0:
-        return
-    with contextlib.suppress(AttributeError, OSError, ValueError):  # closed, or there is none
-        sys.stderr.write(f"ascend-session: {describe_replaced(replaced)}\n")
-        sys.stderr.flush()
+    if replaced and read_rank(os.environ) == 0:
+        write_stderr(f"ascend-session: {describe_replaced(replaced)}\n")

@@ -10,7 +10,6 @@ import fcntl
 import json
 import os
 import platform
-import sys
 import threading
 import weakref
 from typing import Any, Dict, Iterator, MutableMapping, Optional, Sequence, Tuple
@@ -30,6 +29,7 @@ from ascend_session.cluster.records import name_record, read_rank
 from ascend_session.cluster.variables import read_size
 from ascend_session.config.entry import read_entries
 from ascend_session.config.overlay import read_overlay
+from ascend_session.errors import write_stderr
 from ascend_session.vendor import LOOP_COUNTER
 from ascend_session.witness import RECORD_VARIABLE
 
@@ -153,11 +153,10 @@ class TrainingRecorder(SessionObserver):
         self._is_over = True
         if self._fd is not None:
             os.close(self._fd)
-        if sys.stderr is not None:
-            sys.stderr.write(
-                f"ascend-session: {self._path} gets no lines from step {self._step} on: {why}. "
-                "The training continues.\n"
-            )
+        write_stderr(
+            f"ascend-session: {self._path} gets no lines from step {self._step} on: {why}. The "
+            "training continues.\n"
+        )
 
 
 def _read_fetched(

@@ -95,7 +95,7 @@ def check_file(
         ascend-session config check-file modify_mixlist mixlist.json
         ascend-session config check-file op_precision_mode net.ini
     """
-    from ascend_session.option_files.registry import TYPE_NAMES
+    from ascend_session.config.types import TYPE_NAMES
 
     if option not in TYPE_NAMES:
         context = click.get_current_context()
@@ -185,7 +185,7 @@ def report_option_file(option: str, name: str) -> OptionFileReport:
     Raises:
         AscendError: If it cannot be read.
     """
-    from ascend_session.option_files.registry import file_type
+    from ascend_session.config.types import file_type
 
     return OptionFileReport(name, *file_type(option).examine(name))
 
@@ -248,7 +248,7 @@ def _findings_of(report: "FileReport") -> List[Finding]:
 
 def _explain_option(option: str, file: str) -> str:
     """Return what is wrong with the first argument of `check-file`."""
-    from ascend_session.option_files.registry import TYPE_NAMES
+    from ascend_session.config.types import TYPE_NAMES
 
     if file in TYPE_NAMES:
         return f"the arguments are swapped; write `config check-file {file} {option}`."

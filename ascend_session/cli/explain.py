@@ -374,7 +374,7 @@ def _show_logs(explanation: "Explanation", logs: "Sequence[Log]", as_json: bool)
 def _name_finding(finding: "LocatedFailure") -> str:
     if finding.failure is not None:
         return _name(finding.failure)
-    from ascend_session.failures.graph_error import reason_of
+    from ascend_session.failures.reason import reason_of
 
     record = finding.log.record
     assert record is not None

@@ -35,8 +35,8 @@ from ascend_session.findings import ERROR, INFO, WARNING, Finding, sort_by_sever
 from ascend_session.text import (
     format_count,
     format_duration,
-    format_ranges,
     join_words,
+    label_ranks,
     printable,
 )
 
@@ -301,16 +301,12 @@ def _show_findings(table: "RankTable", family: Optional[str]) -> None:
 
 def _show_order(table: "RankTable", files: Sequence[str]) -> None:
     """Report which ranks each server has; ranks follow the order of what was given."""
-    ranks = [
-        f"{printable(server.server_id)} has {_describe_ranks(server)}" for server in table.servers
-    ]
+    ranks = []
+    for server in table.servers:
+        ids = [device.rank_id for device in server.devices]
+        ranks.append(f"{printable(server.server_id)} has {label_ranks(ids)}")
     given = f"the files: {files[0]} comes first" if files else "the servers as given"
     complain(f"Ranks follow the order of {given}. {join_words(ranks)}.", severity=INFO)
-
-
-def _describe_ranks(server: "TableServer") -> str:
-    ranks = [device.rank_id for device in server.devices]
-    return f"rank{'s' if len(ranks) > 1 else ''} {format_ranges(ranks)}"
 
 
 def _choose_devices(devices: Optional[str]) -> "Tuple[Device, ...]":

@@ -238,7 +238,7 @@ def _note_end() -> None:
 
 
 def _describe(error: BaseException) -> str:
-    from ascend_session.failures.graph_error import describe_error  # needed only after a failure
+    from ascend_session.failures.reason import describe_error  # needed only after a failure
 
     return one_line(describe_error(error), _LONGEST_ERROR)
 

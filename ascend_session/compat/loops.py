@@ -5,6 +5,7 @@ Source: util.py, ``IterationPerLoop``; npu_hook.py, ``SetIterationsVarHook``.
 
 from typing import Any, Dict, Sequence
 
+from ascend_session.backends._tensorflow import keep_on
 from ascend_session.backends.host_loop import HostLoop
 from ascend_session.compat.script_run import script_run
 from ascend_session.config.entry import ENTRY_NAME, read_entries, values_in_force
@@ -12,9 +13,7 @@ from ascend_session.errors import warn
 from ascend_session.session.conditions import refuse_one_shot
 from ascend_session.training.loops import watch_stop
 
-_LOOPS = (
-    "_ascend_session_late_loops"  # attribute of a graph: its loops by the name of their train_op
-)
+_LOOPS = "_ascend_session_late_loops"  # attribute of a graph: loops by the name of their train_op
 
 
 def plain_session(session: Any) -> Any:
@@ -52,8 +51,7 @@ class LateLoop(HostLoop):
 
 def find_loop(train_op: Any) -> LateLoop:
     """Return the looped operation that its graph has for ``train_op``, made if there is none."""
-    loops: Dict[str, LateLoop] = getattr(train_op.graph, _LOOPS, {})
-    setattr(train_op.graph, _LOOPS, loops)
+    loops: Dict[str, LateLoop] = keep_on(train_op.graph, _LOOPS)
     if train_op.name not in loops:
         loops[train_op.name] = LateLoop(train_op)
     return loops[train_op.name]

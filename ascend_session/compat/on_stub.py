@@ -16,10 +16,10 @@ from ascend_session.backends.exchange.models import Advice
 from ascend_session.backends.exchange.outcome import set_advice
 from ascend_session.backends.stub import without_effect
 from ascend_session.backends.tf_sessions import SessionObserver, add_observer, is_opening_by_api
-from ascend_session.compat.effects import IN_FORCE
 from ascend_session.compat.finder import STRICT_VARIABLE, RunRequest
 from ascend_session.compat.run_end import watch_end, watch_end_in_fork, watch_signals
 from ascend_session.compat.script_run import ReportState, ScriptRun, script_run
+from ascend_session.compat.sessions import IN_FORCE
 from ascend_session.compat.typed_config import print_config
 from ascend_session.compat.verdicts import EntryVerdict, describe_host_operators, judge_entry
 from ascend_session.errors import AscendConfigWarning, ConfigError, flush_stderr

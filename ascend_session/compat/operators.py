@@ -11,8 +11,8 @@ from types import ModuleType
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence
 
 from ascend_session.backends.training_operators import check_input
-from ascend_session.compat.signatures import bind_arguments, signature_of
 from ascend_session.compat.tensorflow_names import tf
+from ascend_session.compat.vendor_modules import bind_arguments, signature_of
 from ascend_session.errors import UnsupportedError
 
 SAME = ()

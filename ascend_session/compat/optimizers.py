@@ -14,8 +14,11 @@ from ascend_session import hccl
 from ascend_session.backends.exchange.outcome import current_advice, set_advice
 from ascend_session.compat.script_run import script_run
 from ascend_session.compat.tensorflow_names import tf
-from ascend_session.training.gradients import average, distributed_gradients
-from ascend_session.training.local_gradients import describe_local_gradients
+from ascend_session.training.gradients import (
+    average,
+    describe_local_gradients,
+    distributed_gradients,
+)
 from ascend_session.user_code import user_line
 
 

@@ -48,7 +48,7 @@ class ReportRow(NamedTuple):
         value: Its value as text.
         sessions: Their numbers, like ``1-3,5``.
         why: The reason for its effect, in a sentence.
-        effect: The effect, as in `effects.SessionOption`.
+        effect: The effect, as in `sessions.SessionOption`.
     """
 
     key: str

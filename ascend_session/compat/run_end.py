@@ -27,6 +27,7 @@ from ascend_session.compat.script_run import (
     write_json,
 )
 from ascend_session.compat.unread import describe_unread
+from ascend_session.errors import write_stderr
 from ascend_session.process import on_close
 from ascend_session.rank_folder import RANK_FOLDER, SESSIONS_NAME
 from ascend_session.session.signals import SignalGuard, Terminated, at_forced_end, log_failures
@@ -172,6 +173,4 @@ def _show_report(report: RunReport, head: str) -> None:
 
 
 def _show(*lines: str) -> None:
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write("\n".join(lines) + "\n")
-        sys.stderr.flush()
+    write_stderr("\n".join(lines) + "\n")

@@ -12,7 +12,6 @@ that session's options, and stays open until the run ends.
 import enum
 import json
 import os
-import sys
 import threading
 import warnings
 import weakref
@@ -24,7 +23,7 @@ from ascend_session.compat.finder import RunRequest
 from ascend_session.compat.sessions import SessionLog
 from ascend_session.compat.verdicts import EntryVerdict
 from ascend_session.config.ascend_config import AscendConfig
-from ascend_session.errors import AscendConfigWarning, LifecycleError, flush_stderr
+from ascend_session.errors import AscendConfigWarning, LifecycleError, write_stderr
 from ascend_session.files import replace_file
 from ascend_session.process import on_close, on_fork
 from ascend_session.rank_folder import RANK_FOLDER, SESSIONS_NAME
@@ -241,5 +240,4 @@ def write_json(path: str, data: Any) -> None:
     try:
         replace_file(path, f"{text}\n".encode())
     except OSError as error:
-        sys.stderr.write(f"ascend-session: {path} could not be written: {error.strerror}.\n")
-        flush_stderr()
+        write_stderr(f"ascend-session: {path} could not be written: {error.strerror}.\n")

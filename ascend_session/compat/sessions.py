@@ -1,4 +1,7 @@
-"""The sessions of a script, and the options with which they have initialised the device.
+"""The sessions of a script: the effect of each option, and what has initialised the device.
+
+A verdict on the entry (`verdicts`) and the loops that a session has run become `SessionOption`s,
+which the report lists.
 
 The adapter starts the device with the first session or with the operator ``NPUInit``, and ends it
 with the last session, with ``NPUShutdown`` or at exit. Sources: the adapter's geop_npu.cc,
@@ -9,16 +12,146 @@ import os
 import warnings
 import weakref
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, MutableMapping, MutableSet, Optional, Sequence, Set
+from typing import (
+    Any,
+    Dict,
+    List,
+    Mapping,
+    MutableMapping,
+    MutableSet,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+)
 
+from ascend_session.backends.host_loop import describe_fed
 from ascend_session.backends.tf_sessions import open_sessions
-from ascend_session.compat.effects import SessionOption, describe_loops, describe_options
-from ascend_session.compat.verdicts import EntryVerdict
+from ascend_session.compat.verdicts import EntryVerdict, key_of
 from ascend_session.config.hints import SIBLINGS
 from ascend_session.errors import ConfigError
-from ascend_session.findings import ERROR, Finding
+from ascend_session.findings import DIFFERS, ERROR, HOST, NO_EFFECT, WARNING, Finding
 from ascend_session.session.conditions import find_unsupported
 from ascend_session.session.options import Leftovers, init_options, late_options
+from ascend_session.text import join_words
+
+
+class SessionOption(NamedTuple):
+    """One option of one session.
+
+    Attributes:
+        key: The vendor's key.
+        value: The value in the entry.
+        effect: ``device`` (correct), ``warning`` (a device takes it, but see the reason),
+            ``differs`` (in effect, but trains otherwise than the script suggests),
+            ``default`` (NPUEstimator wrote it), ``silent`` (a device ignores it), ``stub`` (without
+            effect here), ``unused`` (correct, but its session was refused), ``host`` (ends the run
+            on a device whose host has the same files) or ``refused`` (ends the run on a device).
+        why: The reason, in a sentence.
+    """
+
+    key: str
+    value: Any
+    effect: str
+    why: str
+
+
+IN_FORCE = {
+    "hccl_timeout": "in force: collectives wait as long",
+    "session_device_id": "checked; all devices share the CPU",
+}
+"""Options that the stub obeys, and how; with others its system would refuse what runs."""
+
+
+def describe_options(verdict: EntryVerdict, is_refused: bool = False) -> List[SessionOption]:
+    """Return the options of an entry, each with its effect.
+
+    Args:
+        verdict: The verdict on the entry.
+        is_refused: Whether the session was refused, so that none of its options is in force.
+    """
+    # Of several reasons the last one holds; of several findings about an option the first one.
+    effects = dict.fromkeys(verdict.written, ("device", "checked here"))
+    effects.update({key: ("device", why) for key, why in IN_FORCE.items()})
+    if is_refused:
+        # An option that is missing may be missed by any of those that are there.
+        is_other = all(key_of(finding) in verdict.written for finding in verdict.refused)
+        why = "the session was refused" + " for other options" * is_other
+        effects = dict.fromkeys(effects, ("unused", why))
+    effects.update({key: ("stub", why) for key, why in verdict.stub_effects.items()})
+    why = "the default that NPUEstimator always writes"
+    effects.update(dict.fromkeys(verdict.defaults, ("default", why)))
+    for finding in reversed([*verdict.late, *verdict.ignored]):
+        effect = "silent"
+        if finding.effect in (HOST, DIFFERS):
+            effect = finding.effect
+        elif finding.severity == WARNING and finding.effect != NO_EFFECT:
+            effect = "warning"
+        effects[key_of(finding)] = effect, str(finding)
+    for finding in reversed(verdict.refused):
+        effects[key_of(finding)] = "refused", str(finding)
+    return [SessionOption(key, value, *effects[key]) for key, value in verdict.written.items()]
+
+
+def _describe_loop(option: SessionOption, session: "ScriptSession") -> SessionOption:
+    """Say whether iterations_per_loop was in force in a session, by the loops that it has run.
+
+    NPUEstimator, which writes its defaults, makes loops to train, and none to evaluate, predict or
+    export (npu_estimator.py).
+    """
+    loops, shared = session.loops, session.shared
+    written = f"{option.key}={option.value}"
+    runs = [_describe_runs(count, steps) for steps, count in sorted(loops.items()) if count]
+    if loops and option.value not in loops:
+        number = max(loops)
+        why = (
+            f"{written} is not the number of the loop, {number}: {' and '.join(runs) or 'no run'}. "
+            f"The vendor requires the same in both: set_iteration_per_loop(sess, train_op, "
+            f"{option.value}), or {option.key}={number} in the entry."
+        )
+        return option._replace(effect="differs", why=why)
+    if runs and session.fed:
+        why = f"{written} {describe_fed(session.fed, option.value)}"
+        return option._replace(effect="differs", why=why)
+    if runs and shared:
+        names = join_words([repr(name) for name in shared])
+        why = (
+            f"{written} without enable_data_pre_proc: all {option.value} steps of a run train on "
+            f"the same batch, that of {names}, as on a device. Set enable_data_pre_proc=True and "
+            "read an initializable iterator, or run one step a run."
+        )
+        return option._replace(effect="differs", why=why)
+    if runs and session.part:
+        return option._replace(effect="differs", why=session.part)
+    if runs:
+        is_remark = option.key in option.why and option.effect != "differs"
+        on_device = f" On a device, {option.why}" if is_remark else ""
+        why = f"{written} was in force: {' and '.join(runs)}.{on_device}"
+        return option._replace(effect="device", why=why)
+    if loops:
+        what = (
+            "the loop that was made was never run. Run what util.set_iteration_per_loop returns, "
+            "or, with SetIterationsVarHook, the operation named IterationOp."
+        )
+    elif option.value == 1:
+        return option._replace(why="in force: each run makes one step")
+    elif any(each.effect == "default" for each in session.options):
+        why = f"{written} is for training; this session makes one step a run."
+        return option._replace(effect="device", why=why)
+    else:
+        what = (
+            "each run made one step, for no loop was made. Run what "
+            f"util.set_iteration_per_loop(sess, train_op, {option.value}) returns, or leave the "
+            "option out."
+        )
+    return option._replace(effect="silent", why=f"{written} was not in force: {what}")
+
+
+def _describe_runs(count: int, steps: int) -> str:
+    who, each = ("1 run", "") if count == 1 else (f"{count} runs", " each")
+    if steps == 0:
+        return f"{who} stopped in the first step"
+    return f"{who} made {steps} step{'s' if steps > 1 else ''}{each}"
 
 
 @dataclass(eq=False)
@@ -61,7 +194,13 @@ class ScriptSession:
         """Its options, each with its effect so far."""
         if self.is_refused:
             return self.options
-        return describe_loops(self.options, self.loops, self.fed, self.shared, self.part)
+        return [
+            _describe_loop(option, self)
+            if option.key == "iterations_per_loop"
+            and option.effect in ("device", "warning", "silent", "differs")
+            else option
+            for option in self.options
+        ]
 
     def as_dict(self) -> Dict[str, Any]:
         """Return the session, as far as it has come, as plain values."""

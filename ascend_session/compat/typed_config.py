@@ -4,7 +4,6 @@
 expression with the options that have an effect, and comments on those that have none.
 """
 
-import contextlib
 import linecache
 import os
 import pprint
@@ -24,7 +23,7 @@ from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions
 from ascend_session.config.proto import OPTIMISES
 from ascend_session.config.values import convert_value
-from ascend_session.errors import AscendConfigWarning, ConfigError
+from ascend_session.errors import AscendConfigWarning, ConfigError, write_stderr
 from ascend_session.findings import Finding
 from ascend_session.text import join_words
 from ascend_session.user_code import UserLine, is_user_file
@@ -58,9 +57,7 @@ def print_config(
     first = next((where for where, shown in printed.items() if shown == text), None)
     printed[place] = text
     body = text if first is None else f"# The same as at {first}."
-    with contextlib.suppress(AttributeError, OSError, ValueError):  # closed, or there is none
-        sys.stderr.write(f"# AscendConfig of the session that {place} opens:\n{body}\n")
-        sys.stderr.flush()
+    write_stderr(f"# AscendConfig of the session that {place} opens:\n{body}\n")
 
 
 def write_config(proto: Any, verdict: EntryVerdict, source: Mapping[str, str]) -> str:

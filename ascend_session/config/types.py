@@ -3,8 +3,9 @@
 Sources: npu_attrs.cc SetNpuOptimizerAttr (ranges, allowed values); guides/facts/options.md.
 """
 
+import importlib
 import os
-from typing import TYPE_CHECKING, Any, Mapping, Union
+from typing import TYPE_CHECKING, Any, Mapping, Type, Union
 
 from typing_extensions import Annotated, Literal
 
@@ -21,10 +22,10 @@ from ascend_session.config.grammars import (
     wrong_type,
 )
 from ascend_session.config.values import Range
-from ascend_session.option_files.registry import TYPE_NAMES, file_type
 
 if TYPE_CHECKING:
     from ascend_session import option_files
+    from ascend_session.option_files.base import OptionFile
 
     PathLike = os.PathLike[str]
 else:
@@ -128,6 +129,28 @@ def config_proto(value: Any) -> Any:
 
 # RunConfig refuses anything else, too.
 ConfigProto = Annotated[object, Grammar(config_proto, {}, "Python object")]
+
+
+TYPE_NAMES = {
+    "op_precision_mode": "OpPrecision",
+    "modify_mixlist": "MixList",
+    "customize_dtypes": "CustomDtypes",
+    "fusion_switch_file": "FusionSwitch",
+    "op_debug_config": "OpDebugConfig",
+    "aoe_config_file": "AoeConfigFile",
+}
+"""``{option: name of the type of its file in ascend_session.option_files}``."""
+
+
+def file_type(option: str) -> "Type[OptionFile]":
+    """Return the type of the file that ``option`` points to.
+
+    Raises:
+        KeyError: If the option does not point to such a file.
+    """
+    package = importlib.import_module("ascend_session.option_files")
+    kind: Type[OptionFile] = getattr(package, TYPE_NAMES[option])
+    return kind
 
 
 def file_grammar(option: str) -> Grammar:

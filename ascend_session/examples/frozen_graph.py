@@ -10,7 +10,7 @@ from typing import Any, Dict
 
 from ascend_session import AscendConfig, ascend_system
 from ascend_session.examples import _plane as plane
-from ascend_session.examples._side_by_side import hand_made_proto, side_by_side
+from ascend_session.examples._plane import hand_made_proto, side_by_side
 
 CONFIG = AscendConfig(graph_run_mode=0, precision_mode="allow_mix_precision")
 QUESTIONS = 8

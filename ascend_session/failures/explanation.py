@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ascend_session.failures.failure import Failure
-from ascend_session.failures.graph_error import reason_of
 from ascend_session.failures.peers import Peer, find_peers
-from ascend_session.failures.reason import TRACEBACK
+from ascend_session.failures.reason import TRACEBACK, reason_of
 from ascend_session.failures.record import ErrorRecord, read_record
 from ascend_session.failures.scanner import classify
 from ascend_session.failures.table import JOB_CANNOT_GO_ON

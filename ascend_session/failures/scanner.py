@@ -41,7 +41,7 @@ from typing import (
 
 from ascend_session.errors import AscendError, InitializationError
 from ascend_session.failures.failure import Code, Definition, Failure, FailureClass, KnownText
-from ascend_session.failures.graph_error import reason_of
+from ascend_session.failures.reason import reason_of
 from ascend_session.failures.table import JOB_CANNOT_GO_ON, ROWS
 from ascend_session.rank_folder import RANK_FOLDER
 from ascend_session.text import blank_unprintable, shorten

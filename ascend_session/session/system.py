@@ -59,7 +59,7 @@ from ascend_session.cluster.job import Job
 from ascend_session.config.ascend_config import AscendConfig
 from ascend_session.errors import AscendError, LifecycleError
 from ascend_session.failures.failure import RetryPolicy
-from ascend_session.failures.graph_error import describe_error
+from ascend_session.failures.reason import describe_error
 from ascend_session.failures.scanner import translate
 from ascend_session.process import on_close, on_fork
 from ascend_session.rank_folder import RANK_FOLDER

@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
 
 from ascend_session.errors import CollectiveError, ConfigError, JobError, RanksTimeoutError
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
+from ascend_session.files import read_end
 from ascend_session.testing.rank import CALL, DEADLINE, FOLDER, name_result
 
 _GRACE_S = 5.0
@@ -208,7 +209,8 @@ def run_job(
         raise JobError(result["refused"], hint=result["hint"])
     attempt = result["attempts"][-1]
     if result["code"] and is_late:
-        logs = [_read_end(rank["stderr"]) for rank in attempt["ranks"]]
+        ends = [read_end(rank["stderr"], _TAIL_BYTES) for rank in attempt["ranks"]]
+        logs = [end.decode(errors="replace").strip() for end in ends]
         outputs = "".join(f"\n\nrank {rank}:\n{log}" for rank, log in enumerate(logs) if log)
         raise RanksTimeoutError(
             f"The {size} ranks of {name} did not all return within {timeout:g} s.{outputs}",
@@ -219,15 +221,6 @@ def run_job(
     place = [line for line in cause["place"] if not _repeats(line, cause["said"])]
     details = "\n".join(place or cause["tail"])
     return JobEnd(result["code"], cause["rank"], cause["said"], details)
-
-
-def _read_end(path: str) -> str:
-    try:
-        with open(path, "rb") as log:
-            log.seek(max(0, os.path.getsize(path) - _TAIL_BYTES))
-            return log.read().decode(errors="replace").strip()
-    except OSError:
-        return ""
 
 
 _OF_A_JOB = re.compile(

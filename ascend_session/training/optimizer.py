@@ -12,8 +12,13 @@ from ascend_session.errors import UnsupportedError, warn
 from ascend_session.session.conditions import TAILING, check_tailing
 from ascend_session.session.graphs import job_size
 from ascend_session.session.system import current_system
-from ascend_session.training.gradients import Overflow, average, distributed_gradients, is_slices
-from ascend_session.training.local_gradients import describe_local_gradients
+from ascend_session.training.gradients import (
+    Overflow,
+    average,
+    describe_local_gradients,
+    distributed_gradients,
+    is_slices,
+)
 from ascend_session.training.loss_scale import (
     ExponentialUpdateLossScaleManager,
     apply_if_finite,

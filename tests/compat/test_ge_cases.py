@@ -15,8 +15,8 @@ import pytest
 
 from ascend_session import AscendConfig, AscendConfigWarning, ConfigError
 from ascend_session.compat.verdicts import judge_entry
+from ascend_session.config.types import TYPE_NAMES, file_type
 from ascend_session.findings import errors_of
-from ascend_session.option_files.registry import TYPE_NAMES, file_type
 from tests.compat.test_verdicts import in_fields
 from tests.config.protos import base
 

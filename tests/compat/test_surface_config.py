@@ -6,7 +6,7 @@ from typing import Any, Dict
 import pytest
 
 from ascend_session import AscendConfig, AscendConfigWarning, UnsupportedError
-from ascend_session.compat.signatures import signature_of
+from ascend_session.compat.vendor_modules import signature_of
 from ascend_session.config.ends import AdapterView, Stage
 from ascend_session.config.entry import check_value
 from ascend_session.config.option import option_fields, options_by_key

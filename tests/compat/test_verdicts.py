@@ -10,7 +10,7 @@ import pytest
 
 from ascend_session import AscendConfig, AscendConfigWarning, ConfigError
 from ascend_session.audit.scripts import audit_bytes
-from ascend_session.compat.effects import describe_options
+from ascend_session.compat.sessions import describe_options
 from ascend_session.compat.verdicts import EntryVerdict, judge_entry, key_of
 from ascend_session.config.ends import Stage
 from ascend_session.config.option import options_by_key

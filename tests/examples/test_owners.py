@@ -10,8 +10,7 @@ from typing import Any, Dict, List, NamedTuple, Optional
 import pytest
 
 from ascend_session import ascend_session
-from ascend_session.examples._plane import POINTS, SLOPES, points, share_of_batch
-from ascend_session.examples._side_by_side import hand_made_proto
+from ascend_session.examples._plane import POINTS, SLOPES, hand_made_proto, points, share_of_batch
 from ascend_session.requirements import tensorflow_hint
 from hardware_tests.backend_contract import entry
 from tests.examples.running import launch, run

@@ -8,8 +8,7 @@ from typing import Any, Iterator
 import pytest
 
 from ascend_session import training
-from ascend_session.examples._plane import STEPS
-from ascend_session.examples._side_by_side import difference
+from ascend_session.examples._plane import STEPS, difference
 from tests.fake_host import FakeHost
 from tests.fake_host.vendor import Loaded, live_host, loaded
 

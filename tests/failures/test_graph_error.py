@@ -6,7 +6,7 @@ from typing import List
 
 import pytest
 
-from ascend_session.failures.graph_error import describe_error, parse_graph_error
+from ascend_session.failures.reason import describe_error, parse_graph_error
 from ascend_session.failures.record import Frame
 from tests.launcher.situations import Situation
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ascend_session.failures.graph_error import reason_of
-from ascend_session.failures.reason import find_reason
+from ascend_session.failures.reason import find_reason, reason_of
 from ascend_session.failures.record import read_record
 from ascend_session.rank_folder import write_record
 from tests.launcher.situations import Situation

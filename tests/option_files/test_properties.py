@@ -9,6 +9,7 @@ from typing import Any, Dict, Type
 import pytest
 
 from ascend_session import ConfigError, UnsupportedError
+from ascend_session.config.types import TYPE_NAMES, file_type
 from ascend_session.option_files import (
     AoeConfigFile,
     CustomDtypes,
@@ -19,7 +20,6 @@ from ascend_session.option_files import (
     OpPrecision,
     OptionFile,
 )
-from ascend_session.option_files.registry import TYPE_NAMES, file_type
 
 ESCAPED = "n\udcff"  # a byte that is no UTF-8, as in a name in another encoding
 EXAMPLES: Dict[str, OptionFile] = {

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Iterator
 
 from ascend_session.compat.finder import install
-from ascend_session.compat.signatures import signature_of
+from ascend_session.compat.vendor_modules import signature_of
 
 TABLE = json.loads((Path(__file__).parents[1] / "compat/vendor_surface.json").read_text())
 EMPTY = inspect.Parameter.empty

@@ -8,7 +8,7 @@ from ascend_session.backends.exchange.order import Iteration
 from ascend_session.backends.exchange.reductions import reduce_arrays
 from ascend_session.backends.exchange.wire import Operation
 from ascend_session.errors import AscendError, CollectiveError
-from ascend_session.failures.graph_error import describe_error
+from ascend_session.failures.reason import describe_error
 
 Part = Tuple[int, int, Any]
 """Part of a rank's data: the rank's index, the first byte, and the uint8 array to copy it to."""

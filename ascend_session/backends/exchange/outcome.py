@@ -17,6 +17,7 @@ from ascend_session.backends.exchange.models import (
     RankReport,
     compare_models,
 )
+from ascend_session.errors import write_stderr
 from ascend_session.process import on_fork
 
 _logger = logging.getLogger("ascend_session")
@@ -68,11 +69,7 @@ def settle() -> None:
     error = _comparison.error
     if error is None or _is_reported:
         return
-    try:
-        sys.stderr.write(f"ascend-session: error: {error}\n")
-        sys.stderr.flush()
-    except (OSError, ValueError, AttributeError):  # it is closed
-        pass
+    write_stderr(f"ascend-session: error: {error}\n")
     if getattr(sys, "last_value", None) is None:
         libc = ctypes.CDLL(None)
         # Called by the C library in reverse order once Python has ended: fflush(NULL), _exit(1).

@@ -17,10 +17,10 @@ from ascend_session.config.rules.rule import (
     warning,
 )
 from ascend_session.config.tuning import MODES, TUNING_DETAILS
+from ascend_session.config.types import TYPE_NAMES, file_type
 from ascend_session.errors import ConfigError
 from ascend_session.files import load_file
 from ascend_session.findings import Finding
-from ascend_session.option_files.registry import TYPE_NAMES, file_type
 from ascend_session.spelling import option
 
 RULES = RuleBook()

@@ -5,7 +5,7 @@ import re
 from itertools import groupby
 from typing import List, NamedTuple, Sequence
 
-from ascend_session.failures.graph_error import parse_graph_error, reason_of
+from ascend_session.failures.reason import parse_graph_error, reason_of
 from ascend_session.failures.record import ErrorRecord, Frame, parse_frames
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
 from ascend_session.files import read_end

@@ -4,8 +4,7 @@ Source: npu_cpu_ops.py of the newest release and of the old ones.
 """
 
 from ascend_session.compat import formulas
-from ascend_session.compat.signatures import with_signature
-from ascend_session.compat.vendor_modules import mirror
+from ascend_session.compat.vendor_modules import mirror, with_signature
 
 dense_image_warp = formulas.dense_image_warp
 randomchoicewithmask = with_signature("(x, count, seed=0, seed2=0)")(

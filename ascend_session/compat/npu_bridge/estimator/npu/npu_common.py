@@ -8,9 +8,8 @@ import os
 from typing import Any, Optional
 
 from ascend_session.compat.npu_bridge.estimator.npu import util
-from ascend_session.compat.signatures import keep_arguments
 from ascend_session.compat.tensorflow_names import tf
-from ascend_session.compat.vendor_modules import mirror
+from ascend_session.compat.vendor_modules import keep_arguments, mirror
 from ascend_session.errors import JobError, warn
 
 _HINT = "export JOB_ID=1 as the job's start script does, or start it with ascend-session launch."

@@ -14,9 +14,13 @@ from tensorflow.core.protobuf import config_pb2
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
 from ascend_session.backends.tf_sessions import is_opening_by_api
-from ascend_session.compat.signatures import keep_arguments, signature_of, with_signature
 from ascend_session.compat.tensorflow_names import RunConfig, tf
-from ascend_session.compat.vendor_modules import mirror
+from ascend_session.compat.vendor_modules import (
+    keep_arguments,
+    mirror,
+    signature_of,
+    with_signature,
+)
 from ascend_session.config import options
 from ascend_session.config.entry import ENTRY_NAME
 from ascend_session.config.option import options_of

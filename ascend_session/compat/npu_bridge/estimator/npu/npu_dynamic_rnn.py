@@ -7,9 +7,8 @@ Source: npu_dynamic_rnn.py; docs, npu_dynamic_rnn.
 from typing import Any, Callable, Dict, TypeVar
 
 from ascend_session.compat.npu_bridge.helper import helper
-from ascend_session.compat.signatures import with_signature
 from ascend_session.compat.tensorflow_names import absent_class, tf
-from ascend_session.compat.vendor_modules import mirror
+from ascend_session.compat.vendor_modules import mirror, with_signature
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

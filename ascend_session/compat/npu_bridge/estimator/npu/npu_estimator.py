@@ -16,10 +16,9 @@ from tensorflow.python.util import function_utils, tf_inspect
 from ascend_session.compat.npu_bridge.estimator.npu import npu_hook, util
 from ascend_session.compat.npu_bridge.estimator.npu.npu_common import NPUBasics
 from ascend_session.compat.npu_bridge.estimator.npu.npu_config import NPURunConfig, _attribute_of
-from ascend_session.compat.signatures import with_signature
 from ascend_session.compat.tensorflow_names import Estimator, EstimatorSpec
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import mirror
+from ascend_session.compat.vendor_modules import mirror, with_signature
 from ascend_session.config.entry import ENTRY_NAME
 from ascend_session.config.option import options_by_key
 from ascend_session.config.options import AdapterOptions, DynamicInputConfig

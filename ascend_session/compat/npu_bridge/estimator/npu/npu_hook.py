@@ -11,9 +11,8 @@ from tensorflow.python.ops import summary_ops_v2
 from ascend_session.compat.loops import LateLoop, check_loop, find_loop, plain_session
 from ascend_session.compat.npu_bridge.estimator.npu import util
 from ascend_session.compat.optimizers import broadcast_values
-from ascend_session.compat.signatures import keep_arguments, with_signature
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import mirror
+from ascend_session.compat.vendor_modules import keep_arguments, mirror, with_signature
 from ascend_session.training.progress import note_step_of_hook
 from ascend_session.training.step_hook import StepHook
 from ascend_session.vendor import ITERATION_OP

@@ -7,9 +7,8 @@ npu_loss_scale_optimizer.py, and the optimizer of tf.contrib.mixed_precision tha
 from typing import Any, Sequence
 
 from ascend_session.compat.optimizers import COMPUTE_GRADIENTS, multiply_dense, rank_count
-from ascend_session.compat.signatures import with_signature
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import mirror
+from ascend_session.compat.vendor_modules import mirror, with_signature
 from ascend_session.training.optimizer import WrappingOptimizer
 
 # Public scripts fetch it: get_tensor_by_name("overflow_status_reduce_all:0").

@@ -16,10 +16,9 @@ from ascend_session.compat.optimizers import (
     note_wrapper,
     rank_count,
 )
-from ascend_session.compat.signatures import with_signature
 from ascend_session.compat.tensorflow_names import OptimizerV2
 from ascend_session.compat.tensorflow_names import tf as tf1
-from ascend_session.compat.vendor_modules import mirror
+from ascend_session.compat.vendor_modules import mirror, with_signature
 from ascend_session.errors import UnsupportedError
 from ascend_session.training.gradients import is_slices
 from ascend_session.training.optimizer import WrappingOptimizer

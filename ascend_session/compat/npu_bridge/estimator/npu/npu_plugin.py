@@ -10,9 +10,8 @@ from typing import Any
 from ascend_session.compat.npu_bridge import tf_adapter
 from ascend_session.compat.npu_bridge.estimator.npu import npu_scope, util
 from ascend_session.compat.script_run import script_run
-from ascend_session.compat.signatures import with_signature
 from ascend_session.compat.tensorflow_names import tf
-from ascend_session.compat.vendor_modules import mirror
+from ascend_session.compat.vendor_modules import mirror, with_signature
 from ascend_session.errors import warn
 
 
