@@ -145,19 +145,22 @@ def remarks_of(findings: Iterable[Finding]) -> List[Finding]:
     return [finding for finding in findings if finding.severity in (WARNING, NOT_CHECKED)]
 
 
+_MOST_ALIKE = 10
+
+
 def sort_by_severity(findings: Iterable[Finding]) -> List[Finding]:
     """Sort errors first, then warnings, what was not checked, and the rest."""
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
-def limit_repeats(findings: Iterable[Finding], most: int = 10) -> List[Finding]:
-    """Keep ``most`` findings of each severity and rule; one more says how many were left out."""
+def limit_repeats(findings: Iterable[Finding]) -> List[Finding]:
+    """Keep ten findings of each severity and rule; one more says how many were left out."""
     kept: Dict[Tuple[str, str], List[Finding]] = {}
     hidden: Dict[Tuple[str, str], int] = {}
     for finding in findings:
         key = (finding.severity, finding.rule)
         alike = kept.setdefault(key, [])
-        if len(alike) < most:
+        if len(alike) < _MOST_ALIKE:
             alike.append(finding)
         else:
             hidden[key] = hidden.get(key, 0) + 1

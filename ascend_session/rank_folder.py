@@ -170,7 +170,6 @@ def exit_code_of(error: BaseException) -> int:
 def write_record(
     error: BaseException,
     folder: str,
-    code: "Optional[int]" = None,
     *,
     ends_program: bool = False,
     failed_rank: "Optional[int]" = None,
@@ -180,7 +179,6 @@ def write_record(
     Args:
         error: The exception; its traceback is written as Python prints it.
         folder: The rank's folder.
-        code: The exit code of the process; None means Python's own for the exception.
         ends_program: Whether it ends the program, and not only the rank's part in the job.
         failed_rank: The rank whose failure caused it. A later exception that quotes this one has
             the same cause.
@@ -190,8 +188,7 @@ def write_record(
     """
     path = os.path.join(folder, RECORD_NAME)
     temporary = f"{path}.{os.getpid()}"
-    if code is None:
-        code = exit_code_of(error)
+    code = exit_code_of(error)
     try:
         trace, now = _quote(_format_traceback(error)), time.time()
         earlier = _Earlier(path)

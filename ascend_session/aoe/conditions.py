@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, Mapping, NamedTuple, Opti
 
 import psutil
 
-from ascend_session.aoe.parallelism import MOST_PARALLEL, Parallel, find_home
-from ascend_session.aoe.run import BANK, find_repository
+from ascend_session.aoe.run import BANK, MOST_PARALLEL, Parallel, find_home, find_repository
 from ascend_session.checks.availability import Holders, name_holder
 from ascend_session.checks.toolkit import check_sourced
 from ascend_session.cluster.variables import read_number

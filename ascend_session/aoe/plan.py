@@ -22,7 +22,7 @@ from ascend_session.aoe.conditions import (
     find_folder_fault,
     judge,
 )
-from ascend_session.aoe.parallelism import count_compilers, count_tuners
+from ascend_session.aoe.run import count_compilers, count_tuners
 from ascend_session.cluster.variables import read_size
 from ascend_session.config.tuning import MODES, mode_number, mode_word
 from ascend_session.errors import AscendConfigWarning, ConfigError

@@ -22,8 +22,8 @@ from ascend_session.cli._parameters import (
     CommandGroup,
     OptionGroup,
     argument,
+    explain_removal,
 )
-from ascend_session.cli._removed import explain_removal
 from ascend_session.findings import Finding
 from ascend_session.text import did_you_mean, format_count
 

@@ -87,7 +87,7 @@ class VendorFinder:
     def note_unread(self) -> None:
         """Note sessions with an entry that nothing reads, unless it is read; imports TensorFlow."""
         if not self.started:
-            self._unread = _import_from_package(f"{_COMPAT}.unread").UnreadEntries()
+            self._unread = _import_from_package(f"{_COMPAT}.sessions").UnreadEntries()
             self._unread.watch()
 
     def take_unread(self) -> "Sequence[Any]":
@@ -104,7 +104,7 @@ class VendorFinder:
     ) -> "Any":
         """Return the specification of a module, or None, as Python's finders do.
 
-        A module that this package does not have becomes a placeholder (`placeholders`).
+        A module that this package does not have becomes a placeholder (`vendor_modules`).
 
         Raises:
             ModuleNotFoundError: For a name that only Python itself asks for, ``__main__``.
@@ -169,7 +169,7 @@ class PlaceholderLoader:
 
     def create_module(self, spec: "Any") -> "Any":
         """Return the placeholder: a class, which Python accepts in place of a module."""
-        return _import_from_package(f"{_COMPAT}.placeholders").placeholder(spec.name)
+        return _import_from_package(f"{_COMPAT}.vendor_modules").placeholder(spec.name)
 
     def exec_module(self, module: "Any") -> None:
         """Do nothing: there is no code."""

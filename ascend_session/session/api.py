@@ -37,11 +37,11 @@ from ascend_session.session.signals import Failed, Terminated, deferring, join_e
 from ascend_session.session.system import (
     AscendSystem,
     State,
+    Use,
     current_system,
     refuse_after_fork,
     use_system,
 )
-from ascend_session.session.use import Use
 from ascend_session.text import did_you_mean
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import click
 import pytest
 
 from ascend_session import __version__
+from ascend_session.cli._parameters import REMOVED
 from ascend_session.cli._program import COMMANDS as SUMMARIES
 from ascend_session.cli._program import app
-from ascend_session.cli._removed import REMOVED
 
 
 def test_it_prints_its_version(program):

@@ -14,15 +14,15 @@ from typing import Any, Callable, Iterator
 import pytest
 
 from ascend_session import UnsupportedError
-from ascend_session.compat import placeholders
+from ascend_session.compat import vendor_modules
 from ascend_session.compat.finder import PACKAGES, install
-from ascend_session.compat.placeholders import Placeholder, names_of
+from ascend_session.compat.vendor_modules import Placeholder, names_of
 from tests.compat.run_scripts import run_script
 from tests.compat.watching import unwatch_sessions
 
 LINES = Path(__file__).with_name("imports.txt").read_text().splitlines()
 
-GUIDES = Path(placeholders.__file__).parents[1] / "guides"
+GUIDES = Path(vendor_modules.__file__).parents[1] / "guides"
 CUBE = "npu_bridge.tbe.npu_cube_ops"
 
 
@@ -101,7 +101,7 @@ def test_a_right_name_that_only_a_device_runs_is_not_doubted(installed: None) ->
 
 def test_the_guide_lists_all_names_that_only_a_device_runs() -> None:
     page = (GUIDES / "migrate.md").read_text("utf-8")
-    names = {name for module in placeholders._NAMES for name in names_of(module)}
+    names = {name for module in vendor_modules._ON_DEVICE for name in names_of(module)}
     assert len(names) > 100
     assert [name for name in sorted(names) if f"`{name}`" not in page] == []
 

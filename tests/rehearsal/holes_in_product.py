@@ -13,8 +13,7 @@ from ascend_session.backends._tensorflow import graph_or_default
 from ascend_session.backends.npu_job import Devices
 from ascend_session.session import api, options
 from ascend_session.session import system as systems
-from ascend_session.session.system import AscendSystem
-from ascend_session.session.use import Use
+from ascend_session.session.system import AscendSystem, Use
 from tests.fake_host import FakeHost
 from tests.rehearsal.holes import hole
 

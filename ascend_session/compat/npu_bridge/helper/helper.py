@@ -13,10 +13,9 @@ from typing import Any, Callable, Dict
 
 from ascend_session.compat import formulas
 from ascend_session.compat.operators import function_name, operators_of
-from ascend_session.compat.placeholders import absent_attribute
 from ascend_session.compat.script_run import script_run
 from ascend_session.compat.tensorflow_names import tf
-from ascend_session.compat.vendor_modules import mirror
+from ascend_session.compat.vendor_modules import absent_attribute, mirror
 
 version = "v1.15.0"
 
