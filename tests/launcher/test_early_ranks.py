@@ -557,8 +557,16 @@ def test_a_script_that_starts_the_ranks_is_not_started_for_each_of_them(
         "RANK_ID=0 $PYTHON train.py; $PYTHON train.py & $PYTHON train.py",
         "for RANK_ID in 0 1; do export RANK_ID; $PYTHON train.py; done",
         "export RANK_SIZE=1; for i in 0 1; do RANK_ID=$i $PYTHON train.py & done",
+        "RANK_SIZE=1 $PYTHON train.py & RANK_ID=$((1 - rank)) RANK_SIZE=2 $PYTHON train.py",
     ],
-    ids=["the same number", "another number", "a helper", "one after the other", "jobs of one"],
+    ids=[
+        "the same number",
+        "another number",
+        "a helper",
+        "one after the other",
+        "jobs of one",
+        "a job of one beside it",
+    ],
 )
 def test_a_script_for_one_rank_may_change_its_number(tmp_path: Path, script: str) -> None:
     (tmp_path / "train.py").write_text("import time; time.sleep(1)")

@@ -3,12 +3,13 @@
 import contextlib
 import functools
 import os
+import re
 from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, Mapping, Optional
 
 from ascend_session.launcher.job.signals import catches_signal
 from ascend_session.rank_folder import is_rank_of_script
 
-_SHELLS = ("ash", "bash", "busybox", "dash", "ksh", "mksh", "sh", "zsh")
+_SHELLS = ("ash", "bash", "dash", "ksh", "mksh", "sh", "zsh")
 
 DEEPEST = 20
 """How many processes below one another are looked at."""
@@ -150,12 +151,17 @@ class SeenProcess:
 
     @property
     def program(self) -> str:
-        """The file of its program: ``python3.7`` also for a script whose first line names that."""
+        """The file of its program: ``python3.7`` also for a script whose first line names that.
+
+        What is many programs in one file (busybox) has the name of the one that it is.
+        """
         if self._program is None:
-            try:
-                self._program = os.path.basename(os.readlink(f"/proc/{self.pid}/exe"))
-            except OSError:
-                self._program = self.name
+            path = ""
+            with contextlib.suppress(OSError):
+                path = os.readlink(f"/proc/{self.pid}/exe")
+            # As the kernel says when a new version has replaced it; source: proc(5).
+            program = re.sub(r" \(deleted\)$", "", os.path.basename(path))
+            self._program = self.name if program in ("", "busybox") else program
         return self._program
 
     @property

@@ -155,9 +155,10 @@ def _find_numbers(process: SeenProcess, own: str, size: int) -> Set[str]:
             return child.is_python
         return _is_one_of(child, size) and not child.is_shell  # whose tools have its own number
 
-    numbers = {child.rank_id for child in process.walk(is_first) if is_first(child)}
+    first = filter(is_first, process.walk(is_first))
+    numbers = {child.rank_id for child in first if _is_one_of(child, size)}
     # Of two ranks, one and the other is all there is.
-    return numbers if size == 2 and is_rank_number(own) else numbers - {own}
+    return numbers if size == 2 else numbers - {own}
 
 
 def _is_one_of(process: SeenProcess, size: int) -> bool:
