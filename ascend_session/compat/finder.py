@@ -87,7 +87,7 @@ class VendorFinder:
     def note_unread(self) -> None:
         """Note sessions with an entry that nothing reads, unless it is read; imports TensorFlow."""
         if not self.started:
-            self._unread = _import_from_package(f"{_COMPAT}.sessions").UnreadEntries()
+            self._unread = _import_from_package(f"{_COMPAT}.unread").UnreadEntries()
             self._unread.watch()
 
     def take_unread(self) -> "Sequence[Any]":

@@ -1,6 +1,5 @@
 """The report at the end of a run: the options of the script's sessions with their effects."""
 
-import linecache
 import re
 import textwrap
 from itertools import groupby
@@ -19,6 +18,7 @@ from typing import (
 )
 
 from ascend_session.backends import outside
+from ascend_session.compat.unread import describe_unread
 from ascend_session.text import format_ranges
 from ascend_session.user_code import UserLine
 
@@ -107,19 +107,6 @@ def _describe_eager(line: Optional[UserLine]) -> Iterator[str]:
             f"The training at {line} is eager: no session runs it, so all of it stays on the host, "
             "on a device as well. Turn eager execution off at the top of the script "
             "(`tf.compat.v1.disable_eager_execution()`) and train in a session."
-        )
-
-
-def describe_unread(lines: Sequence[UserLine]) -> Iterator[str]:
-    """Report the sessions that the lines have opened."""
-    for line in dict.fromkeys(lines):
-        texts = enumerate(linecache.getlines(line.file), 1)
-        numbers = [number for number, text in texts if "NpuOptimizer" in text]
-        entry = f" ({UserLine(line.file, numbers[0])})" if numbers else ""
-        yield (
-            f"The NpuOptimizer entry{entry} of the session that is opened at {line} has no effect, "
-            "because npu_bridge was not imported before: on a device, too, the session would run "
-            "on the host. Write `from npu_bridge.npu_init import *` at the top of the script."
         )
 
 

@@ -17,7 +17,7 @@ from ascend_session.backends import outside
 from ascend_session.backends.stub import StubBackend
 from ascend_session.compat.advice import advise
 from ascend_session.compat.finder import RunRequest
-from ascend_session.compat.report import RunReport, describe_unread, report_lines, report_run
+from ascend_session.compat.report import RunReport, report_lines, report_run
 from ascend_session.compat.script_run import (
     ReportState,
     ScriptRun,
@@ -26,6 +26,7 @@ from ascend_session.compat.script_run import (
     script_run,
     write_json,
 )
+from ascend_session.compat.unread import describe_unread
 from ascend_session.errors import write_stderr
 from ascend_session.process import on_close
 from ascend_session.rank_folder import RANK_FOLDER, SESSIONS_NAME

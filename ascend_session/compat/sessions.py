@@ -9,13 +9,11 @@ ge_plugin.cc and npu_sys_ctl_ops.cc; guides/facts/process.md#life-of-ge-in-a-pro
 """
 
 import os
-import sys
 import warnings
 import weakref
 from dataclasses import dataclass, field
 from typing import (
     Any,
-    Callable,
     Dict,
     List,
     Mapping,
@@ -28,12 +26,7 @@ from typing import (
 )
 
 from ascend_session.backends.host_loop import describe_fed
-from ascend_session.backends.tf_sessions import (
-    SessionObserver,
-    add_observer,
-    open_sessions,
-    remove_observer,
-)
+from ascend_session.backends.tf_sessions import open_sessions
 from ascend_session.compat.verdicts import EntryVerdict, key_of
 from ascend_session.config.hints import SIBLINGS
 from ascend_session.errors import ConfigError
@@ -41,7 +34,6 @@ from ascend_session.findings import DIFFERS, ERROR, HOST, NO_EFFECT, WARNING, Fi
 from ascend_session.session.conditions import find_unsupported
 from ascend_session.session.options import Leftovers, init_options, late_options
 from ascend_session.text import join_words
-from ascend_session.user_code import UserLine, user_line
 
 
 class SessionOption(NamedTuple):
@@ -369,33 +361,3 @@ class SessionLog:
         self._offloaded.clear()
         self._initial = None
         return sessions
-
-
-class UnreadEntries(SessionObserver):
-    """Notes the sessions that are opened with an entry, until the script imports npu_bridge."""
-
-    def __init__(self) -> None:
-        self._lines: List[UserLine] = []
-
-    def watch(self) -> None:
-        """Note sessions from now on; imports TensorFlow."""
-        add_observer(self, sees_only_opening=True)
-
-    def stop(self) -> Sequence[UserLine]:
-        """Note no more sessions, and return the lines that have opened some."""
-        remove_observer(self)
-        return self._lines
-
-    def open(
-        self, create: Callable[..., None], session: Any, target: Any, graph: Any, config: Any
-    ) -> None:
-        """Open a session, and note where."""
-        rewriter = getattr(getattr(config, "graph_options", None), "rewrite_options", None)
-        entries = getattr(rewriter, "custom_optimizers", ())
-        # A script of this package's own needs no import: the package does it.
-        is_unread = "ascend_session.session.system" not in sys.modules
-        if is_unread and any(entry.name == "NpuOptimizer" for entry in entries):
-            line = user_line(sys._getframe())
-            if line is not None:
-                self._lines.append(line)
-        create(session, target, graph, config)

@@ -441,7 +441,7 @@ def test_the_way_to_the_first_rank_loads_nothing_heavy(program, tmp_path):
     heavy = {"tensorflow", "numpy", "yaml", "psutil", "tenacity", "rich.console"}
     heavy |= {"ascend_session.hardware.device_report", "ascend_session.config.ascend_config"}
     heavy |= {"attr", "ctypes", "secrets", "ascend_session.user_code"}
-    needed_after_a_failure = {"failure", "graph_error", "peers", "scanner", "table"}
+    needed_after_a_failure = {"failure", "peers", "reason", "scanner", "table"}
     heavy |= {f"ascend_session.failures.{name}" for name in needed_after_a_failure}
     heavy |= {f"ascend_session.launcher.verdict.{name}" for name in ("cause", "descriptions")}
     assert loaded & heavy == set()
