@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any, Iterator, List, Tuple
 
@@ -255,10 +256,10 @@ def test_a_young_python_that_only_waits_does_not_delay_the_end(tmp_path: Path) -
 
 
 @pytest.fixture
-def launched(tmp_path: Path) -> Iterator[Any]:
+def launched(tmp_path: Path, request: Any) -> Iterator[Any]:
     """A launcher, about to wait for a training that its script has left in the background."""
     (tmp_path / "libtensorflow_framework.so.1").write_bytes(b"\x7fELF")
-    (tmp_path / "train.py").write_text(f"{_LOADED}signal.pause()")
+    (tmp_path / "train.py").write_text(getattr(request, "param", f"{_LOADED}signal.pause()"))
     script = tmp_path / "train.sh"
     script.write_text(f"{sys.executable} train.py &")
     words = ["launch", "-n", "1", "--backend", "stub", "--no-python", "bash", str(script)]
@@ -270,7 +271,7 @@ def launched(tmp_path: Path) -> Iterator[Any]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         universal_newlines=True,
-        start_new_session=True,
+        preexec_fn=os.setpgrp,
     )
     assert launcher.stderr is not None
     yield launcher
@@ -296,6 +297,30 @@ def _is_left(launcher: int) -> bool:
                 if "train.py" in process.cmdline():
                     return True
     return False
+
+
+_LOADS_SLOWLY = f"""
+import os
+while not os.path.exists("go"):
+    pass
+{_LOADED}
+open("trained", "w").close()
+"""
+
+
+@pytest.mark.parametrize("launched", [_LOADS_SLOWLY], indirect=True, ids=["slow"])
+def test_a_training_that_is_suspended_before_it_has_loaded_is_waited_for(
+    launched: Any, tmp_path: Path
+) -> None:
+    wait_until(lambda: _is_left(launched.pid))
+    launched.send_signal(signal.SIGTSTP)
+    wait_until(lambda: psutil.Process(launched.pid).status() == psutil.STATUS_STOPPED)
+    time.sleep(4)  # for longer than a Python that loads anything does nothing
+    (tmp_path / "go").touch()
+    launched.send_signal(signal.SIGCONT)
+    summary = launched.stderr.read()
+    assert launched.wait(_PATIENCE) == 0, summary
+    assert (tmp_path / "trained").exists(), summary
 
 
 def test_a_signal_before_the_note_is_no_success(launched: Any) -> None:

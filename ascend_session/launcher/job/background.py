@@ -74,6 +74,7 @@ def find_left(
     if is_worker or _is_server(process):
         return 0.0, process
     age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - started / os.sysconf("SC_CLK_TCK")
+    age_s -= lasting.left_out_s
     if process.pid in users or _LIBRARIES.search(read_process_file(process.pid, "maps")):
         found = [(math.inf, process)]
     else:

@@ -89,6 +89,11 @@ class DescendantWatch:
         trainings = self._trainings.items()
         return {training.rank: pid for pid, training in trainings if pid in self._announced}
 
+    def leave_out(self, seconds: float) -> None:
+        """Leave out the last seconds, in which everyone was stopped, and look again."""
+        self._lasting.leave_out(seconds)
+        self._timers.set("look")
+
     def note_exit(self, pid: int, status: int, alive: Mapping[int, Any]) -> Optional[Training]:
         """Note that a child has exited; return it if it was a training whose status counts."""
         self._timers.set("look", max(0.0, self._earliest - time.monotonic()) if alive else 0.0)

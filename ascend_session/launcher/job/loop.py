@@ -376,9 +376,10 @@ class GuardedJob:
             pass  # as soon as it is known where the ranks are
         elif self._has_failed or self._timers.is_due("failure"):
             self._stop(signal.SIGTERM, "failure")
-        if self._timers.take("look"):
+        is_waiting = self._paused_at is not None  # nobody can do anything then
+        if self._timers.take("look") and not is_waiting:
             self._look_below()
-        is_waiting = self._below is not None and self._below.is_waiting
+        is_waiting |= self._below is not None and self._below.is_waiting
         if not (self._alive or "failure" in self._timers or is_waiting or self._is_stop_asked):
             self._stop(signal.SIGTERM, "left behind")
         if self._stopping is not None:
@@ -470,6 +471,8 @@ class GuardedJob:
         elif self._paused_at is not None and not is_pause:
             if self._stall is not None:
                 self._stall.leave_out(self._paused_at, now)
+            if self._size or self._below is not None:
+                self._watch_below().leave_out(now - self._paused_at)
             self._paused_at = None
             self._watch_stall()
 

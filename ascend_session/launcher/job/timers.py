@@ -42,15 +42,24 @@ class Lasting:
     """For how long facts have been true, as a loop sees that looks now and then.
 
     What is seen only once may be about to change. A fact that one look does not note is over.
+
+    Attributes:
+        left_out_s: The seconds that do not count.
     """
 
     def __init__(self) -> None:
+        self.left_out_s = 0.0
         self._since: Dict[Any, float] = {}
         self._before: Dict[Any, float] = {}  # at the last look
 
     def begin_look(self) -> None:
         """Begin a look, in which each fact is to be noted that is still true."""
         self._since, self._before = {}, self._since
+
+    def leave_out(self, seconds: float) -> None:
+        """Leave out the last seconds, in which no look was taken."""
+        self.left_out_s += seconds
+        self._since = {fact: since + seconds for fact, since in self._since.items()}
 
     def note_s(self, *fact: Any) -> float:
         """Note a fact; return the seconds since the first look of those that have all noted it."""
