@@ -19,7 +19,7 @@ FILES = (".gitignore", "LICENSE", "README.md", "pyproject.toml")
 # The aim is 600; whoever makes it smaller lowers this, and nobody raises it for comfort.
 WHEEL_LIMIT_KB = 1125
 CONTRIBUTORS_PAGES = ("architecture", "changes", "contributing")  # these come with the source
-SECONDS = 100
+SECONDS = 300
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_{kind}(sys.argv[1])"
 
 
