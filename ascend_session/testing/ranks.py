@@ -143,7 +143,8 @@ def _choose(name: str, ended: JobEnd, results: List[Any]) -> List[Any]:
         first = [*raised, *lost, 0][0]
     if first in raised:
         error, remote_traceback = results[first][1:]
-        if error is not None:
+        # Whether TensorFlow's error for what all ranks hear can be pickled is a matter of luck.
+        if error is not None and JOB_CANNOT_GO_ON not in str(error):
             raise error from _RankTracebackError(f"rank {first} of {name}:\n{remote_traceback}")
     message = ended.message or f"Rank {first} exited without a result of {name}."
     hint = "A function that ranks run returns or raises; it does not exit."
