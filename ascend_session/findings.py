@@ -145,12 +145,12 @@ def remarks_of(findings: Iterable[Finding]) -> List[Finding]:
     return [finding for finding in findings if finding.severity in (WARNING, NOT_CHECKED)]
 
 
-_MOST_ALIKE = 10
-
-
 def sort_by_severity(findings: Iterable[Finding]) -> List[Finding]:
     """Sort errors first, then warnings, what was not checked, and the rest."""
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
+
+
+_MOST_ALIKE = 10
 
 
 def limit_repeats(findings: Iterable[Finding]) -> List[Finding]:

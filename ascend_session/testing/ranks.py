@@ -241,6 +241,6 @@ def find_job_variables(environ: Mapping[str, str]) -> Dict[str, str]:
 
 
 def clean_environment(environ: Mapping[str, str]) -> Dict[str, str]:
-    """Return the others."""
+    """Return an environment without the variables of a job."""
     job_variables = find_job_variables(environ)
     return {name: value for name, value in environ.items() if name not in job_variables}

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from ascend_session.failures.failure import Failure, FailureClass
 
 
+HIDDEN_FAILURE = 1
+"""Exit code of a launch that failed although its ranks ended with 0."""
+
+
 @dataclass(frozen=True)
 class Cause:
     """Why an attempt failed.

@@ -376,10 +376,10 @@ class GuardedJob:
             pass  # as soon as it is known where the ranks are
         elif self._has_failed or self._timers.is_due("failure"):
             self._stop(signal.SIGTERM, "failure")
-        is_waiting = self._paused_at is not None  # nobody can do anything then
-        if self._timers.take("look") and not is_waiting:
+        is_paused = self._paused_at is not None  # nobody can do anything then
+        if self._timers.take("look") and not is_paused:
             self._look_below()
-        is_waiting |= self._below is not None and self._below.is_waiting
+        is_waiting = is_paused or (self._below is not None and self._below.is_waiting)
         if not (self._alive or "failure" in self._timers or is_waiting or self._is_stop_asked):
             self._stop(signal.SIGTERM, "left behind")
         if self._stopping is not None:

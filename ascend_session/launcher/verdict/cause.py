@@ -16,7 +16,7 @@ from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ascend_session.failures.failure import Failure
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
-from ascend_session.launcher.job.attempt import Attempt, Cause
+from ascend_session.launcher.job.attempt import HIDDEN_FAILURE, Attempt, Cause
 from ascend_session.launcher.plan.plan import Plan
 from ascend_session.launcher.plan.rank import LaunchRank, Outcome
 from ascend_session.launcher.verdict.advice import advise, classify_in_job
@@ -46,8 +46,8 @@ from ascend_session.launcher.verdict.evidence import (
 from ascend_session.launcher.verdict.failure_place import describe_place
 from ascend_session.launcher.verdict.suspect import Suspect, find_first_not_finite, find_suspect
 
-# Exit codes of a launch: as timeout(1), and if its ranks ended with 0.
-_STALLED, _HIDDEN_FAILURE = 124, 1
+# Exit code of a launch, as of timeout(1).
+_STALLED = 124
 # Signals by which others end a process; what it wrote before does not explain them.
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 _STACK_LINES = 20
@@ -149,7 +149,7 @@ def _blame_repetition(case: "_Case") -> Optional[Cause]:
     if repeated is None:
         return None
     sentence = describe_repeated(repeated, case.plan.size)
-    return Cause(repeated.rank, _HIDDEN_FAILURE, sentence, advice=_START_ONCE)
+    return Cause(repeated.rank, HIDDEN_FAILURE, sentence, advice=_START_ONCE)
 
 
 def _blame_speaker(case: "_Case", first: LaunchRank, failure: Optional[Failure]) -> Optional[Cause]:

@@ -12,7 +12,7 @@ from typing import Iterable, List, Optional, Sequence, Tuple
 
 from ascend_session.cluster.member import ENDED, FAILED, JoinedProcess
 from ascend_session.failures.table import JOB_CANNOT_GO_ON
-from ascend_session.launcher.job.attempt import Attempt, Cause
+from ascend_session.launcher.job.attempt import HIDDEN_FAILURE, Attempt, Cause
 from ascend_session.launcher.job.events import BackgroundEnded
 from ascend_session.launcher.job.script_ranks import is_rank_number
 from ascend_session.launcher.plan.plan import Plan
@@ -29,7 +29,6 @@ from ascend_session.launcher.verdict.evidence import had_witness, read_crash, re
 from ascend_session.launcher.verdict.script_text import read_announced_size, read_looped_size
 from ascend_session.rank_folder import name_stacks
 
-_HIDDEN_FAILURE_CODE = 1  # of a launch whose ranks ended with 0
 _PYTHON = re.compile(r"python[0-9.]*$")
 _NO_VENDOR = re.compile("No module named '?(npu_bridge|hccl)")
 
@@ -80,7 +79,7 @@ def find_lost(attempt: Attempt) -> List[Cause]:
                 stacks = read_crash(rank, name_stacks(first.pid))
                 stacks = stacks.replace(rank.cwd + os.sep, "")
                 sentence = describe_lost(rank, first, ended, len(below), output, stacks)
-                lost.append(Cause(rank.rank, _HIDDEN_FAILURE_CODE, sentence, advice=_READ_SCRIPT))
+                lost.append(Cause(rank.rank, HIDDEN_FAILURE, sentence, advice=_READ_SCRIPT))
     return lost
 
 
@@ -145,7 +144,7 @@ def find_missing(plan: Plan, attempt: Attempt) -> Optional[Cause]:
         sentence = describe_announced(rank, size)
     hides_stub = any(_NO_VENDOR.search(line) for line in tail)
     advice = _KEEP_PATH if hides_stub else _READ_SCRIPT
-    return Cause(rank.rank, _HIDDEN_FAILURE_CODE, sentence, advice=advice, tail=tuple(tail))
+    return Cause(rank.rank, HIDDEN_FAILURE, sentence, advice=advice, tail=tuple(tail))
 
 
 def _has_preceded(first: JoinedProcess, second: JoinedProcess) -> bool:

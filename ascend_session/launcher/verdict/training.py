@@ -9,13 +9,11 @@ from dataclasses import replace
 from typing import Dict, Optional
 
 from ascend_session.cluster.variables import is_independent
-from ascend_session.launcher.job.attempt import Attempt, Cause, Pace
+from ascend_session.launcher.job.attempt import HIDDEN_FAILURE, Attempt, Cause, Pace
 from ascend_session.launcher.job.reports import RankPace
 from ascend_session.launcher.plan.plan import Plan
 from ascend_session.spelling import Message, option
 from ascend_session.text import format_count, label_ranks
-
-_DIFFERENT_MODELS_CODE = 1  # the exit code of the launch
 
 
 def judge_training(plan: Plan, attempt: Attempt) -> None:
@@ -73,7 +71,7 @@ def _blame_models(error: str) -> Cause:
     assert failure is not None
     return Cause(
         rank=None,
-        exit_code=_DIFFERENT_MODELS_CODE,
+        exit_code=HIDDEN_FAILURE,
         said=_write_sentence(error),
         failure=replace(failure, line=error),
         failure_class=failure.failure_class,
